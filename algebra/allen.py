@@ -85,7 +85,8 @@ PREFIX_GROUPS: tuple[frozenset[Allen], ...] = (
     frozenset((Allen.DURING, Allen.FINISHES, Allen.OVERLAPPED_BY)),
 )
 
-#: What intervals do that have an instant in common: they are in a relation other than before, meets and their converses.
+#: What intervals do that have an instant in common: they are in a relation other than before, meets and their
+#: converses.
 INTERSECTS = "intersects"
 
 #: The mask of all thirteen: no constraint.
@@ -93,7 +94,8 @@ ANY = (1 << len(RELATIONS)) - 1
 
 
 def intersection(a_ts: Term, a_te: Term, b_ts: Term, b_te: Term, *, points: bool = False) -> Term:
-    """A and B have an instant in common: of intervals with ts < te, one of the nine relations of the prefix groups holds.
+    """A and B have an instant in common: of intervals with ts < te, one of the nine relations of the prefix groups
+    holds.
 
     A point has one instant, its own. With `points`, where A or B may be one, it is in common with what begins there.
     """
@@ -130,8 +132,8 @@ def group_bits(mask: int) -> int:
 def relation_of(a_ts: Extended, a_te: Extended, b_ts: Extended, b_te: Extended) -> Allen:
     """The relation of A to B.
 
-    Where one is a point, one of those whose conditions hold: with equal starts it is starts, equals or started_by, never
-    meets; a point at the end of the other meets it or is met by it, and does not finish it.
+    Where one is a point, one of those whose conditions hold: with equal starts it is starts, equals or started_by,
+    never meets; a point at the end of the other meets it or is met by it, and does not finish it.
     """
     if a_ts > b_ts:
         return relation_of(b_ts, b_te, a_ts, a_te).converse

@@ -247,7 +247,9 @@ class InternalError(TidegateError):
 
 
 def call_site(frame: FrameType | None) -> Site | None:
-    """The first frame outside the library, as a `Site`, from a frame inside it; none for the command line and calls from the JVM."""
+    """The first frame outside the library, as a `Site`, from a frame inside it; none for the command line and calls
+    from the JVM.
+    """
     import linecache
 
     while frame is not None:

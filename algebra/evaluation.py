@@ -23,7 +23,7 @@ from tidegate.algebra.typed.kernels import (
 from tidegate.algebra.typed.kernels import Evaluator as Evaluator
 from tidegate.algebra.typed.kernels import key_of as key_of
 from tidegate.algebra.typed.operations import resolve
-from tidegate.algebra.typed.terms import Typed, type_range
+from tidegate.algebra.typed.terms import TypedTerm, type_range
 from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, DataType, Kind
 
 #: Values of one row by the names of attributes (and of parameters, each as `$name`).
@@ -118,7 +118,7 @@ def _with_plain_literals(term: Term) -> Term:
             return term
 
 
-def evaluator(term: Typed) -> Evaluator:
+def evaluator(term: TypedTerm) -> Evaluator:
     """The typed term as a function of a row.
 
     and, or, if and coalesce evaluate from the left, and nothing that can no longer matter: neither its value nor its
@@ -148,7 +148,7 @@ def evaluator(term: Typed) -> Evaluator:
     return lambda row: _strict(term, function, [arg(row) for arg in args])
 
 
-def _strict(term: Typed, function: Callable[..., Value], operands: list[Value]) -> Value:
+def _strict(term: TypedTerm, function: Callable[..., Value], operands: list[Value]) -> Value:
     if any(operand is None for operand in operands):
         return None
     try:
@@ -163,7 +163,7 @@ def _strict(term: Typed, function: Callable[..., Value], operands: list[Value]) 
     return result
 
 
-def evaluation_error(code: str, reason: str, term: Typed, operands: Sequence[Value]) -> EvaluationError:
+def evaluation_error(code: str, reason: str, term: TypedTerm, operands: Sequence[Value]) -> EvaluationError:
     """The error of a typed term over these operands."""
     shown = [
         f"{term_text(arg.source)} = {value_text(value, arg.type)}"

@@ -15,7 +15,8 @@ from tidegate.algebra.terms import Attr, Call, Lit, Param, Term
 from tidegate.algebra.typed.kernels import DAY
 from tidegate.algebra.types import MAX_SHIFT, Kind
 
-#: Units of one length to whose start timestamps are truncated, by name, in microseconds. (Months and years differ in length.)
+#: Units of one length to whose start timestamps are truncated, by name, in microseconds. (Months and years differ in
+#: length.)
 UNITS: Mapping[str, int] = MappingProxyType({"day": DAY, "hour": DAY // 24, "minute": 60_000_000, "second": 1_000_000})
 #: From the Monday before 1970 to the first day of 1970, which was a Thursday.
 _MONDAY = 3 * DAY
@@ -92,7 +93,9 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A non-temporal literal: nothing is known of its truth; ⊤ once negations stand innermost, whatever its polarity."""
+    """A non-temporal literal: nothing is known of its truth; ⊤ once negations stand innermost, whatever its
+    polarity.
+    """
 
     source: Term
 

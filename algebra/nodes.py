@@ -19,7 +19,7 @@ from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BOOLEAN
 
 
-class Hashed:
+class CachedNode:
     """Caches what is derived from an immutable node: its hash, its schema, its streams, and whether it is row-wise."""
 
     __slots__ = ("_hash", "_row_wise", "_schema", "_streams")
@@ -43,12 +43,12 @@ class Hashed:
             one, two = pairs.pop()
             if one is two:
                 continue
-            if isinstance(one, Hashed):
+            if isinstance(one, CachedNode):
                 if type(one) is not type(two) or hash(one) != hash(two):
                     return False
                 names: tuple[str, ...] = one.__match_args__  # type: ignore[attr-defined]  # always a dataclass
                 pairs += [(getattr(one, name), getattr(two, name)) for name in names]
-            elif isinstance(one, tuple) and isinstance(two, tuple) and one and isinstance(one[0], Hashed):
+            elif isinstance(one, tuple) and isinstance(two, tuple) and one and isinstance(one[0], CachedNode):
                 if len(one) != len(two):
                     return False
                 pairs += zip(one, two, strict=True)
@@ -72,14 +72,14 @@ class Hashed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scan(Hashed):
+class Scan(CachedNode):
     """The rows of a stream, a result stream or a static table."""
 
     stream: StreamDef
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Select(Hashed):
+class Select(CachedNode):
     """σ: rows for which the condition is true (Def. 12)."""
 
     input: Node
@@ -87,7 +87,7 @@ class Select(Hashed):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Project(Hashed):
+class Project(CachedNode):
     """π: keeps some attributes, in this order; duplicates stay (Def. 14 on bags)."""
 
     input: Node
@@ -95,7 +95,7 @@ class Project(Hashed):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rename(Hashed):
+class Rename(CachedNode):
     """δ: new names for some attributes, as pairs (old, new)."""
 
     input: Node
@@ -103,7 +103,7 @@ class Rename(Hashed):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Imbed(Hashed):
+class Imbed(CachedNode):
     """ι: a new attribute defined by a term; a relative timestamp where the term is temporal (Def. 13)."""
 
     input: Node
@@ -112,7 +112,7 @@ class Imbed(Hashed):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group(Hashed):
+class Group(CachedNode):
     """γ: one row per combination of keys, NULLs together; grouping nothing yields no row (Def. 15)."""
 
     input: Node
@@ -121,14 +121,14 @@ class Group(Hashed):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Distinct(Hashed):
+class Distinct(CachedNode):
     """Each row once."""
 
     input: Node
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Product(Hashed):
+class Product(CachedNode):
     """×: every row of one side with every row of the other (Def. 16)."""
 
     left: Node
@@ -143,7 +143,7 @@ JoinKind = Literal["inner", "left", "semi", "anti"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Join(Hashed):
+class Join(CachedNode):
     """⋈, its left outer form, ⋉ and the anti-join, by a condition over both sides.
 
     anti: left rows for which the condition is true with no right row; semi: with at least one; left: anti rows are
@@ -157,14 +157,14 @@ class Join(Hashed):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Union(Hashed):
+class Union(CachedNode):
     """∪ of bags: rows of all inputs, matched by attribute name (Def. 17)."""
 
     inputs: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Difference(Hashed):
+class Difference(CachedNode):
     """∖: left rows for which no equal right row exists, NULL equal to NULL (Def. 18)."""
 
     left: Node
@@ -179,10 +179,11 @@ ADVICE: Final = {"advice": True}
 class Reading:
     """What an ordered operator reads of one of its inputs: these attributes, partition by partition.
 
-    With `time` the rows are events: each is needed once, in order of `time`, ties by `tie`, and what is to be remembered of
-    those before is state of the operator. Without, they are stored for as long as the query's keep says so, and hold from
-    the first to the second instant of `interval`. `terms` are evaluated for each row; some of them may have no value.
-    `conditions`: beside partition and time only which of these are true matters of an event; empty where more does.
+    With `time` the rows are events: each is needed once, in order of `time`, ties by `tie`, and what is to be
+    remembered of those before is state of the operator. Without, they are stored for as long as the query's keep says
+    so, and hold from the first to the second instant of `interval`. `terms` are evaluated for each row; some of them
+    may have no value. `conditions`: beside partition and time only which of these are true matters of an event; empty
+    where more does.
     """
 
     input: Node
@@ -195,10 +196,12 @@ class Reading:
     conditions: tuple[Term, ...] = ()
 
 
-class OrderedNode(Hashed):
-    """An operator that gathers the rows of a partition in order of time. A family of such operators is one subclass, or a few.
+class OrderedNode(CachedNode):
+    """An operator that gathers the rows of a partition in order of time. A family of such operators is one subclass, or
+    a few.
 
-    `completed_by` is the attribute of the result that holds the instant at which a row is complete: nothing later changes it.
+    `completed_by` is the attribute of the result that holds the instant at which a row is complete: nothing later
+    changes it.
     """
 
     __slots__ = ()
@@ -217,7 +220,9 @@ class OrderedNode(Hashed):
         raise NotImplementedError
 
     def verified(self) -> OrderedNode:
-        """The operator that says, in tests, whether its result depends on chance or on batches; itself where it cannot."""
+        """The operator that says, in tests, whether its result depends on chance or on batches; itself where it
+        cannot.
+        """
         return self
 
     @property
@@ -245,7 +250,9 @@ class OrderedNode(Hashed):
         return ()
 
     def rows(self, inputs: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
-        """Its result over all rows of its inputs, in no particular order: the meaning that every other evaluation is tested against."""
+        """Its result over all rows of its inputs, in no particular order: the meaning that every other evaluation is
+        tested against.
+        """
         raise NotImplementedError
 
     def text(self, inputs: Sequence[str]) -> str:
@@ -319,7 +326,9 @@ def unless_equal(old: Node, new: Node) -> Node:
 
 
 def occurrences(node: Node) -> tuple[StreamDef, ...]:
-    """The streams of all references in a query, left to right: occurrence i is the i-th (from 0), shared subtrees repeated."""
+    """The streams of all references in a query, left to right: occurrence i is the i-th (from 0), shared subtrees
+    repeated.
+    """
     if hasattr(node, "_streams"):
         return node._streams
     # Without recursion: a chain of a hundred joins is hundreds of nodes deep.
@@ -429,7 +438,9 @@ def _without_nulls(schema: Schema, condition: Term) -> Schema:
 
 
 def aggregate_attribute(aggregate: Aggregate, schema: Schema) -> Attribute:
-    """Attribute of an aggregate. It is never temporal: what groups yield is bound to no hidden time (rule on aggregates)."""
+    """Attribute of an aggregate. It is never temporal: what groups yield is bound to no hidden time (rule on
+    aggregates).
+    """
     argument = None if aggregate.argument is None else term_type(aggregate.argument, schema)
     by = None if aggregate.by is None else term_type(aggregate.by, schema)
     return Attribute(aggregate.name, aggregate_type(aggregate, argument, by), nullable=True, temporal=False)

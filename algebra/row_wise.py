@@ -53,7 +53,8 @@ def is_static(node: Node) -> bool:
 
 
 def row_terms(node: Node) -> Iterator[tuple[str, Node]]:
-    """The row-wise parts of a query, each with its stream; the terms that a grouping or a derivation right above reads are attributes.
+    """The row-wise parts of a query, each with its stream; the terms that a grouping or a derivation right above reads
+    are attributes.
 
     Together they evaluate every term of the query whose value one row of a stream decides, the static tables given.
     """
@@ -85,7 +86,9 @@ def with_terms(node: Node, terms: Iterable[Term]) -> Node:
 
 
 def ordered_operator(node: Node) -> OrderedNode | None:
-    """The operator that gathers events in order, of a query that is nothing else but row-wise parts above and below it."""
+    """The operator that gathers events in order, of a query that is nothing else but row-wise parts above and below
+    it.
+    """
     current = node
     while isinstance(current, Select | Project | Rename | Imbed):
         current = current.input

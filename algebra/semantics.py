@@ -1,7 +1,7 @@
 """The reference semantics: what queries yield over complete finite relations, as the definitions say it.
 
-Rows are tuples of values as held, in the order of the schema; relations are bags, lists in no particular order. Slow and
-obvious on purpose: every other evaluation is tested against this one.
+Rows are tuples of values as held, in the order of the schema; relations are bags, lists in no particular order. Slow
+and obvious on purpose: every other evaluation is tested against this one.
 """
 
 from __future__ import annotations
@@ -127,9 +127,9 @@ def split_by_failure(condition: Term, schema: Schema) -> tuple[Term, Term]:
 def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]]) -> list[Row]:
     """Rows of a query in which rows without a value are set aside, and sums that do not fit are NULL.
 
-    A row leaves the query where a selection, a new attribute or an aggregate's argument has no value for it. Of a join, those pairs
-    are looked at for which every conjunct is true that cannot fail. Where the others have no value, the pair leaves; of a
-    left, semi- or anti-join the left row does, as nobody knows whether it has a partner.
+    A row leaves the query where a selection, a new attribute or an aggregate's argument has no value for it. Of a join,
+    those pairs are looked at for which every conjunct is true that cannot fail. Where the others have no value, the
+    pair leaves; of a left, semi- or anti-join the left row does, as nobody knows whether it has a partner.
     """
     match node:
         case Select(input_, condition):
@@ -265,9 +265,9 @@ def _key(row: Row) -> tuple[object, ...]:
     return tuple(key_of(value) for value in row)
 
 
-def _aligned(rows: Iterable[Row], own: Schema, wanted: Schema) -> list[Row]:
+def _aligned(rows: Iterable[Row], schema: Schema, wanted: Schema) -> list[Row]:
     """Rows with their attributes in the order of another schema of the same names."""
-    places = [own.names.index(name) for name in wanted.names]
+    places = [schema.names.index(name) for name in wanted.names]
     return [tuple(row[place] for place in places) for row in rows]
 
 
@@ -289,7 +289,9 @@ def _join(node: Join, left: list[Row], right: list[Row]) -> list[Row]:
 
 
 def _group(rows: list[Row], schema: Schema, keys: tuple[str, ...], aggregates: tuple[Aggregate, ...]) -> list[Row]:
-    """γ (Def. 15): one row per combination of keys that occurs, so grouping nothing yields no row, also without keys."""
+    """γ (Def. 15): one row per combination of keys that occurs, so grouping nothing yields no row, also without
+    keys.
+    """
     places = [schema.names.index(key) for key in keys]
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
@@ -341,8 +343,8 @@ def _tagged(row: Row) -> Row:
     return tuple(chain.from_iterable((type(value).__name__, value) for value in row))
 
 
-def _close(one: tuple[object, ...], other: tuple[object, ...], tolerance: float) -> bool:
-    return len(one) == len(other) and all(
+def _close(left: tuple[object, ...], right: tuple[object, ...], tolerance: float) -> bool:
+    return len(left) == len(right) and all(
         math.isclose(a, b, rel_tol=tolerance) if isinstance(a, float) and isinstance(b, float) else a == b
-        for a, b in zip(one, other, strict=True)
+        for a, b in zip(left, right, strict=True)
     )

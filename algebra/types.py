@@ -64,7 +64,8 @@ MAX_DECIMAL_PRECISION = 18
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-#: Instants outside ±MAX_INSTANT ticks and constants outside ±MAX_SHIFT are refused, so that no shift can overflow int64.
+#: Instants outside ±MAX_INSTANT ticks and constants outside ±MAX_SHIFT are refused, so that no shift can overflow
+#: int64.
 MAX_INSTANT = 2**61
 MAX_SHIFT = 2**54
 

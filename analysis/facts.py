@@ -1,4 +1,4 @@
-"""What the analysis derives of a program: the values that the runtime and the reports work with."""
+"""The facts of a program: the values that the runtime and the reports work with."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Instant = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OccurrenceFacts:
-    """What holds of one reference to a stream; `index` as in `nodes.occurrences`."""
+    """The facts of one reference to a stream. `index` is as in `nodes.occurrences`."""
 
     index: int
     stream: StreamDef
@@ -58,12 +58,12 @@ class QueryFacts:
         return {a: max(p[a], function.evaluate(b)) for a, function in self.propagation.items()}
 
     def behind(self, b: Mapping[tuple[str, str], Extended], p: Mapping[str, Extended]) -> Extended:
-        """How far at most the own progress p is behind what that of the inputs allows: 0 but for a schedule (rule R24)."""
+        """The most ticks that progress p lags behind what the inputs allow: 0 without a schedule (rule R24)."""
         reached = {a: function.evaluate(b) for a, function in self.propagation.items()}
         return max((f - p[a] for a, f in reached.items() if f > p[a]), default=0)
 
     def may_pass(self, old: Mapping[str, Extended], new: Mapping[str, Extended]) -> bool:
-        """Whether an increment may have rows: none where every instant that progressed lies on a grid without a point there."""
+        """Whether an increment may have rows. It has none where no attribute passed a point of its grid."""
         return may_pass(self.grids, old, new)
 
     def passes(self, old: Mapping[str, Extended], new: Mapping[str, Extended]) -> Term:
@@ -73,10 +73,10 @@ class QueryFacts:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """In what order the rows of a recursive component come about (rule R19).
+    """The order in which the rows of a recursive component arise (rule R19).
 
-    `R(r) = min over k of (scale * a_k - potential(a_k))` over the promised attributes of the row's stream. A row depends
-    on rows of its component whose rank is lower by at least `step`.
+    `R(r) = min over k of (scale * a_k - potential(a_k))` over the promised attributes of the row's stream. A row
+    depends on rows of its component whose rank is lower by at least `step`.
     """
 
     scale: int
@@ -84,7 +84,9 @@ class Rank:
     potentials: Mapping[Instant, int]
 
     def of(self, stream: str, row: Mapping[str, int]) -> int:
-        """The rank of a row, given at least its promised attributes, or the least rank of rows, given the least of each."""
+        """The rank of a row, given at least its promised attributes, or the least rank of rows, given the least of
+        each.
+        """
         own = [(a, potential) for (name, a), potential in self.potentials.items() if name == stream]
         return min(self.scale * row[a] - potential for a, potential in own)
 

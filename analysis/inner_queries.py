@@ -1,8 +1,9 @@
-"""Stages: operators that gather events in order become queries of their own, which the rest of a query reads (rule R28).
+"""Inner queries: each operator that gathers events in order becomes a query, which the rest of its query reads (rule
+R28).
 
 Such an operator keeps what it needs of earlier rows as its own state, so that towards the analysis a row of its result
-rests on the row that completes it. Where it stands inside a query, or above more than row-wise parts, the query is cut there:
-the operator, or what it reads, feeds a stream that no user sees.
+rests on the row that completes it. Where it stands inside a query, or above more than row-wise parts, the query is cut
+there: the operator, or what it reads, feeds a stream that no user sees.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class _Cutter:
     infer: Infer
     taken: set[str]
     queries: list[Query] = field(default_factory=list)
-    made: dict[Node, Scan] = field(default_factory=dict)
+    scans: dict[Node, Scan] = field(default_factory=dict)
 
     def cut_query(self, query: Query) -> Query:
         if not has_ordered_operator(query.node):
@@ -50,7 +51,7 @@ class _Cutter:
         return query.over(self.cut(query, query.node, root=True))
 
     def cut(self, query: Query, node: Node, *, root: bool = False) -> Node:
-        """The node over streams of stages; the whole of a query may be an operator itself."""
+        """The node over streams of inner queries. A whole query may be an operator itself."""
         if root and query.declared is None and ordered_operator(below := self.below(query, node)) is not None:
             return below
         match node:
@@ -60,7 +61,7 @@ class _Cutter:
                 return with_children(node, tuple(self.cut(query, child) for child in children(node)))
 
     def below(self, query: Query, node: Node) -> Node:
-        """The node with stages for what its outermost operators read, where that is more than row-wise."""
+        """The node with inner queries for the inputs of its outermost operators that are more than row-wise."""
         match node:
             case OrderedNode():
                 return node.over(tuple(self.source(query, input_) for input_ in node.inputs))
@@ -81,12 +82,12 @@ class _Cutter:
         return cut if is_row_wise(cut) else self.stage(query, cut)
 
     def stage(self, query: Query, node: Node) -> Scan:
-        if node not in self.made:
+        if node not in self.scans:
             name = self.free(query.stream)
             own = Query(name, name, node, None, query.site, query.sites, inner=True)
-            self.made[node] = Scan(self.infer(own))
+            self.scans[node] = Scan(self.infer(own))
             self.queries.append(own)
-        return self.made[node]
+        return self.scans[node]
 
     def free(self, stream: str) -> str:
         number = 1
@@ -97,17 +98,17 @@ class _Cutter:
 
 
 def stage_owner(stream: str) -> str:
-    """The query of which a stream is a part that no user has named; empty for any other stream."""
+    """The query of which a stream is an unnamed part; empty for any other stream."""
     return stream.rpartition("~")[0]
 
 
 def owner_of(name: str) -> str:
-    """The query that the user knows: the one of which it is a part, or itself."""
+    """The query that the user knows: the owner of an inner query, or the query itself."""
     return stage_owner(name) or name
 
 
 def stage_names(facts: ProgramFacts) -> dict[str, str]:
-    """What people read in the place of a stage's name: of which query it is a part, and of what its rows tell."""
+    """The names of inner queries for people: the query that each is a part of, and what its rows hold."""
     found: dict[str, str] = {}
     for query in (one.query for one in facts.queries if one.query.inner):
         told = _told(query.node)
@@ -122,14 +123,14 @@ def stage_names(facts: ProgramFacts) -> dict[str, str]:
 
 
 def with_stage_names(text: str, names: Mapping[str, str]) -> str:
-    """A text as people read it: `names`, which are those of `stage_names`, stand in the place of those of stages."""
+    """A text for people, in which `names` replace those of inner queries."""
     for stage, name in names.items():
         text = re.sub(rf"(?<!\w){re.escape(stage)}(?!\d)", name, text)
     return text
 
 
 def _told(node: Node) -> Node:
-    """The operator below what only renames, chooses and computes."""
+    """The operator below renames, projections and computed attributes."""
     while isinstance(node, Select | Project | Rename | Imbed):
         (node,) = children(node)
     return node

@@ -39,8 +39,8 @@ __all__ = ["OccurrenceFacts", "ProgramFacts", "QueryFacts", "analyse"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Analysed:
-    """A query on its way: what it derives of these definitions, before it is known what its stream promises."""
+class _QueryDraft:
+    """A query under analysis: its facts by these definitions, before the promises of its stream are known."""
 
     query: Query
     federation: Federation
@@ -76,7 +76,7 @@ def analyse(program: ProgramDef) -> ProgramFacts:
 
 
 def _definition(query: Query) -> StreamDef:
-    """What the analysis infers of a stage's stream; `QueryError` where it is not valid."""
+    """The inferred definition of an inner query's stream; `QueryError` where it is not valid."""
     problems: list[Problem] = []
     analysed = _analyse(query, {}, problems)
     found = None if analysed is None else _output(query.stream, [analysed], problems, recursive=False)
@@ -86,7 +86,7 @@ def _definition(query: Query) -> StreamDef:
 
 
 def _told(problems: Sequence[Problem]) -> QueryError:
-    """All that is wrong, each in the query that the user knows: what is wrong with a stage is so with its query."""
+    """All problems, each with the query that the user knows: an inner query's problems are those of its owner."""
     return QueryError.of([p if p.query is None else replace(p, query=owner_of(p.query)) for p in problems])
 
 
@@ -147,7 +147,7 @@ def _declare_ahead(
     return True
 
 
-def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Problem]) -> _Analysed | None:
+def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Problem]) -> _QueryDraft | None:
     """Federation and propagation of a query, over the definitions of the result streams known so far."""
     try:
         for stream in dict.fromkeys(occurrences(query.node)):
@@ -162,11 +162,11 @@ def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Prob
         return None
     contradictory = _operator_problems(query) or contradictions(query, found)
     problems += contradictory
-    return None if contradictory else _Analysed(query, found, propagations(found), matching)
+    return None if contradictory else _QueryDraft(query, found, propagations(found), matching)
 
 
 def _operator_problems(query: Query) -> list[Problem]:
-    """What is wrong with the operator of a query that gathers rows in order."""
+    """The problems of the ordered operator of a query."""
     operator = ordered_operator(query.node)
     return [] if operator is None else family_of(operator).problems(operator, query)
 
@@ -175,8 +175,12 @@ def _fits(stream: StreamDef, streams: Mapping[str, StreamDef]) -> bool:
     return stream.name in streams and streams[stream.name].schema == stream.schema
 
 
-def _output(name: str, analysed: Sequence[_Analysed], problems: list[Problem], *, recursive: bool) -> StreamDef | None:
-    """The definition of a result stream: as declared, or inferred; None where its queries do not keep or agree on it."""
+def _output(
+    name: str, analysed: Sequence[_QueryDraft], problems: list[Problem], *, recursive: bool
+) -> StreamDef | None:
+    """The definition of a result stream: as declared, or inferred; None where its queries do not keep or agree on
+    it.
+    """
     declared = list(dict.fromkeys(one.query.declared for one in analysed if one.query.declared is not None))
     before = len(problems)
     if len(declared) > 1:
@@ -196,29 +200,29 @@ def _output(name: str, analysed: Sequence[_Analysed], problems: list[Problem], *
     return declared[0] if declared else _inferred(name, analysed, problems)
 
 
-def _broken_promises(one: _Analysed, declared: StreamDef, instead: str | None, *, alone: bool) -> list[Problem]:
-    """What a query does not keep of its stream's declaration (TSA Def. 19), which might promise progress on `instead`.
+def _broken_promises(draft: _QueryDraft, declared: StreamDef, instead: str | None, *, alone: bool) -> list[Problem]:
+    """The promises of a stream that a query does not keep (TSA Def. 19). It might promise progress on `instead`.
 
     `alone`: no other query feeds the stream, itself among them.
     """
-    wrong = schema_problems(one.query, declared)
+    wrong = schema_problems(draft.query, declared)
     if wrong:
         return wrong
-    mends = one.mends()
+    mends = draft.mends()
     return [
-        *static_problems(one.query, one.federation, declared),
+        *static_problems(draft.query, draft.federation, declared),
         *progress_problems(
-            one.query,
-            one.federation,
-            one.functions,
+            draft.query,
+            draft.federation,
+            draft.functions,
             declared.progress,
             lambda a, clause: mends.progress(a, clause, instead, declared=True, alone=alone),
         ),
-        *relation_problems(one.query, one.federation, declared.relations, declared.schema),
+        *relation_problems(draft.query, draft.federation, declared.relations, declared.schema),
     ]
 
 
-def _common_progress(declared: StreamDef, analysed: Sequence[_Analysed]) -> tuple[str, ...]:
+def _common_progress(declared: StreamDef, analysed: Sequence[_QueryDraft]) -> tuple[str, ...]:
     """The attributes on which all queries of a stream progress."""
     return tuple(
         a
@@ -227,7 +231,7 @@ def _common_progress(declared: StreamDef, analysed: Sequence[_Analysed]) -> tupl
     )
 
 
-def _disagreements(name: str, analysed: Sequence[_Analysed]) -> list[Problem]:
+def _disagreements(name: str, analysed: Sequence[_QueryDraft]) -> list[Problem]:
     first = analysed[0].query
     return [
         Problem(
@@ -243,8 +247,8 @@ def _disagreements(name: str, analysed: Sequence[_Analysed]) -> list[Problem]:
     ]
 
 
-def _inferred(name: str, analysed: Sequence[_Analysed], problems: list[Problem]) -> StreamDef | None:
-    """The definition of an undeclared result: it progresses wherever all of its queries do, and relates what they do."""
+def _inferred(name: str, analysed: Sequence[_QueryDraft], problems: list[Problem]) -> StreamDef | None:
+    """The definition of an undeclared result. It progresses where all its queries do, and has the relations of all."""
     schema = analysed[0].query.node.schema
     relations = derived_relations([one.federation for one in analysed])
     moving = [one for one in analysed if not is_static(one.federation)]
@@ -288,28 +292,30 @@ _ENDS = "let the stream progress on starts too, or declare how long a period may
 
 
 def _found_by(query: Query) -> str | None:
-    """The attribute that says when a row was complete, of an operator that reads intervals."""
+    """The attribute of an operator over intervals that says when a row was complete."""
     operator = ordered_operator(query.node)
     if operator is None or not any(reading.interval is not None for reading in operator.readings):
         return None
     return completion(query.node)
 
 
-def _facts(one: _Analysed, output: StreamDef) -> QueryFacts:
+def _facts(draft: _QueryDraft, output: StreamDef) -> QueryFacts:
     """Keep, relevance and state bound of every occurrence, for what the stream promises."""
-    promised = {a: one.functions[a] for a in output.progress}
-    tables = multiplying_tables(one.query.node)
-    operator = ordered_operator(one.query.node)
+    promised = {a: draft.functions[a] for a in output.progress}
+    tables = multiplying_tables(draft.query.node)
+    operator = ordered_operator(draft.query.node)
     # An operator that gathers events in order has read those up to where it has come.
     waited = (
-        output.progress if operator is None else tuple(a for a in output.progress if a == completion(one.query.node))
+        output.progress if operator is None else tuple(a for a in output.progress if a == completion(draft.query.node))
     )
     found: list[OccurrenceFacts] = []
-    for i, stream in enumerate(one.federation.occurrences):
-        kept = keep(one.federation, i, waited)
-        limit = bound(one.federation, i, kept, promised, tables.get(i, ()))
+    for i, stream in enumerate(draft.federation.occurrences):
+        kept = keep(draft.federation, i, waited)
+        limit = bound(draft.federation, i, kept, promised, tables.get(i, ()))
         found.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit))
-    return QueryFacts(one.query, output, one.federation, promised, tuple(found), grids(one.query.node, tuple(promised)))
+    return QueryFacts(
+        draft.query, output, draft.federation, promised, tuple(found), grids(draft.query.node, tuple(promised))
+    )
 
 
 def _conflicting_inputs(program: ProgramDef) -> list[Problem]:

@@ -1,4 +1,6 @@
-"""What frees rows before keep does: partner rule and kill rule, zone by zone, and where they pay (rules R21 to R23)."""
+"""The partner rule and the kill rule: what frees rows before keep does, zone by zone, and where that pays (R21 to
+R23).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ SOONER = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """One zone as the rules see it: of each stream occurrence that it does not ignore the view, partners and killers."""
+    """One zone for the rules: the view, partners and killers of each stream occurrence that it does not ignore."""
 
     views: Mapping[int, tuple[View, Necessary]]
     partners: tuple[Partner, ...]
@@ -35,7 +37,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Purge:
-    """Both rules for a query. Zone by zone, unlike keep's views: of those that demand fewer partners each is needed."""
+    """Both rules for a query. Every zone counts, unlike in keep's views, as a zone may demand fewer partners."""
 
     facts: QueryFacts
     cases: tuple[Case, ...]
@@ -45,13 +47,13 @@ class Purge:
         return keep_condition(self.facts.occurrences[i].stream, case.views[i][1], p)
 
     def partners_of(self, i: int) -> tuple[Partner, ...]:
-        return tuple(rule for case in self.cases for rule in case.partners if rule.own == i)
+        return tuple(rule for case in self.cases for rule in case.partners if rule.occurrence == i)
 
     def kills_of(self, i: int) -> tuple[Kill, ...]:
-        return tuple(rule for case in self.cases for rule in case.kills if rule.own == i)
+        return tuple(rule for case in self.cases for rule in case.kills if rule.occurrence == i)
 
     def partner_pays(self, i: int) -> bool:
-        """Whether rows without partners go at least SOONER times as soon as by keep, all cases taken together."""
+        """Whether rows without partners go at least SOONER times as early as by keep, over all cases."""
         cases = [case for case in self.cases if i in case.views]
         by_keep = max((self._horizon(case, i) for case in cases), default=-INF)
         with_rule = max((min(self._horizon(case, i), self._window(case, i)) for case in cases), default=-INF)
@@ -60,12 +62,12 @@ class Purge:
     def kill_pays(self, i: int) -> bool:
         """Whether every case has a killer, and rows would wait otherwise."""
         cases = [case for case in self.cases if i in case.views]
-        return all(any(kill.own == i for kill in case.kills) for case in cases) and any(
+        return all(any(kill.occurrence == i for kill in case.kills) for case in cases) and any(
             self._horizon(case, i) > 0 for case in cases
         )
 
     def _window(self, case: Case, i: int) -> Extended:
-        return max(0, min((rule.window() for rule in case.partners if rule.own == i), default=INF))
+        return max(0, min((rule.window() for rule in case.partners if rule.occurrence == i), default=INF))
 
     def _horizon(self, case: Case, i: int) -> Extended:
         """How long keep lets a row of the case live, while streams run side by side (rule R17)."""
@@ -78,7 +80,7 @@ class Purge:
 
 
 def purge(facts: QueryFacts) -> Purge | None:
-    """The rules of a query; None where they could free nothing, or where there are too many cases to look at."""
+    """The rules of a query. None where they free nothing, or where there are too many cases."""
     federation = facts.federation
     streams = [i for i, stream in enumerate(federation.occurrences) if not stream.static]
     if len(streams) < 2 or len(federation.zones) > MAX_VIEWS or facts.is_static:
@@ -98,7 +100,7 @@ def purge(facts: QueryFacts) -> Purge | None:
 
 
 def _related(zone: Zone, occurrences: Sequence[int]) -> list[tuple[int, int]]:
-    """Pairs between whose instants the query or a stream states a constraint, both ways round, in order.
+    """The pairs of occurrences whose instants the query or a stream relates, in both directions, in order.
 
     What the others demand follows step by step, if not always as soon; asking fewer partners frees no row too many.
     """

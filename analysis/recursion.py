@@ -27,7 +27,9 @@ from tidegate.analysis.zones.zone import Edge as Constraint
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edge:
-    """A dependency of a result row on a row of the component: `source <= target + distance`, as the clause bounds it."""
+    """A dependency of a result row on a row of the component: `source <= target + distance`, as the clause bounds
+    it.
+    """
 
     query: QueryFacts
     attribute: str
@@ -42,7 +44,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """A way round the dependencies that does not lead to an earlier instant: why a component is refused."""
+    """A cycle of dependencies that does not lead to an earlier instant. It refutes a component."""
 
     cycle: tuple[Edge, ...]
 
@@ -67,24 +69,27 @@ def recursion(component: Component, queries: Sequence[QueryFacts]) -> Recursion 
     return Recursion(Rank(scale, step, potentials), tuple(queries), single)
 
 
-def standstill_problem(component: Component, found: Standstill) -> Problem:
+def standstill_problem(component: Component, standstill: Standstill) -> Problem:
     """The refusal of a component, with the cycle that does not advance, constraint by constraint."""
     lines: list[str] = []
-    for edge in found.cycle:
+    for edge in standstill.cycle:
         federation = edge.query.federation
         row = federation.label(edge.clause.zone.layout.rows[edge.clause.zone.layout.attributes[edge.attribute]])
         read = f"{federation.occurrence_name(edge.clause.occurrence)}.{edge.source[1]}"
         lines.append(f"{text_at_most(read, edge.attribute, edge.distance, row.type)}   in {edge.query.query.name}")
         lines += [f"  {line}" for line in edge_lines(edge.query.query, federation, _chain(edge))]
-    first = found.cycle[0]
+    first = standstill.cycle[0]
     type_ = first.query.output.schema[first.attribute].type
     stream, _ = first.source
-    query = found.cycle[-1].query
+    query = standstill.cycle[-1].query
     return Problem(
         "TG210",
         f"not valid: {stream} depends on rows of its own that are not earlier",
-        first_site(query.query, _chain(found.cycle[-1])) or query.query.site,
-        (*lines, f"together: a row of {stream} may depend on {_reach(sum(e.distance for e in found.cycle), type_)}"),
+        first_site(query.query, _chain(standstill.cycle[-1])) or query.query.site,
+        (
+            *lines,
+            f"together: a row of {stream} may depend on {_reach(sum(e.distance for e in standstill.cycle), type_)}",
+        ),
         "tighten one of these bounds, so that every cycle of dependencies leads to an earlier instant",
         query.query.name,
     )
@@ -99,7 +104,9 @@ def _chain(edge: Edge) -> tuple[Constraint, ...]:
 
 
 def _demands(component: Component, queries: Iterable[QueryFacts]) -> list[tuple[Edge, ...]]:
-    """Per clause on the component's own streams the edges of which one is to be chosen, the most advancing first."""
+    """The edges for each clause on the component's own streams, of which one is chosen. The most advancing come
+    first.
+    """
     found: list[tuple[Edge, ...]] = []
     for query in queries:
         for attribute, function in query.propagation.items():
@@ -172,7 +179,9 @@ def _greatest_mean(nodes: Sequence[Instant], edges: Sequence[Edge]) -> Fraction:
 
 
 def _potentials(nodes: Sequence[Instant], edges: Sequence[Edge], scale: int, step: int) -> dict[Instant, int]:
-    """Numbers with `potential(a) + step <= potential(y) - scale * d` along every edge `y <= a + d` (Bellman and Ford)."""
+    """Numbers with `potential(a) + step <= potential(y) - scale * d` along every edge `y <= a + d` (Bellman and
+    Ford).
+    """
     found = dict.fromkeys(nodes, 0)
     for _ in nodes:
         for edge in edges:
@@ -182,7 +191,7 @@ def _potentials(nodes: Sequence[Instant], edges: Sequence[Edge], scale: int, ste
 
 
 def _restricted(query: QueryFacts, function: Propagation, taken: Mapping[tuple[str, str, Clause], Edge]) -> Propagation:
-    """The propagation function with every clause on the component's own streams reduced to what was chosen."""
+    """The propagation function in which each clause on the component's own streams has only the chosen edge."""
 
     def reduced(clause: Clause) -> Clause:
         edge = taken.get((query.query.name, function.attribute, clause))
@@ -209,33 +218,33 @@ def rank_text(rank: Rank, stream: StreamDef) -> str:
 
 
 def step_text(rank: Rank, stream: StreamDef) -> str:
-    """By how much ranks differ at least."""
+    """The least difference of ranks, as text."""
     return amount(rank.step, stream.schema[stream.progress[0]].type) if rank.scale == 1 else str(rank.step)
 
 
-def component_progress(found: Recursion, b: Mapping[Instant, Extended]) -> dict[str, dict[str, Extended]]:
+def component_progress(recursion: Recursion, b: Mapping[Instant, Extended]) -> dict[str, dict[str, Extended]]:
     """Progress of a component's queries: the greatest fixpoint of their functions at external progress `b` (rule R20).
 
     Descends from +∞. Where alternatives let that take more rounds than there are attributes, those that were chosen
     for the rank decide alone, which reach their fixpoint in so many rounds and never promise more.
     """
-    functions = {query.query.name: query.propagation for query in found.queries}
-    reached = _descend(found, functions, b) or _descend(found, found.chosen, b)
+    functions = {query.query.name: query.propagation for query in recursion.queries}
+    reached = _descend(recursion, functions, b) or _descend(recursion, recursion.chosen, b)
     assert reached is not None, "chosen edges gain along every cycle, so no path of them is longer than the attributes"
     return reached
 
 
 def _descend(
-    found: Recursion, functions: Mapping[str, Mapping[str, Propagation]], b: Mapping[Instant, Extended]
+    recursion: Recursion, functions: Mapping[str, Mapping[str, Propagation]], b: Mapping[Instant, Extended]
 ) -> dict[str, dict[str, Extended]] | None:
     p: dict[str, dict[str, Extended]] = {name: dict.fromkeys(own, INF) for name, own in functions.items()}
-    for _ in range(len(found.rank.potentials) * len(found.queries) + 2):
+    for _ in range(len(recursion.rank.potentials) * len(recursion.queries) + 2):
         known = dict(b)
-        for query in found.queries:
+        for query in recursion.queries:
             for a in query.output.progress:
                 key = query.query.stream, a
                 known[key] = INF
-        for query in found.queries:
+        for query in recursion.queries:
             for a in query.output.progress:
                 key = query.query.stream, a
                 known[key] = min(known[key], p[query.query.name][a])

@@ -1,4 +1,6 @@
-"""The figures of `make bench` with their targets, and the one table that it ends with, printed or written into a page."""
+"""The figures of `make bench` with their targets, and the one table that it ends with, printed or written into a
+page.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ SITUATIONS = ("Q1", "Q2")
 KEYS = (1, 100, 100_000)
 #: How many times as fast as batch Polars the embedded engine is to be, on one core.
 BATCH = {"Q2": 3.0}
-#: How many times as fast as Spark SQL in batch a pattern on Spark is to be, by query and rows a batch; and of how many keys.
+#: How many times as fast as Spark SQL in batch a pattern on Spark is to be, by query and rows a batch; and of how many
+#: keys.
 SQL = {("Q1", 5_000_000): 5.0, ("Q1", 1_250_000): 2.0, ("Q2", 5_000_000): 5.0, ("Q2", 1_250_000): 2.0}
 SQL_KEYS = 1000
 #: The numbers of keys for which it is compared with Spark's own state functions.
@@ -76,7 +79,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What was measured; `most` or `least` is the target, where there is one; `detail` is what the value was made of."""
+    """What was measured; `most` or `least` is the target, where there is one; `detail` is what the value was made
+    of.
+    """
 
     name: str
     value: float
@@ -208,7 +213,9 @@ def declared(name: str, value: float, detail: str = "") -> Figure:
 
 
 def compared(name: str, ratios: Sequence[float]) -> Figure:
-    """A figure of a comparison: the median of the ratios of at least three pairs, with the least, greatest and worst beside."""
+    """A figure of a comparison: the median of the ratios of at least three pairs, with the least, greatest and worst
+    beside.
+    """
     if len(ratios) < PAIRS:
         raise ValueError(f"{name}: {len(ratios)} pairs are no comparison; measure {PAIRS}")
     median, worst = statistics.median(ratios), DECLARED[name].worst(ratios)

@@ -12,8 +12,8 @@ import polars as pl
 def write_files(folder: Path, frame: pl.DataFrame, parts: int) -> None:
     """The rows in order, in so many files; the folder is made.
 
-    Files are a second apart in age: Spark's own streams, which are measured beside, read those of one millisecond in any order,
-    and their rows would be late there.
+    Files are a second apart in age: Spark's own streams, which are measured beside, read those of one millisecond in
+    any order, and their rows would be late there.
     """
     folder.mkdir()
     size, now = -(-frame.height // parts), time.time()

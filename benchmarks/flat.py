@@ -1,4 +1,5 @@
-"""What an increment costs after a thousand batches, beside after ten: rows and bytes read as the engine counts them, and time.
+"""What an increment costs after a thousand batches, beside after ten: rows and bytes read as the engine counts them,
+and time.
 
 Per query in memory, and of a program of all four queries with checkpoints and files on disk, on either engine.
 
@@ -55,7 +56,9 @@ def main() -> int:
 
 
 def measure(batches: int = 1000, size: int = 2000) -> list[Figure]:
-    """The last SPAN batches beside those of a session that has just begun, per query: means of what is read, median times."""
+    """The last SPAN batches beside those of a session that has just begun, per query: means of what is read, median
+    times.
+    """
     figures = []
     for name in QUERIES:
         facts = queries.program(name).facts

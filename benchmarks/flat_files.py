@@ -1,4 +1,5 @@
-"""What a batch of one new file costs after many files of its directory, beside after ten: CPU time, rows and bytes read.
+"""What a batch of one new file costs after many files of its directory, beside after ten: CPU time, rows and bytes
+read.
 
 One query with its checkpoint on disk, a file a batch, in a directory that keeps all files; and what a start costs then.
 
@@ -59,7 +60,9 @@ def main() -> int:
 
 
 def embedded(folder: Path, marks: Sequence[int] = FILE_BATCHES, size: int = 100) -> list[Figure]:
-    """Late and early batches in turn: at each mark the last ones of a session beside those of one that has just begun."""
+    """Late and early batches in turn: at each mark the last ones of a session beside those of one that has just
+    begun.
+    """
     figures: list[Figure] = []
     rows = _Rows(max(marks), size)
     with _opened(folder / "old") as old:
@@ -91,10 +94,11 @@ def embedded(folder: Path, marks: Sequence[int] = FILE_BATCHES, size: int = 100)
 def on_spark(
     spark: SparkSession, folder: Path, marks: Sequence[int] = SPARK_FILE_BATCHES, size: int = 100
 ) -> list[Figure]:
-    """The last batches of a streaming query beside its first; one query at a time, as each looks for files all the time.
+    """The last batches of a streaming query beside its first; one query at a time, as each looks for files all the
+    time.
 
-    The CPU time is that of this process, of the JVM and of the processes that it started. A query before it has the JVM compile what
-    batches run.
+    The CPU time is that of this process, of the JVM and of the processes that it started. A query before it has the JVM
+    compile what batches run.
     """
     figures = []
     rows = _Rows(max(marks), size)
@@ -113,8 +117,8 @@ def on_spark(
 
 
 def _goes_on(spark: SparkSession, place: Path, rows: _Rows, mark: int, jvm: int) -> list[Measured]:
-    """The last batches before `mark`, where a session has read the files before them in one batch; after the first of the query,
-    as everywhere here."""
+    """The last batches before `mark`, where a session has read the files before them in one batch; after the first of
+    the query, as everywhere here."""
     before = mark - SPAN - FIRST
     with _opened(place) as session:
         for number in range(before):

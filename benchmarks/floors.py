@@ -1,4 +1,5 @@
-"""What a batch of a few rows costs, from the look for files to the commit: five queries, embedded and on Spark, and a pattern.
+"""What a batch of a few rows costs, from the look for files to the commit: five queries, embedded and on Spark, and a
+pattern.
 
 python benchmarks/floors.py
 """

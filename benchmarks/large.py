@@ -2,7 +2,8 @@
 
 python benchmarks/large.py [--gigabytes 2.2] [--places rule sharded catalyst]
 
-The rule that chooses the place of an increment is left alone, and must keep it out of the driver, unless a place is named.
+The rule that chooses the place of an increment is left alone, and must keep it out of the driver, unless a place is
+named.
 
 Orders and payments, one pair a tick, are joined by customer and order and aggregated per customer, with one window over
 everything: so the last batch has one increment over all rows. The expected result follows from how the rows are made.
@@ -31,7 +32,8 @@ from tools.processes import descendants
 
 #: `shard_bytes` for a place; none for what the rule chooses.
 PLACES = {"rule": SHARD_BYTES, "sharded": 1 << 40, "catalyst": 0}
-#: The most that the driver's Python may grow by. Its share of two gigabytes is 64 MiB, which it holds more than once while it works.
+#: The most that the driver's Python may grow by. Its share of two gigabytes is 64 MiB, which it holds more than once
+#: while it works.
 DRIVER_MOST = 2 * DRIVER_BYTES
 #: The most that the JVM may have beyond its heap. In a local session it does the executors' work too.
 JVM_MOST = 1 << 30

@@ -1,4 +1,6 @@
-"""The measured queries in native Structured Streaming, as whoever knows it well would write them: joins have a time bucket."""
+"""The measured queries in native Structured Streaming, as whoever knows it well would write them: joins have a time
+bucket.
+"""
 
 from __future__ import annotations
 
@@ -62,9 +64,10 @@ def _bucket(instant: str, seconds: int) -> Column:
 def _near(left: DataFrame, one: str, right: DataFrame, other: str, seconds: int, near: Column, kind: str) -> DataFrame:
     """A join by key, span of time and `near`: the right row's instant is at most so many seconds after the left one's.
 
-    Spans of time as buckets, as in the Polars and DuckDB versions: a right row stands in its own span and in the one before,
-    a left row in its own, so that each pair meets once and an outer join has each left row once. Spark looks up partners
-    by the equal columns alone: by key and bucket it looks at rows of ten seconds at most, by key at all that it holds.
+    Spans of time as buckets, as in the Polars and DuckDB versions: a right row stands in its own span and in the one
+    before, a left row in its own, so that each pair meets once and an outer join has each left row once. Spark looks up
+    partners by the equal columns alone: by key and bucket it looks at rows of ten seconds at most, by key at all that
+    it holds.
     """
     spans = F.array(_bucket(other, seconds), _bucket(other, seconds) - 1)
     twice = right.withColumn("other_bucket", F.explode(spans))

@@ -19,7 +19,8 @@ from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.spark.engine import start
 
-#: Results of which native streaming leaves the last ones open, since it has no end of input, by the instant that decides.
+#: Results of which native streaming leaves the last ones open, since it has no end of input, by the instant that
+#: decides.
 OPEN_AT_END = {"tumbling": "end", "silence": "time", "frames": "end"}
 
 

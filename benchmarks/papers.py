@@ -1,10 +1,11 @@
-"""The figures of the TPStream papers (EDBT 2018, section 6; thesis, section 5.7), made again with this project's engine.
+"""The figures of the TPStream papers (EDBT 2018, section 6; thesis, section 5.7), made again with this project's
+engine.
 
     python benchmarks/papers.py                                                  # prints them
     python benchmarks/papers.py --write docs/explanation/tpstream-figures.md     # and puts them into the page
 
-One key, 1 Hz, situations of 10-100 s, gaps of 10-50 s; the embedded engine's kernels in memory, one thread, in time of that
-thread. Fewer events than in the papers: `--events` says how many. Targets that are missed are printed as missed.
+One key, 1 Hz, situations of 10-100 s, gaps of 10-50 s; the embedded engine's kernels in memory, one thread, in time of
+that thread. Fewer events than in the papers: `--events` says how many. Targets that are missed are printed as missed.
 """
 
 from __future__ import annotations
@@ -145,7 +146,9 @@ def patterns(page: Page, count: int) -> None:
 
 
 def drawn(kind: str, roles: int, draw: int) -> Relations:
-    """The pairs of a pattern with their relations, at most two of which are before or after: each of these multiplies."""
+    """The pairs of a pattern with their relations, at most two of which are before or after: each of these
+    multiplies.
+    """
     chain = [(i, i + 1) for i in range(roles - 1)]
     half = roles // 2
     star = {"star": [(0, i) for i in range(1, roles)]}
@@ -190,7 +193,9 @@ def adaptation(page: Page, count: int) -> None:
 
 
 def live(page: Page, count: int) -> None:
-    """Situations kept at most with and without the partner rule, beside the bound that the analysis derives for both."""
+    """Situations kept at most with and without the partner rule, beside the bound that the analysis derives for
+    both.
+    """
     right = True
     events = Events.generate(count, 3)
     for name, relations in LIVE.items():

@@ -19,7 +19,9 @@ GATHERED = 0.01
 
 
 def ahead(seconds: int) -> tuple[Rows, bool]:
-    """By relation and ratio of durations, how much earlier than its last end a match is detected; whether always by the rule."""
+    """By relation and ratio of durations, how much earlier than its last end a match is detected; whether always by the
+    rule.
+    """
     rows, right = [("relation", *(f"A:B = {ratio}" for ratio in RATIOS), "is")], True
     for relation in ("before", "meets", "overlaps", "starts", "during"):
         gains = []
@@ -45,7 +47,9 @@ def ahead(seconds: int) -> tuple[Rows, bool]:
 
 
 def in_wall_time(window: int) -> Rows:
-    """Result latency by the rate of events: waiting for events that settle the match, for the increment, and for its work."""
+    """Result latency by the rate of events: waiting for events that settle the match, for the increment, and for its
+    work.
+    """
     rows: Rows = [("events/s", "event latency, final", "event latency, earliest", "gathering", "processing")]
     events = booleans(window + 60_000, 1)
     session = tg.program(Found=disconnected(window)).session()

@@ -23,10 +23,10 @@ from benchmarks.pattern_runs import (
     run,
 )
 from benchmarks.situations_data import SITUATION, Ints, Span
-from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
-from tidegate.runtime.kernels.pattern_plan import Pattern, plan_steps
-from tidegate.runtime.kernels.patterns import enumerate_matches
-from tidegate.runtime.kernels.situations import Closed
+from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, purge
+from tidegate.runtime.kernels.search import enumerate_matches
+from tidegate.runtime.kernels.search_plan import Pattern, plan_steps
+from tidegate.runtime.kernels.situations import ClosedSituations
 from tidegate.runtime.ordered.match.order import MatchOrder
 
 QUERIES = {
@@ -85,7 +85,9 @@ class Adapted:
 
 
 def adaptation(seconds: int) -> tuple[Rows, float, float]:
-    """Q3 while the occurrence ratio changes; candidates and time of the adaptive plan over those of a switch by hand."""
+    """Q3 while the occurrence ratio changes; candidates and time of the adaptive plan over those of a switch by
+    hand.
+    """
     pattern = pattern_of(QUERIES["Q3: A before B, A before C, B before C"], 3, within=10_000)
     situations = _changing(seconds)
     orders = [np.array([[0, 1, 2], [1, 0, 2], last]) for last in ((2, 1, 0), (2, 0, 1))]
@@ -136,5 +138,5 @@ def _follow(
     return Adapted((examined[0], examined[1], examined[2]), time.thread_time() - start)
 
 
-def _between(closed: Closed, after: int, until: int) -> Closed:
+def _between(closed: ClosedSituations, after: int, until: int) -> ClosedSituations:
     return closed.where((closed.te > after) & (closed.te <= until))

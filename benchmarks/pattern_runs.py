@@ -12,12 +12,12 @@ import numpy as np
 from benchmarks.situations_data import GAP, SITUATION, Ints, Span, attribute, intervals
 from tidegate.algebra.allen import ANY
 from tidegate.analysis.ordered.match.order import Statistics, best_order, initial_statistics
+from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, purge
 from tidegate.runtime.kernels.counting import Tail, count_matches, tails_of
-from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
 from tidegate.runtime.kernels.partners import Partners, of_use
-from tidegate.runtime.kernels.pattern_plan import RELATIONS, Pattern, Steps, hull_of, plan_steps, triggering
-from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
-from tidegate.runtime.kernels.situations import Bits, Closed, Runs, derive, mark
+from tidegate.runtime.kernels.search import Matches, enumerate_matches
+from tidegate.runtime.kernels.search_plan import RELATIONS, Pattern, Steps, hull_of, plan_steps, triggering
+from tidegate.runtime.kernels.situations import Bits, ClosedSituations, Runs, derive, mark
 
 Relations = Mapping[tuple[int, int], str]
 Kinds = tuple[tuple[Ints, ...], tuple[Ints, ...]]
@@ -85,13 +85,13 @@ def run(
     steps, partners = plan_steps(pattern, orders), partners_of(pattern) if freeing else None
     kinds, tails = offsets(pattern), tails_of(steps) if counting else None
     ends = np.linspace(-1, events.time[-1], increments + 1).astype(np.int64)
-    slot = np.zeros(len(events.time), dtype=np.int32)
+    partition = np.zeros(len(events.time), dtype=np.int32)
     runs, state = Runs.empty(1, events.conditions), Situations.empty(events.conditions)
     matches = examined = kept = 0
     start = time.thread_time()
     for after, until in pairwise(ends.tolist()):
         new = slice(after + 1, until + 1)
-        _, closed, _, _ = derive(slot[new], events.time[new], events.holds[new], runs)
+        _, closed, _, _ = derive(partition[new], events.time[new], events.holds[new], runs)
         state, found, looked = step(steps, kinds, state, closed, runs, after, until, tails, partners)
         matches, examined, kept = matches + found, examined + looked, max(kept, len(state.ts))
     return Ran(matches, examined, kept, time.thread_time() - start)
@@ -101,7 +101,7 @@ def step(
     steps: Steps,
     kinds: Kinds,
     state: Situations,
-    closed: Closed,
+    closed: ClosedSituations,
     runs: Runs | None,
     after: int,
     until: int,
@@ -147,10 +147,10 @@ def at_once(situations: Sequence[tuple[Ints, Ints]], pattern: Pattern) -> tuple[
     return laid, enumerate_matches(plan_steps(pattern, planned(pattern)), laid, triggers, -1, until)
 
 
-def closed_of(situations: Sequence[tuple[Ints, Ints]]) -> Closed:
+def closed_of(situations: Sequence[tuple[Ints, Ints]]) -> ClosedSituations:
     """Situations of one key, definition by definition."""
     counts = [len(starts) for starts, _ in situations]
-    return Closed(
+    return ClosedSituations(
         np.zeros(sum(counts), dtype=np.int32),
         np.repeat(np.arange(len(counts), dtype=np.int16), counts),
         np.concatenate([starts for starts, _ in situations]),

@@ -1,10 +1,11 @@
-"""Where Spark evaluates an increment soonest, by the bytes that are relevant: what `DRIVER_BYTES` and `SHARD_BYTES` rest on.
+"""Where Spark evaluates an increment soonest, by the bytes that are relevant: what `DRIVER_BYTES` and `SHARD_BYTES`
+rest on.
 
 python benchmarks/places.py [--megabytes 4 16 64 256] [--times 3]
 
-One program, a join by key with a grouping above it (that of `large.py`), has one increment over all its rows: at each size
-in the driver, by shards and as DataFrames, in turn. Printed are the median seconds of the increment, and between which
-sizes one place overtakes another. The exit status is 1 where a result is wrong.
+One program, a join by key with a grouping above it (that of `large.py`), has one increment over all its rows: at each
+size in the driver, by shards and as DataFrames, in turn. Printed are the median seconds of the increment, and between
+which sizes one place overtakes another. The exit status is 1 where a result is wrong.
 """
 
 from __future__ import annotations

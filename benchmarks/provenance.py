@@ -40,7 +40,9 @@ def load() -> float:
 
 
 def ticks() -> tuple[int, int]:
-    """Time of all cores since the machine started, and how much of it the host gave to others; in ticks of the kernel."""
+    """Time of all cores since the machine started, and how much of it the host gave to others; in ticks of the
+    kernel.
+    """
     first = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
     times = [int(field) for field in first.split()[1:9]]
     return sum(times), times[7]

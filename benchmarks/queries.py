@@ -44,7 +44,9 @@ def frames() -> tg.Relation:
 
 
 def wide_join() -> tg.Relation:
-    """Events with those of the same key on the day before: every event is kept for a day, and hardly any has a partner."""
+    """Events with those of the same key on the day before: every event is kept for a day, and hardly any has a
+    partner.
+    """
     events = tg.stream(
         "Events", "key bigint, time timestamp, value double, x double, y double, z double", progress="time"
     )

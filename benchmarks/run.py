@@ -1,4 +1,5 @@
-"""`make bench`: every figure that the docs quote, beside its target, in one run on generated data; results are compared.
+"""`make bench`: every figure that the docs quote, beside its target, in one run on generated data; results are
+compared.
 
 All figures of one run belong together: on a noisy machine read ratios, not absolute times. A missed target is printed;
 the exit status is 1 only where results differ. `--resume FILE` keeps each section's figures, and goes on after the last

@@ -1,10 +1,11 @@
-"""Situations and patterns from Parquet files to committed results, beside reading alone, Polars, DuckDB and a Python loop.
+"""Situations and patterns from Parquet files to committed results, beside reading alone, Polars, DuckDB and a Python
+loop.
 
     python benchmarks/situations.py --events 10000000
 
-Everything runs on one core, each query in a process of its own, all ways and numbers of keys in turn; results are compared. The
-engine reads a file of five million events a batch, as on Spark, and its checkpoint and results are directories. Reading
-alone is pyarrow with one thread.
+Everything runs on one core, each query in a process of its own, all ways and numbers of keys in turn; results are
+compared. The engine reads a file of five million events a batch, as on Spark, and its checkpoint and results are
+directories. Reading alone is pyarrow with one thread.
 Rates are by the process's own time, so that other work on the machine counts little; elapsed time, with the waiting for
 the disk, stands beside it.
 """

@@ -1,9 +1,9 @@
 """The queries of `situations` without tidegate: over all rows at once in Polars and DuckDB, and as a plain Python loop.
 
 Q1: `A before B and B overlaps C`, certain when B ends, at most 300 s after A began. Q2, the aggressive drivers: certain
-when B has ended, since it has a greatest duration, and C has lasted three seconds. A situation that is still open at the
-end of the data ends later than everything. Pairs are joined by key and by spans of time, as joins by key alone have far
-too many.
+when B has ended, since it has a greatest duration, and C has lasted three seconds. A situation that is still open at
+the end of the data ends later than everything. Pairs are joined by key and by spans of time, as joins by key alone have
+far too many.
 """
 
 from __future__ import annotations

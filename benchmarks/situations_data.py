@@ -32,8 +32,9 @@ def booleans(events: int, keys: int, names: Sequence[str] = "abc", *, seed: int 
 def cars(events: int, keys: int, *, seed: int = 1) -> pl.DataFrame:
     """Columns key, time, speed (mph) and accel (m/s2).
 
-    A car speeds (over 70) for 3-40 s and cruises for 20-90 s between. It accelerates hard (over 8) for 3-12 s, beginning up to
-    9 s before it speeds, and brakes hard (under -9) for 2-6 s, beginning up to 4 s before it stops speeding.
+    A car speeds (over 70) for 3-40 s and cruises for 20-90 s between. It accelerates hard (over 8) for 3-12 s,
+    beginning up to 9 s before it speeds, and brakes hard (under -9) for 2-6 s, beginning up to 4 s before it stops
+    speeding.
     """
     rng = np.random.default_rng(seed)
     seconds = events // keys

@@ -1,8 +1,8 @@
 """Situations and patterns on Spark beside what Spark has for them: the same files, from Parquet to committed results.
 
-Q1 is `A before B and B overlaps C within 300 s` over three boolean attributes at 1 Hz, Q2 the aggressive drivers. Compared
-are Spark SQL in batch (window functions find gaps and islands, joins by key and span of time) and, for Q1, Spark's own state
-functions, a Python function per key with numpy inside. Rates are rows a second; results are compared.
+Q1 is `A before B and B overlaps C within 300 s` over three boolean attributes at 1 Hz, Q2 the aggressive drivers.
+Compared are Spark SQL in batch (window functions find gaps and islands, joins by key and span of time) and, for Q1,
+Spark's own state functions, a Python function per key with numpy inside. Rates are rows a second; results are compared.
 
 python benchmarks/situations_spark.py [--times 3]
 """
@@ -179,7 +179,9 @@ def _matched(query: str, situations: DataFrame) -> DataFrame:
 
 
 def _near(left: DataFrame, one: str, right: DataFrame, other: str) -> DataFrame:
-    """Pairs of a key whose spans are the same, or next to each other; a row of the left side stands in both, by its `shift`."""
+    """Pairs of a key whose spans are the same, or next to each other; a row of the left side stands in both, by its
+    `shift`.
+    """
     both = left.withColumn("shift", F.explode(F.array(F.lit(0), F.lit(1)))).withColumn("span", F.expr(one))
     return both.drop("shift").join(right.withColumn("span", F.expr(other)), ["key", "span"]).drop("span")
 
@@ -216,7 +218,9 @@ NEVER = -1
 
 
 def per_key(key: Any, frames: Iterable[Any], state: Any) -> Iterator[Any]:
-    """Situations of one key by numpy, and the matches that they complete; state are those of the last WITHIN seconds."""
+    """Situations of one key by numpy, and the matches that they complete; state are those of the last WITHIN
+    seconds.
+    """
     import pandas as pd
 
     rows = pd.concat(list(frames)).sort_values("time")

@@ -1,7 +1,7 @@
 """How much faster a pattern is on two executors of a small cluster than on one, with and without a key.
 
-Executors are processes with one core each; the pattern is Q1 of `situations`. One executor and two are measured in turn,
-each time in a process of its own, the second run there, from Parquet to committed results; results are compared.
+Executors are processes with one core each; the pattern is Q1 of `situations`. One executor and two are measured in
+turn, each time in a process of its own, the second run there, from Parquet to committed results; results are compared.
 
 python benchmarks/speedup.py [--rows 10000000]
 """

@@ -1,9 +1,11 @@
-"""Whether garbage collection stalls where it can free nothing: CPU of each batch of a state that only grows, and memory.
+"""Whether garbage collection stalls where it can free nothing: CPU of each batch of a state that only grows, and
+memory.
 
 A process of its own for each run:
 
-python benchmarks/stalls.py SHAPE ROWS BATCH MODE FOLDER prints what was measured as JSON; SHAPE is a key of SHAPES, ROWS
-those that are live in the end, BATCH those of a batch, MODE the garbage collection; with FOLDER "-" there is no checkpoint.
+python benchmarks/stalls.py SHAPE ROWS BATCH MODE FOLDER prints what was measured as JSON; SHAPE is a key of SHAPES,
+ROWS those that are live in the end, BATCH those of a batch, MODE the garbage collection; with FOLDER "-" there is no
+checkpoint.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ def part_payments() -> tg.Program:
 
 
 def undelivered() -> tg.Program:
-    """Orders, paid at once, and their deliveries, of which none comes: the partner rule finds a partner for every row."""
+    """Orders, paid at once, and their deliveries, of which none comes: the partner rule finds a partner for every
+    row.
+    """
     o, p, d = orders.as_("o"), payments.as_("p"), deliveries.as_("d")
     pairs = d.join(p, p.id == d.id, p.t <= d.t, d.t <= p.t + LONG)
     both = pairs.join(o, o.id == p.id, o.t <= p.t, p.t <= o.t + 5)
@@ -60,7 +64,9 @@ SHAPES: dict[str, Callable[[], tg.Program]] = dict(zip(STALLED, (part_payments, 
 
 
 def measure(sizes: Sequence[tuple[int, int]] = STALLS) -> tuple[list[Figure], bool]:
-    """Longest batch beside the median, CPU and memory with the default garbage collection beside none, in PAIRS pairs."""
+    """Longest batch beside the median, CPU and memory with the default garbage collection beside none, in PAIRS
+    pairs.
+    """
     figures = []
     with tempfile.TemporaryDirectory() as folder:
         for shape in STALLED:

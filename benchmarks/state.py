@@ -1,4 +1,6 @@
-"""Live rows with and without partner and kill rule: an anti-join with a deadline by key, and a pattern of three intervals."""
+"""Live rows with and without partner and kill rule: an anti-join with a deadline by key, and a pattern of three
+intervals.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How much faster a pattern is in process when two threads take in the files of a batch, with and without a key.
 
-The pattern is Q1 of `situations`, in two batches of four files each, from Parquet to committed results. One and two threads
-in turn, in this process, which has all cores; elapsed time, and results are compared.
+The pattern is Q1 of `situations`, in two batches of four files each, from Parquet to committed results. One and two
+threads in turn, in this process, which has all cores; elapsed time, and results are compared.
 
 python benchmarks/threads.py [--rows 10000000]
 """

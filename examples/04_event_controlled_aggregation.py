@@ -1,7 +1,8 @@
-"""Event-controlled aggregation (TSA §2): the most smoke in a room from the detection of a fire to the brigade's arrival.
+"""Event-controlled aggregation (TSA §2): the most smoke in a room from the detection of a fire to the brigade's
+arrival.
 
-No window fits, since events say where the episode begins and where it ends. That the brigade comes within the hour is what
-bounds the state: after it no measurement is kept any longer, and all is gone once nothing can refer to it.
+No window fits, since events say where the episode begins and where it ends. That the brigade comes within the hour is
+what bounds the state: after it no measurement is kept any longer, and all is gone once nothing can refer to it.
 """
 
 from datetime import UTC, datetime, timedelta

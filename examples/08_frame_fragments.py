@@ -1,8 +1,9 @@
 """Frame fragments (TSA §5): the frames of example 3 minute by minute, without a longest fire, in bounded state.
 
 A fragment covers a fire from its start to the end of a full minute and depends on the one a minute shorter; the frame
-itself on the last fragment. So measurements are kept for about a minute, where whole frames keep them as long as a fire may
-last. As printed in the paper the fires' ends are joined where they are to be excluded, and not those of the same fire.
+itself on the last fragment. So measurements are kept for about a minute, where whole frames keep them as long as a fire
+may last. As printed in the paper the fires' ends are joined where they are to be excluded, and not those of the same
+fire.
 """
 
 from datetime import UTC, datetime, timedelta

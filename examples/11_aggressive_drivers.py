@@ -1,9 +1,10 @@
-"""Aggressive drivers (TPStream, Listing 1): strong acceleration, then speeding, then hard braking, in one of several ways.
+"""Aggressive drivers (TPStream, Listing 1): strong acceleration, then speeding, then hard braking, in one of several
+ways.
 
-Each is a situation: a period during which a condition holds of a car's readings. The pattern says how the periods may lie
-to each other. Acceleration may meet, overlap, start or lie within speeding; braking may lie within speeding, end it, or
-begin during it or at its end. A match is reported at the first instant at which it is certain: the second car is reported
-while it is still braking.
+Each is a situation: a period during which a condition holds of a car's readings. The pattern says how the periods may
+lie to each other. Acceleration may meet, overlap, start or lie within speeding; braking may lie within speeding, end
+it, or begin during it or at its end. A match is reported at the first instant at which it is certain: the second car is
+reported while it is still braking.
 """
 
 import tidegate as tg

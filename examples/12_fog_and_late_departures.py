@@ -1,8 +1,9 @@
 """Which waves of late departures began in fog: New York's flights and weather of 2013, situations from two streams.
 
-Fog is a period of observations with less than two miles of visibility; a wave is an hour or more in which every departure of
-an airport is more than half an hour late. Weather comes every hour and up to 90 minutes late, departures within ten minutes. A wave that
-begins in fog is reported once it has lasted its hour, whichever of the two ends first: `Alarm`. `Whole` waits for both ends.
+Fog is a period of observations with less than two miles of visibility; a wave is an hour or more in which every
+departure of an airport is more than half an hour late. Weather comes every hour and up to 90 minutes late, departures
+within ten minutes. A wave that begins in fog is reported once it has lasted its hour, whichever of the two ends first:
+`Alarm`. `Whole` waits for both ends.
 
     python -m examples.12_fog_and_late_departures                      # the year, and a week as it came in
     python -m examples.12_fog_and_late_departures --spark              # the week on Spark

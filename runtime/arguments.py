@@ -13,7 +13,9 @@ _MOST_THREADS = 1 << 16
 
 
 def mapping_of(option: str, value: object, each: str) -> Mapping[str, Any]:
-    """What an option says by name, nothing for None; `QueryError` TG401 for what is no mapping. `each` is how a value looks."""
+    """What an option says by name, nothing for None; `QueryError` TG401 for what is no mapping. `each` is how a value
+    looks.
+    """
     if value is None:
         return {}
     if not isinstance(value, Mapping):

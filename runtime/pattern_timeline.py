@@ -23,7 +23,8 @@ from tidegate.runtime.plan.progress import check_known
 def pattern_timeline(
     program: ProgramDef, inputs: Mapping[str, Any], result: str | None, close_at: Any, **drawing: Any
 ) -> Timeline:
-    """Runs the pattern of a result with its situations; `QueryError` TG402 where it is not said which, or there is none.
+    """Runs the pattern of a result with its situations; `QueryError` TG402 where it is not said which, or there is
+    none.
 
     `drawing`: how `timeline` is to draw it.
     """

@@ -130,8 +130,8 @@ class Program:
     ) -> ProgramExplanation:
         """Schema, progress, when results are final, what is kept and how much, and how it runs; `str()` of it is text.
 
-        `schedule`, `driver_bytes` and `shard_bytes` as a run is given them; `RunningQuery.explanation` has those of a run.
-        `zones` adds the constraints of each case. `QueryError` with all problems where the program is not valid.
+        `schedule`, `driver_bytes` and `shard_bytes` as a run is given them; `RunningQuery.explanation` has those of a
+        run. `zones` adds the constraints of each case. `QueryError` with all problems where the program is not valid.
 
         Examples:
             >>> print(program.explain().report)
@@ -166,8 +166,8 @@ class Program:
     ) -> Results:
         """Results over complete inputs, by stream and table name, in this process.
 
-        Inputs are rows, frames, or sources such as `tg.parquet("a directory")`. Situations that are open at the end are not
-        reported, unless `close_at`, an instant after all events and all declared progress, says when they are over.
+        Inputs are rows, frames, or sources such as `tg.parquet("a directory")`. Situations that are open at the end are
+        not reported, unless `close_at`, an instant after all events and all declared progress, says when they are over.
         `threads` take in the files of a directory side by side. `progress` shows batches while they run; None: on a
         terminal and in a notebook. The others are those of `session`.
 
@@ -214,14 +214,15 @@ class Program:
     ) -> Session:
         """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive.
 
-        `clock` says what time it is, the system's clock by default; skew guard, idle policy and times of arrival go by it.
-        `on_batch` is called after each commit. `purging`: partner and kill rule where they pay ("planned"), "always" or
-        "off". `schedule`: which queries are evaluated less often or later (`tg.schedule`). `threads` take in the files of a
-        batch side by side, each some that follow each other; the results are the same. `quarantine_keep`: rejected rows
-        older than "30d", or beyond "10 GiB", or both, are dropped, oldest first; None keeps all.
+        `clock` says what time it is, the system's clock by default; skew guard, idle policy and times of arrival go by
+        it. `on_batch` is called after each commit. `purging`: partner and kill rule where they pay ("planned"),
+        "always" or "off". `schedule`: which queries are evaluated less often or later (`tg.schedule`). `threads` take
+        in the files of a batch side by side, each some that follow each other; the results are the same.
+        `quarantine_keep`: rejected rows older than "30d", or beyond "10 GiB", or both, are dropped, oldest first; None
+        keeps all.
 
-        `QueryError` TG402 for names that the program does not have, TG408 for a directory of results without a checkpoint.
-        `StateError` TG501 for the checkpoint of another program, TG503 while another run has it.
+        `QueryError` TG402 for names that the program does not have, TG408 for a directory of results without a
+        checkpoint. `StateError` TG501 for the checkpoint of another program, TG503 while another run has it.
 
         Examples:
             >>> with program.session(checkpoint="state") as session:
@@ -256,7 +257,8 @@ class Program:
         """What holds a result back in a checkpoint, whether a run has it open or not; with the instants of a row of it,
         when that row is final or why it never is.
 
-        Without a name, of the only result. `QueryError` TG402 for a name that is no result; `StateError` TG501 for the checkpoint of another program.
+        Without a name, of the only result. `QueryError` TG402 for a name that is no result; `StateError` TG501 for the
+        checkpoint of another program.
 
         Examples:
             >>> with program.session(checkpoint="state") as session:
@@ -289,8 +291,8 @@ class Program:
 
         `result` names the pattern where the program has several (else `QueryError` TG402); `inputs` and `close_at` are
         those of `run`. Of at most `most` partitions, those with matches first, and of at most `most_matches` matches in
-        each. Times are those of the zone `tz`, such as `"America/New_York"`. A notebook shows it; `save("page.html")` makes a
-        page of it.
+        each. Times are those of the zone `tz`, such as `"America/New_York"`. A notebook shows it; `save("page.html")`
+        makes a page of it.
 
         Examples:
             >>> hits = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10))
@@ -331,17 +333,17 @@ class Program:
     ) -> RunningQuery:
         """Starts the program on Spark Structured Streaming; what it returns is Spark's streaming query, with results.
 
-        `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame, which is all there
-        will be of its stream. `trigger` is "available_now" (what is there, then end), a time between batches such as
-        "5s", or Spark's own keyword as a dictionary. `checkpoint`: the directory in which state and progress survive.
-        An increment with at most `driver_bytes` of relevant data is evaluated in the driver, a larger one with a key to
-        shard by and at most `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off. `advance` and
-        `close_at` are what `RunningQuery.advance` and `RunningQuery.close_open` say, before the first batch. `progress`
-        shows batches while one waits for the query; None: on a terminal and in a notebook. The others are those of
-        `session`.
+        `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame, which is all
+        there will be of its stream. `trigger` is "available_now" (what is there, then end), a time between batches such
+        as "5s", or Spark's own keyword as a dictionary. `checkpoint`: the directory in which state and progress
+        survive. An increment with at most `driver_bytes` of relevant data is evaluated in the driver, a larger one with
+        a key to shard by and at most `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off.
+        `advance` and `close_at` are what `RunningQuery.advance` and `RunningQuery.close_open` say, before the first
+        batch. `progress` shows batches while one waits for the query; None: on a terminal and in a notebook. The others
+        are those of `session`.
 
-        `QueryError` TG401 for what is no session or no trigger, TG407 for a stream without a source, TG422 where Spark is
-        not installed.
+        `QueryError` TG401 for what is no session or no trigger, TG407 for a stream without a source, TG422 where Spark
+        is not installed.
 
         Examples:
             >>> query = program.start(spark, sources=inputs, checkpoint="started")
@@ -377,7 +379,8 @@ class Program:
 
 @trimmed
 def program(*queries: QueryHandle, **named: Relation) -> Program:
-    """A program: `program(Name=relation)` for results that need no declaration, `program(query(result, relation))` else.
+    """A program: `program(Name=relation)` for results that need no declaration, `program(query(result, relation))`
+    else.
 
     Result streams read through `result_of` bring their queries along. `QueryError` TG124 for a program without queries,
     TG121 for a name that is fed twice, TG123 for a result stream that nothing feeds.

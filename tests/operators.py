@@ -1,4 +1,6 @@
-"""Operators as users write them, which the package knows nothing of: one that drops rows like the one before, one with timers."""
+"""Operators as users write them, which the package knows nothing of: one that drops rows like the one before, one with
+timers.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,9 @@ class Silences(tg.Operator):
 
 @dataclass(frozen=True)
 class Bursts(tg.Operator):
-    """Events of a partition of which each comes within `gap` of the one before: when they began, when they ended, how many."""
+    """Events of a partition of which each comes within `gap` of the one before: when they began, when they ended, how
+    many.
+    """
 
     gap: int
     tables: ClassVar = {"open": "first bigint not null, last bigint not null, n bigint not null, due bigint not null"}

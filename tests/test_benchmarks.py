@@ -1,4 +1,6 @@
-"""What the benchmarks say is what they measured, the page of figures has a row for each of them, and limits can fail."""
+"""What the benchmarks say is what they measured, the page of figures has a row for each of them, and limits can
+fail.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The tool that draws mutants: it makes the changes that it says, kills what a test notices, and lists what none does."""
+"""The tool that draws mutants: it makes the changes that it says, kills what a test notices, and lists what none
+does.
+"""
 
 from __future__ import annotations
 
@@ -168,9 +170,9 @@ KILLED = (
     f"{JOINS}::_range: relation in ('gt', 'ge') => relation not in ('gt', 'ge')",
     f"{JOINS}::_side: if names <= set(left): ... => if not names <= set(left): ...",
 )
-SLOTS = "tests/runtime/kernels/test_slots.py::test_slots_are_numbered_by_first_appearance"
+NUMBERS = "tests/runtime/kernels/test_partition_numbers.py::test_partitions_are_numbered_by_first_appearance"
 #: Of a function that the test does not call.
-SURVIVES = "runtime/eval/joins/ranges.py::_few_pairs: others >= 0 => others > 0"
+SURVIVES = "runtime/eval/joins/ranges.py::_few_pairs: rights >= 0 => rights > 0"
 
 
 def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -191,8 +193,8 @@ def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pyte
 
 def test_kernels_run_uncompiled(capfd: pytest.CaptureFixture[str]) -> None:
     """Compiled, a kernel would stay as it was."""
-    slots = "runtime/kernels/slots.py::_look_up: slot == _FREE => slot != _FREE"
-    assert mutants.main(["--group", "kernels", "--tests", SLOTS, "--only", slots, "--at-least", "1"]) == 0
+    free = "runtime/kernels/partition_numbers.py::_look_up: number == _FREE => number != _FREE"
+    assert mutants.main(["--group", "kernels", "--tests", NUMBERS, "--only", free, "--at-least", "1"]) == 0
     assert "1 of 1 killed" in capfd.readouterr().out
 
 

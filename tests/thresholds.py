@@ -39,17 +39,17 @@ class Threshold:
 EMBEDDED, STATE, KERNELS = "embedded", "state", "kernels"
 THRESHOLDS = (
     Threshold("eval.small.rows", "MOST", (-1, 2)),
-    Threshold("eval.small.joins", "FEW_PAIRS", (-1, 4)),
+    Threshold("eval.small.joins", "SMALL_PRODUCT", (-1, 4)),
     Threshold("eval.small.joins", "MOST_PAIRS", (-1, 4)),
     Threshold("eval.small.groups", "_SAFE", (0, 1)),
     Threshold("eval.aggregates.partials", "_SAFE", (0, 1)),
     Threshold("eval.filters", "_MANY", (0, 2)),
     Threshold("eval.aggregates.compiled", "MANY_ROWS", (0, 2)),
-    Threshold("eval.aggregates.compiled", "FEW_ROWS", (0, 2)),
+    Threshold("eval.aggregates.compiled", "MANY_ROWS_LOADED", (0, 2)),
     Threshold("eval.joins.ranges", "CHUNK", (1, 3)),
-    Threshold("eval.joins.ranges", "FEW_ROWS", (-1, 4)),
-    Threshold("eval.joins.ranges", "FEW_PAIRS", (0, 1)),
-    Threshold("ordered.held_partitions", "LOOSE", (0, 1)),
+    Threshold("eval.joins.ranges", "SMALL_PRODUCT", (-1, 4)),
+    Threshold("eval.joins.ranges", "PAIRS_PER_ROW", (0, 1)),
+    Threshold("ordered.partition_store", "LOOSE", (0, 1)),
     Threshold("ordered.process.partition_tables", "LOOSE", (0, 2)),
     Threshold("ordered.state", "SMALL", (0, 1)),
     Threshold("eval.purge_rows", "ROUNDS", (1,)),
@@ -105,11 +105,11 @@ THRESHOLDS = (
     Threshold("state.inputs.positions", "_RECENT", (0, 1), "files"),
     Threshold("state.store.local", "_CHUNK", (1, 100), "files"),
     Threshold("state.store.local", "_LARGE", (0, 100), "files"),
-    Threshold("kernels.bands", "_MOVES", (), "compiled"),
+    Threshold("kernels.band_join", "_MOVES", (), "compiled"),
     Threshold("kernels.partners", "ROUNDS", (), "compiled"),
-    Threshold("kernels.shelf", "_LOOSE", (0, 2)),
-    Threshold("kernels.slots", "_SMALL_RANGE", (0, 2)),
-    Threshold("kernels.stretches", "BLOCK", (8, 64)),
+    Threshold("kernels.pool", "_LOOSE", (0, 2)),
+    Threshold("kernels.partition_numbers", "_SMALL_RANGE", (0, 2)),
+    Threshold("kernels.event_runs", "BLOCK", (8, 64)),
     Threshold("plan.sharding", "DRIVER_BYTES", (0,), "spark"),
     Threshold("plan.sharding", "SHARD_BYTES", (0,), "spark"),
     Threshold("engines.spark.executor", "PARTITION_BYTES", (4096,), "spark"),
@@ -157,19 +157,19 @@ OTHERS = {
     "ordered.derive.derivation.NO_LIMIT": "a mark",
     "arguments._MOST_THREADS": "a limit of an option",
     "kernels.grouping._FREE": "a mark",
-    "kernels.layout.NONE": "a mark",
-    "kernels.pattern_plan._CERTAIN": "a set of bits",
-    "kernels.pattern_plan._LARGE": "a limit of 64 bits",
+    "kernels.cells.NONE": "a mark",
+    "kernels.search_plan._CERTAIN": "a set of bits",
+    "kernels.search_plan._LARGE": "a limit of 64 bits",
     "kernels.situations.NEVER": "a mark",
     "kernels.situations.OPEN": "a mark",
     "kernels.situations._FULL": "bits",
-    "kernels.slots._FREE": "a mark",
+    "kernels.partition_numbers._FREE": "a mark",
     "inspect.metrics.hooks._DAY": "a unit",
     "inspect.metrics.hooks._SECOND": "a unit",
     "testkit.conformance._DAY": "a unit",
     "testkit.conformance._MOST_ROWS": "of the conformance table of operations",
     "inspect.graph._LINE": "characters of a line",
-    "plan.lower.MOST_CONDITIONS": "bits of an integer: tests/runtime/test_stretching.py",
+    "plan.lower.MOST_CONDITIONS": "bits of an integer: tests/runtime/test_event_runs.py",
     "ingest.raw_rows._CONTINUED": "a byte",
     "ingest.raw_rows._MOST_BYTES": "a limit of Arrow's offsets",
     "batch.loop.ENDLESS": "a limit beyond which a program is refused",
@@ -198,7 +198,9 @@ OTHERS = {
 
 @contextmanager
 def small(threshold: Threshold | None, value: float | None = None) -> Iterator[None]:
-    """Everything inside sees the threshold at this value (by default the first of `small`), wherever it was imported to."""
+    """Everything inside sees the threshold at this value (by default the first of `small`), wherever it was imported
+    to.
+    """
     if threshold is None:
         yield
         return
@@ -227,7 +229,9 @@ def _has(module: Any, name: str, kept: object) -> bool:
 
 
 def _of(other: Any, module: Any, name: str) -> bool:
-    """Whether a module has the number from this one: it is that one, or imports it and has no such number of its own."""
+    """Whether a module has the number from this one: it is that one, or imports it and has no such number of its
+    own.
+    """
     own = {f"tidegate.runtime.{one.module}" for one in THRESHOLDS if one.name == name}
     return other is module or other.__name__ not in own
 

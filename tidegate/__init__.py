@@ -1,7 +1,8 @@
 """Tidegate: temporal relational algebra over event streams, analysed before it runs, incremental on Spark and embedded.
 
-Examples in docstrings go on from the lines with which the page of functions and classes begins, docs/reference/api.md: `orders`,
-`payments` and `cars` are streams with rows for them, `program` asks which orders are not paid in time, and `show` prints rows.
+Examples in docstrings go on from the lines with which the page of functions and classes begins, docs/reference/api.md:
+`orders`, `payments` and `cars` are streams with rows for them, `program` asks which orders are not paid in time, and
+`show` prints rows.
 """
 
 import os
@@ -79,8 +80,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Polars gives memory back half a second after it was last used, and a batch that comes later touches all of it anew. Ten seconds
-# are what its allocator would do by itself. It asks when Polars is loaded; a value that is there stays (decision 18).
+# Polars gives memory back half a second after it was last used, and a batch that comes later touches all of it anew.
+# Ten seconds are what its allocator would do by itself. It asks when Polars is loaded; a value that is there stays
+# (decision 18).
 os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
 
 #: Names that only running a program needs, loaded when they are first used.

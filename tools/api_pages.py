@@ -1,4 +1,6 @@
-"""A hook of MkDocs: a page for every public name, which mkdocstrings fills from its docstring, and tables of them in reference/api.md."""
+"""A hook of MkDocs: a page for every public name, which mkdocstrings fills from its docstring, and tables of them in
+reference/api.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The demo in an environment of its own: `python3 tools/demo.py .venv-demo ARGUMENTS`. Needs only Python and a registry.
+"""The demo in an environment of its own: `python3 tools/demo.py .venv-demo ARGUMENTS`. Needs only Python and a
+registry.
 
 It starts as soon as there is what it needs in one process. Spark is installed meanwhile.
 """

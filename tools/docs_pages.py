@@ -3,10 +3,10 @@
     python tools/docs_pages.py docs/tutorial.md           # where a page is wrong
     python tools/docs_pages.py --write docs/tutorial.md   # put what the blocks print into the page
 
-The `python` blocks of a page are one program, run in order in an empty directory. A `text` block directly below one is its
-output; a line of `…` in it stands for any lines, `…` in a line for any text. A comment before a block says what is special: `<!-- raises -->` (ends
-with one of our errors, whose text is the output), `<!-- spark -->` (needs Spark), `<!-- picture -->` (text that no code
-prints).
+The `python` blocks of a page are one program, run in order in an empty directory. A `text` block directly below one is
+its output; a line of `…` in it stands for any lines, `…` in a line for any text. A comment before a block says what is
+special: `<!-- raises -->` (ends with one of our errors, whose text is the output), `<!-- spark -->` (needs Spark),
+`<!-- picture -->` (text that no code prints).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes docs/reference/terms.md, names.md and api.md: `python tools/docs_reference.py`.
 
-How an operation is written, what it takes and does comes from the table of operations. What a public name is comes from its
-docstring. A test compares the pages with what this writes.
+How an operation is written, what it takes and does comes from the table of operations. What a public name is comes from
+its docstring. A test compares the pages with what this writes.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ written by `tools/docs_reference.py`.
 """
 
 
-#: What stands before every example: the head of the page of functions and classes shows it, the test of the examples runs it.
+#: What stands before every example: the head of the page of functions and classes shows it, the test of the examples
+#: runs it.
 EXAMPLES_BEGIN = '''\
 from dataclasses import dataclass
 

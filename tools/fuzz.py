@@ -2,9 +2,10 @@
 
     python tools/fuzz.py --family embedded --shard 1/4 --cases 30000 --seed 0 --resume out/fuzz-1.json
 
-Case n of a run has seed `--seed + n`; shard i of k takes the n with n % k == i - 1. A resumed run goes on after the last
-case that the file names, unless the source has changed since: then it starts anew and says so. Exit status 1 and the
-shrunk case on the first failure, which the resume file also keeps; 4 where fewer than `--at-least` cases were valid.
+Case n of a run has seed `--seed + n`; shard i of k takes the n with n % k == i - 1. A resumed run goes on after the
+last case that the file names, unless the source has changed since: then it starts anew and says so. Exit status 1 and
+the shrunk case on the first failure, which the resume file also keeps; 4 where fewer than `--at-least` cases were
+valid.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""Random kills of a running program: whatever is shot, whenever, the results in the end are those of an undisturbed run.
+"""Random kills of a running program: whatever is shot, whenever, the results in the end are those of an undisturbed
+run.
 
     python tools/kill_loop.py --embedded 40 --spark 12 --workers 12 --seed 0
 
-Each kill is a SIGKILL: of the whole process group of a run, embedded or on Spark with its JVM, or of one Python worker of
-Spark or their daemon. A run is shot soon after a random batch, and then up to three times more while it recovers from that.
-When it has had its share of kills it is left to end; then its published files, counts and progress are compared with those
-of a run that nothing disturbed, and another run of the next program begins. Prints a line for each kill, with what it left
-of the batch, and one for each run; exit status 1 on the first difference, with the directory that shows it.
+Each kill is a SIGKILL: of the whole process group of a run, embedded or on Spark with its JVM, or of one Python worker
+of Spark or their daemon. A run is shot soon after a random batch, and then up to three times more while it recovers
+from that. When it has had its share of kills it is left to end; then its published files, counts and progress are
+compared with those of a run that nothing disturbed, and another run of the next program begins. Prints a line for each
+kill, with what it left of the batch, and one for each run; exit status 1 on the first difference, with the directory
+that shows it.
 """
 
 from __future__ import annotations
@@ -209,7 +211,9 @@ def check_end(lane: Lane, program: str, place: Path) -> None:
 
 
 def shoot_groups(lane: Lane, program: str, place: Path, share: int) -> bool:
-    """A kill after some batches and up to three more in recoveries from it; or, with no kill left, whether it ended well."""
+    """A kill after some batches and up to three more in recoveries from it; or, with no kill left, whether it ended
+    well.
+    """
     if lane.kills >= share:
         with Process(place, program, lane.engine) as process:
             return process.ended()

@@ -2,8 +2,9 @@
 
 Versions are resolved once, on the oldest Python that is supported (run this with Python 3.11), so that one file
 serves all. Hashes are then collected for every Python and platform below, so that pip can check each file it
-installs. The files name no registry: any mirror that serves the same files will do. What the demo needs is a part of it, and what it needs first a part of that.
-With `--keep` (`make lock ARGS=--keep`) what the lock has keeps its version, and only what is new in pyproject.toml is added.
+installs. The files name no registry: any mirror that serves the same files will do. What the demo needs is a part of
+it, and what it needs first a part of that. With `--keep` (`make lock ARGS=--keep`) what the lock has keeps its version,
+and only what is new in pyproject.toml is added.
 """
 
 import argparse

@@ -4,14 +4,16 @@
     python tools/mutants.py --group joins --count 50 --seed 3
     python tools/mutants.py --group joins --only "runtime/plan/join_parts.py::_side: ..."
 
-Mutants are drawn by seed, as many of each group of `tools/mutation/groups.py`; shard i of k takes each k-th. A group is one
-process: tests are collected there, each runs once to see that it passes, what it takes, and which functions it calls. For
-each mutant the process forks; the child has the mutant, runs the tests that call its function, the quickest first and those
-that call few others, and ends at the first that fails. A test that takes ten times as long as it did has noticed the mutant as well.
+Mutants are drawn by seed, as many of each group of `tools/mutation/groups.py`; shard i of k takes each k-th. A group is
+one process: tests are collected there, each runs once to see that it passes, what it takes, and which functions it
+calls. For each mutant the process forks; the child has the mutant, runs the tests that call its function, the quickest
+first and those that call few others, and ends at the first that fails. A test that takes ten times as long as it did
+has noticed the mutant as well.
 
-`tools/mutation/equivalent.toml` lists mutants that mean the same as the original, each with the reason; they are not run,
-printed, and not counted. The score is killed / (drawn - equivalent). Exit status 0 iff the score is at least `--at-least`, and
-no group is broken: where its tests fail without a mutant, or end early, those of the other groups are judged all the same.
+`tools/mutation/equivalent.toml` lists mutants that mean the same as the original, each with the reason; they are not
+run, printed, and not counted. The score is killed / (drawn - equivalent). Exit status 0 iff the score is at least
+`--at-least`, and no group is broken: where its tests fail without a mutant, or end early, those of the other groups are
+judged all the same.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ from tools.mutation.operators import Mutant, mutants_of  # noqa: E402
 
 EQUIVALENT = ROOT / "tools" / "mutation" / "equivalent.toml"
 SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests", "tools")
-#: A test takes at most so many times what it took without a mutant, and so many seconds more; of the process's own time.
+#: A test takes at most so many times what it took without a mutant, and so many seconds more; of the process's own
+#: time.
 SLOWER, MORE = 10, 5
 #: Seconds that a child may take at most, whatever it does: one that waits takes no time of its own.
 WAITING = 300
@@ -74,7 +77,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TestBaseline:
     """What a test did without a mutant: its own time, and the functions that it called."""
 
     seconds: float
@@ -91,7 +94,8 @@ def all_mutants(group: Group, root: Path = ROOT) -> tuple[Mutant, ...]:
 def drawn(group: Group, count: int, seed: int, root: Path = ROOT) -> list[Mutant]:
     """So many of a group, or all if they are fewer; a greater count begins with those of a smaller one.
 
-    In the order of a digest of seed and key: a change of the code leaves the draw among what it does not touch as it was.
+    In the order of a digest of seed and key: a change of the code leaves the draw among what it does not touch as it
+    was.
     """
     return sorted(all_mutants(group, root), key=lambda one: sha256(f"{seed} {one.key}".encode()).digest())[:count]
 
@@ -205,7 +209,7 @@ class Plugin:
             print(f"{self.group.name}: the tests fail before there is any mutant: {detail}", flush=True)
             self.broken = True
             return True
-        baseline = [Told(seconds, frozenset(called)) for seconds, called in told["tests"]]
+        baseline = [TestBaseline(seconds, frozenset(called)) for seconds, called in told["tests"]]
         taken = sum(one.seconds for one in baseline)
         print(f"{self.group.name}: {len(items)} tests pass in {taken:.0f} s without a mutant", flush=True)
         for key in self.keys:
@@ -229,7 +233,7 @@ class Plugin:
             tests.append((time.process_time() - began, sorted(called)))
         return {"tests": tests}
 
-    def _with_mutant(self, mutant: Mutant, items: list[pytest.Item], baseline: list[Told]) -> dict[str, Any]:
+    def _with_mutant(self, mutant: Mutant, items: list[pytest.Item], baseline: list[TestBaseline]) -> dict[str, Any]:
         function = f"{mutant.file}::{mutant.function}"
         calling = sorted(
             (i for i, one in enumerate(baseline) if function in one.called),

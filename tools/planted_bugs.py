@@ -2,13 +2,13 @@
 
     python tools/planted_bugs.py [--group NAME ...] [--only NAME ...] [--jobs 2] [--resume FILE] [--list] [--record]
 
-A bug is a patch: one file, a text that occurs in it exactly once, and what stands there instead. A patch that no longer
-fits fails the run, and so does a run that is broken before any bug is planted. `planted/killers.toml` names for each bug
-the test that kills it; a bug that passes this test has survived, whatever other tests say. For a bug without such a test
-all tests of its group run, up to the first that fails; `--record` does so for all, and writes down which test that is.
-Tests that do not end in time have not noticed the bug, unless it is marked as one that loops. Exit status 0 iff all bugs
-of the required list are killed and at least 95 % of all. A resume file remembers what was found of this code; a run that
-is started again leaves that out.
+A bug is a patch: one file, a text that occurs in it exactly once, and what stands there instead. A patch that no
+longer fits fails the run, and so does a run that is broken before any bug is planted. `planted/killers.toml` names for
+each bug the test that kills it; a bug that passes this test has survived, whatever other tests say. For a bug without
+such a test all tests of its group run, up to the first that fails; `--record` does so for all, and writes down which
+test that is. Tests that do not end in time have not noticed the bug, unless it is marked as one that loops. Exit
+status 0 iff all bugs of the required list are killed and at least 95 % of all. A resume file remembers what was found
+of this code; a run that is started again leaves that out.
 """
 
 from __future__ import annotations
@@ -228,7 +228,9 @@ def _compile() -> None:
 
 
 def _stale(patches: Sequence[Patch]) -> frozenset[str]:
-    """The kernels that have a bug, or may have one inside: those that import, perhaps through others, one that is patched."""
+    """The kernels that have a bug, or may have one inside: those that import, perhaps through others, one that is
+    patched.
+    """
     texts = {path.stem: path.read_text() for path in (ROOT / KERNELS).glob("*.py")}
     stale = {Path(patch.file).stem for patch in patches if patch.file.startswith(KERNELS)}
     while True:

@@ -3,10 +3,10 @@
     python tools/rejections.py --cases 2000
 
 A query over a product promises progress on one instant, and a relation of its instants. In truth it keeps the first
-promise if, for every stream, the rows that matter to a result row are not arbitrarily far ahead of it, and the second if
-every row does; both are found by enumerating all rows of a small world, not by the analysis. What is accepted must be
-true (else the exit status is 1). What is rejected though it is true is what the analysis gives up: rule R3 loosens floor
-and ceil, and nothing is known of data.
+promise if, for every stream, the rows that matter to a result row are not arbitrarily far ahead of it, and the second
+if every row does; both are found by enumerating all rows of a small world, not by the analysis. What is accepted must
+be true (else the exit status is 1). What is rejected though it is true is what the analysis gives up: rule R3 loosens
+floor and ceil, and nothing is known of data.
 """
 
 from __future__ import annotations

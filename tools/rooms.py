@@ -2,9 +2,9 @@
 
     python tools/rooms.py [--write]
 
-Prints what breaks the rules: imports point to rooms further up in `ROOMS` only, no modules import each other in a circle,
-and no folder holds more than `MOST_FILES` modules. Imports inside functions count, those for type checkers do not.
-`--write` puts the picture into CONTRIBUTING.md.
+Prints what breaks the rules: imports point to rooms further up in `ROOMS` only, no modules import each other in a
+circle, and no folder holds more than `MOST_FILES` modules. Imports inside functions count, those for type checkers do
+not. `--write` puts the picture into CONTRIBUTING.md.
 """
 
 from __future__ import annotations

@@ -12,7 +12,9 @@ PROMPT = "tidegate"
 
 
 def main(target: Path, lock: str = "dev.txt") -> int:
-    """Exactly what the lock in requirements/ names, checked against its hashes, then the checkout itself as editable."""
+    """Exactly what the lock in requirements/ names, checked against its hashes, then the checkout itself as
+    editable.
+    """
     if sys.version_info < OLDEST:
         print(
             f"Tidegate needs Python >= 3.11, {sys.executable} is {sys.version.split()[0]}: make PYTHON=python3.11 ..."
@@ -41,7 +43,9 @@ def install(target: Path, lock: str) -> list[str]:
 
 
 def pip(target: Path) -> list[str]:
-    """What installs into an environment. Python compiles modules when they are first imported: most of them never are."""
+    """What installs into an environment. Python compiles modules when they are first imported: most of them never
+    are.
+    """
     python = str(target / "bin" / "python")
     return [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-compile"]
 
@@ -62,7 +66,9 @@ def run(command: list[str]) -> None:
 
 
 def ours(target: Path) -> bool:
-    """Whether everything in this place may be deleted: nothing is there, or an environment of an earlier run, and no link."""
+    """Whether everything in this place may be deleted: nothing is there, or an environment of an earlier run, and no
+    link.
+    """
     if target.is_symlink():
         return False
     if not target.exists():

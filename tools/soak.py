@@ -4,12 +4,13 @@
     python tools/soak.py --minutes 120 --spark    # on Spark, with its JVM
 
 Every batch brings a file of orders and one of payments; some rows have no time, some come late, some do not parse. Four
-queries read them: payments per quarter of an hour, orders that are not paid in time, joined pairs, and all large payments.
-Results go to directories that are compacted, files that are read are deleted, and rejected rows are kept up to a size.
+queries read them: payments per quarter of an hour, orders that are not paid in time, joined pairs, and all large
+payments. Results go to directories that are compacted, files that are read are deleted, and rejected rows are kept up
+to a size.
 
-Prints a line a minute, and at the end of each measure its mean and slope over the second half of the time: memory, files of
-checkpoint, results and quarantine, open descriptors, CPU and time a batch. Exit status 1 if one has grown by more than its limit
-over that half, or if rows do not add up.
+Prints a line a minute, and at the end of each measure its mean and slope over the second half of the time: memory,
+files of checkpoint, results and quarantine, open descriptors, CPU and time a batch. Exit status 1 if one has grown by
+more than its limit over that half, or if rows do not add up.
 """
 
 from __future__ import annotations
@@ -148,7 +149,9 @@ def _text(seconds: int) -> str:
 def running(
     place: Path, writer: Writer, spark: bool
 ) -> Iterator[tuple[Callable[[], None], Callable[[], Any], Callable[[], float]]]:
-    """A program that runs: what makes it take a batch of files in, what says how its rows were counted, and its memory."""
+    """A program that runs: what makes it take a batch of files in, what says how its rows were counted, and its
+    memory.
+    """
     sources = {name: tg.json(place / "in" / name, delay="5m", delete=True) for name in ("Orders", "Payments")}
     one = program()
     sinks = {name: tg.parquet_sink(place / "out" / name, compact=True) for name in one.facts.streams}

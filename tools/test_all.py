@@ -1,10 +1,11 @@
-"""Every check there is, part by part, as `make test-all` runs them: one command, whose last lines say what each part found.
+"""Every check there is, part by part, as `make test-all` runs them: one command, whose last lines say what each part
+found.
 
     python tools/test_all.py [--resume out/test-all.json] [--gigabytes 2.2] [--only PART ...]
 
-A part is commands that run beside each other, and passes if all of them do. Random cases are others for each state of the
-code: what one state has passed is new to no later one. One that fails keeps none of the others from
-running. `--resume FILE` keeps what parts of this code have passed, and leaves them out when it is started again: the whole
+A part is commands that run beside each other, and passes if all of them do. Random cases are others for each state of
+the code: what one state has passed is new to no later one. One that fails keeps none of the others from running.
+`--resume FILE` keeps what parts of this code have passed, and leaves them out when it is started again: the whole
 takes hours. What commands print goes to files beside it. Exit status 0 if every part has passed.
 """
 
@@ -39,7 +40,7 @@ class Result:
 
 
 def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
-    """All parts by name, quick ones first; tools keep what they have done in the folder. Random cases begin at the seed."""
+    """All parts by name, quick ones first; tools keep what they have done in the folder, random cases start at the seed."""
 
     def random(name: str, family: str, cases: int, at_least: int) -> Commands:
         drawn = ["--family", family, "--cases", str(cases), "--at-least", str(at_least), "--seed", str(seed)]

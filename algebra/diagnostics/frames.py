@@ -45,8 +45,8 @@ def cell_name(file: str) -> str | None:
 
 
 def of_user(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames of the library, of what it calls itself by, and of the shell of a notebook; all of it
-    where the user asks for that.
+    """The traceback without the frames of the library, of what it calls itself by, and of the shell of a notebook; all
+    of it where the user asks for that.
     """
     if keeps_all():
         return trace
@@ -62,7 +62,9 @@ def of_user(trace: TracebackType | None) -> TracebackType | None:
 
 
 def rendered(error: BaseException) -> list[str]:
-    """The lines that a notebook shows of an error: it asks the error itself. Files made of cells have the cells' names."""
+    """The lines that a notebook shows of an error: it asks the error itself. Files made of cells have the cells'
+    names.
+    """
     told = traceback.TracebackException(type(error), error, of_user(error.__traceback__))
     for frame in told.stack:
         frame.filename = cell_name(frame.filename) or frame.filename

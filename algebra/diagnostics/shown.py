@@ -29,11 +29,13 @@ def kind_of(value: object) -> str:
 
 
 def nearest(name: str, known: Iterable[str], most: int = 2) -> list[str]:
-    """Those of the known names that are meant by one that is not known, `most` at most; none if it is another name altogether.
+    """Those of the known names that are meant by one that is not known, `most` at most; none if it is another name
+    altogether.
 
-    The first of these that fits any of them decides: it is the same but for case and signs; it is misspelt, by one letter of
-    three to five, two of six to eight, three of more that is wrong, missing, too many or swapped with its neighbour; one of the
-    two begins as the other does, or is its last words: `cust` and `customer_name`, `first_value` and `first`.
+    The first of these that fits any of them decides: it is the same but for case and signs; it is misspelt, by one
+    letter of three to five, two of six to eight, three of more that is wrong, missing, too many or swapped with its
+    neighbour; one of the two begins as the other does, or is its last words: `cust` and `customer_name`, `first_value`
+    and `first`.
     """
     asked = _plain(name)
     if not 0 < len(asked) <= _COMPARED:
@@ -51,25 +53,27 @@ def _plain(name: str) -> str:
     return "".join(character for character in name.casefold() if character.isalnum())
 
 
-def _allowed(one: str, other: str) -> int:
-    """How many letters of a name may be wrong. Names that share no first letter, or two of three letters, are more than misspelt."""
-    length = min(len(one), len(other))
-    if length < 3 or one[0] != other[0] or (len(one) == len(other) == 3 and sorted(one) != sorted(other)):
+def _allowed(left: str, right: str) -> int:
+    """How many letters of a name may be wrong. Names that share no first letter, or two of three letters, are more than
+    misspelt.
+    """
+    length = min(len(left), len(right))
+    if length < 3 or left[0] != right[0] or (len(left) == len(right) == 3 and sorted(left) != sorted(right)):
         return 0
     return 1 if length < 6 else 2 if length < 9 else 3
 
 
-def _edits(one: str, other: str, most: int) -> int | None:
+def _edits(left: str, right: str, most: int) -> int | None:
     """How many letters are to be changed, added, left out or swapped with their neighbour, if no more than `most`."""
-    if abs(len(one) - len(other)) > most:
+    if abs(len(left) - len(right)) > most:
         return None
     before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
+    row = list(range(len(right) + 1))
+    for i, letter in enumerate(left, 1):
         before, last, row = row, before, [i]
-        for j, its in enumerate(other, 1):
+        for j, its in enumerate(right, 1):
             cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != its))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == its:
+            if i > 1 and j > 1 and letter == right[j - 2] and left[i - 2] == its:
                 cost = min(cost, last[j - 2] + 1)
             row.append(cost)
         if min(row) > most:
@@ -78,7 +82,9 @@ def _edits(one: str, other: str, most: int) -> int | None:
 
 
 def _shares_words(asked: str, known: str) -> bool:
-    """One begins as the other does, or is its last words; of a name that is longer than the known one, four letters at least."""
+    """One begins as the other does, or is its last words; of a name that is longer than the known one, four letters at
+    least.
+    """
     first, second = ([word.casefold() for word in _WORD.findall(name)] for name in (asked, known))
     if sorted(first) == sorted(second):
         return True

@@ -1,8 +1,9 @@
 """Tracebacks of errors that users can mend: their own frames alone, since nothing inside the library is theirs to mend.
 
-An error loses the frames of the library where it leaves a public call, so whoever prints it, a logger or a thread, prints the
-short one. So does an error of a function that the user gave to the library, a clock for instance. `TIDEGATE_TRACEBACK=full` in the
-environment keeps all frames, as errors of ours (`InternalError`) always do, and those of packages that the library calls.
+An error loses the frames of the library where it leaves a public call, so whoever prints it, a logger or a thread,
+prints the short one. So does an error of a function that the user gave to the library, a clock for instance.
+`TIDEGATE_TRACEBACK=full` in the environment keeps all frames, as errors of ours (`InternalError`) always do, and those
+of packages that the library calls.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def shows_all(error: BaseException | None) -> bool:
 
 
 def of_users_function(trace: TracebackType | None) -> bool:
-    """Whether what the library called last, before an error came, is a function of the user and not of an installed package."""
+    """Whether what the library called last, before an error came, is a function of the user and not of an installed
+    package.
+    """
     called: TracebackType | None = None
     while trace is not None:
         if is_ours(trace.tb_frame):
@@ -53,7 +56,9 @@ def trim(error: BaseException | None) -> None:
 
 
 def trimmed(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """The function; what users can mend leaves it without frames of the library. A bare `raise` adds none for this one."""
+    """The function; what users can mend leaves it without frames of the library. A bare `raise` adds none for this
+    one.
+    """
 
     @functools.wraps(function)
     def call(*arguments: _P.args, **named: _P.kwargs) -> _T:

@@ -120,7 +120,8 @@ def count(argument: Expression | None = None, *, filter: Expression | None = Non
         >>> show(daily.agg(orders=tg.count(), vouchers=tg.count(orders.voucher)))
         2026-03-02 00:00:00+00:00, 2, 1
         2026-03-03 00:00:00+00:00, 1, 1
-        >>> show(daily.agg(large=tg.count(filter=orders.amount > 10), of_ada=tg.sum(orders.amount, filter=orders.customer == "Ada")))
+        >>> of_ada = tg.sum(orders.amount, filter=orders.customer == "Ada")
+        >>> show(daily.agg(large=tg.count(filter=orders.amount > 10), of_ada=of_ada))
         2026-03-02 00:00:00+00:00, 2, 12.5
         2026-03-03 00:00:00+00:00, 0, 8.0
     """
@@ -375,7 +376,8 @@ def median(argument: Operand, *, filter: Expression | None = None) -> AggregateE
 
 @called(argument=_NO_ARGUMENT, share=("TG132", "say which share of the values is below it: tg.quantile(r.x, 0.9)"))
 def quantile(argument: Operand, share: float, *, filter: Expression | None = None) -> AggregateExpression:
-    """The value that a constant share of the values, from 0 to 1, is below, as a double; in proportion between two values.
+    """The value that a constant share of the values, from 0 to 1, is below, as a double; in proportion between two
+    values.
 
     Examples:
         >>> show(daily.agg(p90=tg.quantile(orders.amount, 0.9)))

@@ -68,7 +68,9 @@ _TOKEN = re.compile(
 
 
 def to_schema(definition: object) -> Schema:
-    """The schema that a definition gives: `Schema`, DDL text, `StructType`, that of Arrow or of Polars; else `QueryError`."""
+    """The schema that a definition gives: `Schema`, DDL text, `StructType`, that of Arrow or of Polars; else
+    `QueryError`.
+    """
     if isinstance(definition, Schema):
         return _well_named(definition)
     if isinstance(definition, str):

@@ -17,9 +17,9 @@ def depth_of(node: Node) -> int:
     operations: dict[int, int] = {}
     found: dict[int, Node] = {}
 
-    def inputs(one: Node) -> Iterable[Node]:
-        found[id(one)] = one
-        return children(one)
+    def inputs(node: Node) -> Iterable[Node]:
+        found[id(node)] = node
+        return children(node)
 
     depth = _longest(node, inputs, operators)
     terms = [term for one in found.values() for term in _terms(one)]

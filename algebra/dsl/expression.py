@@ -40,13 +40,15 @@ Sites = Mapping[Term, Site]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origin:
-    """Where an attribute came into being; handles of different origins are different attributes whatever their names."""
+    """Where an attribute came into being; handles of different origins are different attributes whatever their
+    names.
+    """
 
     label: str
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class AttributeUse:
     """An attribute that an expression reads, and its origin."""
 
     attribute: Attribute
@@ -70,7 +72,7 @@ class Expression:
 
     __slots__ = ("_reads", "_sites", "_term", "_type")
 
-    def __init__(self, term: Term, type_: DataType, reads: Mapping[str, Read], sites: Sites) -> None:
+    def __init__(self, term: Term, type_: DataType, reads: Mapping[str, AttributeUse], sites: Sites) -> None:
         self._term, self._type, self._reads, self._sites = term, type_, reads, sites
 
     @property
@@ -298,7 +300,8 @@ class Expression:
         return build("abs", self)
 
     def div(self, other: Operand) -> Expression:
-        """Integer division of bigints or durations, truncated towards zero; a row that divides by zero has no value (TG302).
+        """Integer division of bigints or durations, truncated towards zero; a row that divides by zero has no value
+        (TG302).
 
         Examples:
             >>> show(orders.pieces.div(2))
@@ -648,8 +651,8 @@ class Expression:
     def cast(self, type_name: str) -> Expression:
         """The value as another type; a row whose value does not fit it has no value (TG303).
 
-        `type_name` is a name of DDL, such as "bigint" or "decimal(18,2)". `QueryError` TG111 for what names no type, TG102
-        for a type that this one is never cast to.
+        `type_name` is a name of DDL, such as "bigint" or "decimal(18,2)". `QueryError` TG111 for what names no type,
+        TG102 for a type that this one is never cast to.
 
         Examples:
             >>> show(orders.ordered.cast("date"))
@@ -776,7 +779,8 @@ class Expression:
         return build("rtrim", self)
 
     def lpad(self, length: int, fill: str = " ") -> Expression:
-        """The string made as long as a constant number of characters, by a constant text before it; a longer one is cut at its end.
+        """The string made as long as a constant number of characters, by a constant text before it; a longer one is cut
+        at its end.
 
         Examples:
             >>> show(orders.order_id.cast("string").lpad(3, "0"))
@@ -786,7 +790,8 @@ class Expression:
             return build("lpad", self, constant(literal(length, BIGINT)), constant(literal(fill, STRING)))
 
     def rpad(self, length: int, fill: str = " ") -> Expression:
-        """The string made as long as a constant number of characters, by a constant text after it; a longer one is cut at its end.
+        """The string made as long as a constant number of characters, by a constant text after it; a longer one is cut
+        at its end.
 
         Examples:
             >>> show(orders.order_id.cast("string").rpad(3, "0"))
@@ -805,7 +810,8 @@ class Expression:
         return build("position", self, part)
 
     def split_part(self, separator: str, number: int) -> Expression:
-        """The part with a constant number of a string that is split at a constant separator; negative numbers count from the end.
+        """The part with a constant number of a string that is split at a constant separator; negative numbers count
+        from the end.
 
         It is empty where there is no such part.
 
@@ -844,7 +850,8 @@ class Expression:
         return build("levenshtein", self, other)
 
     def like(self, pattern: str) -> Expression:
-        """Whether the string is as a constant pattern: `%` stands for any characters, `_` for one, `\\` before either for itself.
+        """Whether the string is as a constant pattern: `%` stands for any characters, `_` for one, `\\` before either
+        for itself.
 
         Examples:
             >>> show(orders.customer.like("%d_"))
@@ -864,7 +871,8 @@ class Expression:
         return build("regexp_like", self, pattern)
 
     def regexp_extract(self, pattern: str, group: int = 0) -> Expression:
-        r"""What a group of a constant regular expression matches first in the string, 0 for all of it; NULL where nothing does.
+        r"""What a group of a constant regular expression matches first in the string, 0 for all of it; NULL where
+        nothing does.
 
         Examples:
             >>> show(orders.voucher.regexp_extract(r"([a-z]+) (\w+)", 2))
@@ -919,7 +927,8 @@ class Expression:
         return build("sha512", self)
 
     def json(self, path: str) -> Expression:
-        """The value at a constant path in a string of JSON: text as it is, everything else as JSON; NULL where there is none.
+        """The value at a constant path in a string of JSON: text as it is, everything else as JSON; NULL where there is
+        none.
 
         Steps of a path are `.name`, `[0]` and `["any name"]`. What is no JSON has no value at any path.
 
@@ -1048,7 +1057,8 @@ class Expression:
         return build("quarter", self)
 
     def week(self) -> Expression:
-        """The week of a timestamp (in UTC) or date as ISO 8601 counts, 1 to 53; `week_year` is the year that it belongs to.
+        """The week of a timestamp (in UTC) or date as ISO 8601 counts, 1 to 53; `week_year` is the year that it belongs
+        to.
 
         Examples:
             >>> show(orders.ordered.week())
@@ -1075,10 +1085,11 @@ class Expression:
         return build("day_of_year", self)
 
     def truncate(self, unit: str) -> Expression:
-        """The beginning of the year, quarter, month, week (Monday), day, hour, minute or second of a timestamp (in UTC) or date.
+        """The beginning of the year, quarter, month, week (Monday), day, hour, minute or second of a timestamp (in UTC)
+        or date.
 
-        Weeks and shorter units are windows as those of `tg.floor(x, "15m")` are: a group of one is final as soon as it is over.
-        Months, quarters and years are of no one length, and no instants to the analysis.
+        Weeks and shorter units are windows as those of `tg.floor(x, "15m")` are: a group of one is final as soon as it
+        is over. Months, quarters and years are of no one length, and no instants to the analysis.
 
         Examples:
             >>> show(orders.ordered.truncate("month"))
@@ -1088,7 +1099,8 @@ class Expression:
             return build("truncate", self, constant(literal(unit, STRING)))
 
     def add_months(self, months: int) -> Expression:
-        """The same day of another month, which is a constant number of months later; the last day of a month that has fewer.
+        """The same day of another month, which is a constant number of months later; the last day of a month that has
+        fewer.
 
         Examples:
             >>> show(tg.timestamp("2026-01-31").add_months(1))
@@ -1122,9 +1134,11 @@ class Expression:
             return build("from_local", self, constant(literal(zone, STRING)))
 
     def format(self, pattern: str) -> Expression:
-        """A timestamp (in UTC) or date as text by a constant pattern; a row beyond the years 1 to 9999 has no value (TG303).
+        """A timestamp (in UTC) or date as text by a constant pattern; a row beyond the years 1 to 9999 has no value
+        (TG303).
 
-        There are %Y %m %d %H %M %S, %f (microseconds), %j (day of the year), %I and %p, %b %B %a %A (in English), %z and %%.
+        There are %Y %m %d %H %M %S, %f (microseconds), %j (day of the year), %I and %p, %b %B %a %A (in English), %z
+        and %%.
 
         Examples:
             >>> show(orders.ordered.format("%d.%m.%Y %H:%M"))
@@ -1134,7 +1148,8 @@ class Expression:
             return build("format", self, constant(literal(pattern, STRING)))
 
     def parse_timestamp(self, pattern: str) -> Expression:
-        """The timestamp that a text of a constant form says, with the parts of `format`; a row with other text has no value (TG303).
+        """The timestamp that a text of a constant form says, with the parts of `format`; a row with other text has no
+        value (TG303).
 
         What the form lacks is 1 or 0; it has the year, and UTC is meant where it has no %z.
 
@@ -1157,7 +1172,9 @@ class Expression:
 
 
 def duration_given(value: Any) -> Any:
-    """A duration of a query, such as `tg.minutes(5)`, and one of numpy as the `timedelta` that it is; others unchanged."""
+    """A duration of a query, such as `tg.minutes(5)`, and one of numpy as the `timedelta` that it is; others
+    unchanged.
+    """
     if isinstance(value, Expression) and value._type == DURATION and isinstance(value._term, Lit):
         return dt.timedelta(microseconds=value._term.value)  # type: ignore[arg-type]  # durations are whole microseconds
     return plain(value)
@@ -1245,9 +1262,9 @@ def compare(op: str, left: object, right: object) -> Expression:
         return build(op, left, right)
 
 
-def merged_reads(parts: list[Expression]) -> dict[str, Read]:
+def merged_reads(parts: list[Expression]) -> dict[str, AttributeUse]:
     """What all parts read; an attribute name with two origins is ambiguous."""
-    reads: dict[str, Read] = {}
+    reads: dict[str, AttributeUse] = {}
     for part in parts:
         for name, read in part._reads.items():
             known = reads.setdefault(name, read)
@@ -1363,4 +1380,4 @@ def _truth_hint(site: Site | None) -> str:
 
 def attribute_expression(attribute: Attribute, origin: Origin) -> Expression:
     """The value of an attribute of a relation."""
-    return Expression(Attr(attribute.name), attribute.type, {attribute.name: Read(attribute, origin)}, {})
+    return Expression(Attr(attribute.name), attribute.type, {attribute.name: AttributeUse(attribute, origin)}, {})

@@ -168,8 +168,8 @@ def timestamp(value: dt.datetime | str) -> Expression:
 def floor(value: Operand, unit: DurationLike | int | Expression | None = None) -> Expression:
     """The last multiple of `unit` at or before the instant; multiples count from the epoch, 1970-01-01 UTC.
 
-    The unit is a duration for timestamps, one of whole days or their number for dates, a whole number for integers. Without
-    one the value is a number, and rounded down to a whole one.
+    The unit is a duration for timestamps, one of whole days or their number for dates, a whole number for integers.
+    Without one the value is a number, and rounded down to a whole one.
 
     Examples:
         >>> show(tg.floor(orders.ordered, "15m"))
@@ -184,8 +184,8 @@ def floor(value: Operand, unit: DurationLike | int | Expression | None = None) -
 def ceil(value: Operand, unit: DurationLike | int | Expression | None = None) -> Expression:
     """The first multiple of `unit` at or after the instant: the end of its window `( ]`, as the papers count.
 
-    The unit is a duration for timestamps, one of whole days or their number for dates, a whole number for integers. Without
-    one the value is a number, and rounded up to a whole one.
+    The unit is a duration for timestamps, one of whole days or their number for dates, a whole number for integers.
+    Without one the value is a number, and rounded up to a whole one.
 
     Examples:
         >>> show(tg.ceil(orders.ordered, "15m"))
@@ -234,8 +234,8 @@ def _attribute(value: object, what: str) -> Expression:
 def when(condition: Expression, then: Operand, *more: Operand | Expression, otherwise: Operand = None) -> Expression:
     """`then` where the condition is true, else `otherwise` (NULL if not given).
 
-    More conditions, each with its value, may follow: the first that is true decides. A last value alone is `otherwise`. Only the
-    value that is taken is computed. `QueryError` TG102 for what is no condition, or values of two types.
+    More conditions, each with its value, may follow: the first that is true decides. A last value alone is `otherwise`.
+    Only the value that is taken is computed. `QueryError` TG102 for what is no condition, or values of two types.
 
     Examples:
         >>> show(tg.when(orders.amount > 10, "large", "small"))

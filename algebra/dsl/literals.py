@@ -33,8 +33,8 @@ def literal(value: object, like: DataType | None = None, *, shift: bool = False)
     """The constant that a Python value means beside an operand of type `like`.
 
     Text beside a duration is a duration, beside an instant it is an instant, or with `shift` (what is added to or
-    subtracted from an instant) a duration: of a date whole days, if it is no date itself. Integers beside doubles and decimals become such. `QueryError` TG110 for
-    values that are none of a query's.
+    subtracted from an instant) a duration: of a date whole days, if it is no date itself. Integers beside doubles and
+    decimals become such. `QueryError` TG110 for values that are none of a query's.
     """
     kind = None if like is None else like.kind
     value = plain(value)

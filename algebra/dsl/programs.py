@@ -76,14 +76,14 @@ def _fed(name: str, handle: QueryHandle) -> Query:
     return _shallow(Query(name, definition.name, handle.relation._node, definition, handle.site, sites))
 
 
-def _bring_along(made: list[Query], used: dict[str, Result]) -> None:
+def _bring_along(queries: list[Query], used: dict[str, Result]) -> None:
     """Adds the queries of result streams that know theirs; `QueryError` for one that nothing feeds."""
     waiting = list(used)
     while waiting:
         name = waiting.pop()
         result = used[name]
         own = result._fed_by
-        given = [query for query in made if query.stream == name]
+        given = [query for query in queries if query.stream == name]
         if own is None and not given:
             raise QueryError(
                 "TG123", f"nothing feeds the result stream {name}", hint=f"add tg.query({name}, ...) to the program"
@@ -97,7 +97,7 @@ def _bring_along(made: list[Query], used: dict[str, Result]) -> None:
                 )
             continue
         if not given:
-            made.insert(0, own)
+            queries.insert(0, own)
             waiting += [other for other in result._fed_reads if other not in used]
             used.update({other: found for other, found in result._fed_reads.items() if other not in used})
         elif [query.node for query in given] != [own.node]:

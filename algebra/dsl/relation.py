@@ -322,10 +322,11 @@ class Relation:
             return Grouped(self, base, columns, parts)
 
     def partition_by(self, *attributes: Column, time: Column | None = None, tie: Column | None = None) -> Partitioned:
-        """The rows as events in order of `time`, in partitions of equal values; `derive` says which situations they make.
+        """The rows as events in order of `time`, in partitions of equal values; `derive` says which situations they
+        make.
 
-        `time` may be left out where rows hold one instant only (else `QueryError` TG117). Two events of one partition at
-        one time are an error, unless `tie` names an attribute that orders them.
+        `time` may be left out where rows hold one instant only (else `QueryError` TG117). Two events of one partition
+        at one time are an error, unless `tie` names an attribute that orders them.
 
         Examples:
             >>> readings = cars.partition_by("car", time="time")
@@ -362,13 +363,14 @@ class Relation:
     ) -> Intervals:
         """The rows as periods [start, end), in partitions of equal `by`, to be used in `tg.match` as situations are.
 
-        Every row must be known to have `start < end` (with `points`: `<=`), by a declared relation or a filter. The ends are
-        called `ts` and `te` from here on. `name` may be left out where the relation has one.
+        Every row must be known to have `start < end` (with `points`: `<=`), by a declared relation or a filter. The
+        ends are called `ts` and `te` from here on. `name` may be left out where the relation has one.
 
         `QueryError` TG161 for rows that might end before they begin, TG162 for rows of a static table.
 
         Examples:
-            >>> shifts = tg.stream("Shifts", "who string, a bigint, z bigint", progress="z", relations=lambda s: s.a < s.z)
+            >>> attributes = "who string, a bigint, z bigint"
+            >>> shifts = tg.stream("Shifts", attributes, progress="z", relations=lambda s: s.a < s.z)
             >>> Shift = shifts.as_intervals(start="a", end="z", name="Shift")
             >>> show(Shift, Shifts=[("Ada", 0, 8), ("Bob", 8, 16)])
             0, 8, Ada
@@ -471,8 +473,8 @@ class Relation:
     def anti_join(self, other: Relation, *conditions: Condition2) -> Relation:
         """Rows of this relation for which no row of the other matches.
 
-        A row is final once no row that would match can come any more. So the conditions must bound the other's instant from
-        above; else the program is refused (TG201).
+        A row is final once no row that would match can come any more. So the conditions must bound the other's instant
+        from above; else the program is refused (TG201).
 
         Examples:
             >>> show(o.anti_join(p, *in_time).select(o.customer, o.ordered))

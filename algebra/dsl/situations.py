@@ -28,7 +28,7 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node, Project, Rename, Scan, children
 from tidegate.algebra.ordered.derive import END, START, Derive, derivation_text, situation_text
-from tidegate.algebra.ordered.match import Emission, Given, Match
+from tidegate.algebra.ordered.match import Emission, Match, RowIntervals
 from tidegate.algebra.ordered.process import Operator, Process
 from tidegate.algebra.printing.plans import preformatted, printable
 from tidegate.algebra.row_wise import is_static
@@ -37,7 +37,8 @@ from tidegate.algebra.terms import Lit, Term, conjunction, conjuncts
 from tidegate.algebra.time import duration_ticks, whole_days
 from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, DataType, Kind
 
-#: A duration: text such as "5s", a `timedelta`, or ticks on an integer timeline; on one of dates days in any of these ways.
+#: A duration: text such as "5s", a `timedelta`, or ticks on an integer timeline; on one of dates days in any of these
+#: ways.
 Duration: TypeAlias = "DurationOption | int | None"
 
 
@@ -175,8 +176,8 @@ class Partitioned:
     def process(self, operator: Operator) -> Relation:
         """The rows of an operator of your own over these partitions: the keys, and what it declares.
 
-        `QueryError` TG114 for what is no `tg.Operator`, or declares its result otherwise than with `tg.stream`; TG101 for an
-        attribute that it reads and events lack.
+        `QueryError` TG114 for what is no `tg.Operator`, or declares its result otherwise than with `tg.stream`; TG101
+        for an attribute that it reads and events lack.
 
         Examples:
             >>> show(cars.partition_by("car").process(Above(90)))
@@ -270,7 +271,9 @@ def _check_symbol(name: str) -> None:
 
 
 def _check_duration(option: str, value: object) -> None:
-    """`QueryError` TG104 or TG160 for what is no duration on any timeline; whether it fits is for the timeline to say."""
+    """`QueryError` TG104 or TG160 for what is no duration on any timeline; whether it fits is for the timeline to
+    say.
+    """
     given = plain(value)
     if isinstance(given, str):
         duration_ticks(given)
@@ -279,7 +282,9 @@ def _check_duration(option: str, value: object) -> None:
 
 
 def _ticks(value: Duration, type_: DataType, where: str) -> int:
-    """A duration in ticks of a timeline of that type: a duration on one of timestamps, a whole number on others, or days of dates."""
+    """A duration in ticks of a timeline of that type: a duration on one of timestamps, a whole number on others, or
+    days of dates.
+    """
     on_dates = type_.kind is Kind.DATE
     wanted = DURATION if type_.kind is Kind.TIMESTAMP else BIGINT
     given = to_expression(value, DURATION if on_dates and isinstance(value, str) else wanted)
@@ -369,8 +374,8 @@ class Derived(Mapping[str, "Intervals"]):
 class Intervals(Relation):
     """Rows that are periods [ts, te): derived situations, or rows of a stream that says when they begin and end.
 
-    Allen's thirteen relations to other periods are conditions, and so is `intersects`; `&`, `|` and comparisons of endpoints
-    build patterns.
+    Allen's thirteen relations to other periods are conditions, and so is `intersects`; `&`, `|` and comparisons of
+    endpoints build patterns.
 
     Examples:
         >>> Fast.overlaps(Braking) & (Fast.te - Braking.ts <= 3)
@@ -379,7 +384,7 @@ class Intervals(Relation):
 
     __slots__ = ("_periods", "_symbol")
     _symbol: str
-    _periods: Derive | Given
+    _periods: Derive | RowIntervals
 
     def as_(self, name: str) -> Intervals:
         """The same periods under another name, to use them twice in a pattern.
@@ -560,7 +565,7 @@ class Intervals(Relation):
 
 
 def _may_be_points(value: object) -> bool:
-    return isinstance(value, Intervals) and isinstance(value._periods, Given) and value._periods.points
+    return isinstance(value, Intervals) and isinstance(value._periods, RowIntervals) and value._periods.points
 
 
 def given_intervals(
@@ -607,10 +612,10 @@ def given_intervals(
         )
     kept = Project(plain._node, (*keys_, start, end, *others))
     node = renamed(kept, ((start, START), (end, END)))
-    return _intervals(symbol, node, Given(node, tuple(keys_), points), plain, site)
+    return _intervals(symbol, node, RowIntervals(node, tuple(keys_), points), plain, site)
 
 
-def _intervals(symbol: str, node: Node, periods: Derive | Given, base: Relation, site: Site | None) -> Intervals:
+def _intervals(symbol: str, node: Node, periods: Derive | RowIntervals, base: Relation, site: Site | None) -> Intervals:
     """The rows of a node as periods under a name: all attributes get it as prefix."""
     pairs = tuple((name, f"{symbol}.{name}") for name in node.schema)
     prefixed = Rename(node, pairs)
@@ -631,11 +636,13 @@ def match(
     emission: Emission = "earliest",
     order: Iterable[Intervals | str] = (),
 ) -> Relation:
-    """Every combination of periods, one of each name that the conditions speak of, of one partition, for which they hold.
+    """Every combination of periods, one of each name that the conditions speak of, of one partition, for which they
+    hold.
 
-    `within` limits the time from the first start to the detection. Emission `earliest`: a match is detected at the first
-    instant at which it is certain, whatever ends are still to come; `te` of those is NULL then, and aggregates cover the
-    events up to it. `final`: at the last end. Result: the keys, `name.ts`, `name.te` and aggregates of each, `detected`.
+    `within` limits the time from the first start to the detection. Emission `earliest`: a match is detected at the
+    first instant at which it is certain, whatever ends are still to come; `te` of those is NULL then, and aggregates
+    cover the events up to it. `final`: at the last end. Result: the keys, `name.ts`, `name.te` and aggregates of each,
+    `detected`.
 
     `order` pins in which order they are looked for, all of them, from whichever brings a match about; otherwise costs
     decide. Results do not depend on it, and a checkpoint may go on with another.
@@ -706,7 +713,7 @@ def parts_of_match(relation: Relation) -> tuple[dict[str, Relation], Relation, t
         return Relation(part, dict.fromkeys(part.schema, Origin(name)), relation._sites, relation._results)
 
     parts = {
-        symbol: plain(one.input if isinstance(one, Given) else one, symbol)
+        symbol: plain(one.input if isinstance(one, RowIntervals) else one, symbol)
         for symbol, one in zip(node.symbols, node.situations, strict=True)
     }
     return parts, plain(node, "match"), node.keys

@@ -37,9 +37,10 @@ def stream(
 ) -> Relation:
     """A stream of events: its schema, the attributes on which it progresses, relations of its instants.
 
-    `schema` is DDL text, a `StructType`, a `pyarrow.Schema`, or that of a Polars frame. Attributes named in `progress`, `relations` or
-    `temporal` hold instants and are never NULL; so do timestamps that are `not null`. `QueryError` TG111 for a schema
-    that cannot be read, TG105 for an attribute that can hold no instants, TG106 where `progress` is left out.
+    `schema` is DDL text, a `StructType`, a `pyarrow.Schema`, or that of a Polars frame. Attributes named in `progress`,
+    `relations` or `temporal` hold instants and are never NULL; so do timestamps that are `not null`. `QueryError` TG111
+    for a schema that cannot be read, TG105 for an attribute that can hold no instants, TG106 where `progress` is left
+    out.
 
     From the papers: TSA Def. 11.
 
@@ -136,7 +137,9 @@ def result_stream(
     fed_by: Query | None = None,
     fed_reads: Mapping[str, Result] | None = None,
 ) -> Result:
-    """The handle of a result stream; `fed_by` is its query where it is known, `fed_reads` the results that one reads."""
+    """The handle of a result stream; `fed_by` is its query where it is known, `fed_reads` the results that one
+    reads.
+    """
     found = _scan(Result, definition, sites, site)
     found._definition, found._fed_by, found._fed_reads = definition, fed_by, fed_reads or {}
     found._results = {definition.name: found}

@@ -1,6 +1,7 @@
 """Aggregates: what each takes and yields, what it means over the values of a group, and whether partial results merge.
 
-NULL arguments are skipped by all, and an empty rest yields NULL (0 for the counts). A row that stands for several counts as often.
+NULL arguments are skipped by all, and an empty rest yields NULL (0 for the counts). A row that stands for several
+counts as often.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class Function(Enum):
 class Aggregate:
     """`name = function(argument)`; first and last take the order `by`, ties go to the smallest value.
 
-    They skip rows in which the argument or the order is NULL. `parameter`: the share of a quantile, the separator of string_agg.
+    They skip rows in which the argument or the order is NULL. `parameter`: the share of a quantile, the separator of
+    string_agg.
     """
 
     name: str
@@ -87,7 +89,8 @@ class AggregateFunction:
     """An aggregate: its type by that of its argument (None where it takes no such), and its value over a group.
 
     `ordered`: whether it takes an order `by`; rows without one are skipped then. `merges`: whether partial
-    results have a state that merges, of the forms in `runtime.plan.aggregate_states`; the others keep every value of a group.
+    results have a state that merges, of the forms in `runtime.plan.aggregate_states`; the others keep every value of a
+    group.
     """
 
     function: Function
@@ -189,7 +192,9 @@ def _numbers(group: Members) -> list[Fraction] | None:
 
 
 def _variance(group: Members) -> Value:
-    """Of a sample: the exact sum of squared distances from the mean, divided by one less than there are, rounded once."""
+    """Of a sample: the exact sum of squared distances from the mean, divided by one less than there are, rounded
+    once.
+    """
     from fractions import Fraction  # takes long to import
 
     count = len(group.values)
@@ -246,8 +251,8 @@ def _string_agg(group: Members) -> Value:
     if not group.values:
         return None
 
-    def before(one: tuple[Value, Value], other: tuple[Value, Value]) -> int:
-        return compare(one[0], other[0]) or compare(one[1], other[1])
+    def before(first: tuple[Value, Value], second: tuple[Value, Value]) -> int:
+        return compare(first[0], second[0]) or compare(first[1], second[1])
 
     ordered = sorted(zip(group.orders, group.values, strict=True), key=cmp_to_key(before))
     return str(group.parameter).join(str(value) for _, value in ordered)

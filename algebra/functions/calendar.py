@@ -26,7 +26,7 @@ from tidegate.algebra.typed.kernels import (
     civil,
     day_number,
 )
-from tidegate.algebra.typed.terms import Typed, apply, literal_leaf
+from tidegate.algebra.typed.terms import TypedTerm, apply, literal_leaf
 from tidegate.algebra.types import BIGINT, DATE, DURATION, NULL, STRING, TIMESTAMP, Kind
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ _DATED: Final = "a timestamp or a date"
 _MOST_MONTHS: Final = 120_000
 
 
-def _dated(call: Call, args: tuple[Typed, ...], count: int, takes: str) -> Typed:
+def _dated(call: Call, args: tuple[TypedTerm, ...], count: int, takes: str) -> TypedTerm:
     arity(call, args, count, count, takes)
     if args[0].type.kind not in (Kind.TIMESTAMP, Kind.DATE):
         raise mismatch(call, args, takes)
@@ -223,13 +223,13 @@ def _dated(call: Call, args: tuple[Typed, ...], count: int, takes: str) -> Typed
 def _part_of_day(kernel: Kernel) -> Rule:
     """A number that a day has."""
 
-    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+    def rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         return apply(kernel, (day_of(_dated(call, args, 1, _DATED), call),), BIGINT, call)
 
     return rule
 
 
-def _truncate(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _truncate(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     units = (*STARTS, "week", *UNITS)
     takes = f"{_DATED}, and one of {', '.join(units)}"
     arg = _dated(call, args, 2, takes)
@@ -245,7 +245,7 @@ def _truncate(call: Call, args: tuple[Typed, ...]) -> Typed:
     return day if arg.type == DATE else apply(RESCALE, (day,), TIMESTAMP, call, DAY)
 
 
-def _add_months(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _add_months(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = f"{_DATED}, and a constant number of months up to {_MOST_MONTHS:,}"
     arg = _dated(call, args, 2, takes)
     months = constant(args[1], BIGINT)
@@ -259,7 +259,7 @@ def _add_months(call: Call, args: tuple[Typed, ...]) -> Typed:
 
 
 def _local(kernel: Kernel) -> Rule:
-    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+    def rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         takes = "a timestamp, and the constant name of a time zone"
         arity(call, args, 2, 2, takes)
         zone = constant(args[1], STRING)
@@ -274,7 +274,7 @@ def _local(kernel: Kernel) -> Rule:
     return rule
 
 
-def _format_rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _format_rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = f"{_DATED}, and a constant pattern"
     arg = _dated(call, args, 2, takes)
     pattern = constant(args[1], STRING)
@@ -284,7 +284,7 @@ def _format_rule(call: Call, args: tuple[Typed, ...]) -> Typed:
     return apply(FORMAT, (ticks,), STRING, call, pattern)
 
 
-def _parse_rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _parse_rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a string, and a constant pattern with %Y, at most one month and one hour"
     arity(call, args, 2, 2, takes)
     pattern = constant(args[1], STRING)

@@ -15,7 +15,7 @@ from tidegate.algebra.functions.rounding import UNSCALE, UNSCALE_ROUNDED
 from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity, coerce, mismatch
 from tidegate.algebra.terms import Call
 from tidegate.algebra.typed.kernels import BAD_CAST, DAY, FIRST_DAY, LAST_DAY, Kernel, bad_cast, civil
-from tidegate.algebra.typed.terms import Typed, apply
+from tidegate.algebra.typed.terms import TypedTerm, apply
 from tidegate.algebra.types import (
     BIGINT,
     DATE,
@@ -182,7 +182,7 @@ def cast(name: str) -> Operation:
     to = _TARGETS[target]
     takes = "any of " + ", ".join(sorted({kind.value for kind, goal in (*_CASTS, *_SAME, *_OTHER) if goal == target}))
 
-    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+    def rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         arity(call, args, 1, 1, takes)
         (arg,) = args
         kind = arg.type.kind
@@ -217,7 +217,7 @@ def _cast_hint(kind: Kind, target: str) -> str:
 
 
 def _decimal_cast(to: DataType, lenient: bool) -> Rule:
-    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+    def rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         takes = "a bigint or decimal"
         arity(call, args, 1, 1, takes)
         (arg,) = args

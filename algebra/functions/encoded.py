@@ -12,7 +12,7 @@ from typing import Any, Final
 from tidegate.algebra.functions.rules import Operation, arity, coerce, constant, fixed, mismatch
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed.kernels import BAD_CAST, Kernel, always, bad_cast
-from tidegate.algebra.typed.terms import Typed, apply
+from tidegate.algebra.typed.terms import TypedTerm, apply
 from tidegate.algebra.types import NULL, STRING
 
 # --- kernels ---------------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ KERNELS: Final = (*DIGESTS, JSON, UUID, UUID5)
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def _json_rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _json_rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a string, and a constant path"
     arity(call, args, 2, 2, takes)
     path = constant(args[1], STRING)
@@ -121,7 +121,7 @@ def _json_rule(call: Call, args: tuple[Typed, ...]) -> Typed:
     return apply(JSON, (coerce(args[0], STRING),), STRING, call, path)
 
 
-def _uuid_rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _uuid_rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a string"
     arity(call, args, 1, 1, takes)
     if args[0].type not in (STRING, NULL):
@@ -129,7 +129,7 @@ def _uuid_rule(call: Call, args: tuple[Typed, ...]) -> Typed:
     return apply(UUID, (coerce(args[0], STRING),), STRING, call, lenient=call.op.startswith("try_"))
 
 
-def _uuid5_rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _uuid5_rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a string, and a constant UUID"
     arity(call, args, 2, 2, takes)
     namespace = constant(args[1], STRING)

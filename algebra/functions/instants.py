@@ -9,7 +9,7 @@ from tidegate.algebra.functions.rounding import whole
 from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity, mismatch
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed.kernels import DAY, Kernel, civil
-from tidegate.algebra.typed.terms import Typed, apply
+from tidegate.algebra.typed.terms import TypedTerm, apply
 from tidegate.algebra.types import BIGINT, DATE, DURATION, MAX_SHIFT, TIMESTAMP, Kind
 
 # --- kernels ---------------------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ KERNELS: Final = (FLOOR, CEIL, FLOOR_DIV, PART, YEAR, MONTH, DAY_OF_MONTH, DAY_O
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def _rounding(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _rounding(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     """floor and ceil: multiples of a constant unit since the epoch (ticks), or of an integer."""
     takes = "an instant, duration or bigint, and a constant unit greater than zero; or a number alone"
     arity(call, args, 1, 2, takes)
@@ -72,7 +72,7 @@ def _rounding(call: Call, args: tuple[Typed, ...]) -> Typed:
 def _calendar(kernel: Kernel) -> Rule:
     """Parts of the date; total on int64, as the calendar repeats every 400 years."""
 
-    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+    def rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         takes = "a timestamp or a date"
         arity(call, args, 1, 1, takes)
         if args[0].type.kind not in (Kind.TIMESTAMP, Kind.DATE):
@@ -82,13 +82,13 @@ def _calendar(kernel: Kernel) -> Rule:
     return rule
 
 
-def day_of(arg: Typed, call: Call) -> Typed:
+def day_of(arg: TypedTerm, call: Call) -> TypedTerm:
     """The day of a timestamp or date."""
     return arg if arg.type == DATE else apply(FLOOR_DIV, (arg,), DATE, call, DAY)
 
 
 def _clock(whole: int, unit: int) -> Rule:
-    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+    def rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         arity(call, args, 1, 1, "a timestamp")
         if args[0].type != TIMESTAMP:
             raise mismatch(call, args, "a timestamp")
@@ -97,14 +97,14 @@ def _clock(whole: int, unit: int) -> Rule:
     return rule
 
 
-def _to_date(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _to_date(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     arity(call, args, 1, 1, "a timestamp")
     if args[0].type != TIMESTAMP:
         raise mismatch(call, args, "a timestamp")
     return apply(FLOOR_DIV, args, DATE, call, DAY)
 
 
-def _to_timestamp(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _to_timestamp(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     arity(call, args, 1, 1, "a date")
     if args[0].type != DATE:
         raise mismatch(call, args, "a date")

@@ -8,7 +8,7 @@ from typing import Final
 from tidegate.algebra.functions.rules import Operation, arity, coerce, common_type, mismatch, unify
 from tidegate.algebra.terms import Call, Value
 from tidegate.algebra.typed.kernels import Evaluator, Kernel, Range, compare, key_of, never
-from tidegate.algebra.typed.terms import Typed, apply
+from tidegate.algebra.typed.terms import TypedTerm, apply
 from tidegate.algebra.types import BOOLEAN, NULL
 
 # --- kernels ---------------------------------------------------------------------------------------------------------
@@ -80,14 +80,14 @@ _BY_NAME = {kernel.name: kernel for kernel in KERNELS}
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def _comparison(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _comparison(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "two values of one type"
     arity(call, args, 2, 2, takes)
     _, unified = unify(call, args, takes, clamped=True)
     return apply(_BY_NAME[call.op], unified, BOOLEAN, call)
 
 
-def _logic(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _logic(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "conditions" if call.op != "not" else "a condition"
     arity(call, args, 1, 1 if call.op == "not" else None, takes)
     if any(arg.type not in (BOOLEAN, NULL) for arg in args):
@@ -95,12 +95,12 @@ def _logic(call: Call, args: tuple[Typed, ...]) -> Typed:
     return apply(_BY_NAME[call.op], tuple(coerce(arg, BOOLEAN) for arg in args), BOOLEAN, call)
 
 
-def _null_test(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _null_test(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     arity(call, args, 1, 1, "one value")
     return apply(_BY_NAME[call.op], args, BOOLEAN, call)
 
 
-def _conditional(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _conditional(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a condition and two values of one type"
     arity(call, args, 3, 3, takes)
     if args[0].type not in (BOOLEAN, NULL):
@@ -111,7 +111,7 @@ def _conditional(call: Call, args: tuple[Typed, ...]) -> Typed:
     return apply(IF, (coerce(args[0], BOOLEAN), coerce(args[1], to), coerce(args[2], to)), to, call)
 
 
-def _first_present(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _first_present(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "values of one type"
     arity(call, args, 1, None, takes)
     to, unified = unify(call, args, takes)

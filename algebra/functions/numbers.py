@@ -17,7 +17,7 @@ from tidegate.algebra.functions.rules import (
 )
 from tidegate.algebra.terms import Call, Lit, Value
 from tidegate.algebra.typed.kernels import LITERAL, ZERO_DIVISION, Kernel, KernelFailure, Range, compare
-from tidegate.algebra.typed.terms import Typed, apply
+from tidegate.algebra.typed.terms import TypedTerm, apply
 from tidegate.algebra.types import (
     BIGINT,
     DATE,
@@ -113,12 +113,12 @@ def _greatest_range(*ranges: Range | None) -> Range | None:
     return (max(a for a, _ in known), max(b for _, b in known)) if len(known) == len(ranges) else None
 
 
-def _no_zero(args: Sequence[Typed]) -> bool:
+def _no_zero(args: Sequence[TypedTerm]) -> bool:
     low, high = args[1].range or (INT64_MIN, INT64_MAX)
     return not low <= 0 <= high
 
 
-def _no_zero_constant(args: Sequence[Typed]) -> bool:
+def _no_zero_constant(args: Sequence[TypedTerm]) -> bool:
     divisor = args[1].source
     return args[1].kernel is LITERAL and isinstance(divisor, Lit) and bool(divisor.value)
 
@@ -149,7 +149,7 @@ _BY_NAME = {kernel.name: kernel for kernel in KERNELS}
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def _additive(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _additive(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     """add and sub: numbers, durations, and instants with what moves them."""
     lenient, op = call.op.startswith("try_"), call.op.removeprefix("try_")
     takes = "two numbers, two durations, or an instant and what moves it"
@@ -185,7 +185,7 @@ def _additive(call: Call, args: tuple[Typed, ...]) -> Typed:
     return apply(_BY_NAME[f"{op}_int"], unified, to, call, lenient=lenient)
 
 
-def _multiplication(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _multiplication(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     lenient = call.op.startswith("try_")
     takes = "two numbers, or a duration and a bigint"
     arity(call, args, 2, 2, takes)
@@ -213,7 +213,7 @@ def _multiplication(call: Call, args: tuple[Typed, ...]) -> Typed:
     return apply(MUL, numbers, decimal(min(MAX_DECIMAL_PRECISION, digits), scale), call, lenient=lenient)
 
 
-def _division(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _division(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     """True division: both sides become doubles first."""
     takes = "two numbers or two durations"
     arity(call, args, 2, 2, takes)
@@ -226,7 +226,7 @@ def _division(call: Call, args: tuple[Typed, ...]) -> Typed:
     )
 
 
-def _integer_division(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _integer_division(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "two bigints, two durations, or a duration and a bigint"
     arity(call, args, 2, 2, takes)
     left, right = (BIGINT if arg.type == NULL else arg.type for arg in args)
@@ -243,7 +243,7 @@ def _integer_division(call: Call, args: tuple[Typed, ...]) -> Typed:
     return apply(_BY_NAME[f"{op}_int"], sides, result, call, lenient=lenient)
 
 
-def _sign(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _sign(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a number or a duration"
     arity(call, args, 1, 1, takes)
     type_ = BIGINT if args[0].type == NULL else args[0].type
@@ -254,7 +254,7 @@ def _sign(call: Call, args: tuple[Typed, ...]) -> Typed:
     )
 
 
-def _extreme(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _extreme(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "values of one type"
     arity(call, args, 1, None, takes)
     to, unified = unify(call, args, takes)

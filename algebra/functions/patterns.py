@@ -15,7 +15,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, mismatch
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed.kernels import Kernel, always
-from tidegate.algebra.typed.terms import Typed, apply
+from tidegate.algebra.typed.terms import TypedTerm, apply
 from tidegate.algebra.types import BIGINT, BOOLEAN, NULL, STRING, DataType
 
 # --- regular expressions ---------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ KERNELS: Final = (LIKE, MATCHES, EXTRACT, REPLACE)
 def _pattern_rule(kernel: Kernel, takes: str, result: DataType, check: Callable[..., bool], *types: DataType) -> Rule:
     """A string, a constant pattern, and more constants of these types; `check` takes all constants."""
 
-    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+    def rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         arity(call, args, 2 + len(types), 2 + len(types), takes)
         constants = [constant(arg, type_) for arg, type_ in zip(args[1:], (STRING, *types), strict=True)]
         given = [value for value in constants if isinstance(value, str | int)]

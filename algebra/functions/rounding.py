@@ -9,7 +9,7 @@ from tidegate.algebra.functions.numbers import truncated_division
 from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, fixed, mismatch, rounded_range
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed.kernels import Kernel
-from tidegate.algebra.typed.terms import Typed, apply
+from tidegate.algebra.typed.terms import TypedTerm, apply
 from tidegate.algebra.types import (
     BIGINT,
     BOOLEAN,
@@ -100,7 +100,7 @@ KERNELS: Final = (
 def whole(double: Kernel, scaled: Kernel) -> Rule:
     """A rule that makes a number whole: of a double one by the kernel `double`, of a decimal by `scaled`."""
 
-    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+    def rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         takes = "a number"
         arity(call, args, 1, 1, takes)
         arg = coerce(args[0], BIGINT) if args[0].type == NULL else args[0]
@@ -122,7 +122,7 @@ def _with_scale(type_: DataType, scale: int) -> DataType:
     return decimal(min(MAX_DECIMAL_PRECISION, type_.precision - type_.scale + scale + 1), scale)
 
 
-def _round(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _round(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a number, and a constant number of digits from 0 to 18"
     arity(call, args, 1, 2, takes)
     digits = 0 if len(args) == 1 else constant(args[1], BIGINT)
@@ -138,7 +138,7 @@ def _round(call: Call, args: tuple[Typed, ...]) -> Typed:
     return apply(UNSCALE_ROUNDED, (arg,), _with_scale(arg.type, digits), call, 10 ** (arg.type.scale - digits))
 
 
-def _sign_rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _sign_rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a number or a duration"
     arity(call, args, 1, 1, takes)
     type_ = BIGINT if args[0].type == NULL else args[0].type
@@ -150,7 +150,7 @@ def _sign_rule(call: Call, args: tuple[Typed, ...]) -> Typed:
 
 
 def _shift(kernel: Kernel) -> Rule:
-    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+    def rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         takes = "a bigint, and a constant number of bits from 0 to 63"
         arity(call, args, 2, 2, takes)
         bits = constant(args[1], BIGINT)

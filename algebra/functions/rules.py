@@ -11,18 +11,19 @@ from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.terms import Call, Lit, Param, Term, Value
 from tidegate.algebra.time import duration_ticks
 from tidegate.algebra.typed.kernels import LITERAL, Kernel, Range
-from tidegate.algebra.typed.terms import Typed, apply, literal_leaf
+from tidegate.algebra.typed.terms import TypedTerm, apply, literal_leaf
 from tidegate.algebra.types import BIGINT, DOUBLE, MAX_DECIMAL_PRECISION, NULL, DataType, Kind, decimal
 
-Rule = Callable[[Call, tuple[Typed, ...]], Typed]
+Rule = Callable[[Call, tuple[TypedTerm, ...]], TypedTerm]
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """An operation: its rule of types, how it is written, and whether it can fail at all.
 
-    `written`: in Python, over x, y and z. `temporal`: whether instants moved by it are instants to the analysis (TSA Def. 2). `counts` and `constants`: with how many operands, and with which constants
-    after them (before them with `constants_first`), engines are compared on it.
+    `written`: in Python, over x, y and z. `temporal`: whether instants moved by it are instants to the analysis (TSA
+    Def. 2). `counts` and `constants`: with how many operands, and with which constants after them (before them with
+    `constants_first`), engines are compared on it.
     """
 
     name: str
@@ -75,7 +76,7 @@ def common_type(types: list[DataType]) -> DataType | None:
     return decimal(min(MAX_DECIMAL_PRECISION, whole + scale), scale)
 
 
-def coerce(arg: Typed, to: DataType, *, lenient: bool = False, clamped: bool = False) -> Typed:
+def coerce(arg: TypedTerm, to: DataType, *, lenient: bool = False, clamped: bool = False) -> TypedTerm:
     """The argument as a value of the type `to`, which `common_type` made of its own.
 
     `clamped`: a decimal only to be compared; what does not fit stays beyond all that do, and nothing fails.
@@ -94,7 +95,7 @@ def coerce(arg: Typed, to: DataType, *, lenient: bool = False, clamped: bool = F
     return apply(RESCALE, (arg,), to, arg.source, factor, lenient=lenient)
 
 
-def _as_double(arg: Typed) -> Typed:
+def _as_double(arg: TypedTerm) -> TypedTerm:
     source = arg.source
     if arg.type.kind is Kind.DECIMAL:
         return apply(DECIMAL_TO_DOUBLE, (arg,), DOUBLE, source, 10**arg.type.scale)
@@ -115,8 +116,8 @@ def is_progress(term: Term) -> bool:
 
 
 def unify(
-    call: Call, args: tuple[Typed, ...], takes: str, *, lenient: bool = False, clamped: bool = False
-) -> tuple[DataType, tuple[Typed, ...]]:
+    call: Call, args: tuple[TypedTerm, ...], takes: str, *, lenient: bool = False, clamped: bool = False
+) -> tuple[DataType, tuple[TypedTerm, ...]]:
     fitting = [arg.type for arg in args if not is_progress(arg.source)]
     if fitting and len(fitting) < len(args) and all(type_.can_be_time for type_ in fitting):
         to = common_type(fitting)
@@ -128,17 +129,17 @@ def unify(
     return to, tuple(coerce(arg, to, lenient=lenient, clamped=clamped and to.kind is Kind.DECIMAL) for arg in args)
 
 
-def arity(call: Call, args: tuple[Typed, ...], least: int, most: int | None, takes: str) -> None:
+def arity(call: Call, args: tuple[TypedTerm, ...], least: int, most: int | None, takes: str) -> None:
     if len(args) < least or (most is not None and len(args) > most):
         raise mismatch(call, args, takes)
 
 
-def constant(arg: Typed, type_: DataType) -> Value:
+def constant(arg: TypedTerm, type_: DataType) -> Value:
     """The value of a constant of a type; None for NULL and what is no such constant."""
     return arg.source.value if arg.kernel is LITERAL and isinstance(arg.source, Lit) and arg.type == type_ else None
 
 
-def some_number(type_: DataType, args: tuple[Typed, ...]) -> tuple[DataType, tuple[Typed, ...]]:
+def some_number(type_: DataType, args: tuple[TypedTerm, ...]) -> tuple[DataType, tuple[TypedTerm, ...]]:
     """NULL alone counts as a bigint."""
     return (BIGINT, tuple(coerce(arg, BIGINT) for arg in args)) if type_ == NULL else (type_, args)
 
@@ -146,7 +147,7 @@ def some_number(type_: DataType, args: tuple[Typed, ...]) -> tuple[DataType, tup
 def fixed(kernel: Kernel, takes: tuple[DataType, ...], result: DataType) -> Rule:
     """A rule for exactly these types; bigint becomes double where a double is asked for."""
 
-    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+    def rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         text = " and ".join(map(str, takes))
         arity(call, args, len(takes), len(takes), text)
         fitted = []
@@ -159,10 +160,11 @@ def fixed(kernel: Kernel, takes: tuple[DataType, ...], result: DataType) -> Rule
     return rule
 
 
-# --- what may be meant by arguments that are not taken ------------------------------------------------------------------
+# --- what may be meant by arguments that are not taken
+# ------------------------------------------------------------------
 
 
-def mismatch(call: Call, args: tuple[Typed, ...], takes: str, hint: str = "") -> QueryError:
+def mismatch(call: Call, args: tuple[TypedTerm, ...], takes: str, hint: str = "") -> QueryError:
     """The error for arguments that an operation does not take."""
     got = ", ".join(str(arg.type) for arg in args) or "nothing"
     return QueryError(
@@ -180,7 +182,7 @@ def _written(op: str) -> str:
     return f'{found[1]}("{found[4] or f"decimal({found[2]},{found[3]})"}")'
 
 
-def _suggestion(op: str, args: tuple[Typed, ...]) -> str:
+def _suggestion(op: str, args: tuple[TypedTerm, ...]) -> str:
     kinds = {arg.type.kind for arg in args} - {Kind.NULL}
     if op == "add" and kinds == {Kind.STRING}:
         return "texts are put together with tg.concat(a, b)"

@@ -8,7 +8,7 @@ from typing import Final
 from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, fixed, mismatch
 from tidegate.algebra.terms import Call, Lit, Value
 from tidegate.algebra.typed.kernels import Kernel, never
-from tidegate.algebra.typed.terms import Typed, apply
+from tidegate.algebra.typed.terms import TypedTerm, apply
 from tidegate.algebra.types import BIGINT, BOOLEAN, NULL, STRING
 
 # --- kernels ---------------------------------------------------------------------------------------------------------
@@ -53,11 +53,11 @@ def _initcap(text: str) -> str:
     return _WORD.sub(lambda word: word[0][0].upper() + word[0][1:].lower(), text)
 
 
-def _levenshtein(one: str, other: str) -> int:
-    costs = list(range(len(other) + 1))
-    for row, character in enumerate(one, 1):
+def _levenshtein(left: str, right: str) -> int:
+    costs = list(range(len(right) + 1))
+    for row, character in enumerate(left, 1):
         last, costs[0] = costs[0], row
-        for column, against in enumerate(other, 1):
+        for column, against in enumerate(right, 1):
             last, costs[column] = (
                 costs[column],
                 min(costs[column] + 1, costs[column - 1] + 1, last + (character != against)),
@@ -93,14 +93,14 @@ KERNELS: Final = (
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def _concat(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _concat(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     arity(call, args, 1, None, "strings")
     if any(arg.type not in (STRING, NULL) for arg in args):
         raise mismatch(call, args, "strings", '.cast("string") makes a string of a bigint, boolean, date or timestamp')
     return apply(CONCAT, tuple(coerce(arg, STRING) for arg in args), STRING, call)
 
 
-def _replace(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _replace(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a string and two constant strings, the first not empty"
     arity(call, args, 3, 3, takes)
     constants = [arg.source for arg in args[1:]]
@@ -118,7 +118,7 @@ _MOST_PADDED: Final = 10_000
 
 
 def _pad(kernel: Kernel) -> Rule:
-    def rule(call: Call, args: tuple[Typed, ...]) -> Typed:
+    def rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         takes = f"a string, a constant length up to {_MOST_PADDED:,}, and a constant string that is not empty"
         arity(call, args, 2, 3, takes)
         length = constant(args[1], BIGINT)
@@ -132,7 +132,7 @@ def _pad(kernel: Kernel) -> Rule:
     return rule
 
 
-def _split(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _split(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a string, a constant string that is not empty, and a constant number of a part, from 1 or from -1"
     arity(call, args, 3, 3, takes)
     separator, number = constant(args[1], STRING), constant(args[2], BIGINT)
@@ -143,7 +143,7 @@ def _split(call: Call, args: tuple[Typed, ...]) -> Typed:
     return apply(SPLIT_PART, (coerce(args[0], STRING),), STRING, call, separator, number)
 
 
-def _with_separator(call: Call, args: tuple[Typed, ...]) -> Typed:
+def _with_separator(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a constant string, and strings"
     arity(call, args, 2, None, takes)
     separator = constant(args[0], STRING)

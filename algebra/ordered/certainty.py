@@ -1,7 +1,8 @@
 """When a condition on endpoints is certain, although some of them are not known yet: the definition, evaluated slowly.
 
 At an instant t, endpoints up to t are known; of the others it is known that they lie beyond t, that each situation ends
-after it starts (or then, if it may be a point), and nothing else. A condition is certain at t if no such completion makes it false.
+after it starts (or then, if it may be a point), and nothing else. A condition is certain at t if no such completion
+makes it false.
 """
 
 from __future__ import annotations
@@ -120,8 +121,8 @@ def _any(each: Iterable[Collection[Conjunction]]) -> frozenset[Conjunction]:
 
 
 def _every(each: Iterable[Collection[Conjunction]]) -> frozenset[Conjunction]:
-    """One of each at a time, all together. Not all of the product, which has 4 to the power of 13 for Allen's relations:
-    what contradicts itself is left out, and so is what asks for all that another one asks for, and more.
+    """One of each at a time, all together. Not all of the product, which has 4 to the power of 13 for Allen's
+    relations: what contradicts itself is left out, and so is what asks for all that another one asks for, and more.
     """
     found = frozenset([frozenset[Difference]()])
     for one in each:

@@ -37,10 +37,10 @@ END: Final = "te"
 class Derive(OrderedNode):
     """Situations: the longest runs of a partition's events for which the condition is true (TPStream Def. 5 to 8).
 
-    Events are ordered by `time`, ties by `tie`; NULL is not true. A situation is valid in [ts, te): from its first event to
-    the first event after it for which the condition is not true. It takes `at_least` to `at_most` ticks, one at least.
-    Aggregates are over its events, of which a first or last by `time` takes the order. What is open when the input ends is
-    not reported.
+    Events are ordered by `time`, ties by `tie`; NULL is not true. A situation is valid in [ts, te): from its first
+    event to the first event after it for which the condition is not true. It takes `at_least` to `at_most` ticks, one
+    at least. Aggregates are over its events, of which a first or last by `time` takes the order. What is open when the
+    input ends is not reported.
     """
 
     input: Node
@@ -237,8 +237,8 @@ def tied(at: Value, type_: DataType) -> EvaluationError:
 def untied(nodes: Sequence[Derive], events: Sequence[Row]) -> list[Row]:
     """The events of situations that share partition, time and tie-break, without ties.
 
-    Of those that are equal in all of these, in which conditions are true, and in what aggregates read, the first stays: they
-    could be exchanged. Of others with one partition, time and tie-break none stays.
+    Of those that are equal in all of these, in which conditions are true, and in what aggregates read, the first stays:
+    they could be exchanged. Of others with one partition, time and tie-break none stays.
     """
     node, names = nodes[0], nodes[0].input.schema.names
     order = [names.index(name) for name in (*node.keys, node.time, node.tie) if name is not None]
@@ -258,15 +258,17 @@ def aggregated(nodes: Sequence[Derive]) -> frozenset[str]:
     return frozenset[str]().union(*map(attributes_of, terms))
 
 
-def _compare(one: Value, other: Value) -> int:
+def _compare(left: Value, right: Value) -> int:
     """Below 0 where one value comes before the other, 0 where both are one; NULL comes before all others."""
-    if one is None or other is None:
-        return (one is not None) - (other is not None)
-    return compare(one, other)
+    if left is None or right is None:
+        return (left is not None) - (right is not None)
+    return compare(left, right)
 
 
 def aggregate_values(node: Derive, events: list[Row], aggregation: Aggregation) -> list[Value]:
-    """The aggregates of events that are in order; a first or last by time is that of the first or last event with a value."""
+    """The aggregates of events that are in order; a first or last by time is that of the first or last event with a
+    value.
+    """
     schema, values = node.input.schema, list[Value]()
     for aggregate in node.aggregates:
         if not node.orders(aggregate):

@@ -30,7 +30,7 @@ from tidegate.algebra.formulas import Compare as Comparison
 from tidegate.algebra.nodes import (
     ADVICE,
     Aggregation,
-    Hashed,
+    CachedNode,
     Node,
     OrderedNode,
     Reading,
@@ -59,8 +59,9 @@ DETECTED: Final = "detected"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Given(Hashed):
-    """Rows as situations: each is valid in [ts, te), the instants `ts` and `te` of the row, in the partition of its `keys`.
+class RowIntervals(CachedNode):
+    """Rows as situations: each is valid in [ts, te), the instants `ts` and `te` of the row, in the partition of its
+    `keys`.
 
     Every row has ts < te; with `points`, ts <= te. Unlike derived situations those of a partition may overlap.
     """
@@ -72,7 +73,7 @@ class Given(Hashed):
     def infer_schema(self) -> Schema:
         return given_schema(self)
 
-    def over(self, inputs: tuple[Node, ...]) -> Given:
+    def over(self, inputs: tuple[Node, ...]) -> RowIntervals:
         return replace(self, input=inputs[0])
 
     @property
@@ -88,16 +89,18 @@ Emission = Literal["earliest", "final"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Match(OrderedNode):
-    """Temporal patterns: one situation per symbol, of one partition, such that the pattern holds (TPStream Def. 9 to 13).
+    """Temporal patterns: one situation per symbol, of one partition, such that the pattern holds (TPStream Def. 9 to
+    13).
 
-    The pattern speaks of the endpoints `symbol.ts` and `symbol.te`. `detected` is the instant at which the match is known.
-    final: the greatest `te`; the pattern holds, and all lies within a window. earliest: the first instant at which pattern
-    and durations are certain, whatever ends are still to come; `te` is NULL where it lies beyond it, aggregates cover the
-    events up to it, and the window reaches to it. What a given situation's row says is no news: its end counts as known from
-    that instant on, like any other, but the result has it and the row's other attributes in any case.
+    The pattern speaks of the endpoints `symbol.ts` and `symbol.te`. `detected` is the instant at which the match is
+    known. final: the greatest `te`; the pattern holds, and all lies within a window. earliest: the first instant at
+    which pattern and durations are certain, whatever ends are still to come; `te` is NULL where it lies beyond it,
+    aggregates cover the events up to it, and the window reaches to it. What a given situation's row says is no news:
+    its end counts as known from that instant on, like any other, but the result has it and the row's other attributes
+    in any case.
     """
 
-    situations: tuple[Derive | Given, ...]
+    situations: tuple[Derive | RowIntervals, ...]
     symbols: tuple[str, ...]
     pattern: Term
     within: int | None = None
@@ -136,7 +139,7 @@ class Match(OrderedNode):
         return self.symbols
 
     @property
-    def parts(self) -> tuple[Derive | Given, ...]:
+    def parts(self) -> tuple[Derive | RowIntervals, ...]:
         return self.situations
 
     def infer_schema(self) -> Schema:
@@ -151,7 +154,7 @@ class Match(OrderedNode):
         return f"match {named} where {term_text(self.pattern)}{window}, {self.emission}"
 
 
-def given_schema(node: Given) -> Schema:
+def given_schema(node: RowIntervals) -> Schema:
     """The rows' own attributes; checks that `ts` and `te` are instants of one type."""
     schema = node.input.schema
     for name in (START, END, *node.keys):
@@ -164,7 +167,7 @@ def given_schema(node: Given) -> Schema:
     return schema
 
 
-def measures(situation: Derive | Given) -> tuple[str, ...]:
+def measures(situation: Derive | RowIntervals) -> tuple[str, ...]:
     """What is known of a situation beside its keys and ends: aggregates, or further attributes of its row."""
     if isinstance(situation, Derive):
         return tuple(aggregate.name for aggregate in situation.aggregates)
@@ -188,7 +191,7 @@ def match_schema(node: Match) -> Schema:
             )
         if schema[START].type != first[START].type:
             raise QueryError("TG102", f"{symbol} holds {schema[START].type}, others hold {first[START].type}")
-        known = node.emission == "final" or isinstance(situation, Given)
+        known = node.emission == "final" or isinstance(situation, RowIntervals)
         attributes += endpoints(schema[START].type, f"{symbol}.", known=known)
         attributes += [schema[name].renamed(f"{symbol}.{name}") for name in measures(situation)]
     return Schema((*attributes, Attribute(DETECTED, first[START].type, nullable=False, temporal=True)))
@@ -204,7 +207,9 @@ def endpoint_schema(node: Match) -> Schema:
 
 
 def require_exact(pattern: Term, ends: Schema) -> None:
-    """`QueryError` TG153 for a pattern that says more than how endpoints lie to each other: its negation must be as exact."""
+    """`QueryError` TG153 for a pattern that says more than how endpoints lie to each other: its negation must be as
+    exact.
+    """
     found = _inexact(temporal_formula(pattern, ends))
     if found is not None:
         raise QueryError(
@@ -248,11 +253,11 @@ def condition_of(node: Match) -> Term:
     )
 
 
-def _limits(symbol: str, situation: Derive | Given) -> tuple[Term, ...]:
+def _limits(symbol: str, situation: Derive | RowIntervals) -> tuple[Term, ...]:
     return durations(symbol, situation) if isinstance(situation, Derive) else ()
 
 
-def given(node: Given, rows: Sequence[Row]) -> list[Run]:
+def given(node: RowIntervals, rows: Sequence[Row]) -> list[Run]:
     """The rows as situations."""
     names = node.schema.names
     places = [names.index(key) for key in node.keys]
@@ -267,7 +272,7 @@ def matches(node: Match, events: Sequence[Sequence[Row]], aggregation: Aggregati
     """The rows of a pattern; `events` are those that each symbol's situations are derived from, or given as."""
     refutations = refutations_of(temporal_formula(condition_of(node), endpoint_schema(node)))
     by_symbol = [
-        given(situation, rows) if isinstance(situation, Given) else runs(situation, rows)
+        given(situation, rows) if isinstance(situation, RowIntervals) else runs(situation, rows)
         for situation, rows in zip(node.situations, events, strict=True)
     ]
     found: list[Row] = []
@@ -293,7 +298,9 @@ def _detected(
     node: Match, refutations: Collection[Conjunction], ends: Mapping[str, tuple[int, int | None]]
 ) -> int | None:
     """When the match is known, or None where it is none."""
-    points = [s for s, one in zip(node.symbols, node.situations, strict=True) if isinstance(one, Given) and one.points]
+    points = [
+        s for s, one in zip(node.symbols, node.situations, strict=True) if isinstance(one, RowIntervals) and one.points
+    ]
     if node.emission == "earliest":
         return first_certain(refutations, ends, points)
     last = [end for _, end in ends.values() if end is not None]
@@ -305,7 +312,7 @@ def _row(node: Match, chosen: Sequence[Run], detected: int, aggregation: Aggrega
     values: list[Value] = list(chosen[0].key)
     for situation, run in zip(node.situations, chosen, strict=True):
         schema = situation.input.schema
-        if isinstance(situation, Given):
+        if isinstance(situation, RowIntervals):
             (row,) = run.events
             values += [run.start, run.end, *(row[schema.names.index(name)] for name in measures(situation))]
             continue

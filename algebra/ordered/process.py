@@ -20,7 +20,8 @@ Frame = Any
 @trimmed_calls
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far an operator has read all events: instants after `after` and up to `until` are new; None: all that are left.
+    """How far an operator has read all events: instants after `after` and up to `until` are new; None: all that are
+    left.
 
     `close_at`: where what is open ends, once there are no more events; None: it is not reported.
 
@@ -46,14 +47,16 @@ class Reach:
 
 @trimmed_calls
 class Operator:
-    """An ordered operator of your own: it sees the events of each partition in order of time, and keeps state between them.
+    """An ordered operator of your own: it sees the events of each partition in order of time, and keeps state between
+    them.
 
-    Derive from it, as a frozen dataclass where it has parameters: a checkpoint belongs to the class by its name and to the
-    values of its fields, and never holds code.
+    Derive from it, as a frozen dataclass where it has parameters: a checkpoint belongs to the class by its name and to
+    the values of its fields, and never holds code.
 
-    `reads` are the attributes of an event that it needs beside the keys and the time. `tables` are what it keeps, by name, each with
-    the columns of its rows as DDL text; a row belongs to a partition. With `wakes`, a table and a column of instants in it,
-    `step` also sees the partitions in which such an instant has been reached, whether they have events or not.
+    `reads` are the attributes of an event that it needs beside the keys and the time. `tables` are what it keeps, by
+    name, each with the columns of its rows as DDL text; a row belongs to a partition. With `wakes`, a table and a
+    column of instants in it, `step` also sees the partitions in which such an instant has been reached, whether they
+    have events or not.
 
     Examples:
         >>> @dataclass(frozen=True)
@@ -77,8 +80,8 @@ class Operator:
     bound: ClassVar[str] = "what it keeps of each partition"
 
     def result(self, events: Mapping[str, str]) -> Any:
-        """Its result beside the keys, declared with `tg.stream`: attributes, relations of their instants, and the one instant on
-        which it progresses, at which a row is complete. `events` has the types of what it reads, by name.
+        """Its result beside the keys, declared with `tg.stream`: attributes, relations of their instants, and the one
+        instant on which it progresses, at which a row is complete. `events` has the types of what it reads, by name.
 
         Examples:
             >>> print(Above(90).result({"speed": "double"}).schema)
@@ -89,9 +92,10 @@ class Operator:
     def step(self, events: Frame, state: Mapping[str, Frame], reach: Reach) -> tuple[Frame, Mapping[str, Frame]]:
         """The rows that are complete, and what is kept of these partitions from now on.
 
-        `events` are in order of `partition`, time and tie. `partition` is a number that stands for the keys, and the first column of
-        all frames; it means something within one call only. Instants are whole numbers, microseconds for timestamps. A row is
-        complete after `reach.after` and up to `reach.until`, by the declared instant. A table that is left out is empty.
+        `events` are in order of `partition`, time and tie. `partition` is a number that stands for the keys, and the
+        first column of all frames; it means something within one call only. Instants are whole numbers, microseconds
+        for timestamps. A row is complete after `reach.after` and up to `reach.until`, by the declared instant. A table
+        that is left out is empty.
 
         Examples:
             >>> events = pl.DataFrame({"partition": [0, 0], "time": [1, 2], "speed": [80.0, 95.0]})

@@ -73,7 +73,7 @@ def preformatted(text: str) -> str:
     return f'<pre style="{look}">{escape(printable(text))}</pre>'
 
 
-class Shown(str):
+class DisplayText(str):
     """Text of several lines that prompts and notebooks show as it is, not as a Python literal."""
 
     __slots__ = ()

@@ -67,7 +67,9 @@ def rewrite(node: Node, rewrites: tuple[Rewrite, ...] = REWRITES) -> Node:
 
 
 def rewrite_program(queries: Sequence[Node]) -> tuple[Node, ...]:
-    """All queries of a program rewritten; what they have in common becomes the same tree in each, to be computed once."""
+    """All queries of a program rewritten; what they have in common becomes the same tree in each, to be computed
+    once.
+    """
     parts = common_parts(queries)
     if not parts:
         return tuple(rewrite(query) for query in queries)

@@ -1,7 +1,7 @@
 """Common sub-plans of a program: what several queries contain is rewritten once, and stays the same tree in each.
 
-Rewriting queries one by one would tell equal parts apart, as each query drops other attributes from them. So a part that
-occurs more than once is cut out first, keeps the attributes that any of its uses reads, and is put back.
+Rewriting queries one by one would tell equal parts apart, as each query drops other attributes from them. So a part
+that occurs more than once is cut out first, keeps the attributes that any of its uses reads, and is put back.
 """
 
 from __future__ import annotations

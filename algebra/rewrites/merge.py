@@ -1,4 +1,6 @@
-"""Adjacent operators of one kind become one: σ_b(σ_a(R)) = σ_(a ∧ b)(R), π_b(π_a(R)) = π_b(R), δ_b(δ_a(R)) = δ_(b after a)(R)."""
+"""Adjacent operators of one kind become one: σ_b(σ_a(R)) = σ_(a ∧ b)(R), π_b(π_a(R)) = π_b(R), δ_b(δ_a(R)) = δ_(b after
+a)(R).
+"""
 
 from __future__ import annotations
 

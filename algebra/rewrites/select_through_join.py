@@ -32,7 +32,9 @@ def select_through_join(node: Node) -> Node | None:
 
 
 def _through_products(node: Node, condition: Term) -> Node:
-    """At once as deep as products go: level by level, the conditions of a hundred streams are checked a hundred times."""
+    """At once as deep as products go: level by level, the conditions of a hundred streams are checked a hundred
+    times.
+    """
     if condition == TRUE or not isinstance(node, Product):
         return selected(node, condition)
     to_left, rest = partition(condition, reads_only(node.left.schema))

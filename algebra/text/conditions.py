@@ -1,6 +1,8 @@
-"""Conditions of the text language, built through the DSL, so that all its checks apply; quantities by the units of attributes.
+"""Conditions of the text language, built through the DSL, so that all its checks apply; quantities by the units of
+attributes.
 
-A number with a unit is that number, unless an attribute beside it has a declared unit: then it is converted to that one.
+A number with a unit is that number, unless an attribute beside it has a declared unit: then it is converted to that
+one.
 """
 
 from __future__ import annotations

@@ -37,7 +37,9 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a query, and where it begins: a word or sign with its `text`, or what the grammar makes of several parts."""
+    """A part of a query, and where it begins: a word or sign with its `text`, or what the grammar makes of several
+    parts.
+    """
 
     kind: str
     text: str

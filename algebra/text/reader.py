@@ -23,7 +23,7 @@ from tidegate.algebra.ordered.match import Emission
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.text.conditions import Conditions, name_of, ticks_of
 from tidegate.algebra.text.parsing import Part, Text
-from tidegate.algebra.text.returned import Returned, unknown_symbol
+from tidegate.algebra.text.returned import ReturnReader, unknown_symbol
 from tidegate.algebra.text.units import TIME, UNITS, Unit, duration_unit, number_of, unit_of
 from tidegate.algebra.text.wording import in_words_of_text
 from tidegate.algebra.types import Kind
@@ -40,8 +40,9 @@ class AmbiguousRelationWarning(UserWarning):
 
     Examples:
         >>> import warnings
+        >>> text = "FROM Cars DEFINE A AS speed > 80, B AS accel < -2 PATTERN A finishes B WITHIN 9"
         >>> with warnings.catch_warnings(record=True, action="always") as told:
-        ...     hits = tg.read_query("FROM Cars DEFINE A AS speed > 80, B AS accel < -2 PATTERN A finishes B WITHIN 9", cars)
+        ...     hits = tg.read_query(text, cars)
         >>> told[0].category.__name__
         'AmbiguousRelationWarning'
     """
@@ -58,9 +59,9 @@ def read_query(
 ) -> Relation:
     """The matches that a query in the text language asks for: `FROM ... DEFINE ... PATTERN ... WITHIN ... RETURN ...`.
 
-    `streams` is the stream of FROM, or streams by name. `dialect` says whose `finishes` is meant: "allen", or "tpstream",
-    where it is the mirror image; without it Allen's is taken, with a warning. `units` says in which unit the values of an
-    attribute are; quantities beside it are converted to that. `file` is what errors call the text.
+    `streams` is the stream of FROM, or streams by name. `dialect` says whose `finishes` is meant: "allen", or
+    "tpstream", where it is the mirror image; without it Allen's is taken, with a warning. `units` says in which unit
+    the values of an attribute are; quantities beside it are converted to that. `file` is what errors call the text.
 
     `QueryError` TG170 where the text does not fit the grammar, TG171 to TG174 for relations, situations, streams and
     units that there are not.
@@ -83,8 +84,10 @@ def read_query(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a query says of its stream: its name, what orders its events and tells partitions apart, and where it is named."""
+class StreamClause:
+    """What a query says of its stream: its name, what orders its events and tells partitions apart, and where it is
+    named.
+    """
 
     stream: str
     time: str | None
@@ -92,12 +95,12 @@ class Asked:
     place: Site
 
 
-def source_of(text: str, file: str = "query") -> Asked:
+def source_of(text: str, file: str = "query") -> StreamClause:
     """The stream of FROM, before there is one; `QueryError` as `read_query`."""
     read = Text(text, file)
     clauses = {part.kind: part for part in read.parse().parts}
     order, keys = (clauses[name].parts if name in clauses else () for name in ("order", "partition"))
-    return Asked(
+    return StreamClause(
         name_of(clauses["name"]),
         name_of(order[0].parts[-1]) if order else None,
         tuple(name_of(key.parts[-1]) for key in keys),
@@ -124,7 +127,7 @@ class _Reader:
         units = self._units(relation)
         conditions = Conditions(self.text, relation, prefixes, tuple(definitions), units)
         events = self._events(conditions)
-        returned = Returned(conditions, events, {symbol: {} for symbol in definitions})
+        returned = ReturnReader(conditions, events, {symbol: {} for symbol in definitions})
         items = [returned.item(part) for part in self._children("returns")]
         derived = self._derived(definitions, returned, units)
         matches = self._match(derived, events, units)
@@ -213,7 +216,7 @@ class _Reader:
 
     # DEFINE ----------------------------------------------------------------------------------------------------------
     def _derived(
-        self, definitions: Mapping[str, Part], returned: Returned, units: Mapping[str, Unit]
+        self, definitions: Mapping[str, Part], returned: ReturnReader, units: Mapping[str, Unit]
     ) -> dict[str, Intervals]:
         found: dict[str, Intervals] = {}
         for symbol, part in definitions.items():
@@ -298,8 +301,8 @@ class _Reader:
         assert found is not None, "the grammar asks for one alternative at least"
         return found
 
-    def _related(self, one: Intervals, relation: str, other: Intervals) -> Expression:
-        found = getattr(one, relation)(other)
+    def _related(self, left: Intervals, relation: str, right: Intervals) -> Expression:
+        found = getattr(left, relation)(right)
         assert isinstance(found, Expression)
         return found
 

@@ -41,8 +41,10 @@ class Item:
 
 
 @dataclass(slots=True)
-class Returned:
-    """Reads RETURN before the situations are made; `aggregates` are those that each of them needs, by their names there."""
+class ReturnReader:
+    """Reads RETURN before the situations are made; `aggregates` are those that each of them needs, by their names
+    there.
+    """
 
     conditions: Conditions
     events: Partitioned

@@ -15,7 +15,8 @@ from typing import Final
 from tidegate.algebra.errors import Problem, QueryError
 
 _SIGNS: Final = {"&": "AND", "|": "OR", "~": "NOT"}
-#: What stands in messages and hints, and how it is written in a query's text; the first ones are parts of none that follow.
+#: What stands in messages and hints, and how it is written in a query's text; the first ones are parts of none that
+#: follow.
 SAID: Final = (
     (r'\bname an attribute that orders them: partition_by\(.*\)', "name an attribute that orders them: ORDER BY time, attribute"),
     (r'use it under a second name: .*', "define it twice, under two names: DEFINE A AS ..., B AS ..."),

@@ -1,7 +1,7 @@
 """Kernels: what computes the values of a function for one representation of its operands, in plain Python.
 
-A kernel knows what values are held as (int64, double, string, boolean); an operation chooses it for the types at hand. Engines
-have forms of kernels under the same names, which must agree with these.
+A kernel knows what values are held as (int64, double, string, boolean); an operation chooses it for the types at hand.
+Engines have forms of kernels under the same names, which must agree with these.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tidegate.algebra.terms import Value
 
 if TYPE_CHECKING:
-    from tidegate.algebra.typed.terms import Typed
+    from tidegate.algebra.typed.terms import TypedTerm
 
 OVERFLOW, ZERO_DIVISION, BAD_CAST = "TG301", "TG302", "TG303"
 DAY = 86_400_000_000
@@ -31,15 +31,15 @@ Constant = int | float | str
 Evaluator = Callable[[Mapping[str, Value]], Value]
 
 
-def any_operand(args: Sequence[Typed]) -> bool:
+def any_operand(args: Sequence[TypedTerm]) -> bool:
     return any(arg.nullable for arg in args)
 
 
-def never(_: Sequence[Typed]) -> bool:
+def never(_: Sequence[TypedTerm]) -> bool:
     return False
 
 
-def always(_: Sequence[Typed]) -> bool:
+def always(_: Sequence[TypedTerm]) -> bool:
     return True
 
 
@@ -47,21 +47,21 @@ def always(_: Sequence[Typed]) -> bool:
 class Kernel:
     """A kernel: its meaning in Python, and what is known of its values before it runs.
 
-    `python` takes the operands, then the constants, and raises `KernelFailure` where there is no value. It is called where
-    no operand is NULL, unless `takes_null`. Its integers are unbounded: the caller checks them against the result type.
-    `lazy` is there instead for kernels that do not evaluate every operand. `nullable`: whether the value can be NULL.
-    `failure`: the code of its failure besides overflow, and `total`: whether it cannot fail so for these operands.
-    `mentions`: how often an expression of an engine mentions its operands.
+    `python` takes the operands, then the constants, and raises `KernelFailure` where there is no value. It is called
+    where no operand is NULL, unless `takes_null`. Its integers are unbounded: the caller checks them against the result
+    type. `lazy` is there instead for kernels that do not evaluate every operand. `nullable`: whether the value can be
+    NULL. `failure`: the code of its failure besides overflow, and `total`: whether it cannot fail so for these
+    operands. `mentions`: how often an expression of an engine mentions its operands.
     """
 
     name: str
     python: Callable[..., Value] | None = None
     lazy: Callable[[Sequence[Evaluator]], Evaluator] | None = None
     range: RangeRule | None = None
-    nullable: Callable[[Sequence[Typed]], bool] = any_operand
+    nullable: Callable[[Sequence[TypedTerm]], bool] = any_operand
     takes_null: bool = False
     failure: str | None = None
-    total: Callable[[Sequence[Typed]], bool] = never
+    total: Callable[[Sequence[TypedTerm]], bool] = never
     mentions: int = 1
 
 

@@ -1,8 +1,8 @@
 """The one table of operations: what each is called, which types it takes and yields, and which kernel computes it.
 
-`resolve` turns a term into typed kernels (`typed.py`). A function is an entry of its family in `functions/`, with its kernel;
-each engine has a form of the kernel in a table of its own. Where engines could not agree one kernel computes it on all of them, or
-the operation is narrower than in SQL: casing is of ASCII letters only.
+`resolve` turns a term into typed kernels (`typed.py`). A function is an entry of its family in `functions/`, with its
+kernel; each engine has a form of the kernel in a table of its own. Where engines could not agree one kernel computes it
+on all of them, or the operation is narrower than in SQL: casing is of ASCII letters only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidegate.algebra.functions import (
 from tidegate.algebra.functions.rules import Operation, common_type
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, unknown_attribute
 from tidegate.algebra.typed.kernels import Kernel
-from tidegate.algebra.typed.terms import Typed, attribute_leaf, literal_leaf, parameter_leaf, placeholder
+from tidegate.algebra.typed.terms import TypedTerm, attribute_leaf, literal_leaf, parameter_leaf, placeholder
 from tidegate.algebra.types import BIGINT, DataType
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def result_type(op: str, args: tuple[Term, ...], types: tuple[DataType, ...]) ->
     return operation(op).rule(call, tuple(placeholder(a, t) for a, t in zip(args, types, strict=True))).type
 
 
-def resolve(term: Term, attributes: Mapping[str, Attribute]) -> Typed:
+def resolve(term: Term, attributes: Mapping[str, Attribute]) -> TypedTerm:
     """The term with its types, kernels and what is known statically; errors as `term_type`."""
     match term:
         case Attr(name):

@@ -1,6 +1,7 @@
 """Typed terms: a term with its overloads resolved to kernels, as all three evaluators walk it.
 
-Each carries what is known before it runs: whether it can be NULL, the range of its integers, and so whether it can fail.
+Each carries what is known before it runs: whether it can be NULL, the range of its integers, and so whether it can
+fail.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ TEMPORAL_RANGE = (-3 * 2**60, 3 * 2**60)
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedTerm:
     """A typed term: a kernel over typed terms, or a leaf.
 
     `range`: least and greatest int64 that an integer-held value can be. `own_failure`: whether the kernel itself can
@@ -26,7 +27,7 @@ class Typed:
     """
 
     kernel: Kernel
-    args: tuple[Typed, ...]
+    args: tuple[TypedTerm, ...]
     type: DataType
     source: Term
     nullable: bool
@@ -53,37 +54,37 @@ def type_range(type_: DataType) -> Range | None:
     return (INT64_MIN, INT64_MAX) if type_.is_integer_held else None
 
 
-def attribute_leaf(attribute: Attribute) -> Typed:
+def attribute_leaf(attribute: Attribute) -> TypedTerm:
     known = TEMPORAL_RANGE if attribute.temporal else type_range(attribute.type)
-    return Typed(ATTRIBUTE, (), attribute.type, Attr(attribute.name), attribute.nullable, known)
+    return TypedTerm(ATTRIBUTE, (), attribute.type, Attr(attribute.name), attribute.nullable, known)
 
 
-def literal_leaf(literal: Lit) -> Typed:
+def literal_leaf(literal: Lit) -> TypedTerm:
     value = literal.value
     known = (value, value) if literal.type.is_integer_held and isinstance(value, int) else type_range(literal.type)
-    return Typed(LITERAL, (), literal.type, literal, value is None, known)
+    return TypedTerm(LITERAL, (), literal.type, literal, value is None, known)
 
 
-def parameter_leaf(param: Param) -> Typed:
+def parameter_leaf(param: Param) -> TypedTerm:
     # Progress values: int64 with both ends standing for infinity, so shifts of them are checked.
-    return Typed(PARAMETER, (), BIGINT, param, False, (INT64_MIN, INT64_MAX))
+    return TypedTerm(PARAMETER, (), BIGINT, param, False, (INT64_MIN, INT64_MAX))
 
 
-def placeholder(term: Term, type_: DataType) -> Typed:
+def placeholder(term: Term, type_: DataType) -> TypedTerm:
     """A term of which only the type matters."""
     if isinstance(term, Lit):
         return literal_leaf(term)
-    return Typed(ATTRIBUTE, (), type_, term, True, type_range(type_))
+    return TypedTerm(ATTRIBUTE, (), type_, term, True, type_range(type_))
 
 
 def apply(
     kernel: Kernel,
-    args: tuple[Typed, ...],
+    args: tuple[TypedTerm, ...],
     type_: DataType,
     source: Term,
     *constants: Constant,
     lenient: bool = False,
-) -> Typed:
+) -> TypedTerm:
     """The kernel applied, with what follows about NULL, range and failure."""
     exact = _exact_range(kernel, args, constants)
     limits = type_range(type_)
@@ -97,20 +98,20 @@ def apply(
         )
     own = overflows or failure_code(kernel, args) is not None
     nullable = kernel.nullable(args) or (own and lenient)
-    return Typed(kernel, args, type_, source, nullable, known, constants, own, lenient)
+    return TypedTerm(kernel, args, type_, source, nullable, known, constants, own, lenient)
 
 
-def failure_code(kernel: Kernel, args: tuple[Typed, ...]) -> str | None:
+def failure_code(kernel: Kernel, args: tuple[TypedTerm, ...]) -> str | None:
     """Why the kernel can fail apart from overflow, or None."""
     return None if kernel.failure is None or kernel.total(args) else kernel.failure
 
 
-def _exact_range(kernel: Kernel, args: tuple[Typed, ...], constants: tuple[Constant, ...]) -> Range | None:
+def _exact_range(kernel: Kernel, args: tuple[TypedTerm, ...], constants: tuple[Constant, ...]) -> Range | None:
     """Least and greatest result before any limit, for kernels that yield integers."""
     return None if kernel.range is None else kernel.range(*(arg.range for arg in args), *constants)
 
 
-def mentions(term: Typed) -> int:
+def mentions(term: TypedTerm) -> int:
     """How often an expression for the kernel, with its tests of failure, mentions its operands, at most.
 
     Expressions are trees, so these multiply along nested terms, unless an engine binds operands to names.
@@ -119,13 +120,13 @@ def mentions(term: Typed) -> int:
     return 2 * once + 4 if term.own_failure else once
 
 
-def typed_nodes(term: Typed) -> Iterator[Typed]:
+def typed_nodes(term: TypedTerm) -> Iterator[TypedTerm]:
     yield term
     for arg in term.args:
         yield from typed_nodes(arg)
 
 
-def can_overflow(term: Typed) -> bool:
+def can_overflow(term: TypedTerm) -> bool:
     """Whether the kernel's integer result can lie outside the limits of its type."""
     exact = _exact_range(term.kernel, term.args, term.constants)
     return exact is not None and (exact[0] < term.limits[0] or exact[1] > term.limits[1])

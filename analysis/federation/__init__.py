@@ -1,1 +1,3 @@
-"""What the temporal relations of a query say of each result row and its sources, with the lines that say so."""
+"""Federations: the temporal relations of a query between each result row and its sources, with the lines that state
+them.
+"""

@@ -1,4 +1,4 @@
-"""The federation of a query: what its temporal relations say of each result row and its sources (rules R6 to R8)."""
+"""The federation of a query: its temporal relations between each result row and its sources (rules R6 to R8)."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Builder:
                 assert_never(node.kind)
 
     def difference(self, node: Difference) -> list[Zone]:
-        """The anti-join by equality of all attributes; equal instants where both sides hold instants."""
+        """The anti-join by equality of all attributes. Instants are compared as instants."""
         first, (second, right) = self.build(node.left), self.build_range(node.right)
         primed = {name: f"{name}'" for name in node.right.schema.names}
         while set(primed.values()) & set(node.left.schema.names):
@@ -184,7 +184,7 @@ class Builder:
         return self.pruned(zones, node.schema)
 
     def uses(self, node: Node, known: dict[Node, int]) -> int:
-        """Number of occurrences below a node, where parts in common are looked at once."""
+        """The number of occurrences below a node. A shared part is visited once."""
         if node not in known:
             known[node] = sum(self.uses(child, known) for child in children(node)) if children(node) else 1
         return known[node]
@@ -202,7 +202,7 @@ class Builder:
         return known[node]
 
     def build_range(self, node: Node) -> tuple[list[Zone], range]:
-        """Zones of an input and the numbers of its occurrences."""
+        """The zones of an input, and the numbers of its occurrences."""
         start = len(self.occurrences)
         zones = self.build(node)
         return zones, range(start, len(self.occurrences))

@@ -1,4 +1,4 @@
-"""What a federation says of one occurrence and the promised attributes alone: F_i (rule R9)."""
+"""Views: what a federation says of one occurrence and the promised attributes alone, F_i (rule R9)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class View:
         object.__setattr__(self, "_bounds", tuple(map(tuple, finite)))
 
     def parts(self) -> tuple[View, ...]:
-        """A view for each zone that it stands for."""
+        """One view for each zone that this view stands for."""
         variables = _variables(self.occurrence, self.columns, self.promised)
         views = ((zone.view(variables), (zone,)) for zone in self.zones)
         return tuple(View(self.columns, self.promised, matrix, zones, self.occurrence) for matrix, zones in views)

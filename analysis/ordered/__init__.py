@@ -1,1 +1,1 @@
-"""What follows from operators that gather rows in order of time: a family a file or folder."""
+"""The analysis of operators that gather rows in order of time: one file or folder per family."""

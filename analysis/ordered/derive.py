@@ -1,4 +1,4 @@
-"""Situations: what holds of them, and that nothing is wrong with any."""
+"""The analysis of situations: their relations. Nothing can be wrong with them."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class DeriveFamily(Family[Derive]):
 
 
 def different_values(symbol: str, situation: Derive) -> list[str]:
-    """What count_distinct holds of each situation."""
+    """The number of distinct values that count_distinct keeps of each situation."""
     arguments = dict.fromkeys(a.argument for a in situation.aggregates if a.function is Function.COUNT_DISTINCT)
     texts = [term_text(argument) for argument in arguments if argument is not None]
     return [f"of each{symbol} the different values of {text}" for text in texts]
 
 
 def reasons(node: OrderedNode, *, shared: bool) -> list[str]:
-    """Why events of situations are stored one by one, as far as their definitions say it."""
+    """The reasons in the definitions why events of situations are stored one by one."""
     events = [reading for reading in node.readings if reading.time is not None]
     intervals = len(events) < len(node.readings)
     found = {

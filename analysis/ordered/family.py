@@ -1,4 +1,4 @@
-"""What the analysis asks of a family of ordered operators, and what it offers to build their zones with."""
+"""The protocol of families of ordered operators in the analysis, and the builder of their zones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ N = TypeVar("N", bound=OrderedNode)
 
 
 class ZoneBuilder(Protocol):
-    """The zones of a query in the making, as `federation` builds them; `labels` name variables, `conflicts` say why none is left."""
+    """The zones of a query in the making, as `federation` builds them; `labels` name variables, `conflicts` say why
+    none is left.
+    """
 
     labels: dict[Hidden, Label]
     conflicts: list[Conflict]
@@ -34,7 +36,7 @@ class ZoneBuilder(Protocol):
         """Every zone of one side with every zone of the other, under a condition."""
 
     def constrain(self, zones: list[Zone], condition: Formula, declared_by: str = "") -> list[Zone]:
-        """What is left of zones under a condition."""
+        """The zones that remain under a condition."""
 
     def pruned(self, zones: list[Zone], schema: Schema) -> list[Zone]:
         """The zones without those that others cover."""
@@ -45,10 +47,10 @@ class ZoneBuilder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StateBound:
-    """What an operator keeps of the events that it has read, up to the instant p: `bounds` says how much, for people.
+    """The state of an operator that has read events up to the instant p. `bounds` is its size, as text for people.
 
-    What is over may go once p reaches its `start` or its `end` plus so many ticks, whichever `ahead` has; empty: nothing that
-    is over is kept.
+    What is over may go once p reaches its `start` or its `end` plus so many ticks, whichever `ahead` has; empty:
+    nothing that is over is kept.
     """
 
     bounds: tuple[str, ...]
@@ -56,41 +58,41 @@ class StateBound:
 
 
 class Family(Generic[N]):
-    """A family of ordered operators towards the analysis. `node` is its class of nodes."""
+    """A family of ordered operators, as the analysis sees it. `node` is its class of nodes."""
 
     node: type[N]
 
     def zones(self, node: N, build: ZoneBuilder) -> list[Zone]:
-        """What holds of a row of the result beside the row that completes it.
+        """The relations of a result row to the row that completes it.
 
         Towards the analysis only that row is an occurrence: what an operator has kept of the rows before is its state.
         """
         raise NotImplementedError
 
     def problems(self, node: N, query: Query) -> list[Problem]:
-        """What is wrong with the operator, whatever stands around it; `query` has the places of its terms."""
+        """The problems of the operator itself. `query` has the places of its terms."""
         raise NotImplementedError
 
     def with_progress(self, node: N) -> Sequence[tuple[N, str]]:
-        """Variants of the operator with which results may progress where they do not, each with how it is written."""
+        """Variants of the operator whose results may progress, each with its text."""
         raise NotImplementedError
 
     def state(self, node: N) -> StateBound:
-        """What the operator keeps, and until when."""
+        """The state that the operator keeps, and until when."""
         raise NotImplementedError
 
     def freed(self, node: N, *, always: bool) -> Sequence[str]:
-        """What frees some of that sooner, for people; with `always` also where it hardly pays."""
+        """The rules that free state sooner, for people. With `always` also those that hardly pay."""
         raise NotImplementedError
 
     def one_by_one(self, node: N, *, shared: bool) -> Sequence[str]:
-        """Why events are stored one by one where they are, for people; none where there are no events. `shared`: whether all its
-        inputs read the same rows.
+        """Why events are stored one by one where they are, for people; none where there are no events. `shared`:
+        whether all its inputs read the same rows.
         """
         raise NotImplementedError
 
     def orders(self, node: N) -> Sequence[str]:
-        """In which order what it combines is looked for at first, for people."""
+        """The order of the operator's first search, for people."""
         return ()
 
 
@@ -106,5 +108,5 @@ def completing(zones: list[Zone], reading: Reading, name: str) -> list[Zone]:
 
 
 def equal_instants(pairs: Iterable[tuple[str, str]]) -> Formula:
-    """That the attributes of each pair are equal."""
+    """The condition that the attributes of each pair are equal."""
     return And(tuple(Compare(Var(one), "=", Var(other)) for one, other in pairs))

@@ -108,9 +108,9 @@ def _undominated(clauses: Sequence[Clause]) -> list[Clause]:
     return kept
 
 
-def _undercuts(one: Clause, other: Clause) -> bool:
-    """Whether `one` never exceeds `other`: the same stream's progress, no distance shorter."""
-    if one.stream != other.stream:
+def _undercuts(first: Clause, second: Clause) -> bool:
+    """Whether `first` never exceeds `second`: the same stream's progress, no distance shorter."""
+    if first.stream != second.stream:
         return False
-    distances = dict(other.distances)
-    return all(d >= distances[y] for y, d in one.distances)
+    distances = dict(second.distances)
+    return all(d >= distances[y] for y, d in first.distances)

@@ -1,1 +1,1 @@
-"""What the analysis found, as text and as values."""
+"""The findings of the analysis, as text and as values."""

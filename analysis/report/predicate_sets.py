@@ -1,4 +1,4 @@
-"""Conditions on single attributes as sets of values: which contradict each other, and which say nothing new.
+"""Conditions on single attributes as sets of values. They show contradictions and redundant conditions.
 
 Only what compares one attribute with constants counts; values are those for which a condition is true, so never NULL.
 Sets are exact or too large where they prove a contradiction, hence nothing is called never true that can be.
@@ -23,7 +23,8 @@ from tidegate.analysis.zones.sites import site_of
 if TYPE_CHECKING:
     import sympy
 
-#: A query has at most so many pairs of conditions compared, as a pair takes milliseconds: attributes with more are left out.
+#: A query has at most so many pairs of conditions compared, as a pair takes milliseconds: attributes with more are left
+#: out.
 MAX_PAIRS = 100
 #: Integers beyond are not all doubles.
 _EXACT_IN_DOUBLE = 2**53
@@ -32,7 +33,7 @@ _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "e
 
 
 def notes(query: Query) -> list[Problem]:
-    """What the query's data conditions say in vain: TG220 for those never true together, TG221 for redundant ones."""
+    """Conditions that are redundant or never true: TG220 for those never true together, TG221 for redundant ones."""
     found: dict[tuple[Term, ...], Problem] = {}
     pairs = 0
     for conditions, types in _conditions(query.node):
@@ -108,7 +109,9 @@ def _shown(term: Term) -> str:
 
 
 class _Values:
-    """The sets of values of one attribute: integers for what is held as such, numbers, or ranks of the texts compared."""
+    """The sets of values of one attribute: integers for what is held as such, numbers, or ranks of the texts
+    compared.
+    """
 
     def __init__(self, name: str, type_: DataType, terms: Iterable[Term]) -> None:
         self.name, self.type = name, type_

@@ -1,4 +1,4 @@
-"""What the analysis found, as text and as JSON: schema, progress, when results are final, what is kept and how much."""
+"""The report on a program, as text and JSON: schema, progress, finality, state and its bounds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Explanation:
         return str(self)
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """The report for notebooks."""
         return preformatted(str(self))
 
     def to_dict(self) -> dict[str, object]:
@@ -118,7 +118,7 @@ def _query_text(query: QueryFacts, recursion: Recursion | None, *, zones: bool) 
 
 
 def _words(facts: ProgramFacts) -> list[str]:
-    """What the words mean by which it is said what is kept: a block with those that occur."""
+    """The definitions of the words about state, as a block with those that occur."""
     said = " ".join(f"{_kept(o)} {o.bound}" for query in facts.queries for o in query.occurrences)
     found = {
         word: meaning for word, meaning in _MEANINGS.items() if re.search(rf"\b{word.removesuffix('(t)')}[()]", said)

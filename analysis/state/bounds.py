@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """At most the rows that a stream accepts within `horizon` ticks, plus its skew ahead, plus the inputs' lag, plus what
-    the query itself is behind of what they allow, where a schedule lets it.
+    """At most the rows that a stream accepts within `horizon` ticks, plus its skew ahead, plus the inputs' lag, plus
+    what the query itself is behind of what they allow, where a schedule lets it.
 
-    `horizon` -∞: no row is ever kept. `lagging`: whether the query waits for several inputs, so that lag counts. `tables`:
-    static tables joined before a row is kept, so that it is kept once per match.
+    `horizon` -∞: no row is ever kept. `lagging`: whether the query waits for several inputs, so that lag counts.
+    `tables`: static tables joined before a row is kept, so that it is kept once per match.
     """
 
     stream: str
@@ -34,7 +34,7 @@ class Bounded:
     tables: tuple[str, ...] = ()
 
     def span(self, skew: Extended = 0, lag: Extended = 0, behind: Extended = 0) -> Extended:
-        """Length in ticks of the interval whose rows bound the state; negative: nothing is kept."""
+        """The length in ticks of the interval whose rows bound the state. Negative: nothing is kept."""
         if self.horizon == -INF:
             return -INF
         return self.horizon + skew + (lag if self.lagging else 0) + behind
@@ -65,7 +65,7 @@ class Bounded:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Missing:
+class MissingConstraint:
     """The constraint that would bound an occurrence: `a - y <= c` for any of the attributes and any y."""
 
     attributes: tuple[str, ...]
@@ -79,9 +79,9 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Collected:
-    """Rows are dropped in time, but no constant bounds how many wait: what drops them is no progressing attribute."""
+    """Rows are dropped in time, but no constant bounds their number, as the dropping attribute does not progress."""
 
-    missing: Missing
+    missing: MissingConstraint
 
     def __str__(self) -> str:
         return f"collected, but not bounded: missing {self.missing}"
@@ -89,9 +89,9 @@ class Collected:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unbounded:
-    """Rows of some case are kept for ever."""
+    """The rows of some case stay for ever."""
 
-    missing: Missing
+    missing: MissingConstraint
 
     def __str__(self) -> str:
         return f"unbounded: missing {self.missing}"
@@ -99,7 +99,7 @@ class Unbounded:
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """A static table is held whole."""
+    """The whole static table."""
 
     stream: str
 
@@ -111,11 +111,11 @@ Bound = Bounded | Collected | Unbounded | Static
 
 
 def multiplying_tables(node: Node) -> dict[int, tuple[str, ...]]:
-    """By occurrence, the static tables that are joined to its single rows, and may have several matches for one."""
+    """The static tables, by occurrence, that are joined to its rows and may have several matches for a row."""
     found: dict[int, tuple[str, ...]] = {}
 
     def visit(current: Node, first: int) -> int | None:
-        """The occurrence whose rows, one by one, the node works on."""
+        """The occurrence on whose single rows the node works."""
         if isinstance(current, Scan):
             return None if current.stream.static else first
         alone, place = [], first
@@ -160,14 +160,14 @@ def bound(
     inputs = {(clause.stream, y) for f in functions.values() for clause in f.clauses for y, _ in clause.distances}
     late = {a: -f.evaluate(dict.fromkeys(inputs, 0)) for a, f in functions.items()}
     horizon: Extended = -INF
-    unbounded: list[Missing] = []
-    collected: list[Missing] = []
+    unbounded: list[MissingConstraint] = []
+    collected: list[MissingConstraint] = []
     for view in keep.views:
         reach = [late[a] + d for a in view.promised for y in stream.progress if (d := view.ahead(y, a)) != INF]
         if reach:
             horizon = max(horizon, min(reach))
             continue
-        missing = Missing(view.promised, stream.progress, federation.occurrence_name(i))
+        missing = MissingConstraint(view.promised, stream.progress, federation.occurrence_name(i))
         drops = any(view.ahead(x, a) != INF for a in view.promised for x in view.columns)
         (collected if drops else unbounded).append(missing)
     if unbounded:

@@ -60,32 +60,32 @@ class Keep:
         return "always" if "always" in cases else " or ".join(dict.fromkeys(cases))
 
 
-def keep(found: Federation, i: int, promised: tuple[str, ...]) -> Keep:
+def keep(federation: Federation, i: int, promised: tuple[str, ...]) -> Keep:
     """The keep condition of occurrence i for a query that promises progress on these attributes."""
-    speaking = views(found, i, promised)
-    declared = declared_matrix(found, i)
-    return Keep(found.occurrences[i], speaking, tuple(necessary(view, declared) for view in speaking))
+    speaking = views(federation, i, promised)
+    declared = declared_matrix(federation, i)
+    return Keep(federation.occurrences[i], speaking, tuple(necessary(view, declared) for view in speaking))
 
 
-def kept_of(found: Keep, part: Node, i: int) -> Term:
-    """Which rows that pass a part of the query are kept at some progress: a condition over the stream's attributes, TRUE where
-    the part lets no others pass. The stream is the part's occurrence i.
+def kept_of(condition: Keep, part: Node, i: int) -> Term:
+    """Which rows that pass a part of the query are kept at some progress: a condition over the stream's attributes,
+    TRUE where the part lets no others pass. The stream is the part's occurrence i.
     """
-    if any(not needed.inner for needed in found.needed):
+    if any(not needed.inner for needed in condition.needed):
         return TRUE
     try:
         passing = federation(part)
     except QueryError:  # more cases than the whole query had, which a rewrite can make of a condition
-        return found.condition({})
-    columns: list[Variable] = [("x", i, name) for name in found.stream.schema.temporal]
+        return condition.condition({})
+    columns: list[Variable] = [("x", i, name) for name in condition.stream.schema.temporal]
     zones = [zone.view(columns) for zone in passing.zones if i not in zone.ignored]
     known = hull(zones) if zones else None
-    needed = dict.fromkeys(necessary(view, known).inner for view in found.views)
-    return disjunction([keep_condition(found.stream, Necessary(inner, (), ()), {}) for inner in needed])
+    needed = dict.fromkeys(necessary(view, known).inner for view in condition.views)
+    return disjunction([keep_condition(condition.stream, Necessary(inner, (), ()), {}) for inner in needed])
 
 
 def fits(view: View, row: Mapping[str, int]) -> bool:
-    """Whether the row by itself can satisfy the view."""
+    """Whether the row alone can satisfy the view."""
     return all(row[y] - row[x] <= view.within(x, y) for x in view.columns for y in view.columns)
 
 
@@ -107,12 +107,12 @@ def segment_may_stay(view: View, bounds: Bounds, p: Mapping[str, Extended]) -> b
 
 
 def least(bounds: Bounds, x: str) -> Extended:
-    """Least value of an attribute in a segment, -∞ where it is not known."""
+    """The least value of an attribute in a segment, -∞ where it is not known."""
     return bounds[x][0] if x in bounds else -INF
 
 
 def greatest(bounds: Bounds, x: str) -> Extended:
-    """Greatest value of an attribute in a segment, +∞ where it is not known."""
+    """The greatest value of an attribute in a segment, +∞ where it is not known."""
     return bounds[x][1] if x in bounds else INF
 
 
@@ -128,11 +128,11 @@ def keep_condition(stream: StreamDef, needed: Necessary, p: Mapping[str, Extende
 
 
 def within_condition(stream: StreamDef, x: str, y: str, c: int) -> Term:
-    """`y <= x + c` as a condition."""
+    """The condition `y <= x + c`."""
     type_ = stream.schema[x].type
     return call("le", Attr(y), Attr(x) if c == 0 else call("add", Attr(x), Lit(c, step_type(type_))))
 
 
 def step_type(type_: DataType) -> DataType:
-    """Type of what is added to an instant: a duration to a timestamp, else a plain integer."""
+    """The type of a step of an instant: a duration for a timestamp, else an integer."""
     return DURATION if type_.kind is Kind.TIMESTAMP else BIGINT

@@ -1,4 +1,6 @@
-"""The kill rule: a final right row of an anti-join that discards all left rows a stored row can be part of (rule R22)."""
+"""The kill rule: a final right row of an anti-join that discards all left rows a stored row can be part of (rule
+R22).
+"""
 
 from __future__ import annotations
 
@@ -55,14 +57,15 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kill:
-    """When a row of occurrence `other`, final as it is stored, kills one of occurrence `own` in a zone.
+    """When a row of `counterpart`, final as it is stored, kills a row of `occurrence` in a zone. Both number
+    occurrences.
 
     It must be one of which `right`, the anti-join's right side, makes a row. `direct` are conditions over both rows, in
     attributes of the anti-join that `names` traces to them; `reaches` what else has to hold between their instants.
     """
 
-    own: int
-    other: int
+    occurrence: int
+    counterpart: int
     streams: tuple[StreamDef, StreamDef]
     right: Node
     direct: tuple[Term, ...]
@@ -72,11 +75,13 @@ class Kill:
     def condition(
         self, p: Mapping[str, Extended], named: Naming, columns: tuple[frozenset[str], frozenset[str]]
     ) -> Term | None:
-        """The rule over the own columns and the other's as `named`, at the query's progress p; None: columns are missing."""
+        """The rule over both rows' columns, the counterpart's as `named`, at progress p. None: columns are missing."""
         needed = {o for term in self.direct for o in map(self.names.__getitem__, attributes_of(term))}
-        if any(o.attribute not in columns[0 if o.occurrence == self.own else 1] for o in needed):
+        if any(o.attribute not in columns[0 if o.occurrence == self.occurrence else 1] for o in needed):
             return None
-        place = {n: o.attribute if o.occurrence == self.own else named(o.attribute) for n, o in self.names.items()}
+        place = {
+            n: o.attribute if o.occurrence == self.occurrence else named(o.attribute) for n, o in self.names.items()
+        }
         parts = [rename_attributes(term, place) for term in self.direct]
         return conjunction([*parts, *(self._reached(reach, p, named) for reach in self.reaches)])
 
@@ -94,9 +99,9 @@ class Kill:
         return disjunction(found)
 
 
-def kills(sources: Sources, zone: Zone, own: int, promised: Collection[str]) -> tuple[Kill, ...]:
-    """How rows of an occurrence that the zone does not ignore are killed in it, one entry per anti-join above them."""
-    found = (_kill(sources, anti, zone, own, promised) for anti in sources.antijoins if own in anti.left)
+def kills(sources: Sources, zone: Zone, occurrence: int, promised: Collection[str]) -> tuple[Kill, ...]:
+    """The kills of an occurrence that the zone does not ignore, one per anti-join above it."""
+    found = (_kill(sources, anti, zone, occurrence, promised) for anti in sources.antijoins if occurrence in anti.left)
     return tuple(kill for kill in found if kill is not None)
 
 
@@ -114,7 +119,7 @@ def final_side(node: Node) -> bool:
             return False
 
 
-def _kill(sources: Sources, anti: AntiJoin, zone: Zone, own: int, promised: Collection[str]) -> Kill | None:
+def _kill(sources: Sources, anti: AntiJoin, zone: Zone, occurrence: int, promised: Collection[str]) -> Kill | None:
     if not final_side(anti.node.right):
         return None
     other = anti.right.start
@@ -123,7 +128,7 @@ def _kill(sources: Sources, anti: AntiJoin, zone: Zone, own: int, promised: Coll
         name: origin
         for name, origins in anti.origins.items()
         for origin in origins
-        if origin.occurrence in (own, other) and origin.shift == 0
+        if origin.occurrence in (occurrence, other) and origin.shift == 0
     }
     direct: list[Term] = []
     reaches: list[Reach] = []
@@ -137,17 +142,17 @@ def _kill(sources: Sources, anti: AntiJoin, zone: Zone, own: int, promised: Coll
         if bounds is None:
             return None
         for bound in bounds:
-            reach = _reach(anti, zone, own, bound, promised)
+            reach = _reach(anti, zone, occurrence, bound, promised)
             if reach is None:
                 return None
             if reach.y:
                 reaches.append(reach)
-    streams = (sources.streams[own], sources.streams[other])
-    return Kill(own, other, streams, anti.node.right, tuple(direct), names, tuple(reaches))
+    streams = (sources.streams[occurrence], sources.streams[other])
+    return Kill(occurrence, other, streams, anti.node.right, tuple(direct), names, tuple(reaches))
 
 
 def _exact_bounds(part: Term, schema: Schema) -> list[Bound] | None:
-    """The difference constraints that a condition is equivalent to, if it is a conjunction of such."""
+    """The difference constraints of a condition that is exactly a conjunction of such; None for any other."""
     formula = temporal_formula(part, schema)
     if not _exact(formula):
         return None
@@ -189,7 +194,7 @@ def _unrounded(term: TemporalTerm) -> bool:
             return all(_unrounded(part) for part in term.terms)
 
 
-def _reach(anti: AntiJoin, zone: Zone, own: int, bound: Bound, promised: Collection[str]) -> Reach | None:
+def _reach(anti: AntiJoin, zone: Zone, occurrence: int, bound: Bound, promised: Collection[str]) -> Reach | None:
     """What makes `v - w <= c` true of every left row in the zone made of the own row, given the killing row's instant.
 
     None: nothing does. A constraint between left instants must hold in the zone; its `y` is empty.
@@ -203,17 +208,17 @@ def _reach(anti: AntiJoin, zone: Zone, own: int, bound: Bound, promised: Collect
     later: Variable = ("x", v.occurrence, v.attribute)
     earlier: Variable = ("x", w.occurrence, w.attribute)
     killer = anti.right.start
-    columns = tuple(row[2] for row in zone.layout.rows if is_copy(row) and row[1] == own)
+    columns = tuple(row[2] for row in zone.layout.rows if is_copy(row) and row[1] == occurrence)
     if v.occurrence != killer and w.occurrence != killer:
         return Reach("") if zone.distance(earlier, later) <= c else None
     if v.occurrence == w.occurrence:
         return None
     if v.occurrence == killer:
         # The left instant is at least `x - d(w, x)`, and at least `p_a + 1 - d(w, a)` where the row is yet to pass.
-        after = [(x, c - d) for x in columns if (d := zone.distance(earlier, ("x", own, x))) != INF]
+        after = [(x, c - d) for x in columns if (d := zone.distance(earlier, ("x", occurrence, x))) != INF]
         passed = [(a, 1 + c - d) for a in promised if (d := zone.distance(earlier, ("a", a))) != INF]
         return _within(Reach(v.attribute, after=_ints(after), passed=_ints(passed)))
-    before = [(x, c - d) for x in columns if (d := zone.distance(("x", own, x), later)) != INF]
+    before = [(x, c - d) for x in columns if (d := zone.distance(("x", occurrence, x), later)) != INF]
     return _within(Reach(w.attribute, before=_ints(before)))
 
 

@@ -1,4 +1,4 @@
-"""Where the attributes of an expression come from, and which of them are equal in all rows that matter (for rules R21, R22)."""
+"""The origins of an expression's attributes, and which are equal in all rows that matter (for rules R21, R22)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Origins = Mapping[str, tuple[Origin, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AntiJoin:
-    """An anti-join inside a query: the numbers of the occurrences on either side, and what its attributes are copies of."""
+    """An anti-join in a query: the occurrences on either side, and the origins of its attributes."""
 
     node: Join
     left: range
@@ -52,7 +52,7 @@ class AntiJoin:
 
 @dataclass(slots=True)
 class Sources:
-    """What a query says of its attributes' origins.
+    """The origins of a query's attributes.
 
     A pair of origins in `equalities` is equal, or both NULL, in all rows that together matter to a result row, where
     the zone that they satisfy ignores neither occurrence.
@@ -102,14 +102,14 @@ class Sources:
                 attributes.sort()
         return found
 
-    def _one_type(self, one: Origin, other: Origin) -> bool:
-        first, second = self.streams[one.occurrence].schema, self.streams[other.occurrence].schema
-        return first[one.attribute].type == second[other.attribute].type
+    def _one_type(self, left: Origin, right: Origin) -> bool:
+        first, second = self.streams[left.occurrence].schema, self.streams[right.occurrence].schema
+        return first[left.attribute].type == second[right.attribute].type
 
 
 @dataclass(slots=True)
 class _Walk:
-    found: Sources
+    sources: Sources
     place: int = 0
 
     def origins(self, node: Node) -> dict[str, tuple[Origin, ...]]:
@@ -159,7 +159,7 @@ class _Walk:
         both = left | self.origins(node.right)
         self.equate(node.condition, both)
         if node.kind == "anti":
-            self.found.antijoins.append(AntiJoin(node, range(start, middle), range(middle, self.place), both))
+            self.sources.antijoins.append(AntiJoin(node, range(start, middle), range(middle, self.place), both))
         # What a left join pads is NULL where the right row's attribute is not: then it is no copy.
         return both if node.kind == "inner" else left
 
@@ -169,18 +169,18 @@ class _Walk:
                 case Call("eq" | "eq_null_safe", (Attr(one), Attr(other))):
                     self.pair(known.get(one, ()), known.get(other, ()))
 
-    def pair(self, ones: Iterable[Origin], others: Sequence[Origin] | Iterable[Origin]) -> None:
-        others = tuple(others)
-        self.found.equalities += [
+    def pair(self, lefts: Iterable[Origin], rights: Sequence[Origin] | Iterable[Origin]) -> None:
+        rights = tuple(rights)
+        self.sources.equalities += [
             (one, other)
-            for one in ones
-            for other in others
+            for one in lefts
+            for other in rights
             if one.occurrence != other.occurrence and one.shift == other.shift == 0
         ]
 
 
 def _defined(term: Term, known: Origins, input_: Node) -> tuple[Origin, ...]:
-    """What a new attribute is a copy of, perhaps shifted in time."""
+    """The origin of a new attribute, perhaps shifted in time."""
     if isinstance(term, Attr):
         return known.get(term.name, ())
     match temporal_term(term, input_.schema):

@@ -1,4 +1,6 @@
-"""The partner rule: a row that has no partner in some other occurrence, and can get none, is dead in a zone (rule R21)."""
+"""The partner rule: a row that has no partner in some other occurrence, and can get none, is dead in a zone (rule
+R21).
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,15 @@ Naming = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partner:
-    """What a zone demands of a row of occurrence `own` and one of `other` that matter to a result row together.
+    """The constraints of a zone between a row of `occurrence` and one of `counterpart` that matter to a result row
+    together.
 
     `after` holds (x, y, c): the other's `y <= x + c`; `before` (y, x, c): the own `x <= y + c`; `keys` pairs of
     attributes with equal values. `ahead` holds `d(x, y)` for the y on which the other stream progresses.
     """
 
-    own: int
-    other: int
+    occurrence: int
+    counterpart: int
     streams: tuple[StreamDef, StreamDef]
     after: tuple[tuple[str, str, int], ...]
     before: tuple[tuple[str, str, int], ...]
@@ -43,7 +46,9 @@ class Partner:
         return conjunction([above(Attr(x), own.schema[x].type, b[other.name, y] - d) for x, y, d in self.ahead])
 
     def holds(self, named: Naming, columns: tuple[frozenset[str], frozenset[str]]) -> Term:
-        """Whether two rows are partners, over the own columns and the other's as `named`; keys only where both are stored."""
+        """Whether two rows are partners, over the own columns and the other's as `named`; keys only where both are
+        stored.
+        """
         own, other = (stream.schema for stream in self.streams)
         parts: list[Term] = [
             call("eq_null_safe", Attr(a), Attr(named(b))) for a, b in self.keys if a in columns[0] and b in columns[1]
@@ -58,14 +63,14 @@ class Partner:
         return min((d for x, _, d in self.ahead if x in progress), default=INF)
 
 
-def partner(zone: Zone, sources: Sources, own: int, other: int) -> Partner:
-    """What the zone demands of a pair of occurrences, neither of which it ignores.
+def partner(zone: Zone, sources: Sources, occurrence: int, counterpart: int) -> Partner:
+    """The constraints of the zone on a pair of occurrences, neither of which it ignores.
 
     Of the distances between the two rows only those stay that do not follow from the others.
     """
-    streams = (sources.streams[own], sources.streams[other])
+    streams = (sources.streams[occurrence], sources.streams[counterpart])
     names = [(k, name) for k, stream in enumerate(streams) for name in stream.schema.temporal]
-    variables: list[Variable] = [("x", (own, other)[k], name) for k, name in names]
+    variables: list[Variable] = [("x", (occurrence, counterpart)[k], name) for k, name in names]
     matrix = zone.view(variables)
     after: list[tuple[str, str, int]] = []
     before: list[tuple[str, str, int]] = []
@@ -78,9 +83,17 @@ def partner(zone: Zone, sources: Sources, own: int, other: int) -> Partner:
         for v, (m, y) in enumerate(names)
         if (k, m) == (0, 1) and y in streams[1].progress and matrix[w, v] < NONE
     )
-    return Partner(own, other, streams, tuple(after), tuple(before), sources.keys(own, other, zone.ignored), ahead)
+    return Partner(
+        occurrence,
+        counterpart,
+        streams,
+        tuple(after),
+        tuple(before),
+        sources.keys(occurrence, counterpart, zone.ignored),
+        ahead,
+    )
 
 
 def plus(term: Term, c: int, type_: DataType) -> Term:
-    """An instant of this type, shifted by a number of ticks."""
+    """An instant of this type, plus a number of ticks."""
     return term if c == 0 else call("add", term, Lit(c, step_type(type_)))

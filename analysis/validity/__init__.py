@@ -1,1 +1,1 @@
-"""What is refused, why, and what would mend it."""
+"""Problems of refused queries, their causes, and hints that would mend them."""

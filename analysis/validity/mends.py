@@ -1,4 +1,4 @@
-"""Mends of a query that is refused: what it lacks, in its own names, each tried by analysing the query with it.
+"""Mends of a refused query, in its own names. Each is tried by analysing the mended query.
 
 Which mends are tried goes by the shape of the query; what is said of one is that the query with it keeps its promise.
 """
@@ -71,10 +71,11 @@ class Mends:
     def progress(
         self, attribute: str, clause: Clause, instead: str | None = None, *, declared: bool = False, alone: bool = True
     ) -> str:
-        """How an attribute progresses on a stream: by a bound; or the result on `instead`, or on what says when a row is known.
+        """How an attribute progresses on a stream: by a bound; or the result on `instead`, or on what says when a row
+        is known.
 
-        Where periods are waited for that last as long as they will, the bound comes last. A `declared` result gets another
-        attribute only where no other query feeds it. Empty where nothing was found.
+        Where periods are waited for that last as long as they will, the bound comes last. A `declared` result gets
+        another attribute only where no other query feeds it. Empty where nothing was found.
         """
         if days := self._days(attribute):
             return days
@@ -92,7 +93,9 @@ class Mends:
         return "; or ".join(text for text in (first, second) if text)
 
     def ends(self, detected: str) -> str:
-        """How matches pass that wait for given situations to end, long after their detection; empty where none is known."""
+        """How matches pass that wait for given situations to end, long after their detection; empty where none is
+        known.
+        """
         operator = ordered_operator(self.node)
         assert operator is not None, "they are given to an operator that gathers rows in order"
         found = [text for text in (self._variant(operator, detected),) if text]
@@ -124,7 +127,9 @@ class Mends:
         return ""
 
     def _all_bounds(self, attribute: str) -> Mapping[str, str]:
-        """Bounds that make an attribute progress, all together, by the stream that each is of; none where none were found."""
+        """Bounds that make an attribute progress, all together, by the stream that each is of; none where none were
+        found.
+        """
         mended = self._bounded(self.node, attribute)
         return {} if mended is None else {stream: " and ".join(texts) for stream, texts in mended[1].items()}
 
@@ -142,7 +147,7 @@ class Mends:
             written.setdefault(clause.stream, []).append(text)
         return None
 
-    def _one_bound(self, node: Node, found: Federation, attribute: str, clause: Clause) -> tuple[Node, str] | None:
+    def _one_bound(self, node: Node, federation: Federation, attribute: str, clause: Clause) -> tuple[Node, str] | None:
         """The query with a condition that bounds the occurrence of a clause, and the condition as it is written."""
         i = clause.occurrence
         for scope in _scopes(node, i, own_first=_ends_later(attribute, clause)):
@@ -152,12 +157,16 @@ class Mends:
                 if span is None:
                     continue
                 mended = scope.mended(node, _at_most(y, t, type_, span[0]))
-                if self._is_bounded(mended, found, attribute, i):
+                if self._is_bounded(mended, federation, attribute, i):
                     return mended, f"bound it: {_written(y, scope.rows)} <= {_written(t, scope.rows)} + {span[1]}"
         return None
 
-    def _one_instant(self, node: Node, found: Federation, attribute: str, clause: Clause) -> tuple[Node, str] | None:
-        """The query with an instant, or a window of it, that a side of a join drops, and a condition on it in the join."""
+    def _one_instant(
+        self, node: Node, federation: Federation, attribute: str, clause: Clause
+    ) -> tuple[Node, str] | None:
+        """The query with an instant, or a window of it, that a side of a join drops, and a condition on it in the
+        join.
+        """
         for step in _above_ordered(node, clause.occurrence):
             join = step.node
             if not isinstance(join, Join):
@@ -171,13 +180,13 @@ class Mends:
                 carried, condition, text = self._instant_of(side, core, t, other)
                 left, right = (join.left, carried) if on_right else (carried, join.right)
                 mended = _put(node, step.place, Join(left, right, conjunction([join.condition, condition]), join.kind))
-                if self._is_bounded(mended, found, attribute, clause.occurrence):
+                if self._is_bounded(mended, federation, attribute, clause.occurrence):
                     return mended, text
         return None
 
-    def _instant_of(self, side: Node, core: Node, t: str, other: Node) -> tuple[Node, Term, str]:
+    def _instant_of(self, side: Node, core: Node, t: str, node: Node) -> tuple[Node, Term, str]:
         """A side with an instant that it drops, what that has to do with another one, and how it is written."""
-        type_, instant = other.schema[t].type, _written(t, other)
+        type_, instant = node.schema[t].type, _written(t, node)
         above = _above(side, core)
         if any(isinstance(one, Group | Distinct) for one in above):
             carried, name, window = self._windowed(side, core)
@@ -198,7 +207,8 @@ class Mends:
         return all(_reaches(zone, attribute, i, found.occurrences[i].progress) for zone in speaking)
 
     def _pairs(self, scope: _Scope, i: int) -> Iterator[tuple[str, str, int]]:
-        """Attributes y and t of a scope such that a bound on y bounds the occurrence, and the least y - t that there is.
+        """Attributes y and t of a scope such that a bound on y bounds the occurrence, and the least y - t that there
+        is.
 
         What is compared with y already comes first, and of y the occurrence's own instant.
         """
@@ -211,7 +221,7 @@ class Mends:
         resting = {name: _resting_on(zones, name) for name in found.attributes}
         ys = [name for name, on in resting.items() if on == {k} and all(_reaches(z, name, k, progress) for z in zones)]
         ys.sort(key=lambda name: not any(_names(zone, name, k, progress) for zone in zones))
-        ts = [name for name, on in resting.items() if name not in ys and on and (k in on) == scope.own]
+        ts = [name for name, on in resting.items() if name not in ys and on and (k in on) == scope.is_own]
         for y in ys:
             least = {t: max(-zone.distance(("a", y), ("a", t)) for zone in zones) for t in ts}
             for t in sorted(ts, key=lambda name: least[name] == -INF):
@@ -234,7 +244,9 @@ class Mends:
         return name, f"{method}{name}={_latest_text(instants, core)})"
 
     def _regrouped(self, attribute: str | None = None) -> str:
-        """A window of when a row is known, as the key of groups that is one of another instant; empty where that is no mend."""
+        """A window of when a row is known, as the key of groups that is one of another instant; empty where that is no
+        mend.
+        """
         above: list[Node] = []
         for step in _unary(self.node):
             if isinstance(step, Imbed) and any(isinstance(one, Group) and step.name in one.keys for one in above):
@@ -348,7 +360,9 @@ class Mends:
 
     # Tries ------------------------------------------------------------------------------------------------------------
     def _analysed(self, node: Node, streams: Mapping[str, StreamDef] | None = None) -> Federation | None:
-        """The federation; None where the query is contradictory, has too many cases or wrong types, or enough was tried."""
+        """The federation; None where the query is contradictory, has too many cases or wrong types, or enough was
+        tried.
+        """
         if self.effort <= 0:
             return None
         try:
@@ -395,13 +409,13 @@ class _Step:
 class _Scope:
     """A place where a condition can be added that may speak of the attributes of `rows`.
 
-    `own`: of rows of one occurrence; else an occurrence is compared with others.
+    `is_own`: of rows of one occurrence; else an occurrence is compared with others.
     """
 
     place: tuple[int, ...]
     rows: Node
     before: int
-    own: bool
+    is_own: bool
 
     def mended(self, node: Node, condition: Term) -> Node:
         """The query with the condition there."""
@@ -430,7 +444,9 @@ def _path(node: Node, i: int) -> Iterator[_Step]:
 
 
 def _above_ordered(node: Node, i: int) -> list[_Step]:
-    """The way to an occurrence, or to the operator that gathers its rows in order: conditions below are another matter."""
+    """The way to an occurrence, or to the operator that gathers its rows in order: conditions below are another
+    matter.
+    """
     return list(takewhile(lambda step: not isinstance(step.node, OrderedNode), _path(node, i)))
 
 
@@ -441,7 +457,7 @@ def _scopes(node: Node, i: int, *, own_first: bool) -> list[_Scope]:
     joined.reverse()
     several = [k for k, step in enumerate(path) if isinstance(step.node, Join | Product | Union | Difference)]
     alone = path[several[-1] + 1 if several else 0 :]
-    own = [_Scope(step.place, step.node, step.before, own=True) for step in alone]
+    own = [_Scope(step.place, step.node, step.before, is_own=True) for step in alone]
     return [*own, *joined] if own_first else [*joined, *own]
 
 
@@ -449,14 +465,14 @@ def _joined_scope(path: list[_Step], k: int) -> _Scope:
     """The condition of a join, or a filter above it."""
     join = path[k].node
     if isinstance(join, Join) and join.kind != "inner":
-        return _Scope(path[k].place, Join(join.left, join.right, join.condition, "inner"), path[k].before, own=False)
+        return _Scope(path[k].place, Join(join.left, join.right, join.condition, "inner"), path[k].before, is_own=False)
     while k > 0 and isinstance(path[k - 1].node, Select):
         k -= 1
-    return _Scope(path[k].place, path[k].node, path[k].before, own=False)
+    return _Scope(path[k].place, path[k].node, path[k].before, is_own=False)
 
 
 def _changed(node: Node, place: tuple[int, ...], change: Callable[[Node], Node]) -> Node:
-    """The query with another node in a place."""
+    """The query with another node at a position."""
     if not place:
         return change(node)
     inputs = list(children(node))
@@ -525,7 +541,9 @@ def _free(name: str, node: Node) -> str:
 
 
 def _ends_later(attribute: str, clause: Clause) -> bool:
-    """Whether only the length of periods is not bounded: the attribute bounds an instant of the rows before their progress."""
+    """Whether only the length of periods is not bounded: the attribute bounds an instant of the rows before their
+    progress.
+    """
     zone, i = clause.zone, clause.occurrence
     ends: list[Hidden] = [("x", i, y) for y, _ in clause.distances]
     starts = [row for row in zone.layout.rows if is_copy(row) and row[1] == i and row not in ends]
@@ -542,8 +560,8 @@ def _names(zone: Zone, attribute: str, i: int, progress: Iterable[str]) -> bool:
     return any(row == ("x", i, y) for y in progress)
 
 
-def _spoken_of(found: Federation) -> frozenset[int]:
-    return frozenset(i for zone in found.zones for i in found.sources(zone))
+def _spoken_of(federation: Federation) -> frozenset[int]:
+    return frozenset(i for zone in federation.zones for i in federation.sources(zone))
 
 
 def _resting_on(zones: Iterable[Zone], attribute: str) -> frozenset[int]:

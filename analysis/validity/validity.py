@@ -27,21 +27,22 @@ from tidegate.analysis.zones.zone import Edge, Zone, is_copy
 Hint = Callable[[str, Clause], str]
 
 
-def contradictions(query: Query, found: Federation) -> list[Problem]:
+def contradictions(query: Query, federation: Federation) -> list[Problem]:
     """A problem if the temporal relations contradict each other, with the cycle of constraints that shows it.
 
-    There is no cycle where a single condition is false by itself, such as `t < t`; over tables alone that is no mistake.
+    There is no cycle where a single condition is false by itself, such as `t < t`; over tables alone that is no
+    mistake.
     """
-    if found.zones or not (found.conflicts or any(stream.progress for stream in found.occurrences)):
+    if federation.zones or not (federation.conflicts or any(stream.progress for stream in federation.occurrences)):
         return []
     because: tuple[str, ...] = ("a condition is false whatever the rows",)
     site, hint = query.site, "one of these comparisons compares an instant with itself, or is constant"
-    if found.conflicts:
-        cycle = min((conflict.cycle() for conflict in found.conflicts), key=len)
+    if federation.conflicts:
+        cycle = min((conflict.cycle() for conflict in federation.conflicts), key=len)
         surplus = sum(edge.c for edge in cycle)
-        label = found.label(cycle[-1].v)
+        label = federation.label(cycle[-1].v)
         together = f"together: {label.text} would lie {amount(-surplus, label.type)} before itself"
-        because = (*edge_lines(query, found, cycle), together)
+        because = (*edge_lines(query, federation, cycle), together)
         site = first_site(query, reversed(cycle)) or query.site
         hint = "one of these comparisons is the wrong way round, or a duration too short"
     message = "no row can satisfy the temporal relations of this query"
@@ -49,7 +50,7 @@ def contradictions(query: Query, found: Federation) -> list[Problem]:
 
 
 def progress_problems(
-    query: Query, found: Federation, functions: Mapping[str, Propagation], promised: Iterable[str], hint: Hint
+    query: Query, federation: Federation, functions: Mapping[str, Propagation], promised: Iterable[str], hint: Hint
 ) -> list[Problem]:
     """One problem per promised attribute and stream on which it does not progress: f = -∞ there."""
     problems: list[Problem] = []
@@ -58,32 +59,32 @@ def progress_problems(
         for clause in functions[attribute].clauses:
             if not clause.is_finite and clause.stream not in reported:
                 reported.add(clause.stream)
-                problems.append(_not_progressing(query, found, attribute, clause, hint(attribute, clause)))
+                problems.append(_not_progressing(query, federation, attribute, clause, hint(attribute, clause)))
     return problems
 
 
-def _not_progressing(query: Query, found: Federation, attribute: str, clause: Clause, hint: str) -> Problem:
+def _not_progressing(query: Query, federation: Federation, attribute: str, clause: Clause, hint: str) -> Problem:
     zone, i = clause.zone, clause.occurrence
     y = clause.distances[0][0]
     row = zone.layout.rows[zone.layout.attributes[attribute]]
-    source, target = found.label(("x", i, y)), found.label(row)
-    name = f"{found.occurrence_name(i)}.{y}"
-    stage = stage_owner(found.occurrences[i].name)
+    source, target = federation.label(("x", i, y)), federation.label(row)
+    name = f"{federation.occurrence_name(i)}.{y}"
+    stage = stage_owner(federation.occurrences[i].name)
     called = source.text if stage or source.text == name else f"{name} ({source.text})"
     known = zone.chain(("x", i, y), ("a", attribute))
     because = [f"no chain of constraints bounds {source.text} from above by {attribute}"]
     if target.text != attribute:
         because.append(f"{attribute} is {target.text}")
     if known:
-        because += ["only the other way round:", *(f"  {line}" for line in edge_lines(query, found, known))]
-    if len(found.zones) > 1 and (lines := zone_lines(found, zone)):
+        because += ["only the other way round:", *(f"  {line}" for line in edge_lines(query, federation, known))]
+    if len(federation.zones) > 1 and (lines := zone_lines(federation, zone)):
         because += ["in the case that:", *(f"  {line}" for line in lines)]
     return Problem(
         "TG201",
         f"not valid: {called} has no upper bound relative to {attribute}",
         first_site(query, _own(known))
         or first_site(query, _own(_touching(zone, i)))
-        or scan_site(query, found, i)
+        or scan_site(query, federation, i)
         or query.site,
         tuple(because),
         hint
@@ -93,7 +94,7 @@ def _not_progressing(query: Query, found: Federation, attribute: str, clause: Cl
 
 
 def _own(edges: Iterable[Edge]) -> list[Edge]:
-    """Constraints of the query itself: what is declared elsewhere is not the line to be mended."""
+    """The constraints that the query itself states. The user mends these, not declarations elsewhere."""
     return [edge for edge in edges if not edge.declared_by]
 
 
@@ -101,7 +102,9 @@ def _touching(zone: Zone, i: int) -> list[Edge]:
     return [edge for edge in zone.edges if any(is_copy(row) and row[1] == i for row in (edge.w, edge.v))]
 
 
-def no_progress(query: Query, found: Federation, functions: Mapping[str, Propagation], mends: Mends) -> list[Problem]:
+def no_progress(
+    query: Query, federation: Federation, functions: Mapping[str, Propagation], mends: Mends
+) -> list[Problem]:
     """The problems of a query without declaration none of whose attributes progresses."""
     if not functions:
         return [
@@ -116,14 +119,14 @@ def no_progress(query: Query, found: Federation, functions: Mapping[str, Propaga
         ]
     missing = {a: sum(not clause.is_finite for clause in f.clauses) for a, f in functions.items()}
     nearest = min(missing, key=lambda a: missing[a])
-    return progress_problems(query, found, functions, (nearest,), lambda a, clause: mends.progress(a, clause))
+    return progress_problems(query, federation, functions, (nearest,), lambda a, clause: mends.progress(a, clause))
 
 
-def static_problems(query: Query, found: Federation, declared: StreamDef) -> list[Problem]:
+def static_problems(query: Query, federation: Federation, declared: StreamDef) -> list[Problem]:
     """A problem if a result declared static waits for streams."""
-    if not declared.static or is_static(found):
+    if not declared.static or is_static(federation):
         return []
-    streams = sorted({stream.name for stream in found.occurrences if stream.progress})
+    streams = sorted({stream.name for stream in federation.occurrences if stream.progress})
     return [
         Problem(
             "TG208",
@@ -135,7 +138,7 @@ def static_problems(query: Query, found: Federation, declared: StreamDef) -> lis
     ]
 
 
-def relation_problems(query: Query, found: Federation, relations: Term, schema: Schema) -> list[Problem]:
+def relation_problems(query: Query, federation: Federation, relations: Term, schema: Schema) -> list[Problem]:
     """One problem per declared relation that does not follow: a zone is consistent with its negation.
 
     The negation is taken before normalising. All zones must refute it; one relation may well need a different proof in
@@ -143,7 +146,7 @@ def relation_problems(query: Query, found: Federation, relations: Term, schema: 
     """
     problems: list[Problem] = []
     for relation in conjuncts(relations):
-        witness = refuting(found, relation, schema)
+        witness = refuting(federation, relation, schema)
         if witness is None:
             continue
         point = witness.point()
@@ -162,10 +165,12 @@ def relation_problems(query: Query, found: Federation, relations: Term, schema: 
     return problems
 
 
-def refuting(found: Federation, relation: Term, schema: Schema) -> Zone | None:
+def refuting(federation: Federation, relation: Term, schema: Schema) -> Zone | None:
     """A zone of the result in which the relation may be false, or None if it holds in all of them."""
     formula = temporal_formula(relation, schema)
-    return next((zone for c in found.zones for zone in constrained([c], formula, MAX_ZONES, [], positive=False)), None)
+    return next(
+        (zone for c in federation.zones for zone in constrained([c], formula, MAX_ZONES, [], positive=False)), None
+    )
 
 
 def schema_problems(query: Query, declared: StreamDef) -> list[Problem]:

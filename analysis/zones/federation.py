@@ -1,4 +1,4 @@
-"""The federation of a query: its zones, and what their variables are called (rules R6 to R8)."""
+"""The type of federations: the zones of a query, and the labels of their variables (rules R6 to R8)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.analysis.zones.zone import Conflict, Extreme, Hidden, Rounding, Zo
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a variable is called, and the type of its attribute."""
+    """The name of a variable, and the type of its attribute."""
 
     text: str
     type: DataType
@@ -21,7 +21,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Federation:
-    """The zones of a query, a disjunction; no zone means that no row can satisfy its temporal relations.
+    """The zones of a query, as a disjunction. Without a zone no row can satisfy its temporal relations.
 
     `occurrences[i]` is the stream of the i-th reference, numbered as `nodes.occurrences` does. `attributes` are the
     temporal attributes of the result. `conflicts` says, where no zone is left, which constraints contradict.

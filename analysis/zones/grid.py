@@ -1,4 +1,4 @@
-"""Instants that lie on a grid, such as the ends of windows: between two points of it no row can become final."""
+"""Grids of instants, such as the ends of windows. Between two points of a grid no row can become final."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def grids(node: Node, attributes: tuple[str, ...]) -> dict[str, Grid]:
 def may_pass(grids: Mapping[str, Grid], old: Mapping[str, Extended], new: Mapping[str, Extended]) -> bool:
     """Whether a row can be final at `new` that was not at `old`.
 
-    A row that passes has an instant a with old < a <= new (rule R13): where every one that progressed lies on a grid with
-    no point there, no row passes.
+    A row that passes has an instant a with old < a <= new (rule R13): where every one that progressed lies on a grid
+    with no point there, no row passes.
     """
     return any(p != old[a] and (a not in grids or grids[a].between(old[a], p)) for a, p in new.items())
 

@@ -1,4 +1,6 @@
-"""Terms over the instants of a zone: equal ones are one variable, wherever and however often they are written (rule R3)."""
+"""Terms over the instants of a zone: equal ones are one variable, wherever and however often they are written (rule
+R3).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,17 @@ from tidegate.algebra.formulas import (
 from tidegate.algebra.terms import Term
 from tidegate.analysis.zones.expansion import check_number, expand
 from tidegate.analysis.zones.normal_form import LOCAL, Bound, normal_form
-from tidegate.analysis.zones.zone import Conflict, Extreme, Hidden, Layout, Moved, Rounding, RowTerm, Zone, is_copy
+from tidegate.analysis.zones.zone import (
+    Conflict,
+    Extreme,
+    Hidden,
+    Layout,
+    Rounding,
+    RowTerm,
+    ShiftedInstant,
+    Zone,
+    is_copy,
+)
 
 
 def constrained(
@@ -111,7 +123,9 @@ def _by_layout(zones: list[Zone], change: Callable[[list[Zone], Layout], list[Zo
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads temporal terms over the attributes of a layout; `added` are the rows that they need besides, with sources."""
+    """Reads temporal terms over the attributes of a layout; `added` are the rows that they need besides, with
+    sources.
+    """
 
     layout: Layout
     added: dict[Hidden, Term | None] = field(default_factory=dict)
@@ -143,7 +157,7 @@ class _Reader:
             case Var(name):
                 row = self.layout.rows[self.layout.attributes[name]]
                 self.names.setdefault(row, name)
-                return Moved(row)
+                return ShiftedInstant(row)
             case Shift(inner, by):
                 return moved(self.read(inner, source), by)
             case Least(terms):
@@ -159,25 +173,25 @@ class _Reader:
                 assert_never(term)
 
     def floor(self, reading: RowTerm, unit: int, source: Term | None) -> RowTerm:
-        """The last multiple of `unit` at or before what was read: of a least instant the least, of one that is a rounding
-        with a unit of which this one is a multiple, that of what was rounded."""
+        """The last multiple of `unit` at or before what was read: of a least instant the least, of one that is a
+        rounding with a unit of which this one is a multiple, that of what was rounded."""
         if isinstance(reading, Extreme):
             return _extreme(reading.op, [self.floor(part, unit, source) for part in reading.parts])
         row, by = reading.row, reading.by
-        while isinstance(row, Rounding) and self.is_known(Moved(row.base)):
+        while isinstance(row, Rounding) and self.is_known(ShiftedInstant(row.base)):
             if unit % row.unit == 0:
                 by = row.offset + by // row.unit * row.unit
                 row = row.base
             elif row.unit % unit == 0:
-                return Moved(row, by // unit * unit)
+                return ShiftedInstant(row, by // unit * unit)
             else:
                 break
         if isinstance(row, Extreme) and all(self.is_known(part) for part in row.parts):
             return _extreme(row.op, [self.floor(moved(part, by), unit, source) for part in row.parts])
         if unit == 1:
-            return Moved(row, by)
+            return ShiftedInstant(row, by)
         rounding = Rounding(row, by % unit, unit)
-        return Moved(self.row(Moved(rounding), source), by - by % unit)
+        return ShiftedInstant(self.row(ShiftedInstant(rounding), source), by - by % unit)
 
     def is_known(self, reading: RowTerm) -> bool:
         """Whether all rows that it speaks of are there."""
@@ -192,8 +206,12 @@ class _Reader:
             row = reading
         elif reading.by == 0:
             row = reading.row
-        elif isinstance(reading.row, Rounding) and reading.row.unit == 1 and self.is_known(Moved(reading.row.base)):
-            return self.row(Moved(reading.row.base, reading.row.offset + reading.by), source)
+        elif (
+            isinstance(reading.row, Rounding)
+            and reading.row.unit == 1
+            and self.is_known(ShiftedInstant(reading.row.base))
+        ):
+            return self.row(ShiftedInstant(reading.row.base, reading.row.offset + reading.by), source)
         else:
             row = Rounding(reading.row, reading.by, 1)
         if row not in self.layout.index:
@@ -216,7 +234,9 @@ class _Reader:
         return self.names[row]
 
     def extended(self, zones: list[Zone], limit: int, conflicts: list[Conflict], declared_by: str = "") -> list[Zone]:
-        """The zones, all of this layout, with the rows that were added and what these are, and names for all that was read."""
+        """The zones, all of this layout, with the rows that were added and what these are, and names for all that was
+        read.
+        """
         for row in self.added:
             for known in (row, *_parts_of(row)):
                 self.name(known)
@@ -245,7 +265,7 @@ def moved(reading: RowTerm, by: int) -> RowTerm:
         return reading
     if isinstance(reading, Extreme):
         return Extreme(reading.op, tuple(moved(part, by) for part in reading.parts))
-    return Moved(reading.row, reading.by + by)
+    return ShiftedInstant(reading.row, reading.by + by)
 
 
 def _extreme(op: Literal["least", "greatest"], parts: list[RowTerm]) -> RowTerm:

@@ -64,8 +64,8 @@ _NEGATED: dict[Comparison, Comparison] = {"<": ">=", "<=": ">", "=": "!=", ">=":
 def normal_form(formula: Formula, *, positive: bool = True) -> Normal:
     """The formula, or its negation, as ands and ors of difference constraints that it implies.
 
-    Rule R3: the polarity reaches every literal first; only then non-temporal literals become ⊤. Without these the result
-    is equivalent to the formula. Floor and ceil are variables of their own before (`instants.constrained`).
+    Rule R3: the polarity reaches every literal first; only then non-temporal literals become ⊤. Without these the
+    result is equivalent to the formula. Floor and ceil are variables of their own before (`instants.constrained`).
     """
     match formula:
         case Truth(value):

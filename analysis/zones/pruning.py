@@ -1,4 +1,4 @@
-"""Which zones of a federation say nothing that others do not say (rule R7)."""
+"""Prunes zones of a federation that say nothing new (rule R7)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def maximal(matrices: Sequence[Matrix]) -> list[int]:
     """Positions of the closed matrices that are contained in no other, of equal ones the first."""
     if len(matrices) < 2:
         return list(range(len(matrices)))
-    # A container has more missing bounds, or the same ones and a larger sum: it comes first, and one look back suffices.
+    # A container has more missing bounds, or the same ones and a larger sum: it comes first, and one look back
+    # suffices.
     flat = np.stack([matrix.ravel() for matrix in matrices])
     missing = flat >= NONE
     sums = np.where(missing, 0, flat).astype(np.float64).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Constraints and instants as people read them."""
+"""Constraints and instants as text for people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPANS: Final[Mapping[Kind, tuple[tuple[int, str], ...]]] = {
 
 
 def amount(ticks: int, type_: DataType) -> str:
-    """A number of ticks of an attribute's timeline: a duration for timestamps, else the plain number."""
+    """A number of ticks as text: a duration for timestamps, else the plain number."""
     return format_duration(ticks) if type_.kind is Kind.TIMESTAMP else str(ticks)
 
 
@@ -45,5 +45,5 @@ def instant(value: Extended, type_: DataType) -> str:
 
 
 def usual_spans(type_: DataType) -> tuple[tuple[int, str], ...]:
-    """Bounds and windows that hints propose, in ticks and as they are written, shorter ones first."""
+    """Bounds and windows that hints propose, in ticks and as text, shorter ones first."""
     return _SPANS[type_.kind]

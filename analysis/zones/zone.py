@@ -27,7 +27,7 @@ Copy = tuple[Literal["x", "v"], int, str]
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """The last multiple of `unit` ticks at or before `base + offset`; of a unit of 1, `base + offset` itself."""
+    """The last multiple of `unit` ticks at or before `base + offset`. With unit 1 it is `base + offset` itself."""
 
     base: Hidden
     offset: int
@@ -35,7 +35,7 @@ class Rounding:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class ShiftedInstant:
     """The instant of a row, plus a number of ticks."""
 
     row: Hidden
@@ -51,7 +51,7 @@ class Extreme:
 
 
 #: A temporal term over rows.
-RowTerm = Moved | Extreme
+RowTerm = ShiftedInstant | Extreme
 #: What a row of the matrix stands for: never an output attribute, which is a name for such a row.
 Hidden = Copy | Rounding | Extreme
 #: An output attribute ("a", name), or what a row stands for.
@@ -60,7 +60,7 @@ Variable = tuple[Literal["a"], str] | Hidden
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """What the rows of a matrix stand for, and which row each output attribute names; shared between zones.
+    """The meaning of a matrix's rows, and the row of each output attribute. Zones share it.
 
     Output attributes are names: an attribute and the occurrence's copy that it came from are one row.
     """
@@ -81,7 +81,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A constraint `v - w <= c` as it was given, before closure: what explanations are made of."""
+    """A constraint `v - w <= c` as it was given, before closure. Explanations consist of edges."""
 
     w: Hidden
     v: Hidden
@@ -287,13 +287,17 @@ def reduced(matrix: Matrix) -> tuple[tuple[int, int, int], ...]:
 
 
 def hull(matrices: Sequence[Matrix]) -> Matrix:
-    """The smallest zone around several closed ones over the same variables: the largest of each bound, itself closed."""
+    """The smallest zone around several closed ones over the same variables: the largest of each bound, itself
+    closed.
+    """
     result: Matrix = np.maximum.reduce(matrices)
     return result
 
 
 def around(zones: Sequence[Zone], declared_by: str) -> Zone:
-    """The smallest zone that has others of the same layout in it; its constraints are said to come from them together."""
+    """The smallest zone that has others of the same layout in it; its constraints are said to come from them
+    together.
+    """
     first = zones[0]
     matrix = hull([zone.matrix for zone in zones])
     rows = first.layout.rows

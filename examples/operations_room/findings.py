@@ -1,4 +1,6 @@
-"""From a finished run to its report: results read back and compared, rows by fate, state against its bound, finality, picture."""
+"""From a finished run to its report: results read back and compared, rows by fate, state against its bound, finality,
+picture.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -152,7 +154,9 @@ def state(use: StateUse, accepted: data.Times) -> report.State:
 
 
 def instants(period: Period, answers: Mapping[str, pl.DataFrame]) -> dict[str, data.Times]:
-    """When the accepted rows of every stream are, sorted, on the timeline on which it progresses; bad rows are not among them."""
+    """When the accepted rows of every stream are, sorted, on the timeline on which it progresses; bad rows are not
+    among them.
+    """
     events = data.load(period)
     times = {name: getattr(events, path)[PROGRESS[name]].cast("int64").to_numpy() for name, path in STREAMS.items()}
     times |= {name: answers[name][PROGRESS[name]].cast(pl.Int64).to_numpy() for name in answers if name in PROGRESS}

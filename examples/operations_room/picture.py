@@ -1,6 +1,8 @@
-"""The picture of a run: per airport how late departures were by day and hour, poor visibility, and flights that did not leave.
+"""The picture of a run: per airport how late departures were by day and hour, poor visibility, and flights that did not
+leave.
 
-Plain data in; text and SVG out. Times are New York's, without a zone. A month and a year are drawn alike: a column is a day.
+Plain data in; text and SVG out. Times are New York's, without a zone. A month and a year are drawn alike: a column is a
+day.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ class Hour:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """An airport: its hours with departures, periods `[start, end)` of poor visibility, planned times of those that did not leave."""
+    """An airport: its hours with departures, periods `[start, end)` of poor visibility, planned times of those that did
+    not leave.
+    """
 
     name: str
     hours: Sequence[Hour]
@@ -119,10 +123,11 @@ def text_picture(picture: Picture, width: int = 100) -> str:
 
 
 def svg_picture(picture: Picture, width: int = 1200) -> str:
-    """The picture as an SVG that needs nothing else: a column is a day, a row an hour of it, its colour the average delay.
+    """The picture as an SVG that needs nothing else: a column is a day, a row an hour of it, its colour the average
+    delay.
 
-    Below, per day, hours of poor visibility and flights that did not leave. One path for each colour of an airport, so that
-    a year stays small; pointing at a day says its figures.
+    Below, per day, hours of poor visibility and flights that did not leave. One path for each colour of an airport, so
+    that a year stays small; pointing at a day says its figures.
     """
     left, right, top, row, strip, gap = 104, 16, 70, 5, 26, 30
     wide = (width - left - right) / picture.days

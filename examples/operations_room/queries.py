@@ -56,7 +56,9 @@ def hourly_departures() -> tg.Relation:
 
 
 def not_departed() -> tg.Relation:
-    """A non-event across two timelines: final when the actual departures have passed two hours after the scheduled one."""
+    """A non-event across two timelines: final when the actual departures have passed two hours after the scheduled
+    one.
+    """
     s, d, al = schedule.as_("s"), departure.as_("d"), airlines.as_("al")
     return (
         s.join(al, al.carrier == s.carrier)
@@ -110,7 +112,9 @@ def worst_delay() -> tg.Relation:
 
 
 def bunching() -> tg.Relation:
-    """A self-join: flights of one route planned half an hour apart or more that left within ten minutes of each other."""
+    """A self-join: flights of one route planned half an hour apart or more that left within ten minutes of each
+    other.
+    """
     a, b = departure.as_("a"), departure.as_("b")
     return a.join(
         b,
@@ -143,7 +147,9 @@ wave = (
 
 
 def late_in_fog() -> tg.Relation:
-    """A pattern: a wave of late departures that began in fog, certain once it has lasted its hour, whichever ends first."""
+    """A pattern: a wave of late departures that began in fog, certain once it has lasted its hour, whichever ends
+    first.
+    """
     return tg.match(fog.overlaps(wave) | fog.contains(wave) | fog.finished_by(wave), within="1d")
 
 

@@ -1,7 +1,7 @@
 """The operations room on the screen: progress while it runs, and the report at the end.
 
-Plain data in, text out; nothing here knows Tidegate, Spark or Polars. Times are New York's, without a zone. Widths follow
-a terminal of 100 columns.
+Plain data in, text out; nothing here knows Tidegate, Spark or Polars. Times are New York's, without a zone. Widths
+follow a terminal of 100 columns.
 """
 
 import os
@@ -258,7 +258,9 @@ def states_table(states: Sequence[State]) -> Table:
 
 
 def states_text(states: Sequence[State]) -> str:
-    """The same for the screen, with the formula below each buffer: beside it, a line would be wider than most windows."""
+    """The same for the screen, with the formula below each buffer: beside it, a line would be wider than most
+    windows.
+    """
     shown = states_table(states)
     head, rule, *lines = table(shown.columns[:-1], [row[:-1] for row in shown.rows]).splitlines()
     below = (f"{line}\n  {state.formula}" for line, state in zip(lines, states, strict=True))

@@ -1,4 +1,6 @@
-"""What is shown before anything runs: a query, what is derived of it, the same query with a bound left out, a pattern."""
+"""What is shown before anything runs: a query, what is derived of it, the same query with a bound left out, a
+pattern.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.time import Extended
 from tidegate.analysis.facts import Rank
 from tidegate.runtime.eval.job import Job
-from tidegate.runtime.eval.purging import Look, Looked, Sweep
+from tidegate.runtime.eval.purging import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
@@ -131,7 +131,7 @@ class Executor(Protocol):
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
         """The segments of those buffers that are written anew, without what partner and kill rule say is dead."""
 
-    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> Looked | None:
+    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> LookStep | None:
         """A step of a look, through about so many rows; None: the engine does not look at so large a state."""
 
     def persist(self, batch: Batch, segments: Mapping[str, tuple[Segment, ...]]) -> Mapping[str, tuple[Segment, ...]]:

@@ -1,4 +1,6 @@
-"""The command line: `tidegate check`, `explain`, `run`, `start`, `timeline`, `why`, `state`, `quarantine`, `compact`, `doctor` and `version`."""
+"""The command line: `tidegate check`, `explain`, `run`, `start`, `timeline`, `why`, `state`, `quarantine`, `compact`,
+`doctor` and `version`.
+"""
 
 from __future__ import annotations
 
@@ -385,12 +387,12 @@ def _why(options: argparse.Namespace) -> int:
     return 0
 
 
-def _row(given: Sequence[str]) -> dict[str, object]:
+def _row(cells: Sequence[str]) -> dict[str, object]:
     """Instants as they are written on the command line; whole numbers are integer time."""
     from tidegate.runtime.cli.run_query import TICKS, pairs
 
     found: dict[str, object] = {}
-    for name, value in pairs(given, "--row").items():
+    for name, value in pairs(cells, "--row").items():
         found[name] = int(value) if TICKS.fullmatch(value) else value
     return found
 

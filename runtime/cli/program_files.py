@@ -46,11 +46,11 @@ def load_deployment(path: Path, settings: Path | None, name: str | None) -> Depl
     return only(path, found, name)
 
 
-def only(path: Path, found: Mapping[str, _T], name: str | None) -> _T:
+def only(path: Path, objects: Mapping[str, _T], name: str | None) -> _T:
     """The one by this name, or the only one; `QueryError` TG141 where there are others."""
-    if (name is not None and name not in found) or (name is None and len(found) > 1):
-        raise QueryError("TG141", f"{path} defines {', '.join(found)}", hint="name one of them: --program NAME")
-    return next(iter(found.values())) if name is None else found[name]
+    if (name is not None and name not in objects) or (name is None and len(objects) > 1):
+        raise QueryError("TG141", f"{path} defines {', '.join(objects)}", hint="name one of them: --program NAME")
+    return next(iter(objects.values())) if name is None else objects[name]
 
 
 def _bound(path: Path, kind: type[_T]) -> dict[str, _T]:

@@ -1,4 +1,6 @@
-"""`tidegate quarantine`: the rejected rows that a checkpoint keeps, by source and reason, and the latest of them one by one."""
+"""`tidegate quarantine`: the rejected rows that a checkpoint keeps, by source and reason, and the latest of them one by
+one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from tidegate.runtime.ingest.quarantine import read_quarantine
 
 @dataclass(frozen=True, slots=True)
 class QuarantineListing:
-    """Kept rows of a source, or of all, with a reason, or any; `str()` is text for people, `to_dict()` the same as JSON."""
+    """Kept rows of a source, or of all, with a reason, or any; `str()` is text for people, `to_dict()` the same as
+    JSON.
+    """
 
     where: str
     counts: Mapping[str, Mapping[str, int]]
@@ -57,8 +61,8 @@ def _text(row: Mapping[str, Any]) -> str:
 def list_quarantine(
     checkpoint: str | os.PathLike[str], source: str | None, reason: str | None, most: int
 ) -> QuarantineListing:
-    """The rows that a checkpoint keeps of a `source`, an input or a result that set rows aside, with this `reason`, and the latest
-    `most` of them; `StateError` where there is no checkpoint, or it is damaged."""
+    """The rows that a checkpoint keeps of a `source`, an input or a result that set rows aside, with this `reason`, and
+    the latest `most` of them; `StateError` where there is no checkpoint, or it is damaged."""
     counts: dict[str, Counter[str]] = {}
     latest: deque[Mapping[str, Any]] = deque(maxlen=most)
     others: set[str] = set()

@@ -22,7 +22,7 @@ from tidegate.algebra.dsl.sources import stream
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.printing.plans import count_of, printable
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.text.reader import Asked, Dialect, read_query, source_of
+from tidegate.algebra.text.reader import Dialect, StreamClause, read_query, source_of
 from tidegate.algebra.text.wording import in_words_of_text
 from tidegate.algebra.types import Kind
 from tidegate.runtime.connectors.overlaps import is_below
@@ -62,7 +62,9 @@ class QueryRun:
             return self._results({self.name: relation}, sources, threads)
 
     def check_out(self, out: Path | None) -> None:
-        """`QueryError` TG409 where the file of results in this directory would be, or be written over, one of the inputs."""
+        """`QueryError` TG409 where the file of results in this directory would be, or be written over, one of the
+        inputs.
+        """
         if out is None:
             return
         target = out / f"{self.name}.parquet"
@@ -111,7 +113,7 @@ class QueryRun:
             raise error if known is None else known.meant_by(error) from None
         return relation, sources
 
-    def _stream(self, name: str, schema: Schema, asked: Asked) -> Relation:
+    def _stream(self, name: str, schema: Schema, asked: StreamClause) -> Relation:
         time = self.time or asked.time or _only_timestamp(name, schema, asked.keys)
         with written_at(asked.place):
             return stream(name, schema, progress=time)
@@ -167,7 +169,9 @@ def _only_timestamp(name: str, schema: Schema, keys: Collection[str]) -> str:
 def timeline_of_files(
     situations: Mapping[str, Path], matches: Path | None, by: Sequence[str], **drawing: Any
 ) -> Timeline:
-    """The timeline of results that were written as Parquet: situations by name, and a match of them; `drawing` as in `timeline`."""
+    """The timeline of results that were written as Parquet: situations by name, and a match of them; `drawing` as in
+    `timeline`.
+    """
     import pyarrow.parquet as pq
 
     def table(name: str, path: Path) -> pa.Table:
@@ -199,7 +203,9 @@ def save_timeline(shown: Timeline, out: Path) -> str:
 
 
 def print_results(results: Results, name: str, out: Path | None) -> None:
-    """The rows as CSV on standard output, or as a Parquet file of a directory; rejected rows are counted, with one of each kind."""
+    """The rows as CSV on standard output, or as a Parquet file of a directory; rejected rows are counted, with one of
+    each kind.
+    """
     if out is None:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(results[name].columns)

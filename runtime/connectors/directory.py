@@ -1,9 +1,9 @@
 """What is new in a source's directory: a look costs what has changed there, not what was ever put there.
 
-A whole look lists every folder and asks for size and time of every file. Others look at what the operating system tells of
-(`Watch`); where it tells nothing, they list the folders whose time has changed, and ask for size and time of the names that
-were not read. So that nothing is missed for good (the target of a link, a clock that jumps), a whole look comes again after
-`APART` times as long as one takes: a hundredth of the time at most.
+A whole look lists every folder and asks for size and time of every file. Others look at what the operating system tells
+of (`Watch`); where it tells nothing, they list the folders whose time has changed, and ask for size and time of the
+names that were not read. So that nothing is missed for good (the target of a link, a clock that jumps), a whole look
+comes again after `APART` times as long as one takes: a hundredth of the time at most.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ APART: Final = 100
 FEW: Final = 64
 #: Files that are in memory at once while a directory is looked at whole.
 _TOGETHER: Final = 8192
-#: A folder that has changed in the last seconds may change again without a later time: file systems count whole seconds too.
+#: A folder that has changed in the last seconds may change again without a later time: file systems count whole seconds
+#: too.
 _UNSETTLED_NS: Final = 3_000_000_000
 
 
@@ -68,7 +69,9 @@ class Directory:
 
     @property
     def is_gone(self) -> bool:
-        """Whether there is no such directory or file any more: no look finds anything, and nothing is read to its end."""
+        """Whether there is no such directory or file any more: no look finds anything, and nothing is read to its
+        end.
+        """
         return not os.path.exists(self._top)
 
     @property
@@ -103,7 +106,9 @@ class Directory:
                 self._order = None
 
     def passed_over(self) -> str | None:
-        """Of a directory without a file to read, one that lies there and is not read, by its name or pattern; None for others."""
+        """Of a directory without a file to read, one that lies there and is not read, by its name or pattern; None for
+        others.
+        """
         if self._count:
             return None
         for folder, folders, names in os.walk(self._top):
@@ -224,7 +229,7 @@ class Directory:
         fresh, changed = self.log.unconsumed({self.name: list(found.values())})
         for path in paths:
             self.changed.pop(path, None)
-        self.changed |= {change.found.path: change for change in changed}
+        self.changed |= {change.current.path: change for change in changed}
         new = {file.path: file for file in fresh[self.name]}
         for path in paths:
             before, now = self._waiting.get(path), new.get(path)

@@ -15,7 +15,7 @@ from tidegate.runtime.connectors.sources import Files
 class Place:
     """A directory, or a file, and what it is to the run; `real` is where it lies once all links are followed."""
 
-    what: str
+    role: str
     path: str
 
     @property
@@ -24,7 +24,7 @@ class Place:
 
     def __str__(self) -> str:
         behind = "" if self.real == os.path.abspath(self.path) else f", which is {self.real}"
-        return f"{self.what} ({self.path}{behind})"
+        return f"{self.role} ({self.path}{behind})"
 
 
 def check_apart(reads: Mapping[str, Iterable[str]], sinks: Mapping[str, Sink], checkpoint: str | None) -> None:
@@ -57,15 +57,15 @@ def is_below(path: str, directory: str) -> bool:
     return path != directory and os.path.commonpath([path, directory]) == directory
 
 
-def read_places(given: Mapping[str, object]) -> dict[str, list[str]]:
+def read_places(sources: Mapping[str, object]) -> dict[str, list[str]]:
     """The directory or file of each stream or static table that is read from files."""
-    return {name: [data.directory] for name, data in given.items() if isinstance(data, Files)}
+    return {name: [data.directory] for name, data in sources.items() if isinstance(data, Files)}
 
 
-def _overlap(one: Place, how: str, other: Place) -> QueryError:
+def _overlap(left: Place, how: str, right: Place) -> QueryError:
     return QueryError(
         "TG409",
-        f"{one} {how} {other}",
+        f"{left} {how} {right}",
         because=("what a run writes could be read as input, or taken for results that it is not",),
         hint="give each a directory of its own, none inside another",
     )

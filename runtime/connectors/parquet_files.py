@@ -21,8 +21,9 @@ _FEW_ROWS = 10_000
 def read_parquet(path: str, wanted: Sequence[str]) -> pa.Table:
     """Those of the wanted columns that the file has.
 
-    INT96 is how Spark writes timestamps unless told otherwise; its days and nanoseconds reach further than 64 bits. Counted
-    in microseconds such an instant may wrap, in seconds it can not; the two differ exactly for those out of range.
+    INT96 is how Spark writes timestamps unless told otherwise; its days and nanoseconds reach further than 64 bits.
+    Counted in microseconds such an instant may wrap, in seconds it can not; the two differ exactly for those out of
+    range.
     """
     opened = os.stat(path)
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:

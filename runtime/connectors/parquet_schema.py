@@ -33,7 +33,9 @@ class FileSchema:
 
 
 def schema_of_parquet(stream: str, path: str) -> FileSchema:
-    """What the columns of a file are; `QueryError` TG412 where it is no Parquet file, TG112 where nothing in it can be held."""
+    """What the columns of a file are; `QueryError` TG412 where it is no Parquet file, TG112 where nothing in it can be
+    held.
+    """
     try:
         with memory_errors(f"reading {path}"):
             fields = pq.read_schema(path)

@@ -77,6 +77,6 @@ def _others(files: Mapping[str, Files], sinks: Mapping[str, Sink], store: Store)
     yield "the checkpoint", store.where
 
 
-def _overlap(one: str, other: str) -> bool:
-    places = {os.path.realpath(one), os.path.realpath(other)}
+def _overlap(left: str, right: str) -> bool:
+    places = {os.path.realpath(left), os.path.realpath(right)}
     return os.path.commonpath(places) in places

@@ -35,7 +35,9 @@ class MemorySink:
 @checked_calls
 @dataclass(frozen=True, slots=True)
 class CallbackSink:
-    """A function called with the Arrow table of a batch's new rows after its commit: at least once, so make it idempotent."""
+    """A function called with the Arrow table of a batch's new rows after its commit: at least once, so make it
+    idempotent.
+    """
 
     function: Callable[[Any, int], None]
 

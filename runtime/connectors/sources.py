@@ -43,12 +43,12 @@ class SourceOptions:
 
     `delay` per progressing attribute, in ticks: no row is further than that behind the greatest value seen. Attributes
     without a delay progress by `progress_columns` (a column saying "everything up to here has arrived"), by calls, and
-    at the end of input. `skew_guard` per guarded attribute, in microseconds: a row further ahead of the clock is rejected.
-    `idle`, in microseconds: after that much clock without data, progress follows the clock or the other streams. No two rows have equal `key`s.
-    `arrival` names the attribute that the source does not have: it is the instant at which a row was received.
-    `on_error`: whether a row for which a term has no value is rejected, or fails the batch; `ties`: whether
-    events of one partition and time that nothing orders are set aside, or fail it; `on_bad_file`: whether a file that
-    cannot be read fails it, or is set aside.
+    at the end of input. `skew_guard` per guarded attribute, in microseconds: a row further ahead of the clock is
+    rejected. `idle`, in microseconds: after that much clock without data, progress follows the clock or the other
+    streams. No two rows have equal `key`s. `arrival` names the attribute that the source does not have: it is the
+    instant at which a row was received. `on_error`: whether a row for which a term has no value is rejected, or fails
+    the batch; `ties`: whether events of one partition and time that nothing orders are set aside, or fail it;
+    `on_bad_file`: whether a file that cannot be read fails it, or is set aside.
     """
 
     delay: Mapping[str, int] = field(default_factory=dict)
@@ -64,7 +64,9 @@ class SourceOptions:
     on_bad_file: OnBadFile = "fail"
 
     def judged(self, schema: Schema) -> Schema:
-        """What is read of a source: the stream's attributes without the arrival, and the progress columns beside them."""
+        """What is read of a source: the stream's attributes without the arrival, and the progress columns beside
+        them.
+        """
         own = (attribute for attribute in schema.attributes if attribute.name != self.arrival)
         extra = (Attribute(c, schema[name].type) for name, c in self.progress_columns.items() if c not in schema)
         return Schema((*own, *extra))
@@ -154,7 +156,9 @@ class Files:
         return not _is_left_out(folder)
 
     def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
-        """The files below a folder; folders that vanish or cannot be read are left out, links to folders not followed."""
+        """The files below a folder; folders that vanish or cannot be read are left out, links to folders not
+        followed.
+        """
         try:
             with os.scandir(folder) as found:
                 entries = list(found)
@@ -179,18 +183,18 @@ class Source:
     """Rows for one stream: `Files`, a frame (Arrow, pandas, Polars, rows) or a Spark DataFrame, with its options.
 
     `delay`: no row is further than that behind the greatest value seen; a duration for timestamps, one of whole days or
-    their number for dates, a number for integer time. `progress_columns`: per attribute the column that says up to where all rows have arrived. `policy`:
-    rejected rows are kept ("quarantine"), only counted ("drop"), or fail the batch ("fail"). `bounded`: a directory
-    holds all the rows there will ever be, so the stream ends when its files are read. Frames and batch DataFrames are
-    bounded by themselves. `skew_guard`: how far ahead of the clock a row may be, for all progressing attributes or per
-    attribute; "auto" is an hour, and none where all rows are there from the start; None is none. `idle`: after how long
-    without data progress follows `idle_follows`. `key`: attributes that tell rows apart, a progressing one among them;
-    a second row with equal values there is rejected. `arrival`: a progressing timestamp that the rows do not bring:
-    each gets the recorded clock of the batch that accepts it, and progress there follows the clock without data.
-    `on_error`: a row for which a term of a query has no value is rejected ("quarantine"), or fails the batch ("fail").
-    `ties`: of events of one partition that nothing orders, equal ones are one and others are set aside ("quarantine"),
-    or the batch fails ("fail"). `on_bad_file`: a file that cannot be read fails the batch ("fail"), or is set aside
-    ("quarantine").
+    their number for dates, a number for integer time. `progress_columns`: per attribute the column that says up to
+    where all rows have arrived. `policy`: rejected rows are kept ("quarantine"), only counted ("drop"), or fail the
+    batch ("fail"). `bounded`: a directory holds all the rows there will ever be, so the stream ends when its files are
+    read. Frames and batch DataFrames are bounded by themselves. `skew_guard`: how far ahead of the clock a row may be,
+    for all progressing attributes or per attribute; "auto" is an hour, and none where all rows are there from the
+    start; None is none. `idle`: after how long without data progress follows `idle_follows`. `key`: attributes that
+    tell rows apart, a progressing one among them; a second row with equal values there is rejected. `arrival`: a
+    progressing timestamp that the rows do not bring: each gets the recorded clock of the batch that accepts it, and
+    progress there follows the clock without data. `on_error`: a row for which a term of a query has no value is
+    rejected ("quarantine"), or fails the batch ("fail"). `ties`: of events of one partition that nothing orders, equal
+    ones are one and others are set aside ("quarantine"), or the batch fails ("fail"). `on_bad_file`: a file that cannot
+    be read fails the batch ("fail"), or is set aside ("quarantine").
 
     `QueryError` TG401 for options that do not fit, TG104 for what is no duration.
 
@@ -331,7 +335,9 @@ class Source:
         )
 
     def _brought(self, stream: StreamDef) -> tuple[str, ...]:
-        """The progressing attributes that the source's rows have; `QueryError` TG401 for an arrival that can be none."""
+        """The progressing attributes that the source's rows have; `QueryError` TG401 for an arrival that can be
+        none.
+        """
         name = self.arrival
         if name is None:
             return stream.progress
@@ -418,7 +424,9 @@ def _names(given: Any) -> tuple[str, ...]:
 
 
 def _check_duration(option: str, value: object) -> None:
-    """`QueryError` for what is no duration of any timeline: TG401, or TG104 for text; whether it fits is for the stream to say."""
+    """`QueryError` for what is no duration of any timeline: TG401, or TG104 for text; whether it fits is for the stream
+    to say.
+    """
     if value is None or (option == "skew_guard" and value == "auto"):
         return
     if isinstance(value, list | tuple | set):
@@ -442,7 +450,9 @@ _DELAYS: Mapping[Kind, tuple[Any, str]] = {
 
 
 def _delay_ticks(stream: StreamDef, name: str, value: DurationOption | int) -> int:
-    """A delay in the ticks of its attribute: durations for timestamps, whole days or their number for dates, else numbers."""
+    """A delay in the ticks of its attribute: durations for timestamps, whole days or their number for dates, else
+    numbers.
+    """
     kind = stream.schema[name].type.kind
     if value == 0 and type(value) is int:
         return 0  # no delay, in any unit
@@ -473,10 +483,11 @@ _BY_SUFFIX: Mapping[str, FileFormat] = {
 
 
 def source_given(data: Any) -> Source:
-    """A source, of whatever stands in its place: rows or a frame, or the path of a file or directory, perhaps with a pattern.
+    """A source, of whatever stands in its place: rows or a frame, or the path of a file or directory, perhaps with a
+    pattern.
 
-    `QueryError` TG401 for a path whose name does not say what format its files have, `StateError` TG500 for a place that is no
-    local one.
+    `QueryError` TG401 for a path whose name does not say what format its files have, `StateError` TG500 for a place
+    that is no local one.
     """
     if isinstance(data, Source):
         return data
@@ -563,7 +574,9 @@ def check_rows_given(name: str, data: object) -> None:
 
 
 class SourceKeywords(TypedDict, total=False):
-    """What can be promised about a source, as `source` and the readers of files take it; `Source` says what each means."""
+    """What can be promised about a source, as `source` and the readers of files take it; `Source` says what each
+    means.
+    """
 
     delay: DurationOption | int | Mapping[str, DurationOption | int] | None
     progress_columns: Mapping[str, str]
@@ -631,8 +644,8 @@ def parquet(
     delete: bool = False,
     **options: Unpack[SourceKeywords],
 ) -> Source:
-    """A Parquet file, or a directory of such; `per_batch` limits the files read in one batch, `pattern` takes some of the names.
-    Read files may leave it (`archive`, `delete`). "in/*.parquet" is the directory "in" with this pattern.
+    """A Parquet file, or a directory of such; `per_batch` limits the files read in one batch, `pattern` takes some of
+    the names. Read files may leave it (`archive`, `delete`). "in/*.parquet" is the directory "in" with this pattern.
 
     The options are those of `Source`. `QueryError` TG413 at the start of a run where there is no such directory, TG412
     for a file that cannot be read.
@@ -658,7 +671,8 @@ def csv(
 ) -> Source:
     """A CSV file with a header line, or a directory of such; empty fields are NULL. Columns are apart by commas.
 
-    Other CSV is read with Polars: `tg.source(pl.scan_csv("in.csv", separator=";"))`. `per_batch`, `pattern`, `archive`, `delete` and errors are those of `parquet`, the options those of `Source`.
+    Other CSV is read with Polars: `tg.source(pl.scan_csv("in.csv", separator=";"))`. `per_batch`, `pattern`, `archive`,
+    `delete` and errors are those of `parquet`, the options those of `Source`.
 
     Examples:
         >>> import polars as pl

@@ -23,7 +23,9 @@ class Compactions:
     waiting: dict[str, int] = field(default_factory=dict)
 
     def after(self, report: BatchReport) -> None:
-        """Compact the directories that have got so many files. One that can not be now is left until as many have come again."""
+        """Compact the directories that have got so many files. One that can not be now is left until as many have come
+        again.
+        """
         plan = {query.name: query.stream for query in report.plan.queries}
         for stream in {plan[query] for query, rows in report.results.items() if rows}:
             match self.sinks.get(stream):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tidegate.algebra.dsl.checks.calls import checked_calls
-from tidegate.algebra.printing.plans import Shown, preformatted
+from tidegate.algebra.printing.plans import DisplayText, preformatted
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.report.report import explain
@@ -62,7 +62,7 @@ class ProgramExplanation:
         return str(self)
 
     @property
-    def report(self) -> Shown:
+    def report(self) -> DisplayText:
         """Validity; of each query progress, finality, what is kept, and the bound of its state.
 
         Examples:
@@ -75,10 +75,10 @@ class ProgramExplanation:
               final when  ordered <= min(Orders.ordered, Payments.paid - 30m)
             ...
         """
-        return Shown(explain(self.facts, zones=self.zones))
+        return DisplayText(explain(self.facts, zones=self.zones))
 
     @property
-    def plan(self) -> Shown:
+    def plan(self) -> DisplayText:
         """Buffers with what they store and who reads them, then each query's increment.
 
         Examples:
@@ -89,7 +89,7 @@ class ProgramExplanation:
               freed when  a row of Payments that has come keeps it out of Unpaid
             ...
         """
-        return Shown(plan_text(self.lowered(), self.timetable, self.limits))
+        return DisplayText(plan_text(self.lowered(), self.timetable, self.limits))
 
     def spark(self, session: SparkSession) -> dict[str, str]:
         """Spark's plan of each increment, from one progress to a later one: the filters that reach files, the joins.

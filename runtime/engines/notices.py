@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 class RunWarning(UserWarning):
-    """What looks like a mistake in a run that goes on: all rows of an input rejected, or an input that never progresses.
+    """What looks like a mistake in a run that goes on: all rows of an input rejected, or an input that never
+    progresses.
 
     Examples:
         >>> import warnings
@@ -41,14 +42,16 @@ class RunWarning(UserWarning):
     """
 
 
-def due_after(told: int) -> int:
+def due_after(rows: int) -> int:
     """How many rows are told next, once so many were: ten, a hundred, a thousand, …"""
-    return int(10 ** len(str(told)))
+    return int(10 ** len(str(rows)))
 
 
 @dataclass(slots=True)
 class _Rejecting:
-    """The batches of which every row of a source was rejected: all since the run began, and those in a row until now."""
+    """The batches of which every row of a source was rejected: all since the run began, and those in a row until
+    now.
+    """
 
     total: SourceCounts = field(default_factory=SourceCounts)
     batches: int = 0
@@ -57,7 +60,7 @@ class _Rejecting:
     """The first batch of those in a row."""
     clock: int = 0
     """And its clock."""
-    told: int = 0
+    reported_rows: int = 0
     """Of so many rows in a row the last warning was."""
     untold: bool = False
     """Whether there were others before them, of which none was."""
@@ -65,33 +68,34 @@ class _Rejecting:
     def after(self, report: BatchReport, counts: SourceCounts) -> bool:
         """Whether there is something to tell after a batch with these rows."""
         if not is_rejected(counts):
-            self.untold, self.row, self.told = self.is_untold, SourceCounts(), 0
+            self.untold, self.row, self.reported_rows = self.is_untold, SourceCounts(), 0
             return False
         if not self.row.rows_in:
             self.since, self.clock = report.seq, report.clock
         self.total, self.batches, self.row = self.total + counts, self.batches + 1, self.row + counts
-        due = 1 if self.batches == 1 else due_after(self.told)
+        due = 1 if self.batches == 1 else due_after(self.reported_rows)
         if self.row.rows_in >= due:
-            self.told = self.row.rows_in
-        return self.told == self.row.rows_in
+            self.reported_rows = self.row.rows_in
+        return self.reported_rows == self.row.rows_in
 
     @property
     def is_untold(self) -> bool:
-        return self.untold or self.told < self.row.rows_in
+        return self.untold or self.reported_rows < self.row.rows_in
 
 
 @dataclass(slots=True)
 class Notices:
-    """What a run has to say of each source, once of each kind; of batches of which all rows are rejected at the first one, of ten
-    rows of such in a row, a hundred and so on, and of others in the end: where rows are pushed one by one, each that is rejected is
-    all of its batch. Of rows that a query sets aside it is said of the first, of ten, a hundred and so on.
+    """What a run has to say of each source, once of each kind; of batches of which all rows are rejected at the first
+    one, of ten rows of such in a row, a hundred and so on, and of others in the end: where rows are pushed one by one,
+    each that is rejected is all of its batch. Of rows that a query sets aside it is said of the first, of ten, a
+    hundred and so on.
     """
 
     setup: Setup
     sources: Mapping[str, Source]
     kinds: Mapping[tuple[str, str], Kind]
     """Of which type the attributes are on which the streams progress."""
-    said: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
     rejecting: dict[str, _Rejecting] = field(default_factory=dict)
     set_aside: dict[str, dict[str, int]] = field(default_factory=dict)
     """Rows that were set aside since the run began, by query and reason, and files, by source."""
@@ -115,11 +119,13 @@ class Notices:
         for name, one in counts.items():
             if name in report.counts and report.counts[name].rows_in and not self.judged_at_end:
                 self._judge(name, report)
-            if one.accepted and name not in self.said and self._stands_still(report, name):
+            if one.accepted and name not in self.reported and self._stands_still(report, name):
                 self._say(name, name, _stands_still(name, pushed=self._is_pushed(name)))
 
     def _tell_aside(self, report: BatchReport) -> None:
-        """Warns of files that cannot be read, and of rows that queries set aside: tied events, and rows without a value."""
+        """Warns of files that cannot be read, and of rows that queries set aside: tied events, and rows without a
+        value.
+        """
         names = stage_names(self.setup.plan.facts)
         found = {**report.set_aside, **{name: {UNREADABLE: files} for name, files in report.unreadable.items()}}
         before, self.set_aside = self.set_aside, added(self.set_aside, found)
@@ -145,7 +151,7 @@ class Notices:
         for stream, one in counts.items():
             if (
                 one.accepted
-                and stream not in self.said
+                and stream not in self.reported
                 and self._is_pushed(stream)
                 and self._is_unpromised(stream, bounds)
             ):
@@ -161,14 +167,14 @@ class Notices:
     def _judge(self, name: str, report: BatchReport) -> None:
         """Warns if every row of this batch was rejected, and it is the first one or ends many."""
         rejecting = self.rejecting.setdefault(name, _Rejecting())
-        if rejecting.after(report, report.counts[name]) and f"{name} ended" not in self.said:
+        if rejecting.after(report, report.counts[name]) and f"{name} ended" not in self.reported:
             first, last = rejecting.since, report.seq
             where = f" in batch {last}" if first == last else f" in batches {first} to {last}"
             self._warn(name, all_rejected(self.setup.streams[name], rejecting.row, self._kept(rejecting.clock), where))
 
     def ended(self, counts: Mapping[str, SourceCounts]) -> None:
-        """Warns, as the run ends, of batches of rejected rows of which no warning told, and of inputs of which nothing was
-        read though files are there.
+        """Warns, as the run ends, of batches of rejected rows of which no warning told, and of inputs of which nothing
+        was read though files are there.
         """
         if self.over:
             return
@@ -192,7 +198,7 @@ class Notices:
             {},
         )  # whoever waits for a query on Spark ends it too, perhaps at once
         for name, one in rejecting.items():
-            if one.is_untold and f"{name} ended" not in self.said:
+            if one.is_untold and f"{name} ended" not in self.reported:
                 where = f" in {one.batches:,} batches, which brought no others,"
                 self._warn(name, all_rejected(self.setup.streams[name], one.total, (), where))
 
@@ -212,10 +218,10 @@ class Notices:
                 )
                 self.gone.add(name)
 
-    def advanced(self, known: Mapping[tuple[str, str], Extended], told: Mapping[tuple[str, str], Extended]) -> None:
+    def advanced(self, known: Mapping[tuple[str, str], Extended], declared: Mapping[tuple[str, str], Extended]) -> None:
         """Warns of an advance to before what a stream has progressed to: progress never goes back."""
-        for (name, attribute), value in told.items():
-            if value < known.get((name, attribute), -INF) and f"{name} back" not in self.said:
+        for (name, attribute), value in declared.items():
+            if value < known.get((name, attribute), -INF) and f"{name} back" not in self.reported:
                 kind = self.kinds[name, attribute]
                 now, then = moment(known[name, attribute], kind), moment(value, kind)
                 self._say(
@@ -231,7 +237,7 @@ class Notices:
     def pushed(self, name: str, known: Mapping[tuple[str, str], Extended]) -> None:
         """Warns of rows that are pushed to a stream that has ended: all of them are late."""
         said = f"{name} ended"
-        if said not in self.said and any(
+        if said not in self.reported and any(
             stream == name and value == INF and (name, a) in self.kinds for (stream, a), value in known.items()
         ):
             given = name in self.sources and self.sources[name].data is not None
@@ -272,8 +278,8 @@ class Notices:
         source = self.sources.get(name)
         return source is None or source.data is None
 
-    def _say(self, stream: str, said: str, problem: Problem) -> None:
-        self.said.add(said)
+    def _say(self, stream: str, notice: str, problem: Problem) -> None:
+        self.reported.add(notice)
         self._warn(stream, problem)
 
     def _warn(self, name: str, problem: Problem) -> None:

@@ -48,7 +48,9 @@ def read_results(
 
 
 def _published(directory: str, queries: Iterable[str]) -> Iterator[pa.Table]:
-    """The files of some queries in a directory of results, as it is now: also where compaction exchanges it meanwhile."""
+    """The files of some queries in a directory of results, as it is now: also where compaction exchanges it
+    meanwhile.
+    """
     held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     names = sorted(os.listdir(held))
 

@@ -121,8 +121,8 @@ def last_of(batch: pa.RecordBatch, source: str, reason: str) -> list[dict[str, A
 
 
 def example(row: Mapping[str, Any]) -> Iterator[str]:
-    """A rejected row with its place and the reason, and what its file says of columns where one is missing; or a file that
-    cannot be read.
+    """A rejected row with its place and the reason, and what its file says of columns where one is missing; or a file
+    that cannot be read.
     """
     if row["reason"] == UNREADABLE:
         yield printable(f"such as {row['error']}")

@@ -122,10 +122,10 @@ class Setup:
         # Those of the checkpoint itself are compared byte for byte, whatever their time.
         own = os.path.join(os.path.abspath(self.checkpoint.store.where), "")
         for file in changed:
-            if not file.found.path.startswith(own):
+            if not file.current.path.startswith(own):
                 raise QueryError(
                     "TG411",
-                    f"{file.source}: {file.found.path} was read with {file.consumed.size} bytes and has {file.found.size} now, "
+                    f"{file.source}: {file.current.path} was read with {file.consumed.size} bytes and has {file.current.size} now, "
                     "or was written again",
                     hint="files are read once, whole: put new rows into new files, and move a changed file away",
                 )
@@ -200,14 +200,16 @@ def prepare(
     return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint, timetable, told)
 
 
-def _checked_on_error(given: object, results: Collection[str], streams: Collection[str]) -> dict[str, OnError]:
-    """What happens to rows of a result's queries without a value; `QueryError` TG401 or TG402 for what says nothing of it."""
-    if isinstance(given, Mapping):
-        for name in given:
+def _checked_on_error(on_error: object, results: Collection[str], streams: Collection[str]) -> dict[str, OnError]:
+    """What happens to rows of a result's queries without a value; `QueryError` TG401 or TG402 for what says nothing of
+    it.
+    """
+    if isinstance(on_error, Mapping):
+        for name in on_error:
             check_known(name, results, "result")
-        told = dict(given)
+        told = dict(on_error)
     else:
-        told = dict.fromkeys(streams, given)
+        told = dict.fromkeys(streams, on_error)
     for name, one in told.items():
         if one not in ON_ERROR:
             raise QueryError("TG401", f"{name}: unknown on_error={shown(one)}", hint=f"one of {', '.join(ON_ERROR)}")
@@ -242,11 +244,14 @@ def hold_statics(facts: ProgramFacts, given: Mapping[str, Any]) -> dict[str, pl.
 
 
 def _static_results(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """Results that depend on static tables alone: complete before the first batch, and static tables to other queries."""
+    """Results that depend on static tables alone: complete before the first batch, and static tables to other
+    queries.
+    """
     known = dict(tables)
     for query in plan.queries:
         if query.facts.is_static:
-            # A stream whose rows cannot matter, since no instants satisfy the condition on them, may be read all the same.
+            # A stream whose rows cannot matter, since no instants satisfy the condition on them, may be read all the
+            # same.
             frames = [None if leaf.buffer is None else no_rows(leaf.buffer) for leaf in query.leaves]
             leaves = read_leaves(Demand.of(query, {}, {}), frames, known)
             rows = increment(query, leaves, {}, {}, {})

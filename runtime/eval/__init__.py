@@ -1,1 +1,1 @@
-"""Queries over finite relations with Polars, increment by increment. Both engines use it."""
+"""Evaluates queries over finite relations with Polars, increment by increment. Both engines use it."""

@@ -1,4 +1,4 @@
-"""Columns between users and engines: how each data type is held inside, and how it looks outside.
+"""Columns between users and engines: how each data type is stored, and how users see it.
 
 Inside every engine instants, dates, durations and decimals are int64 (`algebra.types`). Outside they are Arrow's
 timestamp[us, UTC], date32, int64 microseconds and decimal128. Sources convert once on the way in (`validation`), sinks
@@ -30,7 +30,7 @@ USER_TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
 def held_arrow_type(type_: DataType) -> pa.DataType:
-    """The Arrow type in which engines hold values of a type; a NULL of no type counts as an integer."""
+    """The Arrow type in which engines store values of a type. An untyped NULL counts as an integer."""
     match type_.kind:
         case Kind.BOOLEAN:
             return pa.bool_()
@@ -69,7 +69,7 @@ def user_arrow_schema(schema: Schema) -> pa.Schema:
 
 
 def user_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows as Python values; `QueryError` TG405 where there is an instant that Python's datetime cannot say."""
+    """Rows as Python values; `QueryError` TG405 for an instant outside the range of Python's datetime."""
     try:
         rows: list[dict[str, Any]] = table.to_pylist()
     except (OverflowError, ValueError) as error:
@@ -95,7 +95,7 @@ def polars_schema(schema: Schema) -> pl.Schema:
 
 
 def only(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """The columns of these names in this order; the frame itself where it has just them."""
+    """The frame with the columns of these names in this order, without a copy where it has just them."""
     wanted = list(names)
     return frame if frame.columns == wanted else frame[:, wanted]
 

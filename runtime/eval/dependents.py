@@ -1,4 +1,4 @@
-"""Partner and kill rule asked of a slice of stored rows, against what they may depend on piece by piece (rule R23)."""
+"""Applies partner and kill rule to stored rows, slice by slice, against the rows that they may depend on (rule R23)."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ Read = Callable[[Buffer, Sequence[Segment]], pl.DataFrame]
 
 @dataclass(slots=True, eq=False)
 class Judgement:
-    """Which of some rows of a buffer are dead, found out slice by slice; `dead` is right once `done`.
+    """Judges slice by slice which rows of a buffer are dead. `dead` is right once `done`.
 
-    What batches after `seq` have written kills nothing here, or one would never come to an end of what arrives meanwhile.
-    Of partners there is an end: those are asked for that could have come only until the look began.
+    What batches after `seq` have written kills nothing here, or one would never come to an end of what arrives
+    meanwhile. Of partners there is an end: those are asked for that could have come only until the look began.
     """
 
     buffer: Buffer
@@ -58,7 +58,7 @@ class Judgement:
         return self._place >= self.rows.height
 
     def go_on(self, sweep: Sweep, read: Read, rows: int) -> int:
-        """Goes through about as many rows, at least through some; gives how many."""
+        """Judges about as many rows as given, and at least some. Returns how many it read."""
         spent = 0
         while not self.done and spent < rows:
             if self._begun is None:
@@ -75,31 +75,33 @@ class Judgement:
 
 
 @dataclass(slots=True, eq=False)
-class _Asked:
-    """What one leaf of a query says of the rows in one case: `dead` as far as checks have been made."""
+class _LeafCase:
+    """One leaf of a query, in one case of its rules. `dead` holds what the checks so far have found."""
 
     purge: Purge
     query: QueryPlan
     case: Case
-    own: Leaf
+    leaf: Leaf
     dead: _Bools
 
 
 @dataclass(slots=True, eq=False)
 class _Check:
-    """A rule asked of the rows: for which of them some stored row of `other` is found, among those `seen`."""
+    """A rule applied to the rows: `matched` marks those for which a stored row of `counterpart` was found among the
+    `seen`.
+    """
 
-    asked: _Asked
+    asked: _LeafCase
     rule: Partner | Kill
-    other: Leaf
-    found: _Bools
+    counterpart: Leaf
+    matched: _Bools
     seen: dict[str, int] = field(default_factory=dict)
     """Rows that were looked at, by the segment's path."""
 
 
 @dataclass(slots=True, eq=False)
 class _Slice:
-    """Some rows, those known to be `alive`, and the checks that are left; then all others are dead."""
+    """Some of the rows, those known to be `alive`, and the remaining checks. After these all other rows are dead."""
 
     rows: pl.DataFrame
     alive: _Bools
@@ -126,23 +128,23 @@ class _Slice:
         return cls(rows, alive, checks, instants, seq)
 
     def go_on(self, sweep: Sweep, read: Read, rows: int) -> int:
-        """The next checks, as far as so many rows go; gives how many were gone through."""
+        """Runs the next checks until this many rows are read. Returns how many were."""
         spent = 0
         while self.checks and spent < rows:
             check = self.checks[0]
             asked = check.asked
-            open_ = np.flatnonzero(~(self.alive | asked.dead | check.found))
+            open_ = np.flatnonzero(~(self.alive | asked.dead | check.matched))
             condition = _condition(sweep, check)
             part = self._next(sweep, check, condition, open_) if len(open_) else None
             if part is not None:
                 segment, begun = part
                 size = max(1, min(segment.rows - begun, max(rows - spent - len(open_), rows // 2)))
-                others = read(_buffer(check.other), [segment])[begun : begun + size]
+                others = read(_buffer(check.counterpart), [segment])[begun : begun + size]
                 check.seen[segment.path] = begun + size
-                check.found[open_] |= _met(sweep, check, condition, self.rows[open_], others)
+                check.matched[open_] |= _met(sweep, check, condition, self.rows[open_], others)
                 spent += len(open_) + size
                 continue
-            asked.dead |= check.found if isinstance(check.rule, Kill) else ~check.found
+            asked.dead |= check.matched if isinstance(check.rule, Kill) else ~check.matched
             self.checks.pop(0)
             if not any(one.asked is asked for one in self.checks):
                 self.alive |= ~asked.dead
@@ -151,11 +153,11 @@ class _Slice:
     def _next(
         self, sweep: Sweep, check: _Check, condition: Term, open_: np.ndarray[Any, np.dtype[np.int64]]
     ) -> tuple[Segment, int] | None:
-        """A segment that may hold what the rule asks for, and how many of its rows have been looked at.
+        """A segment that may hold the row that the rule asks for, and how many of its rows have been read.
 
         The nearest in time first: there most rows find company, and then nothing else has to be looked at.
         """
-        own, theirs = _buffer(check.asked.own), _buffer(check.other)
+        own, theirs = _buffer(check.asked.leaf), _buffer(check.counterpart)
         limits = {name: (int(values[open_].min()), int(values[open_].max())) for name, values in self.instants.items()}
         bounds = _bounds(condition, _both(own, theirs))
         left = [
@@ -171,7 +173,7 @@ class _Slice:
         return nearest, check.seen.get(nearest.path, 0)
 
 
-def _asked(sweep: Sweep, query: QueryPlan, leaf: Leaf, rows: pl.DataFrame) -> list[_Asked]:
+def _asked(sweep: Sweep, query: QueryPlan, leaf: Leaf, rows: pl.DataFrame) -> list[_LeafCase]:
     """The cases in which a query may need the rows at this leaf."""
     assert query.purge is not None
     assert leaf.occurrence is not None
@@ -179,27 +181,27 @@ def _asked(sweep: Sweep, query: QueryPlan, leaf: Leaf, rows: pl.DataFrame) -> li
     for case in query.purge.cases:
         if leaf.occurrence.index in case.views:
             keep = query.purge.keep(case, leaf.occurrence.index, sweep.progress[query.name])
-            found.append(_Asked(query.purge, query, case, leaf, ~_holding(rows, keep, _buffer(leaf))))
+            found.append(_LeafCase(query.purge, query, case, leaf, ~_holding(rows, keep, _buffer(leaf))))
     return found
 
 
-def _checks(sweep: Sweep, asked: _Asked, leaves: Sequence[Leaf], rows: pl.DataFrame, alive: _Bools) -> list[_Check]:
+def _checks(sweep: Sweep, asked: _LeafCase, leaves: Sequence[Leaf], rows: pl.DataFrame, alive: _Bools) -> list[_Check]:
     """The rules that free rows of this leaf; where there are none, what keep says holds at once."""
     by_occurrence = {leaf.occurrence.index: leaf for leaf in leaves if leaf.occurrence is not None}
-    assert asked.own.occurrence is not None
-    own = asked.own.occurrence.index
+    assert asked.leaf.occurrence is not None
+    own = asked.leaf.occurrence.index
     found: list[_Check] = []
     for kill in asked.case.kills:
-        if kill.own == own and kill.other in by_occurrence and asked.own.kill:
-            check = _Check(asked, kill, by_occurrence[kill.other], np.zeros(rows.height, dtype=np.bool_))
+        if kill.occurrence == own and kill.counterpart in by_occurrence and asked.leaf.kill:
+            check = _Check(asked, kill, by_occurrence[kill.counterpart], np.zeros(rows.height, dtype=np.bool_))
             if _condition_of(sweep, check) is not None:
                 found.append(check)
     for rule in asked.case.partners:
-        if rule.own == own and rule.other in by_occurrence and asked.own.partner:
+        if rule.occurrence == own and rule.counterpart in by_occurrence and asked.leaf.partner:
             may_come = rule.may_come(sweep.bounds)
             if may_come != TRUE:
-                waiting = _holding(rows, may_come, _buffer(asked.own))
-                found.append(_Check(asked, rule, by_occurrence[rule.other], waiting))
+                waiting = _holding(rows, may_come, _buffer(asked.leaf))
+                found.append(_Check(asked, rule, by_occurrence[rule.counterpart], waiting))
     if not found:
         alive |= ~asked.dead
     return found
@@ -212,43 +214,43 @@ def _condition(sweep: Sweep, check: _Check) -> Term:
 
 
 def _condition_of(sweep: Sweep, check: _Check) -> Term | None:
-    columns = frozenset(_buffer(check.asked.own).stored), frozenset(_buffer(check.other).stored)
+    columns = frozenset(_buffer(check.asked.leaf).stored), frozenset(_buffer(check.counterpart).stored)
     if isinstance(check.rule, Kill):
         return check.rule.condition(sweep.progress[check.asked.query.name], as_other, columns)
     return check.rule.holds(as_other, columns)
 
 
-def _met(sweep: Sweep, check: _Check, condition: Term, rows: pl.DataFrame, others: pl.DataFrame) -> _Bools:
-    """Which of the rows the rule finds company for, partner or killer, among the others."""
-    own, theirs = _buffer(check.asked.own), _buffer(check.other)
+def _met(sweep: Sweep, check: _Check, condition: Term, rows: pl.DataFrame, stored: pl.DataFrame) -> _Bools:
+    """The rows for which the rule finds a partner or killer among the stored rows."""
+    own, theirs = _buffer(check.asked.leaf), _buffer(check.counterpart)
     if isinstance(check.rule, Partner):
         p = sweep.progress[check.asked.query.name]
-        others = filtered(others, check.asked.purge.keep(check.asked.case, check.rule.other, p), theirs.stored)
+        stored = filtered(stored, check.asked.purge.keep(check.asked.case, check.rule.counterpart, p), theirs.stored)
     read = attributes_of(condition)
     left = Schema((*(a for a in own.stored.attributes if a.name in read), Attribute(ROW, BIGINT)))
     # One column at least: a frame without columns has no rows.
     named = [name for name in theirs.stored if as_other(name) in read] or [theirs.stored.names[0]]
     right = Schema(tuple(theirs.stored[name].renamed(as_other(name)) for name in named))
     both = Schema((*left.attributes, *right.attributes))
-    renamed = others.select(pl.col(name).alias(as_other(name)) for name in named)
+    renamed = stored.select(pl.col(name).alias(as_other(name)) for name in named)
     found = join_frames(rows.select(left.names), renamed, both, join_parts(condition, left, right), "semi")
     return np.isin(np.asarray(rows[ROW]), np.asarray(found[ROW]))
 
 
 def _holding(rows: pl.DataFrame, condition: Term, buffer: Buffer) -> _Bools:
-    """For which rows a condition holds."""
+    """The rows for which a condition holds."""
     held = np.zeros(rows.height, dtype=np.bool_)
     held[np.asarray(filtered(rows, condition, buffer.stored)[ROW])] = True
     return held
 
 
-def _both(own: Buffer, theirs: Buffer) -> Schema:
-    return Schema((*own.stored.attributes, *(a.renamed(as_other(a.name)) for a in theirs.stored.attributes)))
+def _both(buffer: Buffer, theirs: Buffer) -> Schema:
+    return Schema((*buffer.stored.attributes, *(a.renamed(as_other(a.name)) for a in theirs.stored.attributes)))
 
 
 @lru_cache(maxsize=256)
 def _bounds(condition: Term, both: Schema) -> tuple[Bound, ...]:
-    """Bounds on the distance between instants of a row and of another that follow from a condition."""
+    """The bounds on the distance between instants of two rows that follow from a condition."""
     rows: tuple[Copy, ...] = tuple(("x", 0, name) for name in both.temporal)
     layout = Layout(rows, {name: k for k, name in enumerate(both.temporal)})
     try:
@@ -269,7 +271,7 @@ _Limits = Mapping[str, tuple[int, int]]
 
 
 def _ranges(bound: Bound, limits: _Limits, segment: Segment) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Of `v - w <= c` the least and greatest v and w, where they are known."""
+    """The least and greatest v and w of `v - w <= c`, where they are known."""
     found = [
         segment.bounds.get(name.removeprefix(OTHER)) if name.startswith(OTHER) else limits.get(name)
         for name in (bound.v, bound.w)
@@ -279,13 +281,13 @@ def _ranges(bound: Bound, limits: _Limits, segment: Segment) -> tuple[tuple[int,
 
 
 def _reachable(bound: Bound, limits: _Limits, segment: Segment) -> bool:
-    """Whether some row of a segment can be as near to one within the limits as a bound demands."""
+    """Whether a row of a segment can lie close enough to one within the limits for a bound."""
     ranges = _ranges(bound, limits, segment)
     return ranges is None or ranges[0][0] <= ranges[1][1] + bound.c
 
 
 def _distance(bound: Bound, limits: _Limits, segment: Segment) -> int:
-    """How far the middle of a segment lies from that of the limits, doubled."""
+    """Twice the distance between the middle of a segment and that of the limits."""
     ranges = _ranges(bound, limits, segment)
     return 0 if ranges is None else abs(sum(ranges[0]) - sum(ranges[1]))
 

@@ -1,4 +1,4 @@
-"""Rows for which a condition is true, without a copy where that can be."""
+"""Filters that copy no rows where the condition holds for all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MANY = 1 << 14
 
 
 def kept(frame: pl.DataFrame, condition: pl.Expr, *, view: bool = False) -> pl.DataFrame:
-    """The rows for which a condition is true: the frame itself where it is for all of them.
+    """The rows for which a condition is true. The frame itself is returned where it is true of all.
 
     With `view`, rows that stand together are a slice of the frame, which holds the memory of all; for what is kept only
     a short time. Rows in order of time that are beyond an instant, or up to one, stand together.

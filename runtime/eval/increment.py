@@ -1,4 +1,6 @@
-"""One increment of a query, over frames: relevance below, the query between, the pass condition on top (TSA Def. 27)."""
+"""An increment of a query over frames: it reads relevant rows, evaluates the tree, and applies the pass condition (Def.
+27).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tidegate.runtime.eval.aggregates.partials import final, merge
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.filters import kept
 from tidegate.runtime.eval.relational import evaluate
-from tidegate.runtime.eval.small.rows import Unfit
+from tidegate.runtime.eval.small.rows import Unsupported
 from tidegate.runtime.eval.small.terms import holds_throughout, mask_of
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan import shared_parts as common
@@ -25,7 +27,7 @@ Ready = common.Ready[pl.DataFrame]
 def read_leaves(
     demand: Demand, frames: Sequence[pl.DataFrame | None], statics: Mapping[str, pl.DataFrame]
 ) -> dict[int, pl.DataFrame]:
-    """The rows that an increment reads, by leaf; `frames` holds a frame per leaf that reads a buffer."""
+    """The rows that an increment reads, by leaf. `frames` has a frame for each leaf that reads a buffer."""
     parts = zip(demand.query.leaves, frames, demand.relevant, strict=True)
     return {i: read_leaf(leaf, frame, relevant, statics) for i, (leaf, frame, relevant) in enumerate(parts)}
 
@@ -43,14 +45,14 @@ def read_leaf(
 
 
 def leaf_rows(leaf: Leaf, frame: pl.DataFrame, relevant: Term) -> pl.DataFrame:
-    """Of stored rows those that are relevant, with the columns that the tree reads."""
+    """The relevant ones of the stored rows, with the columns that the tree reads."""
     assert leaf.buffer is not None
     frame = keep_true(frame, relevant, leaf.buffer.schema, view=True)
     return only(frame, leaf.columns) if leaf.columns else frame
 
 
 def common_parts(demands: Sequence[Demand], read: Sequence[Mapping[int, pl.DataFrame]]) -> list[Ready]:
-    """What several of the queries contain, computed once, for each of them."""
+    """Computes the parts that several of the queries contain once, for each of them."""
 
     def compute(number: int, part: CommonPart, ready: Ready) -> pl.DataFrame:
         return evaluate(part.node, read[number], ready, first=part.first)
@@ -61,7 +63,7 @@ def common_parts(demands: Sequence[Demand], read: Sequence[Mapping[int, pl.DataF
 def increment(
     query: QueryPlan, leaves: Mapping[int, pl.DataFrame], old: Progress, new: Progress, ready: Ready
 ) -> pl.DataFrame:
-    """New result rows between the progress `old` and `new`, from the rows of the leaves and common parts."""
+    """The new result rows between the progress `old` and `new`, from the rows of leaves and common parts."""
     if query.grouping is not None:
         leaves = {0: final(query.grouping, merge(query.grouping, leaves[0]))}
     schema = query.facts.output.schema
@@ -70,12 +72,12 @@ def increment(
 
 
 def keep_true(frame: pl.DataFrame, condition: Term, schema: Schema, *, view: bool = False) -> pl.DataFrame:
-    """Rows for which a condition of the analysis holds; with `view` a slice, where that can be."""
+    """The rows for which a condition of the analysis holds. With `view` they may be a slice."""
     if condition == TRUE:
         return frame
     try:
         mask = mask_of(frame, condition)
-    except Unfit:
+    except Unsupported:
         if holds_throughout(condition, frame):
             return frame
         return kept(frame, compile_term(condition, schema), view=view)

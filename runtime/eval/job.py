@@ -1,4 +1,4 @@
-"""What an increment of a query is evaluated from."""
+"""The inputs of an increment of a query."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from tidegate.runtime.state.segments import Segment
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """An increment to be evaluated: the relevant segments per leaf, progress before and after, who stores the result.
+    """An increment to evaluate: the relevant segments per leaf, progress before and after, and who stores the result.
 
     `state` is what an operator that gathers events in order has kept so far, `close_at` where situations end that are
     open after this increment, its last. `lenient`: rows without a value are set aside instead of failing the batch;
-    `lenient_feeds` are the buffers, by their ids, whose readers have it so. `untied`: so are events of which nothing says which comes first.
+    `lenient_feeds` are the buffers, by their ids, whose readers have it so. `untied`: so are events of which nothing
+    says which comes first.
     """
 
     query: QueryPlan
@@ -33,21 +34,21 @@ class Job:
 
     @property
     def rows(self) -> int:
-        """Rows of the relevant segments."""
+        """The number of rows in the relevant segments."""
         return sum(segment.rows for segments in self.inputs for segment in segments)
 
     @property
     def bytes(self) -> int:
-        """Size of the relevant segments."""
+        """The size of the relevant segments, in bytes."""
         return sum(segment.bytes for segments in self.inputs for segment in segments)
 
     @property
     def state_bytes(self) -> int:
-        """Size of what the query's operator has kept."""
+        """The size of the operator's state, in bytes."""
         return 0 if self.state is None else sum(file.bytes for file in self.state.files)
 
     def waits_for_other_than(self, streams: Collection[str]) -> bool:
-        """Whether rows of other streams may begin or cease to matter as results get later."""
+        """Whether rows of other streams may begin or cease to matter as results advance."""
         return any(
             leaf.segment_may_change(segment.bounds, self.old)
             for leaf, segments in zip(self.query.leaves, self.inputs, strict=True)

@@ -1,4 +1,4 @@
-"""An increment in which terms fail: rows without a value are set aside, sums that do not fit are NULL, all else goes on.
+"""Lenient increments. Rows whose terms fail are set aside, and sums that overflow become NULL.
 
 The definition is `semantics.evaluate_leniently`. It is looked at only where the plain evaluation has failed.
 """
@@ -53,7 +53,9 @@ _LEFT: Final = "\0left"
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A row of a query's evaluation that has no value of a term (`unevaluable`), or a group whose sum does not fit (`overflow`)."""
+    """A row for which a term of a query has no value (`unevaluable`), or a group whose sum does not fit
+    (`overflow`).
+    """
 
     reason: str
     attribute: str | None
@@ -62,21 +64,23 @@ class SetAside:
     error: EvaluationError
 
     def as_row(self, query: str, number: int) -> Rejected:
-        """As the quarantine stores it: it comes from no file, but from a query."""
+        """The row as the quarantine stores it. It has no file, but a query."""
         shown = {name: _shown(value, self.schema[name].type) for name, value in self.row.items()}
         text = json.dumps(shown, ensure_ascii=False)
         return query, f"query {query}", number, self.reason, self.attribute, text, error_text(self.error)
 
 
 def _shown(value: Value, type_: DataType) -> Value:
-    """A value as JSON has it: instants, durations and decimals as their text."""
+    """A value as JSON. Instants, durations and decimals are text."""
     plain = value is None or type_.kind in (Kind.BIGINT, Kind.BOOLEAN, Kind.STRING)
     return value if plain or (isinstance(value, float) and math.isfinite(value)) else value_text(value, type_)
 
 
 @dataclass(slots=True)
 class Lenient:
-    """One evaluation of a tree; `passes` below is the pass condition over the rows at hand, None where they do not tell."""
+    """A lenient evaluation of a tree. `passes` is the pass condition over the current rows, None where they do not
+    decide it.
+    """
 
     leaves: Mapping[int, pl.DataFrame]
     place: int = 0
@@ -121,7 +125,7 @@ class Lenient:
                 raise InternalError("TG490", "an operator that gathers events in order is the root of its query")
 
     def grouped(self, group: Group, rows: pl.DataFrame, passes: Term | None) -> pl.DataFrame:
-        """One row per group; sums that do not fit are NULL and noted."""
+        """One row per group. Sums that do not fit are NULL and noted."""
         if has_partials(group):
             return self.finished(group, partial(group, rows), passes)
         sums = tuple(one for one in group.aggregates if one.function is Function.SUM)
@@ -132,7 +136,7 @@ class Lenient:
         return evaluate(replace(read, input=_scan("rows", group.input.schema)), {0: rows})
 
     def finished(self, group: Group, merged: pl.DataFrame, passes: Term | None) -> pl.DataFrame:
-        """The same from merged partial results."""
+        """One row per group from merged partial results, with the same rule for sums."""
         rows = finished(_tolerant(group), merged)
         for state in states(group):
             if state.form is not Form.INTEGER_SUM or state.aggregate.function is not Function.SUM:
@@ -178,7 +182,7 @@ class Lenient:
         return only(pl.concat([only(found, node.schema.names), only(padding, node.schema.names)]), node.schema.names)
 
     def _evaluable(self, rows: pl.DataFrame, term: Term, schema: Schema, passes: Term | None) -> pl.DataFrame:
-        """The rows for which a term has a value; the others are noted, each in the increment in which it passes."""
+        """The rows for which a term has a value. Each other row is noted in the increment in which it passes."""
         typed = resolve(term, schema)
         if not typed.fallible or not rows.height:
             return rows
@@ -255,14 +259,14 @@ def _passing(rows: pl.DataFrame, passes: Term | None, schema: Schema) -> pl.Data
 
 
 def _lost(pairs: pl.DataFrame, fine: pl.DataFrame) -> pl.Series:
-    """Left rows of pairs that are not among the fine ones."""
+    """The left rows of the pairs that are not among those that can be evaluated."""
     before, after = (rows.group_by(_LEFT).len() for rows in (pairs, fine))
     compared = before.join(after, on=_LEFT, how="left", suffix=" fine")
     return compared.filter(pl.col("len") != pl.col("len fine").fill_null(0)).get_column(_LEFT)
 
 
 def _tolerant(group: Group) -> Group:
-    """The grouping with sums that are NULL where they do not fit."""
+    """The grouping, with sums that are NULL where they do not fit."""
     return replace(
         group,
         aggregates=tuple(
@@ -272,5 +276,5 @@ def _tolerant(group: Group) -> Group:
 
 
 def _scan(name: str, schema: Schema) -> Scan:
-    """Rows at hand as a scan."""
+    """The current rows as a scan."""
     return Scan(StreamDef(name, schema, static=True))

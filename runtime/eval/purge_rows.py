@@ -1,4 +1,4 @@
-"""Partner and kill rule over Polars frames: which stored rows still matter to some reader (rules R21 to R23)."""
+"""Partner and kill rule over Polars frames: the stored rows that still matter to a reader (rules R21 to R23)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROUNDS = 8
 
 
 def surviving(sweep: Sweep, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """Of each buffer the rows that some reader still needs."""
+    """The rows of each buffer that some reader still needs."""
     numbered = {name: frame.with_row_index(ROW).cast({ROW: pl.Int64}) for name, frame in frames.items()}
     alive: dict[str, list[pl.Series]] = {name: [] for name in frames}
     swept = {buffer.id for buffer in sweep.buffers}
@@ -41,7 +41,7 @@ def surviving(sweep: Sweep, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.
 
 
 class _Reader:
-    """One query's view of the buffers: which rows its leaves need."""
+    """A query's view of the buffers: the rows that its leaves need."""
 
     def __init__(self, sweep: Sweep, query: QueryPlan, leaves: list[Leaf], frames: Mapping[str, pl.DataFrame]) -> None:
         self.sweep, self.query, self.leaves, self.frames = sweep, query, leaves, frames
@@ -49,7 +49,7 @@ class _Reader:
         self.by_occurrence = {leaf.occurrence.index: leaf for leaf in leaves if leaf.occurrence is not None}
 
     def needed(self) -> list[tuple[str, pl.Series]]:
-        """Numbers of the rows that each leaf needs, with its buffer."""
+        """The numbers of the rows that each leaf needs, with its buffer."""
         found = [
             (_id(leaf), filtered(self._rows(leaf), leaf.keep(self.p), _buffer(leaf).stored)[ROW])
             for leaf in self.leaves
@@ -69,32 +69,38 @@ class _Reader:
         }
         rows = self._partnered(case, stored)
         for kill in case.kills:
-            if kill.own not in rows or kill.other not in self.by_occurrence or not self.by_occurrence[kill.own].kill:
+            if (
+                kill.occurrence not in rows
+                or kill.counterpart not in self.by_occurrence
+                or not self.by_occurrence[kill.occurrence].kill
+            ):
                 continue
-            own, other = self.by_occurrence[kill.own], self.by_occurrence[kill.other]
+            own, other = self.by_occurrence[kill.occurrence], self.by_occurrence[kill.counterpart]
             columns = frozenset(_buffer(own).stored), frozenset(_buffer(other).stored)
             condition = kill.condition(self.p, as_other, columns)
             if condition is not None:
-                rows[kill.own] = self._join(own, rows[kill.own], other, self._rows(other), condition, "anti")
+                rows[kill.occurrence] = self._join(
+                    own, rows[kill.occurrence], other, self._rows(other), condition, "anti"
+                )
         return [(_id(self.by_occurrence[i]), one[ROW]) for i, one in rows.items()]
 
     def _partnered(self, case: Case, rows: dict[int, pl.DataFrame]) -> dict[int, pl.DataFrame]:
-        """The rows with a partner among the others, or one that may come; again until nothing changes."""
+        """The rows that have a partner or may still get one. It repeats until nothing changes."""
         for _ in range(ROUNDS):
             before = {i: one.height for i, one in rows.items()}
             for rule in case.partners:
-                own, other = self.by_occurrence.get(rule.own), self.by_occurrence.get(rule.other)
-                if own is None or other is None or not own.partner or not rows[rule.own].height:
+                own, other = self.by_occurrence.get(rule.occurrence), self.by_occurrence.get(rule.counterpart)
+                if own is None or other is None or not own.partner or not rows[rule.occurrence].height:
                     continue
                 may_come = rule.may_come(self.sweep.bounds)
                 if may_come == TRUE:
                     continue
                 columns = frozenset(_buffer(own).stored), frozenset(_buffer(other).stored)
-                current = rows[rule.own]
+                current = rows[rule.occurrence]
                 waiting = filtered(current, may_come, _buffer(own).stored)
                 late = current.join(waiting.select(ROW), on=ROW, how="anti")
-                found = self._join(own, late, other, rows[rule.other], rule.holds(as_other, columns), "semi")
-                rows[rule.own] = pl.concat([waiting, found])
+                found = self._join(own, late, other, rows[rule.counterpart], rule.holds(as_other, columns), "semi")
+                rows[rule.occurrence] = pl.concat([waiting, found])
             if before == {i: one.height for i, one in rows.items()}:
                 break
         return rows
@@ -103,12 +109,12 @@ class _Reader:
         return self.frames[_id(leaf)]
 
     def _join(
-        self, own: Leaf, rows: pl.DataFrame, other: Leaf, others: pl.DataFrame, condition: Term, kind: str
+        self, leaf: Leaf, rows: pl.DataFrame, counterpart: Leaf, stored: pl.DataFrame, condition: Term, kind: str
     ) -> pl.DataFrame:
         assert kind in ("semi", "anti")
-        left = Schema((*_buffer(own).stored.attributes, Attribute(ROW, BIGINT)))
-        right = Schema(tuple(a.renamed(as_other(a.name)) for a in _buffer(other).stored.attributes))
-        renamed = others.select(pl.col(a).alias(as_other(a)) for a in _buffer(other).stored)
+        left = Schema((*_buffer(leaf).stored.attributes, Attribute(ROW, BIGINT)))
+        right = Schema(tuple(a.renamed(as_other(a.name)) for a in _buffer(counterpart).stored.attributes))
+        renamed = stored.select(pl.col(a).alias(as_other(a)) for a in _buffer(counterpart).stored)
         both = Schema((*left.attributes, *right.attributes))
         parts = join_parts(condition, left, right)
         return join_frames(rows, renamed, both, parts, "semi" if kind == "semi" else "anti")

@@ -1,4 +1,4 @@
-"""What partner and kill rule are asked to look at, and when, without an engine (rule R23)."""
+"""When partner and kill rule are applied, and to which rows. It knows no engine (rule R23)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ RATE: Final[Mapping[Age, float]] = {"young": 2.0, "old": 0.5}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sweep:
-    """Buffers whose rows depend on each other, with all their segments, the progress reached by queries and streams.
+    """The input of a sweep: buffers whose rows depend on each other, their segments, and the progress of queries and
+    streams.
 
     Rows are written anew where at least the fraction `worth` of them is dead.
     """
@@ -72,8 +73,8 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """A step of a look: the rows that it went through; at the end, how many of those judged are dead.
+class LookStep:
+    """A step of a look: the number of rows read and, at the end, how many of those judged are dead.
 
     `segments` stand in the place of those judged, where enough of them was dead.
     """
@@ -86,12 +87,13 @@ class Looked:
 
 @dataclass(slots=True, eq=False)
 class Watch:
-    """Which rows of a group of buffers are looked at, and how quickly: for each row that comes `credit` for some others.
+    """Decides which rows of a group of buffers are judged, and when. Each row that arrives adds `credit` for judging
+    others.
 
-    Rows that no look has judged yet are judged once, the latest of them before earlier ones: most rows that the rules free
-    have company, or lose hope of it, soon after they came, and little of the state can have to do with such rows. Beside them
-    those that were judged longest ago are judged again. Either rate is halved by each look that frees less than WORTH of
-    what it judged, PATIENCE times at most, and is what it was at first after one that frees more.
+    Rows that no look has judged yet are judged once, the latest of them before earlier ones: most rows that the rules
+    free have company, or lose hope of it, soon after they came, and little of the state can have to do with such rows.
+    Beside them those that were judged longest ago are judged again. Either rate is halved by each look that frees less
+    than WORTH of what it judged, PATIENCE times at most, and is what it was at first after one that frees more.
     """
 
     frees: bool = True
@@ -110,16 +112,16 @@ class Watch:
 
     @property
     def busy(self) -> frozenset[str]:
-        """Paths of the segments that are being judged."""
+        """The paths of the segments that are being judged."""
         return frozenset(segment.path for look in self.looks.values() for segment in look.segments)
 
     def arrived(self, rows: int, most: int) -> None:
-        """So many rows came; credit is never more than for `most` rows."""
+        """Adds the credit of this many new rows. Credit never covers more than `most` rows."""
         for age, rate in RATE.items():
             self.credit[age] = min(most, self.credit[age] + rate * rows / 2 ** self.idle[age])
 
     def next(self, buffers: Sequence[Buffer], segments: Mapping[str, Sequence[Segment]], seq: int) -> Look | None:
-        """The look to go on with, perhaps a new one, at segments that earlier batches left; None: it is too early."""
+        """The look to continue, or a new one at segments that earlier batches left. None: it is too early."""
         live = {segment.path for some in segments.values() for segment in some}
         self.judged = {path: number for path, number in self.judged.items() if path in live}
         self.looks = {a: look for a, look in self.looks.items() if live.issuperset(s.path for s in look.segments)}
@@ -159,8 +161,8 @@ class Watch:
             chosen.append(segment)
         return Look(buffer, tuple(chosen), age, seq)
 
-    def went(self, look: Look, looked: Looked) -> None:
-        """Notes what a step of a look has cost, and at its end what it has found."""
+    def went(self, look: Look, looked: LookStep) -> None:
+        """Records the cost of a step and, at the end of a look, its findings."""
         self.credit[look.age] -= looked.rows
         self.last = look.age
         if looked.done:
@@ -173,13 +175,13 @@ class Watch:
             self.frees = freed
 
     def swept(self, held: int, left: int) -> None:
-        """Notes what a sweep of all rows has left."""
+        """Records how many rows a sweep of all rows has left."""
         self.left, self.frees = left, held - left >= WORTH * held
 
     def given_up(self, look: Look) -> None:
-        """The engine does not look at so large a state."""
+        """Records that the state is too large for the engine to sweep."""
         del self.looks[look.age]
 
     def renamed(self, paths: Mapping[str, str]) -> None:
-        """Segments are elsewhere now."""
+        """Replaces the paths of segments that were rewritten."""
         self.judged = {paths.get(path, path): number for path, number in self.judged.items()}

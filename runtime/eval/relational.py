@@ -1,4 +1,4 @@
-"""Queries over finite relations in the embedded engine: every operator as Polars steps (TSA Def. 12 to 18)."""
+"""The relational operators with Polars, for queries over finite relations (TSA Def. 12 to 18)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def evaluate(
     *,
     first: int = 0,
 ) -> pl.DataFrame:
-    """The bag of rows that a query yields; columns are the attributes of its schema, in order.
+    """Evaluates a query to the bag of its rows. The columns are the attributes of its schema, in order.
 
     `leaves`: rows by occurrence, that is by the place of the reference among all, from the left and from `first`.
     `ready`: parts that are computed already, by the place of their first leaf.
@@ -54,7 +54,7 @@ def evaluate(
 
 @dataclass(slots=True)
 class _Evaluation:
-    """One evaluation, and the place of the next leaf."""
+    """An evaluation, with the number of the next leaf."""
 
     leaves: Mapping[int, pl.DataFrame]
     ready: Mapping[tuple[int, Node], pl.DataFrame]

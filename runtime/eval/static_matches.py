@@ -1,4 +1,4 @@
-"""How many matches a row of a stream has in a static table, estimated from the table: where a join is better done."""
+"""Estimates how many matches a stream's row has in a static table. The estimate decides where the join is done."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tidegate.runtime.plan.join_parts import JoinParts, join_parts
 
 @dataclass(frozen=True, slots=True)
 class StaticMatches:
-    """Estimates by the rows of static tables; tables that are not known before the run have one match."""
+    """Estimates by the rows of static tables. A table that is unknown before the run counts as one match."""
 
     tables: Mapping[str, pl.DataFrame]
     _known: dict[tuple[Node, tuple[Term, ...]], float] = field(default_factory=dict)
 
     def are_several(self, node: Join | Product) -> bool:
-        """Whether rows of a key that the table has are more than one, on average over its keys.
+        """Whether a key that the table has stands for more than one row, on average over its keys.
 
-        Where the table's rows have limits on both sides of one value of the stream's row, they are taken for periods of which
-        one holds at a time.
+        Where the table's rows have limits on both sides of one value of the stream's row, they are taken for periods of
+        which one holds at a time.
         """
         table = node.left if is_static(node.left) else node.right
         if isinstance(node, Product):
@@ -37,7 +37,9 @@ class StaticMatches:
         return self._matches(table, keys) > 1 and not _within_periods(parts, left=table is node.left)
 
     def _matches(self, table: Node, keys: tuple[Term, ...]) -> float:
-        """Rows of a table per different key, those without one left out; of all rows where there is no key."""
+        """The rows of a table per different key. Rows without a key are left out; without key columns all rows
+        count.
+        """
         if (table, keys) not in self._known:
             self._known[table, keys] = self._counted(table, keys)
         return self._known[table, keys]

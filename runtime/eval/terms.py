@@ -1,4 +1,4 @@
-"""Terms as Polars expressions, equal to their evaluation in Python, failures included."""
+"""Terms as Polars expressions. They give the values and failures of the evaluation in Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed.operations import resolve
-from tidegate.algebra.typed.terms import Typed, typed_nodes
+from tidegate.algebra.typed.terms import TypedTerm, typed_nodes
 from tidegate.algebra.types import DataType
 from tidegate.runtime.eval.functions import (
     calendar,
@@ -28,12 +28,12 @@ from tidegate.runtime.eval.functions import (
     rounding,
     text,
 )
-from tidegate.runtime.eval.functions.frame import Compiled, Expressions, checked_forms, is_leaf, leaf_name
+from tidegate.runtime.eval.functions.frame import CompiledTerm, Expressions, checked_forms, is_leaf, leaf_name
 from tidegate.runtime.eval.functions.shared import held_type as held_type
 
 
 class PolarsTerms(Expressions[pl.Expr]):
-    """Expressions of Polars."""
+    """The expressions of Polars."""
 
     forms = checked_forms(
         "Polars",
@@ -83,14 +83,14 @@ class PolarsTerms(Expressions[pl.Expr]):
     def beyond(self, value: pl.Expr, low: int, high: int) -> pl.Expr:
         return numbers.outside(value, low, high)
 
-    def folded(self, term: Typed) -> Compiled[pl.Expr] | None:
-        """A term without attributes, evaluated now: functions of literals have length 1, which no frame stretches."""
+    def folded(self, term: TypedTerm) -> CompiledTerm[pl.Expr] | None:
+        """A term without attributes, evaluated now. Polars gives functions of literals length 1, whatever the frame."""
         if any(is_leaf(node) for node in typed_nodes(term)):
             return None
         try:
-            return Compiled(self.literal(evaluator(term)({}), term.type), None)
+            return CompiledTerm(self.literal(evaluator(term)({}), term.type), None)
         except EvaluationError as error:
-            return Compiled(self.literal(None, term.type), self.code(int(error.code[-1])))
+            return CompiledTerm(self.literal(None, term.type), self.code(int(error.code[-1])))
 
 
 _POLARS: Final = PolarsTerms()
@@ -100,14 +100,14 @@ def _is_null(literal: pl.Expr) -> bool:
     return pl.select(literal).item() is None
 
 
-def compile_pair(term: Term, schema: Schema) -> Compiled[pl.Expr]:
-    """The term's value and error; a parameter is a column under `$name`."""
+def compile_pair(term: Term, schema: Schema) -> CompiledTerm[pl.Expr]:
+    """The term's value and failure. A parameter is a column named `$name`."""
     return _POLARS.compile(resolve(term, schema))
 
 
 @lru_cache(maxsize=4096)  # batch after batch evaluates the same terms
 def compile_term(term: Term, schema: Schema) -> pl.Expr:
-    """The term's value; evaluating it raises `EvaluationError` where it has none on any row it is evaluated on."""
+    """The term's value. Evaluation raises `EvaluationError` where some row has none."""
     typed = resolve(term, schema)
     compiled = _POLARS.compile(typed)
     if compiled.error is None:

@@ -1,4 +1,4 @@
-"""Rows of a stream for which a term has no value: found for all rows at once, before any of them is stored."""
+"""Finds the rows of a stream for which a term has no value, for all rows at once and before any is stored."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ MOST_PAIRS: Final = 1 << 20
 def failures(
     nodes: Sequence[Node], rows: pl.DataFrame, statics: Mapping[str, pl.DataFrame]
 ) -> dict[int, EvaluationError]:
-    """By the place of a row, the error of the first term that has no value for it.
+    """The error of the first term that has no value, by the number of the row.
 
-    `nodes` are row-wise parts over the stream of the rows, in the order in which they are evaluated. Terms are those of the
-    reference evaluation: a row that a selection leaves out is not looked at above it. A term over a static table alone
-    that fails is no row's fault and is raised.
+    `nodes` are row-wise parts over the stream of the rows, in the order in which they are evaluated. Terms are those of
+    the reference evaluation: a row that a selection leaves out is not looked at above it. A term over a static table
+    alone that fails is no row's fault and is raised.
     """
     found: dict[int, EvaluationError] = {}
     for node in nodes:
         walk = _Walk(rows, statics)
         walk.rows_of(numbered(node))
-        found = walk.found | found
+        found = walk.errors | found
     return found
 
 
 def terms_of(buffer: Buffer) -> Node:
-    """What a buffer evaluates of each row of its stream before it stores anything."""
+    """The terms that a buffer evaluates of each row of its stream before it stores anything."""
     aggregates = () if buffer.partial is None else buffer.partial.aggregates
     terms = [term for one in aggregates for term in (one.argument, one.by) if term is not None]
-    return with_terms(buffer.chain, [*terms, *(() if buffer.stretches is None else buffer.stretches.conditions)])
+    return with_terms(buffer.chain, [*terms, *(() if buffer.encoding is None else buffer.encoding.conditions)])
 
 
 def can_fail(node: Node) -> bool:
@@ -59,12 +59,12 @@ def can_fail(node: Node) -> bool:
 
 
 def judged(nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """Of row-wise parts what has to be evaluated to know which rows fail, each part once."""
+    """The row-wise parts that have to be evaluated to find the rows that fail, each part once."""
     return tuple(dict.fromkeys(_trimmed(node) for node in nodes if can_fail(node)))
 
 
 def _trimmed(node: Node) -> Node:
-    """Without the operators on top of the last one that can fail."""
+    """The part without the operators above the last one that can fail."""
     while not _own_failure(node):
         (node,) = (one for one in _inputs(node) if not is_static(one))
     return node
@@ -98,7 +98,7 @@ def _both(left: Node, right: Node) -> Schema:
 
 @lru_cache(maxsize=1024)
 def numbered(node: Node) -> Node:
-    """The part with the place of its stream's row as one more attribute."""
+    """The part, with the number of its stream's row as one more attribute."""
     if is_static(node):
         return node
     match node:
@@ -113,11 +113,11 @@ def numbered(node: Node) -> Node:
 
 @dataclass(slots=True)
 class _Walk:
-    """One evaluation of a numbered part: rows that fail leave it, and `found` has why."""
+    """An evaluation of a numbered part. Rows that fail leave it, and `errors` has the reason of each."""
 
     rows: pl.DataFrame
     statics: Mapping[str, pl.DataFrame]
-    found: dict[int, EvaluationError] = field(default_factory=dict)
+    errors: dict[int, EvaluationError] = field(default_factory=dict)
 
     def rows_of(self, node: Node) -> pl.DataFrame:
         if is_static(node):
@@ -152,7 +152,7 @@ class _Walk:
         return frame if fails is None else frame.filter(~fails)
 
     def _failing(self, frame: pl.DataFrame, term: Term, schema: Schema) -> pl.Series | None:
-        """For which rows the term fails, None if it does for none; the first of each row of the stream is noted."""
+        """The rows for which the term fails, None if there are none. The first of each row of the stream is noted."""
         test = _test_of(term, schema)
         if test is None or not frame.height:
             return None
@@ -163,16 +163,16 @@ class _Walk:
         first = frame.filter(fails).unique(_ROW, keep="first", maintain_order=True)
         value = evaluator(resolve(term, schema))
         for row in first.select(_ROW, *read).iter_rows(named=True):
-            if row[_ROW] not in self.found:
-                self.found[row[_ROW]] = _error_of(value, row, term)
+            if row[_ROW] not in self.errors:
+                self.errors[row[_ROW]] = _error_of(value, row, term)
         return fails
 
-    def _matchable(self, join: Join, one: pl.DataFrame, other: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Both sides without the rows for which the condition fails beside some row of the static table."""
+    def _matchable(self, join: Join, left: pl.DataFrame, right: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Both sides without the rows for which the condition fails beside a row of the static table."""
         both = _both(join.left, join.right)
         if not resolve(join.condition, both).fallible:
-            return one, other
-        rows, table = (one, other) if _ROW in one.columns else (other, one)
+            return left, right
+        rows, table = (left, right) if _ROW in left.columns else (right, left)
         step = max(1, MOST_PAIRS // max(1, table.height))
         gone: list[pl.Series] = []
         for start in range(0, rows.height, step):
@@ -181,7 +181,7 @@ class _Walk:
                 gone.append(pairs.filter(fails).get_column(_ROW).unique())
         if gone:
             rows = rows.join(pl.concat(gone).to_frame(), on=_ROW, how="anti", maintain_order="left")
-        return (rows, table) if _ROW in one.columns else (table, rows)
+        return (rows, table) if _ROW in left.columns else (table, rows)
 
 
 @lru_cache(maxsize=1024)  # batch after batch evaluates the same terms
@@ -192,7 +192,7 @@ def _test_of(term: Term, schema: Schema) -> pl.Expr | None:
 
 
 def _scan(node: Node, name: str) -> Scan:
-    """Rows at hand as a scan."""
+    """The current rows as a scan."""
     return Scan(StreamDef(name, node.schema, static=True))
 
 

@@ -1,4 +1,6 @@
-"""Which rows of a stream are accepted, and what rows say of progress: admission, by relations, lateness and the skew guard."""
+"""Which rows of a stream are accepted, and what rows say of progress: admission, by relations, lateness and the skew
+guard.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +38,17 @@ NONE_REFUSED = pl.DataFrame(schema={POSITION: pl.Int64, REASON: pl.String, ATTRI
 class Intake:
     """What admission of one stream's rows needs in one batch; plain data, so that workers can have it.
 
-    `progress` holds b of every progressing attribute before the batch; `door` the keep condition per buffer; `limits`
-    the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `remembered` the
-    accepted rows that others must not repeat; `arrival` is the instant at which the batch receives rows. `joining`: events
-    may be joined to stretches where the stream's delay says which of them are final. `terms` are the row-wise parts of the
-    queries that hold terms which can fail on a row.
+    `progress` holds b of every progressing attribute before the batch; `filters` the keep condition per buffer;
+    `limits` the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `remembered`
+    the accepted rows that others must not repeat; `arrival` is the instant at which the batch receives rows. `joining`:
+    events may be joined into event runs where the stream's delay says which of them are final. `terms` are the row-wise
+    parts of the queries that hold terms which can fail on a row.
     """
 
     stream: StreamDef
     progress: Mapping[str, Extended]
     buffers: tuple[Buffer, ...]
-    door: Mapping[str, Term]
+    filters: Mapping[str, Term]
     limits: Mapping[str, int] = field(default_factory=dict)
     remembered: tuple[Segment, ...] = ()
     arrival: int = 0
@@ -114,7 +116,7 @@ def placed(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProgressValues:
     """What rows say of progress: values per progressing attribute, and the rows that carry nothing else.
 
     `alone` has the positions of these, with the column whose value is ahead, None where none is.
@@ -124,7 +126,7 @@ class Said:
     alone: Mapping[int, str | None]
 
 
-def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged: Schema) -> Said:
+def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged: Schema) -> ProgressValues:
     values: dict[str, pa.Array] = {}
     speaks = np.zeros(source.count, dtype=np.bool_)
     ahead: dict[int, str] = {}
@@ -141,7 +143,7 @@ def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged
         if not speaks.any():
             break
         speaks &= _null_mask(source.columns[name])
-    return Said(values, {int(position): ahead.get(int(position)) for position in np.flatnonzero(speaks)})
+    return ProgressValues(values, {int(position): ahead.get(int(position)) for position in np.flatnonzero(speaks)})
 
 
 def _null_mask(column: pa.Array | pa.ChunkedArray | Sequence[object]) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -1,4 +1,6 @@
-"""Frames given as sources are read once per checkpoint; what they held is noted, so that another one is refused later."""
+"""Frames given as sources are read once per checkpoint; what they held is noted, so that another one is refused
+later.
+"""
 
 from __future__ import annotations
 
@@ -79,18 +81,18 @@ def read_complete(store: Store, stream: str) -> InputFiles:
     return _read(store, "inputs", InputFiles, f"{frame_area(stream)}/complete")
 
 
-def check_content(stream: str, known: Content, given: Content) -> None:
+def check_content(stream: str, known: Content, content: Content) -> None:
     """`StateError` TG506 where a frame holds something else than the one that the checkpoint was begun with."""
-    if known != given:
-        alike = (known.columns, known.rows) == (given.columns, given.rows)
-        raise _another(stream, f"{known}{', with other values' if alike else ''}", given)
+    if known != content:
+        alike = (known.columns, known.rows) == (content.columns, content.rows)
+        raise _another(stream, f"{known}{', with other values' if alike else ''}", content)
 
 
-def _another(stream: str, begun: str, given: Content) -> StateError:
+def _another(stream: str, begun: str, content: Content) -> StateError:
     return StateError(
         REPLAY,
         f"{stream}: the checkpoint was begun with another frame than is given now",
-        because=(f"then: {begun}", f"now: {given}"),
+        because=(f"then: {begun}", f"now: {content}"),
         hint="a frame is all of its stream and read once: give the one that it was; rows that come later are files of "
         "a directory (tg.parquet) or are pushed; to read other rows start with a new checkpoint",
     )

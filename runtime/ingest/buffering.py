@@ -1,4 +1,6 @@
-"""What a buffer stores of accepted rows: its chain, the door, partial results, stretches."""
+"""The rows that a buffer stores: accepted rows, after its chain, the admission filter, and partial grouping or
+encoding.
+"""
 
 from __future__ import annotations
 
@@ -11,53 +13,57 @@ from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.filters import kept
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows as HeldRows
-from tidegate.runtime.eval.small.increment import few_absorbed
-from tidegate.runtime.eval.small.rows import Few, Unfit
+from tidegate.runtime.eval.small.increment import small_absorbed
+from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
 from tidegate.runtime.eval.small.terms import holds_throughout
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
 
 
-def as_few(rows: pl.DataFrame) -> HeldRows:
-    """The rows as arrays where they are few and none has a NULL or a NaN."""
+def as_small(rows: pl.DataFrame) -> HeldRows:
+    """The rows as arrays, unless they are many or contain NULL or NaN."""
     try:
-        return Few.of(rows)
-    except Unfit:
+        return SmallRows.of(rows)
+    except Unsupported:
         return rows
 
 
 def absorbed(
-    rows: HeldRows, buffer: Buffer, door: Term, statics: Mapping[str, pl.DataFrame], slice_: Slice | None = None
+    rows: HeldRows, buffer: Buffer, admission: Term, statics: Mapping[str, pl.DataFrame], slice_: Slice | None = None
 ) -> HeldRows:
-    """`absorb`, of few rows by NumPy."""
-    if isinstance(rows, Few):
+    """`absorb`, which NumPy does where the rows are arrays."""
+    if isinstance(rows, SmallRows):
         try:
-            return few_absorbed(rows, buffer, door, slice_)
-        except Unfit:
+            return small_absorbed(rows, buffer, admission, slice_)
+        except Unsupported:
             rows = rows.frame()
-    return absorb(rows, buffer, door, statics, slice_)
+    return absorb(rows, buffer, admission, statics, slice_)
 
 
 def absorb(
-    rows: pl.DataFrame, buffer: Buffer, door: Term, statics: Mapping[str, pl.DataFrame], slice_: Slice | None = None
+    rows: pl.DataFrame,
+    buffer: Buffer,
+    admission: Term,
+    statics: Mapping[str, pl.DataFrame],
+    slice_: Slice | None = None,
 ) -> pl.DataFrame:
-    """What a buffer stores of accepted rows: the chain applied, rows that nobody needs any more dropped at the door.
+    """The rows that a buffer stores: the chain is applied, and the admission filter drops rows that nobody needs.
 
-    Of a buffer of stretches, events in the slice are joined to some.
+    A buffer of event runs joins the events in the slice into runs.
     """
     names = buffer.stream.schema.names
     leaves = {buffer.scan: only(rows, names)}
     leaves |= {index: statics[name] for index, name in buffer.statics}
     stored = evaluate(buffer.chain, leaves)
-    if door != TRUE and not holds_throughout(door, stored):
-        stored = kept(stored, compile_term(door, buffer.schema))
+    if admission != TRUE and not holds_throughout(admission, stored):
+        stored = kept(stored, compile_term(admission, buffer.schema))
     if buffer.partial is not None:
         from tidegate.runtime.eval.aggregates.partials import partial
 
         stored = partial(buffer.partial, stored)
-    if buffer.stretches is not None:
-        from tidegate.runtime.ordered.event_runs import stretched
+    if buffer.encoding is not None:
+        from tidegate.runtime.ordered.event_runs import encode_events
 
-        stored = stretched(buffer, stored, slice_)
+        stored = encode_events(buffer, stored, slice_)
     return stored

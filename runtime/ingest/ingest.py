@@ -1,7 +1,7 @@
 """Intake of new rows: the fate of each, and what of the accepted ones is buffered.
 
-Every row of a batch has exactly one fate: accepted, or rejected for one reason. Both engines run this code, Spark in its
-Python workers.
+Every row of a batch has exactly one fate: accepted, or rejected for one reason. Both engines run this code, Spark in
+its Python workers.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from tidegate.runtime.ingest.admission import (
     placed,
     said_of_progress,
 )
-from tidegate.runtime.ingest.buffering import absorbed, as_few
+from tidegate.runtime.ingest.buffering import absorbed, as_small
 from tidegate.runtime.ingest.keys import repeated
 from tidegate.runtime.ingest.raw_rows import Raw, Rows, raw
 from tidegate.runtime.ingest.rejected_text import file_text, row_text
-from tidegate.runtime.ingest.validation import Validated, validate
+from tidegate.runtime.ingest.validation import ValidatedRows, validate
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.state.manifest import SourceCounts
@@ -50,7 +50,8 @@ from tidegate.runtime.state.store.interface import Store
 UNREADABLE, WHOLE_FILE = "unreadable", -1
 #: Characters of a rejected row that an error shows.
 _SHOWN = 500
-#: So many rows, or more, are stored together, and then their arrivals are let go: of large files one is in memory at a time.
+#: So many rows, or more, are stored together, and then their arrivals are let go: of large files one is in memory at a
+#: time.
 TOGETHER = 500_000
 
 
@@ -76,8 +77,9 @@ class Arrival:
 class IngestedRows:
     """The fates of one stream's rows: counts, greatest instants, what each buffer stores, and the rejected rows.
 
-    `punctuations` counts rows that carry progress and nothing else; they are not rows of the stream, so they have no fate.
-    `unreadable` counts files that were set aside: nobody knows how many rows they have. `seen`, where the stream has a key, are the rows that further ones must not repeat.
+    `punctuations` counts rows that carry progress and nothing else; they are not rows of the stream, so they have no
+    fate. `unreadable` counts files that were set aside: nobody knows how many rows they have. `seen`, where the stream
+    has a key, are the rows that further ones must not repeat.
     """
 
     accepted: int = 0
@@ -140,8 +142,8 @@ def ingest_side_by_side(
 ) -> IngestedRows:
     """`ingest_rows` of shares of one stream's rows, each in a thread of its own: the same rows in the same order.
 
-    Each share is a slice of the stream (or several): events are joined within it, and stitched to those of the next by the
-    increment. Of a stream with a key all rows are one share, since each must not repeat those before it.
+    Each share is a slice of the stream (or several): events are joined within it, and stitched to those of the next by
+    the increment. Of a stream with a key all rows are one share, since each must not repeat those before it.
     """
     with ThreadPoolExecutor(len(shares), "tidegate-intake") as pool:
         parts = list(pool.map(lambda share: ingest_rows(share, intake, statics, options), shares))
@@ -157,7 +159,9 @@ def ingest_side_by_side(
 
 @dataclass(slots=True)
 class _Ingest:
-    """Ingesting rows of one stream: accepted ones wait, by origin, until enough are together; `parts` are those stored."""
+    """Ingesting rows of one stream: accepted ones wait, by origin, until enough are together; `parts` are those
+    stored.
+    """
 
     intake: Intake
     statics: Mapping[str, pl.DataFrame]
@@ -231,7 +235,8 @@ class _Ingest:
         self.done.quarantine.append(entry)
 
     def _evaluable(self, rows: pl.DataFrame, origin: str) -> tuple[pl.DataFrame, dict[int, str]]:
-        """The rows for which every term of the queries that reads one row has a value; by position why the others have not.
+        """The rows for which every term of the queries that reads one row has a value; by position why the others have
+        not.
 
         `EvaluationError` for the first of the others where the source is to fail.
         """
@@ -258,10 +263,10 @@ class _Ingest:
             if (value := rows[name].max()) is not None:
                 latest[name] = int(value)  # type: ignore[arg-type]  # an int64 column
                 self.done.greatest[name] = max(latest[name], self.done.greatest.get(name, latest[name]))
-        held = as_few(rows)
+        held = as_small(rows)
         for buffer in self.intake.buffers:
             slice_ = _slice(rows, buffer, self.options, latest) if self.intake.joining else None
-            part = absorbed(held, buffer, self.intake.door[buffer.id], self.statics, slice_)
+            part = absorbed(held, buffer, self.intake.filters[buffer.id], self.statics, slice_)
             self.parts.setdefault(buffer.id, []).append(part)
         self.waiting.clear()
 
@@ -286,10 +291,10 @@ def _as_one(buffer: Buffer, parts: Sequence[HeldRows]) -> HeldRows:
 
 
 def _slice(rows: pl.DataFrame, buffer: Buffer, options: SourceOptions, latest: Mapping[str, int]) -> Slice | None:
-    """Between which instants a buffer may join these rows, all accepted ones of a stretch of input."""
-    if buffer.stretches is None or buffer.stretches.time not in options.delay or not rows.height:
+    """The slice of time in which a buffer may join these rows: all accepted rows of a piece of input."""
+    if buffer.encoding is None or buffer.encoding.time not in options.delay or not rows.height:
         return None
-    time = buffer.stretches.time
+    time = buffer.encoding.time
     return Slice.of(rows[time].min(), latest[time], options.delay[time])  # type: ignore[arg-type]  # int64
 
 
@@ -307,7 +312,7 @@ def _with_place(error: EvaluationError, stream: str, position: int, origin: str)
     return EvaluationError(error.code, f"{error.message} ({place})", hint=error.hint, because=error.problems[0].because)
 
 
-def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, Validated]:
+def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, ValidatedRows]:
     """The rows of an arrival by column, and what became of each; `UnreadableFile` where a file has none."""
     source = _columns(arrival, intake, judged)
     try:
@@ -327,13 +332,13 @@ def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, Valida
 def _columns(arrival: Arrival, intake: Intake, judged: Schema) -> Raw:
     """The rows of an arrival by column. A file may lack some: of attributes, its rows are rejected one by one.
 
-    Columns of events that are only joined to stretches stay in pieces: to put them together costs as much as joining.
+    Columns of events that become event runs stay in pieces. Putting them together costs as much as encoding them.
     """
     if arrival.unreadable is not None:
         raise arrival.unreadable
     if isinstance(arrival.rows, Raw):
         return arrival.rows
-    in_pieces = all(buffer.stretches is not None for buffer in intake.buffers)
+    in_pieces = all(buffer.encoding is not None for buffer in intake.buffers)
     try:
         source = raw(arrival.rows, judged, absent=judged.names, in_pieces=in_pieces)
     except QueryError as error:

@@ -30,7 +30,7 @@ from tidegate.runtime.ingest.ingest import REPAIR, SET_ASIDE, Arrival, Unreadabl
 from tidegate.runtime.ingest.raw_rows import Rows
 from tidegate.runtime.ingest.stored_rows import read_stored
 from tidegate.runtime.ingest.validation import validate
-from tidegate.runtime.ingest.values import OUT_OF_RANGE, Malformed, Unreadable, held_value
+from tidegate.runtime.ingest.values import OUT_OF_RANGE, MalformedValue, UnreadableValue, held_value
 from tidegate.runtime.state.errors import memory_errors
 
 #: Digits of an integer in JSON that is read as one; of more, Python refuses some.
@@ -38,7 +38,9 @@ _MOST_DIGITS = 40
 
 
 def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
-    """Ticks of a progress value given by a user: a datetime, a date or an integer as the attribute's type wants, or ±inf."""
+    """Ticks of a progress value given by a user: a datetime, a date or an integer as the attribute's type wants, or
+    ±inf.
+    """
     kind = stream.schema[attribute].type.kind
     if isinstance(value, float) and value in (INF, -INF):
         return value
@@ -51,7 +53,7 @@ def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
     if isinstance(value, str) and kind is not Kind.BIGINT:
         try:
             return int(held_value(value, stream.schema[attribute].type) or 0)
-        except Malformed:
+        except MalformedValue:
             pass
     raise QueryError(
         "TG403",
@@ -130,7 +132,7 @@ def static_digest(frame: pl.DataFrame) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Arriving:
+class Arrivals:
     """Rows of a stream that were pushed, then those of files: each is read when its turn comes, so in memory by itself.
 
     `begun` are files that are being read already; they are let go once they have been passed on.
@@ -157,7 +159,7 @@ class Arriving:
 
 def shares(arrivals: Iterable[Arrival], count: int) -> list[Iterable[Arrival]]:
     """Up to `count` parts of what arrives, in its order, of about as many bytes each; files are not divided."""
-    if not isinstance(arrivals, Arriving) or count == 1 or not arrivals.paths:
+    if not isinstance(arrivals, Arrivals) or count == 1 or not arrivals.paths:
         return [arrivals]
     sizes = np.array([os.path.getsize(path) for path in arrivals.paths], dtype=np.float64)
     middle = (sizes.cumsum() - sizes / 2) / max(sizes.sum(), 1.0)
@@ -173,8 +175,8 @@ def shares(arrivals: Iterable[Arrival], count: int) -> list[Iterable[Arrival]]:
 def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:
     """The needed columns of a Parquet, CSV or JSON-lines file as they stand there; values are judged row by row later.
 
-    A line that cannot be taken apart is a row of `Unreadable` values, so it is rejected and counted like any other.
-    `UnreadableFile` TG412 where the content is at fault, `QueryError` TG412 where the file system refuses.
+    A line that cannot be taken apart is a row of `UnreadableValue` values, so it is rejected and counted like any
+    other. `UnreadableFile` TG412 where the content is at fault, `QueryError` TG412 where the file system refuses.
     """
     wanted = list(schema.names)
     try:
@@ -219,7 +221,7 @@ def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
     if len(set(names)) < len(names):
         return table  # which of two is meant is for the user to say
     columns = {name: table.column(name).to_pylist() for name in names}
-    return {name: [*values, *map(Unreadable, broken)] for name, values in columns.items()}
+    return {name: [*values, *map(UnreadableValue, broken)] for name, values in columns.items()}
 
 
 def _read_json(path: str, wanted: Sequence[str]) -> Rows:
@@ -232,7 +234,7 @@ def _read_json(path: str, wanted: Sequence[str]) -> Rows:
                 if isinstance(row, dict):
                     rows.append({name: row.get(name) for name in wanted})
                 else:
-                    rows.append(dict.fromkeys(wanted, Unreadable(line.strip())))
+                    rows.append(dict.fromkeys(wanted, UnreadableValue(line.strip())))
     return rows
 
 
@@ -255,7 +257,7 @@ def _json_number(text: str) -> object:
     try:
         return Decimal(text)
     except InvalidOperation:
-        return Unreadable(text, OUT_OF_RANGE)
+        return UnreadableValue(text, OUT_OF_RANGE)
 
 
 def _json_integer(text: str) -> object:

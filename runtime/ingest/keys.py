@@ -1,4 +1,6 @@
-"""Rows of a stream that has a key: which of them repeat one that was accepted, and how long that has to be remembered."""
+"""Rows of a stream that has a key: which of them repeat one that was accepted, and how long that has to be
+remembered.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ class KeyMemory:
     """The accepted rows of a stream with a key, in a buffer of their own.
 
     A row is remembered until it is late by a progressing attribute of its key: another row with that key has the same
-    instant there, so from then on it is late whatever else it holds. That bounds the memory by the delay, and needs such
-    an attribute in the key.
+    instant there, so from then on it is late whatever else it holds. That bounds the memory by the delay, and needs
+    such an attribute in the key.
     """
 
     buffer: Buffer
@@ -49,7 +51,8 @@ def key_memory(stream: StreamDef, key: Sequence[str]) -> KeyMemory:
 
 
 def repeated(rows: pl.DataFrame, seen: pl.DataFrame, key: Sequence[str], arrival: str | None = None) -> pl.Series:
-    """Per row, in order of arrival, why it is rejected: an accepted row, here or in `seen`, has its key; NULL if none has.
+    """Per row, in order of arrival, why it is rejected: an accepted row, here or in `seen`, has its key; NULL if none
+    has.
 
     `seen` has every key once. Of rows with equal keys the first counts, and the others are compared with it: equal in
     all values but the arrival (`duplicate`) or not (`conflict`). NULL equals NULL.

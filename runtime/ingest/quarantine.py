@@ -84,7 +84,8 @@ def quarantine_of(store: Store) -> pa.RecordBatchReader:
 
 
 def kept_rows(store: Store, manifest: Manifest | None, *, since: int | None = None) -> pa.RecordBatchReader:
-    """The rows of all files that the manifest names, each once. The files are open from now on, so none can go meanwhile.
+    """The rows of all files that the manifest names, each once. The files are open from now on, so none can go
+    meanwhile.
 
     With `since`, of those alone that have a row of a batch with this clock or a later one.
     """

@@ -1,4 +1,6 @@
-"""Rows as they arrive, of whatever form, by attribute: nothing is judged yet but whether they are rows of a stream at all."""
+"""Rows as they arrive, of whatever form, by attribute: nothing is judged yet but whether they are rows of a stream at
+all.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +18,22 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.connectors.sources import Source, reader_of
 from tidegate.runtime.eval.columns import one_array
-from tidegate.runtime.ingest.values import Unreadable
+from tidegate.runtime.ingest.values import UnreadableValue
 from tidegate.runtime.state.errors import memory_errors
 
 #: Bytes inside a character of several, 0x80 to 0xBF, are less than this.
 _CONTINUED = -64
 _MOST_BYTES = 2**31 - 1
 
-#: What a user may pass as rows: an Arrow table or batch, a pandas, Polars or batch Spark frame, rows as mappings or tuples.
+#: What a user may pass as rows: an Arrow table or batch, a pandas, Polars or batch Spark frame, rows as mappings or
+#: tuples.
 Rows = Any
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Columns as they arrived, by attribute: an Arrow array (in pieces if so asked for), or Python objects where the values
-    have no common type."""
+    """Columns as they arrived, by attribute: an Arrow array (in pieces if so asked for), or Python objects where the
+    values have no common type."""
 
     columns: Mapping[str, pa.Array | pa.ChunkedArray | Sequence[object]]
     count: int
@@ -39,11 +42,11 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged(Sequence[object]):
+class CheckedColumn(Sequence[object]):
     """A column whose malformed values were found before it was stored: `values` has NULLs in their place."""
 
     values: pa.Array
-    malformed: Mapping[int, Unreadable]
+    malformed: Mapping[int, UnreadableValue]
 
     def __len__(self) -> int:
         return len(self.values)
@@ -154,7 +157,7 @@ def _may_be_pieces(column: pa.ChunkedArray) -> bool:
     return bool(plain and column.num_chunks > 1)
 
 
-def _readable(column: pa.Array) -> pa.Array | Judged:
+def _readable(column: pa.Array) -> pa.Array | CheckedColumn:
     """A column, with values of text that are not UTF-8 set apart: whoever reads one as text fails."""
     t = pa.types
     if t.is_string(column.type) or t.is_large_string(column.type):
@@ -172,8 +175,8 @@ def _readable(column: pa.Array) -> pa.Array | Judged:
 def _is_utf8(column: pa.Array) -> bool:
     """Whether all text is UTF-8, by its bytes taken together, a third of the time of one value after the other.
 
-    They are if no byte is beyond ASCII, or if they are as one value and no value begins inside a character. Not all where
-    this is false: behind a NULL may lie anything.
+    They are if no byte is beyond ASCII, or if they are as one value and no value begins inside a character. Not all
+    where this is false: behind a NULL may lie anything.
     """
     _, offsets, data = column.buffers()
     if data is None or not len(column):
@@ -194,16 +197,16 @@ def _is_utf8(column: pa.Array) -> bool:
         return False
 
 
-def _decoded(values: Sequence[bytes | None]) -> Judged:
+def _decoded(values: Sequence[bytes | None]) -> CheckedColumn:
     texts: list[str | None] = []
-    malformed: dict[int, Unreadable] = {}
+    malformed: dict[int, UnreadableValue] = {}
     for position, value in enumerate(values):
         try:
             texts.append(None if value is None else value.decode("utf-8"))
         except UnicodeDecodeError:
             texts.append(None)
-            malformed[position] = Unreadable((value or b"").decode("utf-8", "backslashreplace"))
-    return Judged(pa.array(texts, pa.large_string()), malformed)
+            malformed[position] = UnreadableValue((value or b"").decode("utf-8", "backslashreplace"))
+    return CheckedColumn(pa.array(texts, pa.large_string()), malformed)
 
 
 def _with_absent(
@@ -248,7 +251,9 @@ def _raw_rows(rows: list[Any], schema: Schema) -> Raw:
 
 
 def _check_keys(rows: list[Any], columns: Mapping[str, list[object]]) -> None:
-    """`QueryError` TG312 for an attribute that no row has, while a key has nearly its name: it would be NULL unnoticed."""
+    """`QueryError` TG312 for an attribute that no row has, while a key has nearly its name: it would be NULL
+    unnoticed.
+    """
     empty = [name for name, values in columns.items() if all(value is None for value in values)]
     if not rows or not empty:
         return
@@ -261,16 +266,16 @@ def _check_keys(rows: list[Any], columns: Mapping[str, list[object]]) -> None:
             )
 
 
-def missing_columns(found: list[Any], schema: Schema, absent: Collection[str] = ()) -> frozenset[str]:
+def missing_columns(columns: list[Any], schema: Schema, absent: Collection[str] = ()) -> frozenset[str]:
     """The attributes without a column; `QueryError` TG312 for one that may not be absent, or that is there twice."""
-    missing = frozenset(name for name in schema if name not in found)
+    missing = frozenset(name for name in schema if name not in columns)
     if refused := [name for name in schema if name in missing and name not in absent]:
         raise QueryError(
             "TG312",
             f"input lacks {', '.join(map(repr, refused))}",
-            hint=f"its columns are {', '.join(name if isinstance(name, str) else shown(name) for name in found) or 'none'}",
+            hint=f"its columns are {', '.join(name if isinstance(name, str) else shown(name) for name in columns) or 'none'}",
         )
-    twice = [name for name in schema if found.count(name) > 1]
+    twice = [name for name in schema if columns.count(name) > 1]
     if twice:
         raise QueryError("TG312", f"input has {', '.join(map(repr, twice))} more than once")
     return missing

@@ -1,4 +1,6 @@
-"""Rows kept as an Arrow table, the malformed values of mixed columns with their reasons, so that a file of them reads the same."""
+"""Rows kept as an Arrow table, the malformed values of mixed columns with their reasons, so that a file of them reads
+the same.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,18 @@ import pyarrow.compute as pc
 
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.runtime.eval.columns import as_mask, one_array, user_column
-from tidegate.runtime.ingest.raw_rows import Judged, Raw, Rows, holds_containers, raw
+from tidegate.runtime.ingest.raw_rows import CheckedColumn, Raw, Rows, holds_containers, raw
 from tidegate.runtime.ingest.rejected_text import value_text
 from tidegate.runtime.ingest.validation import hold_column
-from tidegate.runtime.ingest.values import Unreadable
+from tidegate.runtime.ingest.values import UnreadableValue
 
 _JUDGED = {"tidegate": "judged"}
 
 
 def input_table(data: Rows | Raw, schema: Schema) -> pa.Table:
-    """A frame or rows as an Arrow table for `read_file`: columns of one type unjudged, others with their malformed values."""
+    """A frame or rows as an Arrow table for `read_file`: columns of one type unjudged, others with their malformed
+    values.
+    """
     fields, columns = [], []
     source = data if isinstance(data, Raw) else raw(data, schema)
     for name, column in source.columns.items():
@@ -41,7 +45,9 @@ def _one_type(column: Sequence[object]) -> pa.Array:
 
 
 def _stored_field(name: str, column: Sequence[object], attribute: Attribute) -> tuple[pa.Field, pa.Array]:
-    """Python values of several types as an Arrow column: each is judged now, and one that is malformed keeps its reason."""
+    """Python values of several types as an Arrow column: each is judged now, and one that is malformed keeps its
+    reason.
+    """
     held, failed = hold_column(column, attribute.as_nullable())
     fine = pa.array([position not in failed for position in range(len(column))], pa.bool_())
     values = user_column(pc.if_else(fine, held, None), attribute.type)
@@ -62,7 +68,7 @@ def read_stored(table: pa.Table) -> pa.Table | Raw:
     return Raw({name: _judged(c) if name in marked else c for name, c in columns.items()}, table.num_rows)
 
 
-def _judged(parts: pa.StructArray) -> Judged:
+def _judged(parts: pa.StructArray) -> CheckedColumn:
     values, reasons, texts = parts.flatten()
     malformed = np.flatnonzero(as_mask(reasons.is_valid()))
-    return Judged(values, {int(i): Unreadable(str(texts[i]), str(reasons[i])) for i in malformed})
+    return CheckedColumn(values, {int(i): UnreadableValue(str(texts[i]), str(reasons[i])) for i in malformed})

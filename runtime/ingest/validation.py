@@ -18,9 +18,9 @@ from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Value
 from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, DataType, Kind
 from tidegate.runtime.eval.columns import USER_TIMESTAMP, as_mask, held_arrow_schema, held_arrow_type
-from tidegate.runtime.ingest.raw_rows import Judged, Raw, Rows, raw
+from tidegate.runtime.ingest.raw_rows import CheckedColumn, Raw, Rows, raw
 from tidegate.runtime.ingest.rejected_text import value_text
-from tidegate.runtime.ingest.values import INEXACT, MISSING, NULL, OUT_OF_RANGE, Malformed, held_value
+from tidegate.runtime.ingest.values import INEXACT, MISSING, NULL, OUT_OF_RANGE, MalformedValue, held_value
 
 REJECTED_SCHEMA = pa.schema(
     [
@@ -33,7 +33,7 @@ REJECTED_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Validated:
+class ValidatedRows:
     """What became of each row: `accepted` is held, in order; `rejected` has one row per malformed row
     (`REJECTED_SCHEMA`: position, first bad attribute, reason, value as text)."""
 
@@ -48,12 +48,12 @@ class Validated:
         return pa.array(np.delete(np.arange(count), bad))
 
 
-def validate(data: Rows, schema: Schema) -> Validated:
+def validate(data: Rows, schema: Schema) -> ValidatedRows:
     """Splits input into held rows and malformed ones.
 
-    Malformed is NULL where the schema forbids it, text that does not parse, a value of another type, a number or instant
-    out of range (instants: beyond ±MAX_INSTANT ticks), a value that its type cannot hold exactly, and every value of an
-    absent column. A row is reported with its first malformed attribute, in the schema's order.
+    Malformed is NULL where the schema forbids it, text that does not parse, a value of another type, a number or
+    instant out of range (instants: beyond ±MAX_INSTANT ticks), a value that its type cannot hold exactly, and every
+    value of an absent column. A row is reported with its first malformed attribute, in the schema's order.
     """
     source = data if isinstance(data, Raw) else raw(data, schema)
     bad = np.zeros(source.count, dtype=np.bool_)
@@ -71,19 +71,19 @@ def validate(data: Rows, schema: Schema) -> Validated:
                 rejected.append((position, attribute.name, failed[position], value_text(column[position])))
     table = pa.Table.from_arrays(held, schema=held_arrow_schema(schema)) if held else pa.table({})
     if not rejected:
-        return Validated(table, REJECTED_SCHEMA.empty_table())
+        return ValidatedRows(table, REJECTED_SCHEMA.empty_table())
     rejects = [
         pa.array(column, field.type)
         for column, field in zip(zip(*sorted(rejected), strict=True), REJECTED_SCHEMA, strict=True)
     ]
-    return Validated(table.filter(pa.array(~bad)), pa.Table.from_arrays(rejects, schema=REJECTED_SCHEMA))
+    return ValidatedRows(table.filter(pa.array(~bad)), pa.Table.from_arrays(rejects, schema=REJECTED_SCHEMA))
 
 
 def hold_column(
     column: pa.Array | pa.ChunkedArray | Sequence[object], attribute: Attribute
 ) -> tuple[pa.Array | pa.ChunkedArray, dict[int, str]]:
     """A column as it is held, and the reason for each malformed position (whose held value is NULL)."""
-    if isinstance(column, Judged):
+    if isinstance(column, CheckedColumn):
         values, failed = hold_column(column.values, attribute)
         return values, failed | {position: value.reason for position, value in column.malformed.items()}
     if isinstance(column, pa.Array | pa.ChunkedArray):
@@ -106,7 +106,7 @@ def hold_column(
                 made.append(seen[value])
             else:
                 made.append(held_value(value, attribute.type))
-        except Malformed as error:
+        except MalformedValue as error:
             made.append(None)
             failed[position] = error.reason
     return _finish(pa.array(made, held_arrow_type(attribute.type)), attribute, failed)
@@ -258,7 +258,9 @@ def _rescaled(values: pa.Array, unit: str) -> tuple[pa.Array, _Masks]:
 
 
 def _parsed_numbers(texts: pl.Series, type_: DataType) -> tuple[pa.Array, _Masks]:
-    """Numbers as text. Common spellings are read as a whole column; any other value by itself, each different text once."""
+    """Numbers as text. Common spellings are read as a whole column; any other value by itself, each different text
+    once.
+    """
     match type_.kind:
         case Kind.BIGINT:
             numbers = _read_integers(texts)
@@ -278,7 +280,7 @@ def _parsed_numbers(texts: pl.Series, type_: DataType) -> tuple[pa.Array, _Masks
     for text in different:
         try:
             read[text] = held_value(text, type_)
-        except Malformed as error:
+        except MalformedValue as error:
             reasons[text] = error.reason
     found = rest.replace_strict(list(read), pl.Series(list(read.values()), dtype=numbers.dtype), default=None)
     why = rest.replace_strict(list(reasons), list(reasons.values()), default=None, return_dtype=pl.String)
@@ -291,7 +293,9 @@ def _parsed_numbers(texts: pl.Series, type_: DataType) -> tuple[pa.Array, _Masks
 
 
 def _read_integers(texts: pl.Series) -> pl.Series:
-    """Plain integers, and those with zeros behind a point, as pandas writes columns with gaps; NULL for any other text."""
+    """Plain integers, and those with zeros behind a point, as pandas writes columns with gaps; NULL for any other
+    text.
+    """
     numbers = texts.cast(pl.Int64, strict=False)
     left = (numbers.is_null() & texts.is_not_null()).arg_true()
     if not len(left):
@@ -300,7 +304,9 @@ def _read_integers(texts: pl.Series) -> pl.Series:
 
 
 def _read_decimals(texts: pl.Series, type_: DataType) -> pl.Series:
-    """The unscaled values of numbers without an exponent that a decimal of this type holds exactly; NULL for any other text."""
+    """The unscaled values of numbers without an exponent that a decimal of this type holds exactly; NULL for any other
+    text.
+    """
     sign, whole, fraction = texts.str.extract_groups(_PLACES).struct.unnest().get_columns()
     unscaled = (sign + whole + fraction.str.pad_end(type_.scale, "0")).cast(pl.Int64, strict=False)
     limit = 10**type_.precision

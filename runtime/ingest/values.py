@@ -28,7 +28,7 @@ _BOOLEANS = {"true": True, "false": False}
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 
 
-class Malformed(Exception):
+class MalformedValue(Exception):
     """A value that an attribute cannot hold; `reason` is one of the constants above."""
 
     def __init__(self, reason: str) -> None:
@@ -36,7 +36,7 @@ class Malformed(Exception):
         self.reason = reason
 
 
-class Unreadable:
+class UnreadableValue:
     """Stands for a value that was refused before it came here, for every value of a row whose text could not be taken
     apart, for instance; prints as that text."""
 
@@ -49,15 +49,15 @@ class Unreadable:
 
 
 def held_value(value: object, type_: DataType) -> Value:
-    """A Python value as engines hold it; `Malformed` where the type cannot hold it.
+    """A Python value as engines hold it; `MalformedValue` where the type cannot hold it.
 
-    Text is parsed for every type, numbers by one grammar; an instant without offset is UTC; finer than a microsecond is rounded down.
-    NULL is held as it is: whether it is allowed is the attribute's matter.
+    Text is parsed for every type, numbers by one grammar; an instant without offset is UTC; finer than a microsecond is
+    rounded down. NULL is held as it is: whether it is allowed is the attribute's matter.
     """
     if value is None:
         return None
-    if isinstance(value, Unreadable):
-        raise Malformed(value.reason)
+    if isinstance(value, UnreadableValue):
+        raise MalformedValue(value.reason)
     if hasattr(value, "item") and not isinstance(value, str | bytes):  # numpy scalars
         value = _item(value)
     if value is None or (isinstance(value, dt.date) and value != value):  # pandas' NaT equals nothing
@@ -84,24 +84,24 @@ def held_value(value: object, type_: DataType) -> Value:
             pass
         case _:
             assert_never(type_.kind)
-    raise Malformed(WRONG_TYPE)
+    raise MalformedValue(WRONG_TYPE)
 
 
 def _item(value: Any) -> object:
     """The value of a numpy scalar; an array is no value."""
     if getattr(value, "ndim", 0):
-        raise Malformed(WRONG_TYPE)
+        raise MalformedValue(WRONG_TYPE)
     try:
         return value.item()
     except (TypeError, ValueError):
-        raise Malformed(WRONG_TYPE) from None
+        raise MalformedValue(WRONG_TYPE) from None
 
 
 def _utf8(value: str) -> str:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:  # half a surrogate pair
-        raise Malformed(UNPARSEABLE) from None
+        raise MalformedValue(UNPARSEABLE) from None
     return value
 
 
@@ -111,79 +111,81 @@ def _boolean(value: object) -> bool:
     if isinstance(value, str):
         found = _BOOLEANS.get(value.strip().lower())
         if found is None:
-            raise Malformed(UNPARSEABLE)
+            raise MalformedValue(UNPARSEABLE)
         return found
-    raise Malformed(WRONG_TYPE)
+    raise MalformedValue(WRONG_TYPE)
 
 
 def _int64(value: int) -> int:
     if not INT64_MIN <= value <= INT64_MAX:
-        raise Malformed(OUT_OF_RANGE)
+        raise MalformedValue(OUT_OF_RANGE)
     return value
 
 
 def _bigint(value: object) -> int:
     match value:
         case bool():
-            raise Malformed(WRONG_TYPE)
+            raise MalformedValue(WRONG_TYPE)
         case int():
             return _int64(value)
         case float():
             if not abs(value) < 2.0**63:  # also NaN
-                raise Malformed(OUT_OF_RANGE)
+                raise MalformedValue(OUT_OF_RANGE)
             if value != math.trunc(value):
-                raise Malformed(INEXACT)
+                raise MalformedValue(INEXACT)
             return int(value)
         case Decimal() | str():
             number = _exact(value) if isinstance(value, str) else value
             if not number.is_finite() or (
                 number and number.adjusted() > _MOST_DIGITS
             ):  # 1e999999999 is not written out
-                raise Malformed(OUT_OF_RANGE)
+                raise MalformedValue(OUT_OF_RANGE)
             if number and (number.adjusted() < 0 or number != number.to_integral_value()):
-                raise Malformed(INEXACT)
+                raise MalformedValue(INEXACT)
             return _int64(int(number))
         case _:
-            raise Malformed(WRONG_TYPE)
+            raise MalformedValue(WRONG_TYPE)
 
 
 def _exact(text: str) -> Decimal:
-    """The number that a text spells, exactly; `Malformed` for a text that spells none, or one beyond what a Decimal can hold."""
+    """The number that a text spells, exactly; `MalformedValue` for a text that spells none, or one beyond what a
+    Decimal can hold.
+    """
     spelled = _NUMBER.fullmatch(text := text.strip())
     if spelled is None:
-        raise Malformed(UNPARSEABLE)
+        raise MalformedValue(UNPARSEABLE)
     try:
         return Decimal(text)
     except InvalidOperation:  # an exponent of 19 digits or more
         digits, exponent = spelled.groups()
         if not digits.strip("0."):
             return Decimal(0)
-        raise Malformed(INEXACT if exponent.startswith("-") else OUT_OF_RANGE) from None
+        raise MalformedValue(INEXACT if exponent.startswith("-") else OUT_OF_RANGE) from None
 
 
 def _double(value: object) -> float:
     match value:
         case bool():
-            raise Malformed(WRONG_TYPE)
+            raise MalformedValue(WRONG_TYPE)
         case float():
             return value
         case int() | Decimal():
             try:
                 number = float(value)
             except (OverflowError, ValueError):
-                raise Malformed(OUT_OF_RANGE) from None
+                raise MalformedValue(OUT_OF_RANGE) from None
             if math.isinf(number) and not (isinstance(value, Decimal) and value.is_infinite()):
-                raise Malformed(OUT_OF_RANGE)
+                raise MalformedValue(OUT_OF_RANGE)
             return number
         case str():
             if _NUMBER.fullmatch(text := value.strip()) is None:
-                raise Malformed(UNPARSEABLE)
+                raise MalformedValue(UNPARSEABLE)
             number = float(text)
             if math.isinf(number) and "inf" not in text.lower():  # 1e400
-                raise Malformed(OUT_OF_RANGE)
+                raise MalformedValue(OUT_OF_RANGE)
             return number
         case _:
-            raise Malformed(WRONG_TYPE)
+            raise MalformedValue(WRONG_TYPE)
 
 
 def _timestamp(value: object) -> int:
@@ -196,9 +198,9 @@ def _timestamp(value: object) -> int:
             try:
                 return instant_ticks(dt.datetime.fromisoformat(value.strip()))
             except ValueError:
-                raise Malformed(UNPARSEABLE) from None
+                raise MalformedValue(UNPARSEABLE) from None
         case _:
-            raise Malformed(WRONG_TYPE)
+            raise MalformedValue(WRONG_TYPE)
 
 
 def _date(value: object) -> int:
@@ -206,7 +208,7 @@ def _date(value: object) -> int:
         case dt.datetime():
             midnight = dt.time(0) == value.timetz().replace(tzinfo=None)
             if not midnight:
-                raise Malformed(INEXACT)
+                raise MalformedValue(INEXACT)
             return value.toordinal() - _EPOCH_DAY
         case dt.date():
             return value.toordinal() - _EPOCH_DAY
@@ -214,15 +216,15 @@ def _date(value: object) -> int:
             try:
                 return dt.date.fromisoformat(value.strip()).toordinal() - _EPOCH_DAY
             except ValueError:
-                raise Malformed(UNPARSEABLE) from None
+                raise MalformedValue(UNPARSEABLE) from None
         case _:
-            raise Malformed(WRONG_TYPE)
+            raise MalformedValue(WRONG_TYPE)
 
 
 def _duration(value: object) -> int:
     match value:
         case bool():
-            raise Malformed(WRONG_TYPE)
+            raise MalformedValue(WRONG_TYPE)
         case int():
             return _int64(value)
         case dt.timedelta():
@@ -231,15 +233,15 @@ def _duration(value: object) -> int:
             try:
                 return duration_ticks(value)
             except (QueryError, ValueError):  # or more digits than Python reads
-                raise Malformed(UNPARSEABLE) from None
+                raise MalformedValue(UNPARSEABLE) from None
         case _:
-            raise Malformed(WRONG_TYPE)
+            raise MalformedValue(WRONG_TYPE)
 
 
 def _decimal(value: object, type_: DataType) -> int:
     match value:
         case bool():
-            raise Malformed(WRONG_TYPE)
+            raise MalformedValue(WRONG_TYPE)
         case int() | Decimal():
             number = Decimal(value)
         case float():
@@ -247,15 +249,15 @@ def _decimal(value: object, type_: DataType) -> int:
         case str():
             number = _exact(value)
         case _:
-            raise Malformed(WRONG_TYPE)
+            raise MalformedValue(WRONG_TYPE)
     if not number.is_finite() or (number and number.adjusted() > _MOST_DIGITS):
-        raise Malformed(OUT_OF_RANGE)
+        raise MalformedValue(OUT_OF_RANGE)
     _, digits, exponent = number.as_tuple()
     significant = "".join(map(str, digits)).rstrip("0")
     shift = int(exponent) + len(digits) - len(significant) + type_.scale
     if significant and shift < 0:
-        raise Malformed(INEXACT)
+        raise MalformedValue(INEXACT)
     unscaled = int(significant) * 10**shift if significant else 0
     if unscaled >= 10**type_.precision:
-        raise Malformed(OUT_OF_RANGE)
+        raise MalformedValue(OUT_OF_RANGE)
     return -unscaled if number < 0 else unscaled

@@ -39,8 +39,8 @@ class Graph:
 
 
 def plan_graph(plan: Plan) -> Graph:
-    """Inputs, buffers and queries in the order of the plan; a result stream has a box of its own unless one query of its
-    name feeds it."""
+    """Inputs, buffers and queries in the order of the plan; a result stream has a box of its own unless one query of
+    its name feeds it."""
     vertices: list[Vertex] = []
     places: dict[tuple[str, str], int] = {}
 

@@ -1,4 +1,6 @@
-"""A line on the terminal, or in a notebook, that shows a long run to be alive: batches, rows, results, and the time since it began."""
+"""A line on the terminal, or in a notebook, that shows a long run to be alive: batches, rows, results, and the time
+since it began.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ DELAY: Final = 1.0
 
 
 class LiveDisplay:
-    """`with LiveDisplay(...) as display:` shows a run while it lasts, and nothing of it stays. `display.after(report)` tells of a batch.
+    """`with LiveDisplay(...) as display:` shows a run while it lasts, and nothing of it stays. `display.after(report)`
+    tells of a batch.
 
     `wanted` None: where standard error is a terminal, and in notebooks.
     """

@@ -1,4 +1,6 @@
-"""Live state against what was proven of it: per buffer the most rows held, and the time whose rows bound them (rule R17)."""
+"""Live state against what was proven of it: per buffer the most rows held, and the time whose rows bound them (rule
+R17).
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ class StateUse:
     """One buffer over a run: the most rows after any batch, and the proof that bounds them.
 
     Of the readers it is the one that keeps rows longest: as many rows are live at most as the stream accepts within
-    `span` ticks, the bound's horizon plus skew and lag as measured in the run, plus how far a schedule let the reader be
-    behind, each as often as it has matches in the bound's `tables`. `span` None: nothing bounds them; infinite: rows have
-    waited for a stream that has not begun, or for the reader's first turn.
+    `span` ticks, the bound's horizon plus skew and lag as measured in the run, plus how far a schedule let the reader
+    be behind, each as often as it has matches in the bound's `tables`. `span` None: nothing bounds them; infinite: rows
+    have waited for a stream that has not begun, or for the reader's first turn.
     With garbage collection other than "exact" a buffer also holds rows that are dead but not yet collected.
     """
 
@@ -65,7 +67,8 @@ def _skew_and_lag(
 ) -> tuple[Extended, Extended]:
     """After any batch: how far a row is ahead of its stream's progress, and how far apart the query's inputs are.
 
-    A stream that has ended counts with its greatest instant; while rows wait for one that has not begun, nothing bounds them.
+    A stream that has ended counts with its greatest instant; while rows wait for one that has not begun, nothing bounds
+    them.
     """
     inputs = {
         (clause.stream, y) for f in facts.propagation.values() for clause in f.clauses for y, _ in clause.distances

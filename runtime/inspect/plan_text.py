@@ -9,11 +9,13 @@ from tidegate.analysis.ordered.table import family_of
 from tidegate.runtime.plan.placement import Limits, size_text
 from tidegate.runtime.plan.schedule import Timetable
 from tidegate.runtime.plan.shared_parts import sharers
-from tidegate.runtime.plan.steps import Buffer, Ordered, Plan, QueryPlan
+from tidegate.runtime.plan.steps import Buffer, OrderedStep, Plan, QueryPlan
 
 
 def plan_text(plan: Plan, timetable: Timetable | None = None, limits: Limits | None = None) -> str:
-    """Buffers first, then queries in the order in which they are evaluated, with the schedule and the limits of a run if given."""
+    """Buffers first, then queries in the order in which they are evaluated, with the schedule and the limits of a run
+    if given.
+    """
     limits = limits or Limits()
     parts = [_buffer_text(plan, buffer, limits) for buffer in plan.buffers]
     parts += [_query_text(plan, query, timetable or Timetable(), limits) for query in plan.queries]
@@ -65,9 +67,9 @@ def _buffer_text(plan: Plan, buffer: Buffer, limits: Limits) -> str:
         names = listed([one.id for one in together])
         head += [f"  at most     {bound}, also without that" for bound in _bounds(plan, buffer)]
         head.append(f"  on Spark    {_swept(names, limits)}")
-    if buffer.stretches is not None:
-        by = ", ".join((*buffer.stretches.keys, buffer.stretches.time))
-        conditions = ", ".join(map(term_text, buffer.stretches.conditions))
+    if buffer.encoding is not None:
+        by = ", ".join((*buffer.encoding.keys, buffer.encoding.time))
+        conditions = ", ".join(map(term_text, buffer.encoding.conditions))
         head.append(f"  joined      by {by}, while these stay as they are: {conditions}")
     return "\n".join([*head, _indented("chain", node_text(buffer.chain))])
 
@@ -91,8 +93,10 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
     return "\n".join([*lines, _indented("tree", node_text(query.tree))])
 
 
-def _notes(ordered: Ordered | None) -> dict[str, list[str] | None]:
-    """What an operator keeps, what frees some of that sooner, and in which order it looks for what it combines at first."""
+def _notes(ordered: OrderedStep | None) -> dict[str, list[str] | None]:
+    """What an operator keeps, what frees some of that sooner, and in which order it looks for what it combines at
+    first.
+    """
     if ordered is None:
         return dict.fromkeys(("order", "holds", "freed_by"))
     analysed, node = family_of(ordered.node), ordered.node
@@ -104,10 +108,10 @@ def _notes(ordered: Ordered | None) -> dict[str, list[str] | None]:
     }
 
 
-def _events(ordered: Ordered) -> str:
+def _events(ordered: OrderedStep) -> str:
     """What is stored of an operator's events, and why."""
-    if ordered.stretched is not None:
-        return "joined to stretches as files are read, where a delay says how far they are final; else one by one"
+    if ordered.encoded is not None:
+        return "joined into event runs as files are read, where a delay says how far they are final; else one by one"
     why = family_of(ordered.node).one_by_one(ordered.node, shared=len(set(ordered.leaves)) == 1)
     return f"one by one: {' and '.join(why)}" if why else "none: its situations are given"
 
@@ -136,12 +140,12 @@ def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
         if leaf.kill:
             for rule in query.purge.kills_of(leaf.occurrence.index):
                 found[
-                    f"a row of {federation.occurrence_name(rule.other)} that has come keeps it out of {query.name}"
+                    f"a row of {federation.occurrence_name(rule.counterpart)} that has come keeps it out of {query.name}"
                 ] = None
         if leaf.partner:
             for pair in query.purge.partners_of(leaf.occurrence.index):
                 keys = f" with equal {', '.join(a for a, _ in pair.keys)}" if pair.keys else ""
-                name = federation.occurrence_name(pair.other)
+                name = federation.occurrence_name(pair.counterpart)
                 found[f"no row of {name}{keys} is there for {query.name}, and none to come"] = None
     return list(found)
 

@@ -185,8 +185,8 @@ def _layout() -> Any:
 @checked_calls
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Results:
-    """What a run over complete inputs yields: a table per result, what became of the rows, and what each of the last hundred
-    batches did. Printed, and in a notebook, they are the tables, with the rows of each input by their fate.
+    """What a run over complete inputs yields: a table per result, what became of the rows, and what each of the last
+    hundred batches did. Printed, and in a notebook, they are the tables, with the rows of each input by their fate.
 
     Examples:
         >>> results = program.run(inputs)

@@ -24,7 +24,7 @@ from tidegate.runtime.inspect.situation_listing import (
     situation_states,
     situation_text,
 )
-from tidegate.runtime.plan.layout import Held, Kinds, Layout, Reader
+from tidegate.runtime.plan.layout import BufferContents, Kinds, Layout, Reader
 from tidegate.runtime.plan.progress import not_of_this_program, parsed_key
 from tidegate.runtime.plan.steps import one_of
 from tidegate.runtime.state.checkpoint import Snapshot, inspect
@@ -63,7 +63,7 @@ class Kept:
 class BufferState:
     """One buffer: what it holds of which stream, its size, its range per instant in ticks, and who keeps it."""
 
-    held: Held
+    held: BufferContents
     rows: int
     bytes: int
     segments: int
@@ -227,7 +227,7 @@ def _check(layout: Layout, manifest: Manifest | None) -> None:
     check_situations(layout, {} if manifest is None else manifest.kernel)
 
 
-def _buffer(layout: Layout, held: Held, manifest: Manifest | None) -> BufferState:
+def _buffer(layout: Layout, held: BufferContents, manifest: Manifest | None) -> BufferState:
     segments = () if manifest is None else manifest.segments.get(held.buffer, ())
     range_ = _range(held.instants, segments)
     progress = _known(manifest)
@@ -240,7 +240,7 @@ def _buffer(layout: Layout, held: Held, manifest: Manifest | None) -> BufferStat
 
 def _kept_for_key(
     layout: Layout,
-    held: Held,
+    held: BufferContents,
     range_: Mapping[str, tuple[int, int]],
     progress: Mapping[tuple[str, str, str], Extended],
 ) -> Kept:

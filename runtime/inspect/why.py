@@ -35,10 +35,11 @@ from tidegate.runtime.state.store.interface import Store
 def why(
     facts: ProgramFacts, manifest: Manifest | None, name: str | None = None, row: Mapping[str, Any] | None = None
 ) -> Why:
-    """What holds a result back in the state that a manifest describes, or, for a row of it, what its finality waits for.
+    """What holds a result back in the state that a manifest describes, or, for a row of it, what its finality waits
+    for.
 
-    `row` has the instants of the row: those on which the result progresses at least. Of a program's only result the name
-    may be left out.
+    `row` has the instants of the row: those on which the result progresses at least. Of a program's only result the
+    name may be left out.
     """
     name = asked_result(facts, name)
     state = _State(facts, manifest)
@@ -52,7 +53,9 @@ def why(
 
 
 def asked_result(facts: ProgramFacts, name: str | None) -> str:
-    """The result by this name, or the only one; `QueryError` TG402 for a name that is no result, or none where there are several."""
+    """The result by this name, or the only one; `QueryError` TG402 for a name that is no result, or none where there
+    are several.
+    """
     results = _results(facts)
     if name is None and len(results) == 1:
         return results[0]
@@ -98,7 +101,8 @@ def why_checkpoint(
     return {each: why(facts, found.manifest, each, row) for each in names}
 
 
-#: Entries of a checkpoint's description that come from a run, not from the program: the layout depends on static tables.
+#: Entries of a checkpoint's description that come from a run, not from the program: the layout depends on static
+#: tables.
 _OF_THE_RUN = ("table ", "key of ", "layout ")
 
 
@@ -165,7 +169,7 @@ class _State:
                 key = query.query.stream, a
                 self.b[key] = min(self.queries[query.query.name][a], self.b.get(key, INF))
 
-    # --- a result ------------------------------------------------------------------------------------------------------
+    # --- a result -----------------------------------------------------------------------------------------------------
 
     def held_back(self, query: QueryFacts, above: frozenset[str]) -> Part:
         """What holds a query's progress back, and so on down to inputs; `above` are the queries on the way here."""
@@ -292,7 +296,7 @@ class _State:
             return "which has ended" if value == INF else "of which nothing is known to have arrived"
         return f"which has arrived up to {instant(value, type_)}"
 
-    # --- a row ---------------------------------------------------------------------------------------------------------
+    # --- a row --------------------------------------------------------------------------------------------------------
 
     def about_row(self, query: QueryFacts, row: Mapping[str, int]) -> Part:
         """When a row with these instants is final, or why it never is."""

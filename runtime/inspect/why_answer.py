@@ -109,7 +109,7 @@ class Part:
         }
 
 
-def _plain(found: Hold | Wait) -> dict[str, object]:
+def _plain(reason: Hold | Wait) -> dict[str, object]:
     """The fields, ±∞ as text."""
-    values = {name: getattr(found, name) for name in found.__slots__}
+    values = {name: getattr(reason, name) for name in reason.__slots__}
     return {name: str(value) if isinstance(value, float) else value for name, value in values.items()}

@@ -1,1 +1,3 @@
-"""Compiled kernels, one operator a file. Imported when one runs: numba takes half a second to load."""
+"""Compiled kernels, one operator per file. They are imported when first used, because numba takes half a second to
+load.
+"""

@@ -1,4 +1,4 @@
-"""Compiling kernels: kept on disk where numba has a place for it, else made anew in each process."""
+"""Compiles kernels. The machine code is cached on disk where numba can write, else compiled in each process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numba as nb
 
 
 def compiled(*signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """`numba.njit` with its cache, or without one for functions that lie in a wheel or archive, or where nothing can be written."""
+    """`numba.njit` with a cache. Functions in a wheel or archive, and folders that cannot be written, have none."""
 
     def compile_(function: Callable[..., Any]) -> Any:
         njit: Any = nb.njit

@@ -1,9 +1,9 @@
-"""How many matches a pattern has in an increment, without visiting each.
+"""Counts the matches of a pattern in an increment without enumerating them.
 
 Often the roles bound last are a *tail*: a root which is over before a role bound earlier begins, and roles that are
-related to the root alone. A tail has no part in when a match is detected, so all roots in a range of their cell count at once:
-by the sums of how many tails begin with each. `A before B and B overlaps C` has the tail A, and costs as much for a long window
-as for a short one. Where there is no tail the search goes to the last role.
+related to the root alone. A tail has no part in when a match is detected, so all roots in a range of their cell count
+at once: by the sums of how many tails begin with each. `A before B and B overlaps C` has the tail A, and costs as much
+for a long window as for a short one. Where there is no tail the search goes to the last role.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.cells import NONE, Situations, Triggers
 from tidegate.runtime.kernels.compiling import compiled
-from tidegate.runtime.kernels.layout import NONE, Situations, Triggers
-from tidegate.runtime.kernels.pattern_plan import ALL, Matrix, Pattern, Steps, exact, hull_of, mask_of, plan_steps
-from tidegate.runtime.kernels.patterns import (
+from tidegate.runtime.kernels.search import (
     _INSTANT,
     _NEXT,
     _STOP,
@@ -27,21 +26,22 @@ from tidegate.runtime.kernels.patterns import (
     _bind,
     _detected,
 )
+from tidegate.runtime.kernels.search_plan import ALL, Matrix, Pattern, Steps, exact, hull_of, mask_of, plan_steps
 from tidegate.runtime.kernels.situations import NEVER, OPEN
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
-Slots = np.ndarray[Any, np.dtype[np.int32]]
+Numbers = np.ndarray[Any, np.dtype[np.int32]]
 
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
 _CUBE = nb.types.Array(nb.int64, 3, "C", readonly=True)
-_SLOTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
+_NUMBERS = nb.types.Array(nb.int32, 1, "C", readonly=True)
 _OUT = nb.int64[::1]
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """How many matches were detected, and what it took."""
+class MatchCount:
+    """The number of detected matches, and what the count cost."""
 
     matches: int
     #: int64[m, m, 2]: candidates looked at, and those that passed, by trigger role and step; a range is one candidate.
@@ -50,7 +50,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The tail of a trigger's order: the step of its root, and the tail as a pattern of its own with the root as trigger."""
+    """The tail of a trigger's order: the step of its root, and the tail as a pattern whose trigger is the root."""
 
     first: int
     steps: Steps
@@ -60,7 +60,7 @@ class Tail:
         return int(self.steps.pattern.definition[0])
 
     def quiet(self, triggers: Triggers) -> bool:
-        """Whether none of its situations is triggered, so that the search leaves none of them out."""
+        """Whether none of the tail's situations is triggered. The search then leaves none of them out."""
         own = self.steps.pattern.definition
         return bool((triggers.first[own] == triggers.first[own + 1]).all())
 
@@ -77,8 +77,8 @@ def tails_of(steps: Steps) -> list[Tail | None]:
 
 def count_matches(
     steps: Steps, tails: Sequence[Tail | None], situations: Situations, triggers: Triggers, after: int, until: int
-) -> Counted:
-    """How many matches `enumerate_matches` would find; definitions are of disjoint situations."""
+) -> MatchCount:
+    """Counts the matches that `enumerate_matches` would find. The situations of a definition have to be disjoint."""
     pattern = steps.pattern
     roles = len(pattern.definition)
     used = [tail if tail is not None and tail.quiet(triggers) else None for tail in tails]
@@ -93,10 +93,10 @@ def count_matches(
         pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
         steps.order, steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
         situations.definitions, situations.offsets, situations.ts, situations.te,
-        triggers.first, triggers.hit, triggers.slot, triggers.quiet, after, min(until, OPEN - 1),
+        triggers.first, triggers.hit, triggers.partition, triggers.quiet, after, min(until, OPEN - 1),
         first, sums, found, counters,
     )  # fmt: skip
-    return Counted(int(found.sum()), counters)
+    return MatchCount(int(found.sum()), counters)
 
 
 def _is_tail(pattern: Pattern, before: Sequence[int], tail: Sequence[int], hull: Matrix) -> bool:
@@ -115,7 +115,7 @@ def _is_tail(pattern: Pattern, before: Sequence[int], tail: Sequence[int], hull:
 
 
 def _alone(pattern: Pattern, tail: Sequence[int]) -> Steps:
-    """A tail as a pattern, its first role the root; only that role triggers."""
+    """The tail as a pattern whose first role is the root. Only that role triggers."""
     count, places = len(tail), np.arange(len(tail))
     masks = np.full((count, count), ALL, dtype=np.int64)
     for i in range(count):
@@ -137,14 +137,14 @@ def _alone(pattern: Pattern, tail: Sequence[int]) -> Steps:
 
 
 def _beginning(tail: Tail, situations: Situations) -> Ints:
-    """How many tails begin with each situation; 0 where it is open or no root."""
+    """The number of tails that begin with each situation. It is 0 for an open situation and for one that is no root."""
     offsets, definitions = situations.offsets, situations.definitions
     cells = np.arange(tail.root, len(offsets) - 1, definitions)
     lengths = offsets[cells + 1] - offsets[cells]
-    slot = np.repeat(np.arange(len(cells), dtype=np.int32), lengths)
-    hit = np.arange(len(slot)) + np.repeat(offsets[cells] - np.cumsum(lengths) + lengths, lengths)
+    partition = np.repeat(np.arange(len(cells), dtype=np.int32), lengths)
+    hit = np.arange(len(partition)) + np.repeat(offsets[cells] - np.cumsum(lengths) + lengths, lengths)
     closed = situations.te[hit] != OPEN
-    slot, hit = slot[closed], hit[closed]
+    partition, hit = partition[closed], hit[closed]
     weights = np.zeros(len(situations.ts), dtype=np.int64)
     weights[hit] = 1
     steps, roles = tail.steps, len(tail.steps.pattern.definition)
@@ -158,7 +158,7 @@ def _beginning(tail: Tail, situations: Situations) -> Ints:
         pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
         steps.order[:1], steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
         definitions, offsets, situations.ts, situations.te,
-        hit_first, hit, slot, np.arange(len(situations.ts) + 1), NEVER, OPEN - 1,
+        hit_first, hit, partition, np.arange(len(situations.ts) + 1), NEVER, OPEN - 1,
         np.full(1, roles), np.zeros((1, 1), dtype=np.int64), found, np.zeros((roles, roles, 2), dtype=np.int64),
     )  # fmt: skip
     weights[hit] = found
@@ -180,7 +180,7 @@ def _end_of(low: int, high: int, ts_to: int, te_to: int, ts: Ints, te: Ints) -> 
 @compiled(
     nb.void(
         _INTS, _INTS, _INTS, _CUBE, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE, _INTS, _TABLE,
-        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _SLOTS, _INTS, nb.int64, nb.int64,
+        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _NUMBERS, _INTS, nb.int64, nb.int64,
         _INTS, _TABLE, _OUT, nb.int64[:, :, ::1],
     ),
     nogil=True,
@@ -189,15 +189,15 @@ def _count(
     definition: Ints, at_least: Ints, at_most: Ints, zones: Ints, within: int, final: bool,
     order: Ints, bound_first: Ints, bounds: Ints, pair_first: Ints, pairs: Ints,
     definitions: int, offsets: Ints, ts: Ints, te: Ints,
-    hit_first: Ints, hits: Ints, hit_slots: Slots, quiet: Ints, after: int, until: int,
+    hit_first: Ints, hits: Ints, hit_partitions: Numbers, quiet: Ints, after: int, until: int,
     tails: Ints, sums: Ints, found: Ints, counters: Ints,
 ) -> None:  # fmt: skip
-    """Adds to `found` the matches of every hit; the triggers are the rows of `order`."""
+    """Adds the matches of every hit to `found`. The triggers are the rows of `order`."""
     roles = definition.shape[0]
     stack, ends = np.zeros((7, roles), dtype=np.int64), np.zeros(2 * roles, dtype=np.int64)
     for trigger in range(order.shape[0]):
         for hit in range(hit_first[definition[trigger]], hit_first[definition[trigger] + 1]):
-            first_cell = hit_slots[hit] * definitions
+            first_cell = hit_partitions[hit] * definitions
             step = 0
             stack[_NEXT, 0], stack[_STOP, 0] = hits[hit], hits[hit] + 1
             stack[_TS_TO, 0], stack[_TE_TO, 0] = NONE, NONE

@@ -1,4 +1,4 @@
-"""Grouping by a hash table, and merging the states of aggregates into groups, over columns of 64-bit numbers.
+"""Grouping by a hash table, and merging of aggregate states by group, over columns of 64-bit numbers.
 
 Compiled once for these types into a cache beside this file (or numba's own, where that cannot be written).
 """
@@ -26,7 +26,9 @@ _TOTALS, _SUMS, _SEEN = nb.int64[::1], nb.float64[::1], nb.boolean[::1]
 
 
 def number_groups(keys: Ints) -> tuple[Ints, Ints]:
-    """The group of every row, numbered by first appearance, and each group's first row; `keys` is (keys, rows)."""
+    """Numbers the groups by first appearance: the group of every row, and each group's first row; `keys` is (keys,
+    rows).
+    """
     width, rows = keys.shape
     numbers = np.empty(rows, dtype=np.int64)
     firsts = np.empty(rows, dtype=np.int64)
@@ -58,7 +60,7 @@ def _mixed(mixed: Any, key: int) -> Any:
 def _fill(
     keys: Ints, row: int, groups: int, table: Numbers, known: Ints, numbers: Ints, firsts: Ints
 ) -> tuple[int, int]:
-    """Numbers rows from `row` on until the table is half full; the next row and the groups so far.
+    """Numbers rows from `row` on until the table is half full. Returns the next row and the count of groups so far.
 
     `known` has the keys of every group side by side: those of its first row are far apart in memory.
     """
@@ -106,7 +108,7 @@ def _enter(known: Ints, groups: int, table: Numbers) -> None:
 
 @compiled(nb.void(_INTS, _INTS, _BOOLS, _TOTALS, _SEEN), nogil=True)
 def add_ints(numbers: Ints, values: Ints, valid: Bools, total: Ints, seen: Bools) -> None:
-    """Adds each group's valid values to its total, and notes that it has some."""
+    """Adds each group's valid values to its total, and marks the groups that have some."""
     for row in range(numbers.shape[0]):
         if valid[row]:
             total[numbers[row]] += values[row]
@@ -115,7 +117,7 @@ def add_ints(numbers: Ints, values: Ints, valid: Bools, total: Ints, seen: Bools
 
 @compiled(nb.void(_INTS, _DOUBLES, _BOOLS, _SUMS, _SUMS, _SEEN), nogil=True)
 def add_doubles(numbers: Ints, values: Doubles, valid: Bools, high: Doubles, low: Doubles, seen: Bools) -> None:
-    """Adds finite values far from overflow to their group's sum, held as `high + low`: some 106 binary digits."""
+    """Adds each group's values to its sum `high + low` of about 106 bits. Values are finite and far from overflow."""
     for row in range(numbers.shape[0]):
         if valid[row]:
             group = numbers[row]

@@ -1,4 +1,4 @@
-"""Situations of which no match can be made any more: with no partner of some symbol, or with nothing still to happen (rule R29)."""
+"""Finds situations that can be in no match any more: they lack a partner, or nothing can still happen (rule R29)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.cells import NONE, Situations
 from tidegate.runtime.kernels.compiling import compiled
-from tidegate.runtime.kernels.layout import NONE, Situations
 from tidegate.runtime.kernels.situations import NEVER, OPEN
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -20,7 +20,7 @@ _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
 _FLAGS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
 
-#: Rounds over what a slot has: what a longer cascade would free goes when the slot is looked at again.
+#: Rounds over what a partition has: what a longer cascade would free goes when the partition is looked at again.
 ROUNDS = 8
 #: Who is there as a partner: nobody, one that is over, one that is open.
 _NOBODY, _OVER, _OPEN = range(3)
@@ -28,7 +28,7 @@ _NOBODY, _OVER, _OPEN = range(3)
 
 @dataclass(frozen=True, slots=True)
 class Partners:
-    """What the rule goes by, for m roles and D definitions."""
+    """The parameters of the rule, for m roles and D definitions."""
 
     #: int64[m]: number of the definition that role i takes its situations from.
     definition: Ints
@@ -41,11 +41,12 @@ class Partners:
 
 
 def of_use(rule: Partners, situations: Situations, kept: Situations, until: int) -> tuple[Bools, Ints]:
-    """bool[N]: which situations a match detected after `until` may hold; int64[K]: the next instant at which that may change
-    in each slot though nothing new comes, NONE if none.
+    """bool[N]: which situations a match detected after `until` may hold; int64[K]: the next instant at which that may
+    change in each partition though nothing new comes, NONE if none.
 
-    Given are all situations of some slots that have begun by `until`, and of those that are over the `kept` ones, whose
-    origins are their places; others that are over are of no use. Derived cells are disjoint, in order, what is open last.
+    Given are all situations of some partitions that have begun by `until`, and of those that are over the `kept` ones,
+    whose origins are their places; others that are over are of no use. Derived cells are disjoint, in order, what is
+    open last.
     """
     useful = situations.te == OPEN
     useful[kept.origin] = True
@@ -67,7 +68,7 @@ def _partner(
     bounds: Table, own: int, other: int, own_ts: int, own_te: int, ts: Ints, te: Ints, useful: Bools,
     first: int, stop: int, until: int,
 ) -> int:  # fmt: skip
-    """Who there is from `first` to `stop` for the other role; ends that are not known lie after `until`."""
+    """Whether the other role has a situation from `first` to `stop`. Unknown ends lie after `until`."""
     i, j = 2 * own, 2 * other
     least_te = until + 1 if own_te == OPEN else own_te
     ts_from, ts_to, te_from, te_to = NEVER, NONE, NEVER, NONE
@@ -118,7 +119,9 @@ def _waits(
     definition: Ints, derived: Bools, bounds: Table, role: int, place: int, first_cell: int, offsets: Ints, ts: Ints,
     te: Ints, useful: Bools, until: int,
 ) -> int:  # fmt: skip
-    """Until when a situation is of use in a role for certain: NONE if nothing but news ends that, NEVER if it is of no use."""
+    """The instant until which a situation surely stays usable in a role. NONE: only new events end that. NEVER: it is
+    unusable.
+    """
     waits = NONE
     unsettled = te[place] == OPEN
     for other in range(definition.shape[0]):
@@ -156,11 +159,11 @@ def _sift(
     definition: Ints, derived: Bools, freed: Bools, bounds: Table, definitions: int, offsets: Ints, ts: Ints, te: Ints,
     until: int, useful: Bools, look: Ints,
 ) -> None:  # fmt: skip
-    for slot in range(look.shape[0]):
-        first_cell = slot * definitions
+    for partition in range(look.shape[0]):
+        first_cell = partition * definitions
         for _ in range(ROUNDS):
             settled = True
-            look[slot] = NONE
+            look[partition] = NONE
             for own in range(definitions):
                 if not freed[own]:
                     continue
@@ -180,6 +183,6 @@ def _sift(
                         useful[place] = False
                         settled = False
                     elif te[place] != OPEN:
-                        look[slot] = min(look[slot], waits)
+                        look[partition] = min(look[partition], waits)
             if settled:
                 break

@@ -1,4 +1,4 @@
-"""Ordered operators of a run: kept in memory from batch to batch, and as files of the checkpoint."""
+"""The ordered operators of a run: in memory from batch to batch, and as files of the checkpoint."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tidegate.runtime.state.store.interface import FileRef, Store
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """An operator, the state of the checkpoint that it is, and the layers of that."""
+class KnownOperator:
+    """An operator in memory, the state of the checkpoint that equals it, and the deltas of that state."""
 
     state: KernelState
     part: Part
@@ -27,10 +27,10 @@ class Known:
 
 @dataclass(slots=True)
 class Operators:
-    """The operators by their queries, each beside the state of the checkpoint that it is."""
+    """The operators by query, each with the state of the checkpoint that equals it."""
 
     store: Store
-    known: dict[str, Known] = field(default_factory=dict)
+    known: dict[str, KnownOperator] = field(default_factory=dict)
 
     def of(self, job: Job) -> Operator:
         """The operator of a query as the last committed batch left it."""
@@ -46,14 +46,14 @@ class Operators:
         return load_operator(ordered, tables, job.old[ordered.time])
 
     def orders(self, queries: Sequence[str]) -> list[str]:
-        """Evaluation orders of these queries' patterns, and why."""
+        """The evaluation orders of these queries' patterns, and the reasons."""
         lines: list[str] = []
         for name in queries:
             lines += self.known[name].operator.orders() if name in self.known else ()
         return lines
 
     def keep(self, batch: Batch, job: Job, operator: Operator) -> KernelState:
-        """Writes what an operator keeps from this batch on."""
+        """Writes the state of an operator after this batch."""
         name = job.query.name
         known = self.known.pop(name, None)  # what it was before is gone once this has begun
         before = None
@@ -65,5 +65,5 @@ class Operators:
 
         kept, part = keep_part(operator, before, write, self.store.read_table)
         state = whole_state(kept, part)
-        self.known[name] = Known(state, part, operator)
+        self.known[name] = KnownOperator(state, part, operator)
         return state

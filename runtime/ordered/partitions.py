@@ -1,4 +1,4 @@
-"""Partitions by number: every combination of keys has one, for as long as something is held of it."""
+"""The numbers of partitions. Each combination of keys has one for as long as it has state."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.small.increment import Rows
-from tidegate.runtime.eval.small.rows import Few
+from tidegate.runtime.eval.small.rows import SmallRows
+from tidegate.runtime.kernels.partition_numbers import Numbers, PartitionNumbers
 from tidegate.runtime.kernels.situations import Ints
-from tidegate.runtime.kernels.slots import SlotNumbers, Slots
 from tidegate.runtime.ordered.state_tables import KEY
 
 #: A column is made of so many pieces at most, before it is put together.
@@ -24,87 +24,87 @@ _CHUNKS: Final = 256
 
 
 class Partitions:
-    """The slots of partitions: every combination of keys has one, by first appearance."""
+    """The partitions seen so far. Each combination of keys has a number, by first appearance."""
 
     def __init__(self, schema: Schema, known: pl.DataFrame) -> None:
-        """`schema` has the key attributes, `known` the keys of slots 0, 1, ..."""
+        """`schema` has the key attributes, `known` the keys of partitions 0, 1, ..."""
         self.schema, self.known = schema, known
         alone = schema.attributes[0] if len(schema) == 1 else None
         self._integer = alone is not None and alone.type.is_integer_held
-        self._slots: Slots | None = None
+        self._integers: PartitionNumbers | None = None
         self._numbers: dict[tuple[object, ...], int] | None = None
         if self._integer and not known.to_series().null_count():
-            self._slots = Slots(known.to_series().to_numpy())
+            self._integers = PartitionNumbers(known.to_series().to_numpy())
 
     @classmethod
     def of(cls, schema: Schema) -> Partitions:
-        """Without any yet. Without keys there is one."""
+        """The partitions of a schema, none so far. Without keys there is one."""
         return cls(schema, pl.DataFrame(schema=polars_schema(schema)) if len(schema) else pl.DataFrame({"": [0]}))
 
     def __len__(self) -> int:
-        return self.known.height if self._slots is None else len(self._slots)
+        return self.known.height if self._integers is None else len(self._integers)
 
-    def rows(self, slots: Ints | SlotNumbers) -> pl.DataFrame:
-        """The keys of these slots, one row each."""
-        if self._slots is None:
-            return self.known[slots]
+    def rows(self, numbers: Ints | Numbers) -> pl.DataFrame:
+        """The keys of the partitions with these numbers, one row each."""
+        if self._integers is None:
+            return self.known[numbers]
         (name,) = self.schema.names
-        return pl.DataFrame({name: self._slots.keys[slots]})
+        return pl.DataFrame({name: self._integers.keys[numbers]})
 
-    def arrays(self, slots: Ints | SlotNumbers) -> list[pa.Array]:
-        """The same by column, as Arrow has them."""
-        if self._slots is not None:
-            return [pa.array(self._slots.keys[slots])]
-        table = self.known[slots].to_arrow(compat_level=pl.CompatLevel.oldest())
+    def arrays(self, numbers: Ints | Numbers) -> list[pa.Array]:
+        """The keys of the partitions with these numbers, as Arrow columns."""
+        if self._integers is not None:
+            return [pa.array(self._integers.keys[numbers])]
+        table = self.known[numbers].to_arrow(compat_level=pl.CompatLevel.oldest())
         return [column.combine_chunks() for column in table.columns]
 
-    def kept(self, slots: Ints) -> pl.DataFrame:
-        """The keys of these slots, one row each, as tables that are kept have them."""
-        rows = self.rows(slots)
+    def kept(self, numbers: Ints) -> pl.DataFrame:
+        """The keys of the partitions with these numbers, one row each, with the column names of stored tables."""
+        rows = self.rows(numbers)
         return rows.rename(dict(zip(rows.columns, key_columns(self.schema), strict=True)))
 
-    def of_kept(self, rows: pl.DataFrame) -> SlotNumbers:
-        """The slot of every row of a table that is kept."""
+    def of_kept(self, rows: pl.DataFrame) -> Numbers:
+        """The partition number of every row of a stored table."""
         if not len(self.schema):
             return self.assign(rows)
         names = enumerate(self.schema.names)
         return self.assign(rows.select(pl.col(KEY.format(place)).alias(name) for place, name in names))
 
     def read(self, events: pl.DataFrame, time: str) -> EventColumns:
-        """Events as joining them to stretches reads them, block by block; integer keys are looked up then."""
-        if self._slots is not None and not (key := events.get_column(self.schema.names[0])).null_count():
-            return EventColumns(self._slots, key, events.get_column(time))
+        """Events as run-length encoding reads them: block by block, with integer keys looked up per block."""
+        if self._integers is not None and not (key := events.get_column(self.schema.names[0])).null_count():
+            return EventColumns(self._integers, key, events.get_column(time))
         return EventColumns(None, pl.Series(self.assign(events)), events.get_column(time))
 
-    def assign(self, events: Rows) -> SlotNumbers:
-        """The slot of every row; without keys, all rows have the same."""
-        if isinstance(events, Few):
-            if self._slots is not None:
-                return self._slots.assign(events.columns[self.schema.names[0]])
+    def assign(self, events: Rows) -> Numbers:
+        """The partition number of every row. Without keys there is one partition."""
+        if isinstance(events, SmallRows):
+            if self._integers is not None:
+                return self._integers.assign(events.columns[self.schema.names[0]])
             events = events.frame()
         if not len(self.schema):
             return np.zeros(events.height, dtype=np.int32)
-        if self._slots is not None:
+        if self._integers is not None:
             key = events.get_column(self.schema.names[0])
             if not key.null_count():
-                return self._slots.assign(key.to_numpy())
-            self.known, self._slots = pl.DataFrame({self.schema.names[0]: self._slots.keys}), None
+                return self._integers.assign(key.to_numpy())
+            self.known, self._integers = pl.DataFrame({self.schema.names[0]: self._integers.keys}), None
         keys = events.select(_key(name, self.schema[name].type) for name in self.schema)
         distinct = keys.unique(maintain_order=True)
         numbers = self._assign(distinct)
         if distinct.height == keys.height:
             return numbers
-        numbered = distinct.with_columns(pl.Series("\0slot", numbers))
+        numbered = distinct.with_columns(pl.Series("\0number", numbers))
         found = keys.join(numbered, on=list(self.schema), how="left", nulls_equal=True, maintain_order="left")
-        return found.get_column("\0slot").to_numpy()
+        return found.get_column("\0number").to_numpy()
 
-    def _assign(self, keys: pl.DataFrame) -> SlotNumbers:
-        """The slots of keys that are all different."""
+    def _assign(self, keys: pl.DataFrame) -> Numbers:
+        """The partition numbers of keys that are all different."""
         if not self.known.height:
             self.known = keys
             return np.arange(keys.height, dtype=np.int32)
         if self._numbers is None:
-            self._numbers = {key: slot for slot, key in enumerate(self._hashable(self.known))}
+            self._numbers = {key: number for number, key in enumerate(self._hashable(self.known))}
         before, numbers = len(self._numbers), self._numbers
         found = np.array([numbers.setdefault(key, len(numbers)) for key in self._hashable(keys)], dtype=np.int32)
         if len(numbers) > before:
@@ -113,20 +113,20 @@ class Partitions:
         return found
 
     def _hashable(self, keys: pl.DataFrame) -> Iterator[tuple[object, ...]]:
-        """The rows, with something that equals itself for NaN."""
+        """The rows, with a value that equals itself in the place of NaN."""
         if all(attribute.type.kind is not Kind.DOUBLE for attribute in self.schema.attributes):
             return keys.iter_rows(buffer_size=1 << 16)
         return (tuple("NaN" if value != value else value for value in row) for row in keys.iter_rows())
 
 
 class EventColumns:
-    """Slots, or the keys that `known` has them of, and times of events, of columns that may be in several pieces."""
+    """Partition numbers and times of events; the columns may be in several pieces, and `known` numbers their keys."""
 
-    def __init__(self, known: Slots | None, keys: pl.Series, time: pl.Series) -> None:
+    def __init__(self, known: PartitionNumbers | None, keys: pl.Series, time: pl.Series) -> None:
         self._known, self._keys, self._time = known, keys, time
         self._numbers = np.empty(0, dtype=np.int32)
 
-    def slots(self, first: int, end: int) -> SlotNumbers:
+    def partitions(self, first: int, end: int) -> Numbers:
         keys = self._keys.slice(first, end - first).to_numpy()
         if self._known is None:
             return keys
@@ -143,6 +143,6 @@ def _key(name: str, type_: DataType) -> pl.Expr:
 
 
 def key_columns(keys: Schema) -> dict[str, pl.DataType]:
-    """The columns of the keys in tables that are kept; without keys there is one, as all events are one partition."""
+    """The key columns of stored tables. Without keys there is one, as all events are one partition."""
     types = list(polars_schema(keys).values()) or [pl.Int64()]
     return {KEY.format(place): type_ for place, type_ in enumerate(types)}

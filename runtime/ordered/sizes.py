@@ -1,4 +1,4 @@
-"""What operators keep of situations, in numbers: rows and bytes, beside those of buffers."""
+"""The size of the situations that operators keep, in rows and bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tidegate.runtime.state.manifest import KernelState
 OPEN: Final = "open"
 CLOSED: Final = "closed"
 SITUATIONS: Final = frozenset((OPEN, CLOSED))
-#: What the names of rows begin with that go with others, such as aggregates of situations: they are not counted by themselves.
+#: What the names of rows begin with that go with others, such as aggregates of situations: they are not counted by
+#: themselves.
 VALUES: Final = "values "
 #: Their instants.
 START: Final = "start"
@@ -21,12 +22,14 @@ END: Final = "end"
 
 
 def situation_rows(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, int]:
-    """Situations kept, open ones and such as may still be matched, by the name under which they are counted."""
+    """The rows of kept situations, open ones and those that may still be matched, by the name under which they
+    count.
+    """
     return _summed(plan, kernel, lambda state: sum(one.rows for one in state.kept if not one.holds.startswith(VALUES)))
 
 
 def situation_bytes(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, int]:
-    """Bytes of what is kept of situations, aggregates included, by the same names."""
+    """The bytes of kept situations, aggregates included, by the same names."""
     return _summed(plan, kernel, lambda state: sum(file.bytes for file in state.files))
 
 

@@ -1,7 +1,7 @@
-"""What ordered operators keep, as files: the tables of one operator, or of several that have a share of its partitions each.
+"""The state of ordered operators as files: the tables of one operator, or of several that share its partitions.
 
-Tables are written whole as long as they are small. Else a layer of what a batch has changed is added to those before; a few
-small layers become one, and all become one once most of what they hold is out of date (`keep_part`).
+Tables are written whole as long as they are small. Else a delta of what a batch has changed is added to those before; a
+few small deltas become one, and all become one once most of what they hold is out of date (`keep_part`).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tidegate.runtime.state.store.interface import FileRef, Store
 
 #: The layout of what an operator keeps.
 VERSION: Final = 2
-#: So many rows are written whole in every batch: a layer would cost as much.
+#: So many rows are written whole in every batch: a delta would cost as much.
 SMALL: Final = 1024
 
 Tables = Mapping[str, pl.DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """Tables that were written together, by name, their rows, and the instants of situations in them by kind and column."""
+class Delta:
+    """A delta: tables that were written together, their rows, and the bounds of their instants by kind and column."""
 
     tables: tuple[str, ...]
     files: tuple[FileRef, ...]
@@ -40,61 +40,61 @@ class Layer:
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
 
-#: The layers of an operator, or of one share of its partitions, from the first on.
-Part = tuple[Layer, ...]
+#: The deltas of an operator, or of one share of its partitions, from the first on.
+Part = tuple[Delta, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The partitions whose key of that place is hashed to `shard` out of `shards`."""
+    """A share of the partitions: those whose key at that position hashes to `shard` out of `shards`."""
 
     key: int
     shard: int
     shards: int
 
     def of(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Those of the kept rows."""
+        """The rows of this share."""
         return rows.filter(shard_of(KEY.format(self.key), self.shards) == self.shard)
 
 
 def shard_of(column: str, shards: int) -> pl.Expr:
-    """The shard of each row; NULL is a key."""
+    """The shard of each row. NULL is a key like others."""
     return pl.col(column).hash(0) % shards
 
 
 def keep_part(
     operator: Operator, before: Part | None, write: Callable[[pa.Table], FileRef], read: Callable[[str], pa.Table]
 ) -> tuple[tuple[KeptRows, ...], Part]:
-    """Writes what an operator keeps after an increment: how much that is, and its layers, with those of `before`.
+    """Writes the state of an operator after an increment. Returns its size and its deltas, with those of `before`.
 
-    `before` are the layers that say what it kept before the increment; None where there are none, or in other parts.
+    `before` are the deltas that say what it kept before the increment; None where there are none, or in other parts.
     """
     counts = operator.counts()
     live = sum(counts.values())
     changed = operator.changes() if before and live > SMALL else None
     if before and changed is not None:
-        rows = [*(layer.rows for layer in before), sum(table.num_rows for table in changed.values())]
+        rows = [*(delta.rows for delta in before), sum(table.num_rows for table in changed.values())]
         if not rows[-1]:
             return _kept(counts, before), before
         count = to_merge(rows)
         if sum(rows) <= 2 * live + SMALL and count < len(rows):
             older, merged = before[: len(before) - count + 1], before[len(before) - count + 1 :]
-            layers = [*({n: _frame(read(f.path)) for n, f in _named(layer)} for layer in merged), _frames(changed)]
+            deltas = [*({n: _frame(read(f.path)) for n, f in _named(delta)} for delta in merged), _frames(changed)]
             part = (
                 *older,
-                _layer(operator, folded(layers, operator.described(), whole=False) if merged else changed, write),
+                _delta(operator, folded(deltas, operator.described(), whole=False) if merged else changed, write),
             )
             return _kept(counts, part), part
     tables = operator.tables()
-    part = (_layer(operator, tables, write),) if tables else ()
+    part = (_delta(operator, tables, write),) if tables else ()
     return _kept(counts, part), part
 
 
 def to_merge(rows: Sequence[int]) -> int:
-    """How many of the last layers are to become one, given the rows of all: 1 if the last stays by itself.
+    """How many of the last deltas become one, given the rows of all. With 1 the last stays by itself.
 
-    Layers get smaller from the first on: those of a smaller tier than a later one go into it, and `FANOUT` of one tier become
-    one. So layers are few, and a row is written again a few times only.
+    Deltas get smaller from the first on: those of a smaller tier than a later one go into it, and `FANOUT` of one tier
+    become one. So deltas are few, and a row is written again a few times only.
     """
     count = 1
     while True:
@@ -111,23 +111,23 @@ def to_merge(rows: Sequence[int]) -> int:
         count = merged
 
 
-def _layer(operator: Operator, tables: Mapping[str, Any], write: Callable[[pa.Table], FileRef]) -> Layer:
+def _delta(operator: Operator, tables: Mapping[str, Any], write: Callable[[pa.Table], FileRef]) -> Delta:
     arrow = {name: rows if isinstance(rows, pa.Table) else rows.to_arrow() for name, rows in tables.items()}
     files = tuple(map(write, arrow.values()))
-    return Layer(tuple(arrow), files, sum(rows.num_rows for rows in arrow.values()), operator.bounds(arrow))
+    return Delta(tuple(arrow), files, sum(rows.num_rows for rows in arrow.values()), operator.bounds(arrow))
 
 
 def _kept(counts: Mapping[str, int], part: Part) -> tuple[KeptRows, ...]:
-    """What is kept in the layers; instants are those between which theirs lie."""
+    """The rows in the deltas, with the bounds of their instants."""
     return tuple(
-        KeptRows(holds, rows, covering([layer.bounds[holds] for layer in part if holds in layer.bounds]))
+        KeptRows(holds, rows, covering([delta.bounds[holds] for delta in part if holds in delta.bounds]))
         for holds, rows in counts.items()
         if rows
     )
 
 
 def whole_state(kept: Sequence[KeptRows], part: Part) -> KernelState:
-    """The state of an operator in one place."""
+    """The state of an operator that runs in one place."""
     return _state("", [(kept, part)])
 
 
@@ -137,25 +137,25 @@ def shared_state(parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> KernelStat
 
 
 def _state(hash_: str, parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> KernelState:
-    layers = _Parts(hash_, tuple(part for _, part in parts))
+    deltas = _Parts(hash_, tuple(part for _, part in parts))
     kept = tuple(one for some, _ in parts for one in some)
-    return KernelState(VERSION, layers.files, plain(layers), kept)
+    return KernelState(VERSION, deltas.files, plain(deltas), kept)
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Layers, part by part, and by which hash partitions were shared out; "" where they were not."""
+    """The deltas by part, and the hash that shared out the partitions; "" where they were not shared."""
 
     hash: str
     parts: tuple[Part, ...]
 
     @property
     def files(self) -> tuple[FileRef, ...]:
-        return tuple(file for part in self.parts for layer in part for file in layer.files)
+        return tuple(file for part in self.parts for delta in part for file in delta.files)
 
 
 def part_of(query: str, state: KernelState, share: Share | None = None) -> Part | None:
-    """The layers of an operator, or of its share; None where the state is in other parts than these."""
+    """The deltas of an operator, or of its share. None where the state is in other parts than these."""
     found = _parts(query, state)
     if share is None:
         return None if found.hash else found.parts[0]
@@ -165,16 +165,16 @@ def part_of(query: str, state: KernelState, share: Share | None = None) -> Part 
 def read_state(
     store: Store, query: str, state: KernelState, described: StateTables, share: Share | None = None
 ) -> dict[str, pl.DataFrame]:
-    """The tables of an operator, or of its share, from whatever parts they were written in; `StateError` TG504 for others
-    than it writes.
+    """The tables of an operator, or of its share, from whatever parts they were written in; `StateError` TG504 for
+    others than it writes.
     """
     found = _parts(query, state)
 
     def read(part: Part) -> dict[str, pl.DataFrame]:
-        layers = (
+        deltas = (
             {n: checked(described, query, n, _frame(store.read_table(f.path))) for n, f in _named(one)} for one in part
         )
-        return folded(layers, described, whole=True)
+        return folded(deltas, described, whole=True)
 
     with storage_errors(f"reading the state of {query!r}"):
         if share is not None and _are(found, share):
@@ -183,13 +183,13 @@ def read_state(
     return tables if share is None else _shared(tables, described, share)
 
 
-def _are(found: _Parts, share: Share) -> bool:
-    """Whether one of the parts is a share as it is."""
-    return found.hash == _hash() and len(found.parts) == share.shards
+def _are(parts: _Parts, share: Share) -> bool:
+    """Whether the share is one of the parts."""
+    return parts.hash == _hash() and len(parts.parts) == share.shards
 
 
-def _named(layer: Layer) -> list[tuple[str, FileRef]]:
-    return list(zip(layer.tables, layer.files, strict=True))
+def _named(delta: Delta) -> list[tuple[str, FileRef]]:
+    return list(zip(delta.tables, delta.files, strict=True))
 
 
 def _frame(table: pa.Table) -> pl.DataFrame:
@@ -201,24 +201,24 @@ def _frames(tables: Mapping[str, pa.Table]) -> dict[str, pl.DataFrame]:
 
 
 def _parts(query: str, state: KernelState) -> _Parts:
-    """`StateError` TG504 where the state is laid out in another way."""
+    """The parts of a state; `StateError` TG504 where its layout is another."""
     where = f"the state of {query!r:.200} in layout {state.version}"
     if state.version != VERSION:
         raise not_of_this_program(where)
     found = parse_plain(_Parts, state.values, code=MANIFEST, where=where)
-    told = all(len(layer.tables) == len(layer.files) for part in found.parts for layer in part)
+    told = all(len(delta.tables) == len(delta.files) for part in found.parts for delta in part)
     if not told or found.files != state.files or not found.parts or (not found.hash and len(found.parts) > 1):
         raise not_of_this_program(where)
     return found
 
 
 def _hash() -> str:
-    """What shards rest on: another version may hash otherwise."""
+    """What the shards depend on. Another version may hash differently."""
     return f"polars {pl.__version__}"
 
 
 def _joined(parts: Sequence[Tables], described: StateTables) -> dict[str, pl.DataFrame]:
-    """The tables of all parts; ids are counted anew, as each part has ids of its own."""
+    """The tables of all parts, with new ids, as each part counts its own."""
     if len(parts) == 1:
         return dict(parts[0])
     found: dict[str, list[pl.DataFrame]] = {}
@@ -236,7 +236,7 @@ def _joined(parts: Sequence[Tables], described: StateTables) -> dict[str, pl.Dat
 
 
 def _shared(tables: Tables, described: StateTables, share: Share) -> dict[str, pl.DataFrame]:
-    """Of all tables what concerns a share of the partitions: its rows, and those with the ids of its rows."""
+    """The rows of all tables that belong to a share of the partitions, by key or by the id of such a row."""
     found = {name: share.of(rows) for name, rows in tables.items() if described[name].keys}
     live = [rows[number] for name, rows in found.items() if (number := described[name].id) is not None]
     ids = pl.concat([pl.Series([], dtype=pl.Int64), *(one.alias("") for one in live)])

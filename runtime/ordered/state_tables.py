@@ -1,4 +1,4 @@
-"""Tables of an operator's state, as it describes them: how changes are merged, and what a row can be."""
+"""Descriptions of the tables of an operator's state: how deltas merge, and which rows are valid."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ _LAYER: Final = "\0layer"
 
 @dataclass(frozen=True, slots=True)
 class StateTable:
-    """A table that an operator keeps. Its first columns are the keys of the partition, where it has `keys`; else rows belong
-    to those of a table with keys that have the same `id`.
+    """A table that an operator keeps. Its first columns are the keys of the partition, where it has `keys`; else rows
+    belong to those of a table with keys that have the same `id`.
 
-    `merge` is what a change does to the rows before. `partition`: it replaces all rows of each partition that it has, save for
-    those that are `lasting`, which are never replaced; a row that is `empty` says that nothing else is left. `id`: a row replaces
-    the one with its id. `append`: rows are added.
+    `merge` is what a change does to the rows before. `partition`: it replaces all rows of each partition that it has,
+    save for those that are `lasting`, which are never replaced; a row that is `empty` says that nothing else is left.
+    `id`: a row replaces the one with its id. `append`: rows are added.
 
-    `possible` holds of every row that can have been written; `needed` columns have no NULL, `unique` ones differ from row to row.
+    `possible` holds of every row that can have been written; `needed` columns have no NULL, `unique` ones differ from
+    row to row.
     """
 
     columns: pl.Schema
@@ -43,7 +44,7 @@ class StateTable:
     what: str = "rows"
 
     def check(self, where: str, rows: pl.DataFrame) -> pl.DataFrame:
-        """The rows; `StateError` TG504 for what cannot have been written."""
+        """The rows, checked; `StateError` TG504 for rows that cannot have been written."""
         if rows.schema != self.columns:
             raise not_of_this_program(f"other columns than {', '.join(self.columns)} in {where}")
         if any(rows.get_column(column).null_count() for column in self.needed):
@@ -58,7 +59,7 @@ class StateTable:
         return rows
 
     def merged(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-        """Rows, and the changes that were written after them, in order."""
+        """Merges rows with the deltas that were written after them, in order."""
         if len(parts) == 1 or self.merge == "append":
             return parts[0] if len(parts) == 1 else pl.concat(parts)
         if self.merge == "id":
@@ -70,7 +71,7 @@ class StateTable:
         return rows.filter(~replaced | said).drop(_LAYER)
 
     def whole(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The rows where nothing stands before them: that nothing is left needs no word."""
+        """The rows of a delta with no base: markers for partitions without rows are left out."""
         return rows if self.empty is None else rows.filter(~self.empty)
 
 
@@ -79,12 +80,14 @@ StateTables = Mapping[str, StateTable]
 
 
 def folded(
-    layers: Iterable[Mapping[str, pl.DataFrame]], tables: StateTables, *, whole: bool
+    deltas: Iterable[Mapping[str, pl.DataFrame]], tables: StateTables, *, whole: bool
 ) -> dict[str, pl.DataFrame]:
-    """What tables say together with the changes written after them, in order. With `whole` nothing stands before them."""
+    """Merges a base with its deltas: per partition the latest open rows win, per run the latest values. `whole`: it has
+    no base.
+    """
     found: dict[str, list[pl.DataFrame]] = {}
-    for layer in layers:
-        for name, rows in layer.items():
+    for delta in deltas:
+        for name, rows in delta.items():
             found.setdefault(name, []).append(rows)
     joined = {name: tables[name].merged(parts) for name, parts in found.items()}
     if whole:
@@ -93,7 +96,7 @@ def folded(
 
 
 def checked(tables: StateTables, query: str, name: str, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a table of a query's operator; `StateError` TG504 for what it cannot have written."""
+    """The rows of a table of a query's operator; `StateError` TG504 for rows that it cannot have written."""
     where = f"the state of {query!r:.200}"
     if name not in tables:
         raise not_of_this_program(f"a table {name!r:.200} in {where}")

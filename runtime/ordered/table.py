@@ -12,7 +12,7 @@ from tidegate.runtime.ordered.derive.operator import DeriveFamily
 from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.ordered.match.family import MatchFamily
 from tidegate.runtime.ordered.process.operator import ProcessFamily
-from tidegate.runtime.plan.steps import Ordered
+from tidegate.runtime.plan.steps import OrderedStep
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = {
     one.node: one for one in (DeriveFamily(), MatchFamily(), ProcessFamily())
@@ -27,11 +27,11 @@ def family_of(node: OrderedNode) -> Family[Any]:
     return found
 
 
-def start_operator(ordered: Ordered) -> Operator:
+def start_operator(ordered: OrderedStep) -> Operator:
     """The operator before the first event."""
     return family_of(ordered.node).start(ordered)
 
 
-def load_operator(ordered: Ordered, tables: Tables, reached: Extended) -> Operator:
-    """The operator with what was kept when progress was `reached`."""
+def load_operator(ordered: OrderedStep, tables: Tables, reached: Extended) -> Operator:
+    """The operator with its stored state, for the progress `reached`."""
     return family_of(ordered.node).load(ordered, tables, reached)

@@ -1,1 +1,1 @@
-"""The physical plan: what is buffered, what an increment evaluates, and in which order. Knows no engine."""
+"""The physical plan: what is buffered, what an increment evaluates, and in which order. It knows no engine."""

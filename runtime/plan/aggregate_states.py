@@ -1,4 +1,4 @@
-"""The state of an aggregate, as partial results hold it: which columns, of which type, the same for both engines.
+"""The states of aggregates in partial results: their columns and types, the same for both engines.
 
 Partials of disjoint parts of a relation merge into the partials of the whole, in any order and grouping:
 
@@ -37,7 +37,7 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """State of one aggregate: its form, the types of argument and order, and its columns by part."""
+    """The state of one aggregate: its form, the types of argument and order, and its columns by part."""
 
     aggregate: Aggregate
     form: Form
@@ -48,7 +48,7 @@ class State:
 
     @property
     def parts(self) -> tuple[tuple[str, DataType], ...]:
-        """Parts of the state and their types."""
+        """The parts of the state and their types."""
         match self.form:
             case Form.COUNT | Form.DISTINCT:
                 return (("n", BIGINT),)
@@ -87,7 +87,7 @@ _FORMS = {
 
 @lru_cache(maxsize=1024)
 def states(group: Group) -> tuple[State, ...]:
-    """The state of every aggregate of a grouping, in order; column names differ from the grouping's keys."""
+    """The state of every aggregate of a grouping, in order. No column has the name of a grouping key."""
     schema = group.input.schema
     mark = _mark(group)
     made = []
@@ -105,7 +105,7 @@ def states(group: Group) -> tuple[State, ...]:
 
 
 def row_column(group: Group) -> str:
-    """Name of a helper column that differs from the keys and from every state column."""
+    """The name of a helper column that no key and no state column has."""
     return f"{_mark(group)}row"
 
 
@@ -125,7 +125,7 @@ def require_partials(group: Group) -> None:
 
 @lru_cache(maxsize=1024)
 def partial_schema(group: Group) -> Schema:
-    """Attributes of partial results: the keys, then the state of every aggregate."""
+    """The attributes of partial results: the keys, then the state of every aggregate."""
     require_partials(group)
     keys = tuple(group.input.schema[key] for key in group.keys)
     parts = tuple(Attribute(state.column(part), type_) for state in states(group) for part, type_ in state.parts)

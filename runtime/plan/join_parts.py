@@ -1,4 +1,4 @@
-"""What a join condition says about how to find partners: equal keys, ranges, one side alone, and the rest."""
+"""The parts of a join condition: equal keys, ranges, conditions on one side, and the rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate.algebra.types import DOUBLE, Kind
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """`left = right`, each over one side, of one type; `null_safe`: NULL equals NULL."""
+    """`left = right`, each over one side and of one type. With `null_safe` NULL equals NULL."""
 
     left: Term
     right: Term
@@ -23,7 +23,9 @@ class Equality:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """`left <= right`, or `<` where `strict`, between integers; `left_first`: `left` is over the join's left side."""
+    """`left <= right`, or `<` where `strict`, between integers. With `left_first` the smaller value is of the join's
+    left side.
+    """
 
     left: Term
     right: Term
@@ -33,7 +35,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class JoinParts:
-    """The conjuncts of a join condition by what they are good for; together they say what the condition says.
+    """The conjuncts of a join condition, sorted by how the join uses them.
 
     `left` and `right` are about one side alone (constants: left).
     """
@@ -83,7 +85,7 @@ def join_parts(condition: Term, left: Schema, right: Schema, *, exact: bool = Fa
 
 
 def _side(term: Term, left: Schema, right: Schema) -> int | None:
-    """0 where a term speaks of the left side alone, 1 of the right; constants count as left."""
+    """0 where a term reads the left side alone, 1 for the right. Constants count as left."""
     names = attributes_of(term)
     if names <= set(left):
         return 0
@@ -104,11 +106,11 @@ def _equality(part: Term, left: Schema, right: Schema, both: Schema) -> Equality
             return None
 
 
-def _one_type(one: Term, other: Term, both: Mapping[str, Attribute], *, null_safe: bool) -> tuple[Term, Term] | None:
-    """Both sides as values of the type in which they are compared."""
-    types = (term_type(one, both), term_type(other, both))
+def _one_type(left: Term, right: Term, both: Mapping[str, Attribute], *, null_safe: bool) -> tuple[Term, Term] | None:
+    """Both sides, cast to the type in which they are compared."""
+    types = (term_type(left, both), term_type(right, both))
     if types[0] == types[1]:
-        return None if types[0].kind is Kind.NULL else (one, other)
+        return None if types[0].kind is Kind.NULL else (left, right)
     to = common_type(list(types))
     if to is None or Kind.NULL in (types[0].kind, types[1].kind):
         return None
@@ -118,7 +120,7 @@ def _one_type(one: Term, other: Term, both: Mapping[str, Attribute], *, null_saf
         return None  # a value that does not fit would become the other side's NULL
     else:
         cast = f"try_cast_decimal_{to.precision}_{to.scale}"  # what does not fit equals nothing, as NULL does
-    made = tuple(term if type_ == to else Call(cast, (term,)) for term, type_ in zip((one, other), types, strict=True))
+    made = tuple(term if type_ == to else Call(cast, (term,)) for term, type_ in zip((left, right), types, strict=True))
     return made[0], made[1]
 
 
@@ -142,7 +144,9 @@ def _range(part: Term, left: Schema, right: Schema, both: Schema) -> Range | Non
 def _isolated(
     one: Term, op: str, other: Term, left: Schema, right: Schema, both: Schema
 ) -> tuple[Term, str, Term] | None:
-    """A comparison with one side of the join on each side: as written, or `later - earlier op c` as `later op earlier + c`."""
+    """A comparison with one side of the join on each side: as written, or `later - earlier op c` as `later op earlier +
+    c`.
+    """
     if {_side(one, left, right), _side(other, left, right)} == {0, 1}:
         return one, op, other
     for difference, limit, relation in ((one, other, op), (other, one, _MIRROR[op])):

@@ -1,4 +1,4 @@
-"""What the buffers of a plan are for, as plain values that a checkpoint can hold: who reads them, and until when."""
+"""The contents of a plan's buffers, as plain values for a checkpoint: who reads each buffer, and until when."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What a buffer holds of which stream, its instants, and who reads it.
+class BufferContents:
+    """The contents of a buffer: its stream, its instants, and its readers.
 
-    `tables` says of each static table that a row meets how its matches count. With `key`, rows that no other may repeat there, until they are late; no query reads them.
+    `tables` says of each static table that a row meets how its matches count. With `key`, rows that no other may repeat
+    there, until they are late; no query reads them.
     """
 
     buffer: str
@@ -63,7 +64,7 @@ class Layout:
     `names` has what people read in the place of the names of stages.
     """
 
-    buffers: tuple[Held, ...]
+    buffers: tuple[BufferContents, ...]
     inputs: Mapping[str, Kinds]
     queries: Mapping[str, Kinds]
     situations: tuple[Situations, ...]
@@ -71,9 +72,9 @@ class Layout:
 
 
 def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()) -> Layout:
-    """The layout of a plan's state, and of the rows that are remembered by their key."""
+    """The layout of a plan's state, and of the rows whose keys are remembered."""
     buffers = tuple(
-        Held(
+        BufferContents(
             buffer.id,
             buffer.stream.name,
             buffer.holds,
@@ -93,7 +94,7 @@ def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()
 
 
 def _tables(plan: Plan, buffer: Buffer) -> dict[str, str]:
-    """How rows of a buffer are joined with static tables: before they are stored, or when they are read."""
+    """How a buffer's rows are joined with static tables: before they are stored, or when they are read."""
     found: dict[str, str] = {}
 
     def visit(node: Node) -> None:
@@ -112,13 +113,13 @@ def _tables(plan: Plan, buffer: Buffer) -> dict[str, str]:
     return {name: found[name] for name in found if name not in later} | dict.fromkeys(later, _LATER)
 
 
-def _remembered(buffer: Buffer, key: tuple[str, ...]) -> Held:
+def _remembered(buffer: Buffer, key: tuple[str, ...]) -> BufferContents:
     instants = {name: buffer.stored[name].type.kind.value for name in buffer.instants}
-    return Held(buffer.id, buffer.stream.name, "rows", instants, (), key)
+    return BufferContents(buffer.id, buffer.stream.name, "rows", instants, (), key)
 
 
 def readers(plan: Plan, buffer: Buffer) -> tuple[Reader, ...]:
-    """Who reads a buffer, each once for each keep condition."""
+    """The readers of a buffer, one entry per reader and keep condition."""
     found: list[Reader] = []
     for query, leaf in plan.readers(buffer):
         reader = _reader(query.name, buffer, leaf)

@@ -3,8 +3,8 @@
 Each maximal row-wise part above a scan (selections, projections, new attributes, joins with static tables) becomes a
 buffer and runs once, before a row is stored; what stays above runs in increments. Parts that differ in names and kept
 attributes only share a buffer. A grouping that stands directly above
-one such part stores partial aggregates instead of rows, where all promised attributes are grouping keys, or such a key and a constant.
-An operator of which only the conditions of its situations matter stores stretches of events that agree in them.
+one such part stores partial aggregates instead of rows, where all promised attributes are grouping keys, or such a key
+and a constant. An operator of which only the conditions of its situations matter stores event runs.
 """
 
 from __future__ import annotations
@@ -56,20 +56,20 @@ from tidegate.runtime.plan.shared_parts import find_common
 from tidegate.runtime.plan.steps import (
     Buffer,
     CommonPart,
+    EncodedReading,
     Leaf,
-    Ordered,
+    OrderedStep,
     Plan,
     PurgeMode,
     QueryPlan,
-    Stretched,
-    Stretches,
+    RunEncoding,
 )
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 MERGEABLE = frozenset(function for function, entry in TABLE.items() if entry.merges)
-#: As many bits as an integer of a stretch has for the conditions that are true.
+#: Most conditions of an event run: the bits of the integer that says which are true.
 MOST_CONDITIONS = 60
 
 
@@ -80,9 +80,11 @@ def lower(
     purging: PurgeMode = "planned",
     multiplies: Callable[[Join | Product], bool] = lambda _: False,
 ) -> Plan:
-    """The physical plan of a program. `optimise` rewrites its trees, keeping meaning, schema and the order of scans.
+    """Lowers a program to its physical plan. `optimise` rewrites its trees, keeping meaning, schema and the order of
+    scans.
 
-    `multiplies`: whether a row of a stream has several matches in the static side of a join, so that it is stored before.
+    `multiplies`: whether a row of a stream has several matches in the static side of a join, so that it is stored
+    before.
     """
     layout = _Layout(multiplies)
     trees = optimise([query.query.node for query in facts.queries])
@@ -140,27 +142,27 @@ def _freed(leaf: Leaf, rules: Purge, *, always: bool) -> Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """Partition and time of events of which stretches are stored, as attributes of a row-wise part."""
+    """Partition and time of events stored as runs, as attributes of a row-wise part."""
 
     keys: tuple[str, ...]
     time: str
 
-    def stretches(self, rows: Schema, conditions: Iterable[Term]) -> Stretches:
-        """Stretches by these conditions, in an order that does not depend on that of queries."""
+    def encoding(self, rows: Schema, conditions: Iterable[Term]) -> RunEncoding:
+        """The encoding by these conditions, whose order does not depend on that of queries."""
         until = _free("until", rows)
-        return Stretches(
+        return RunEncoding(
             self.keys, self.time, until, _free("holds", rows, (until,)), tuple(sorted(conditions, key=digest))
         )
 
 
 #: What makes two row-wise parts share a buffer: the part without renames and projections, and its partial grouping, or
-#: partition and time of its stretches.
+#: partition and time of its event runs.
 _Key = tuple[Node, Group | Partitioning | None]
 
 
 @dataclass(slots=True)
 class _Layout:
-    """The buffers in the making: for each row-wise part the columns that its readers need, all readers together."""
+    """The buffers under construction: for each row-wise part the columns that all its readers need."""
 
     multiplies: Callable[[Join | Product], bool]
     columns: dict[_Key, dict[str, None]] = field(default_factory=dict)
@@ -174,7 +176,7 @@ class _Layout:
         self.keys[key] = tuple(dict.fromkeys((*self.keys.get(key, ()), *instants)))
 
     def buffers(self) -> dict[_Key, Buffer]:
-        """Numbered per stream by what they hold, so that state does not depend on the order of queries."""
+        """The buffers, numbered per stream by their contents, so that state does not depend on the order of queries."""
         made: dict[_Key, Buffer] = {}
         for key in sorted(self.columns, key=lambda key: (key[1] is not None, digest(key))):
             (part, kind), wanted, keys = key, self.columns[key], self.keys[key]
@@ -190,8 +192,8 @@ class _Layout:
             )
             statics = tuple((i, s.name) for i, s in enumerate(streams) if s.static)
             instants = tuple(name for name in (part if partial is None else partial).schema if name in keys)
-            stretches = kind.stretches(part.schema, self.conditions[key]) if isinstance(kind, Partitioning) else None
-            made[key] = Buffer(f"{stream.name}#{number}", stream, chain, scan, statics, instants, partial, stretches)
+            encoding = kind.encoding(part.schema, self.conditions[key]) if isinstance(kind, Partitioning) else None
+            made[key] = Buffer(f"{stream.name}#{number}", stream, chain, scan, statics, instants, partial, encoding)
         return {key: made[key] for key in self.columns}  # shown in the order of their first use
 
 
@@ -221,21 +223,21 @@ class _QueryDraft:
     tree: Node
     leaves: tuple[_LeafDraft, ...]
     grouping: Group | None = None
-    ordered: Ordered | None = None
+    ordered: OrderedStep | None = None
     conditions: tuple[Term, ...] = ()
-    """Of an operator that reads stretches: those of its situations."""
+    """The conditions of its situations, where the operator reads event runs."""
     keys: tuple[str, ...] | None = None
     """Of an operator: for each leaf the column by which its partitions can be shared out."""
 
-    def operator(self, leaves: tuple[Leaf, ...]) -> Ordered | None:
-        """The operator at the root, over finished leaves."""
+    def operator(self, leaves: tuple[Leaf, ...]) -> OrderedStep | None:
+        """The operator at the root, over the finished leaves."""
         if self.ordered is None or not self.conditions:
             return self.ordered
         buffer = leaves[0].buffer
         assert buffer is not None
-        assert buffer.stretches is not None
-        bits = tuple(buffer.stretches.conditions.index(condition) for condition in self.conditions)
-        return replace(self.ordered, stretched=Stretched(buffer.stretches, bits))
+        assert buffer.encoding is not None
+        bits = tuple(buffer.encoding.conditions.index(condition) for condition in self.conditions)
+        return replace(self.ordered, encoded=EncodedReading(buffer.encoding, bits))
 
 
 def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
@@ -258,12 +260,14 @@ def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
     return _QueryDraft(facts, tree, tuple(leaves))
 
 
-#: What several inputs of an operator read together: a row-wise part, and the place of the one that alone reads its rows.
+#: What several inputs of an operator read together: a row-wise part, and the place of the one that alone reads its
+#: rows.
 _Part = tuple[Node, int | None]
 
 
 def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layout) -> _QueryDraft:
-    """The operator over stored rows: one leaf for all inputs that read the same events, and one for each that reads intervals.
+    """The operator over stored rows. Inputs that read the same events share a leaf; each input of intervals has its
+    own.
 
     Events are needed once. Which intervals are needed depends on their place in the operator.
     """
@@ -281,7 +285,7 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
         bare.append((reading, key, read))
         first += len(streams)
     order = list(parts)
-    leaves, conditions = _stretched_leaf(facts, bare, scans, layout)
+    leaves, conditions = _encoded_leaf(facts, bare, scans, layout)
     if not conditions:
         for key, columns in parts.items():
             part, scan = key[0], scans[key]
@@ -290,20 +294,20 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
     made = operator.over(tuple(_read(key[0], order.index(key), tuple(parts[key]), read) for _, key, read in bare))
     time = completion(node)
     assert time is not None
-    plan = Ordered(made, tuple(order.index(key) for _, key, _ in bare), time)
+    plan = OrderedStep(made, tuple(order.index(key) for _, key, _ in bare), time)
     keys = None
     if (by := plan.sharded_by) is not None:
         keys = tuple(next(names[one.keys[by]] for one, key, names in bare if key == leaf) for leaf in order)
     return _QueryDraft(facts, _above(node, operator), tuple(leaves), ordered=plan, conditions=conditions, keys=keys)
 
 
-def _stretched_leaf(
+def _encoded_leaf(
     facts: QueryFacts,
     bare: Sequence[tuple[Reading, _Part, dict[str, str]]],
     scans: Mapping[_Part, int],
     layout: _Layout,
 ) -> tuple[list[_LeafDraft], tuple[Term, ...]]:
-    """Where no more than conditions matter of one kind of events: the leaf of their stretches, and those conditions."""
+    """The leaf of event runs and their conditions, where only the conditions of one kind of events matter."""
     found: set[tuple[Node, Partitioning]] = set()
     conditions: list[Term] = []
     for reading, (part, _), names in bare:
@@ -324,14 +328,14 @@ def _stretched_leaf(
 
 
 def _read(part: Node, leaf: int, columns: tuple[str, ...], names: Mapping[str, str]) -> Node:
-    """Stored rows of a leaf under the names that a query gives their columns; rows of different leaves are never equal."""
+    """The stored rows of a leaf under the names of a query. Rows of different leaves are never equal."""
     stored = _stored(f"rows {leaf}", Schema(tuple(part.schema[name] for name in columns)))
     pairs = tuple((name, outer) for outer, name in names.items() if outer != name)
     return Rename(stored, pairs) if pairs else stored
 
 
 def _above(node: Node, operator: OrderedNode) -> Node:
-    """The row-wise operators above an operator, over its rows."""
+    """The row-wise operators above an ordered operator, over its rows."""
     if node is operator:
         return _stored("operator", operator.schema)
     return with_children(node, (_above(children(node)[0], operator),))
@@ -345,10 +349,10 @@ def _cut(
     leaves: list[_LeafDraft],
     later: tuple[str, ...] = (),
 ) -> Node:
-    """The tree with row-wise parts replaced by scans of buffers; `first` is the occurrence number of its first scan.
+    """Replaces row-wise parts of a tree by scans of buffers; `first` is the occurrence number of the first scan.
 
-    A row-wise part ends below a join with a static table that has several matches for a row. Of an inner one only the rows
-    that have any are stored. `later` are the tables of such joins above.
+    A row-wise part ends below a join with a static table that has several matches for a row. Of an inner one only the
+    rows that have any are stored. `later` are the tables of such joins above.
     """
     streams = occurrences(node)
     if all(stream.static for stream in streams):
@@ -380,7 +384,7 @@ def _cut(
 
 
 def _multiplied(node: Node, multiplies: Callable[[Join | Product], bool]) -> bool:
-    """Whether a row-wise part makes several rows of one, by a join with a static table."""
+    """Whether a row-wise part can make several rows of one, by a join with a static table."""
     match node:
         case Select() | Project() | Rename() | Imbed():
             return _multiplied(node.input, multiplies)
@@ -393,7 +397,7 @@ def _multiplied(node: Node, multiplies: Callable[[Join | Product], bool]) -> boo
 
 
 def _bare(node: Node) -> tuple[Node, dict[str, str]]:
-    """A row-wise part without its renames and projections, and which of its attributes each attribute of `node` is.
+    """A row-wise part without its renames and projections, and the attribute in it for each attribute of `node`.
 
     Parts that differ only in names or in the attributes they keep become one, and the instants of the stream stay
     under their own names.
@@ -429,7 +433,9 @@ def _bare(node: Node) -> tuple[Node, dict[str, str]]:
 
 
 def _bare_sides(left: Node, right: Node) -> tuple[Node, Node, dict[str, str]]:
-    """Both sides of a join with a static one: the stream's side bare, the static side renamed where names would clash."""
+    """Both sides of a join with a static one: the stream's side bare, the static side renamed where names would
+    clash.
+    """
     stream_first = not is_static(left)
     part, names = _bare(left if stream_first else right)
     static = right if stream_first else left
@@ -444,7 +450,7 @@ def _bare_sides(left: Node, right: Node) -> tuple[Node, Node, dict[str, str]]:
 
 
 def _kept(part: Node, scan: int, condition: Term) -> Node:
-    """The part without the rows of its occurrence `scan` for which the condition is not true."""
+    """The part, filtered: rows of the occurrence `scan` stay only where the condition is true."""
     if condition == TRUE:
         return part
     if isinstance(part, Scan):
@@ -473,7 +479,9 @@ def _stored(name: str, schema: Schema) -> Scan:
 def _partial_grouping(
     node: Node, facts: QueryFacts
 ) -> tuple[Group, Callable[[Node], Node], tuple[tuple[str, str, int], ...]] | None:
-    """The grouping to store partials of, what stands above it, and the key and shift that make each promised attribute."""
+    """The grouping whose partials are stored, the operators above it, and the key and shift of each promised
+    attribute.
+    """
     above: list[Node] = []
     current = node
     while isinstance(current, Select | Project | Rename | Imbed):
@@ -509,7 +517,7 @@ def _partial_grouping(
 
 
 def _description(facts: ProgramFacts, plans: tuple[QueryPlan, ...]) -> dict[str, str]:
-    """What a checkpoint belongs to, readable, one entry per stream and query: a changed entry is a changed program."""
+    """A readable description of the program, one entry per stream and query. A changed entry is a changed program."""
     described: dict[str, str] = {}
     for query in facts.queries:
         for stream in occurrences(query.query.node):
@@ -528,7 +536,7 @@ def _description(facts: ProgramFacts, plans: tuple[QueryPlan, ...]) -> dict[str,
 
 
 def _stored_as(buffer: Buffer) -> tuple[object, ...]:
-    return (buffer.id, buffer.chain, *(() if buffer.stretches is None else (buffer.stretches,)))
+    return (buffer.id, buffer.chain, *(() if buffer.encoding is None else (buffer.encoding,)))
 
 
 def _stream_text(stream: StreamDef) -> str:
@@ -547,7 +555,9 @@ def digest(value: object) -> str:
 
 
 def _from_below(node: Node) -> list[Node]:
-    """The nodes of a tree, each after its inputs and once: a chain of a hundred joins is too deep for recursion."""
+    """The nodes of a tree, each once and after its inputs. It does not recurse, since a tree can be a hundred joins
+    deep.
+    """
     waiting, found = [node], dict[int, Node]()
     while waiting:
         current = waiting.pop()
@@ -559,7 +569,7 @@ def _from_below(node: Node) -> list[Node]:
 
 @cache
 def _digested(of: type[DataclassInstance]) -> tuple[str, ...]:
-    """The fields that a digest is about."""
+    """The fields that a digest covers."""
     return tuple(f.name for f in fields(of) if not f.name.startswith("_") and not f.metadata.get("advice"))
 
 

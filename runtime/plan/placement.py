@@ -1,4 +1,4 @@
-"""Which place an increment takes on Spark: the driver, shards of a key, or DataFrames, by the bytes that are relevant."""
+"""Where Spark evaluates an increment: in the driver, in shards of a key, or as DataFrames. The bytes to read decide."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tidegate.runtime.plan.steps import QueryPlan
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Up to how much relevant data the driver, and each task of a shard, evaluates an increment; 0 switches a place off.
+    """The largest relevant data, in bytes, that the driver and each task of a shard evaluate. With 0 a place is not
+    used.
 
     The defaults are measured: `python benchmarks/places.py`.
     """
@@ -20,7 +21,7 @@ class Limits:
     shard_bytes: int = SHARD_BYTES
 
     def place(self, query: QueryPlan, size: int, parallelism: int) -> str:
-        """The place of an increment over `size` bytes, where so many tasks run at once.
+        """The place that evaluates an increment over `size` bytes, where this many tasks run at once.
 
         Of an operator that reads events in order, `size` has its state too. DataFrames are no place for it.
         """
@@ -33,7 +34,7 @@ class Limits:
         return "catalyst"
 
     def describe(self, query: QueryPlan) -> str:
-        """The same in words."""
+        """The limits, in words."""
         if query.ordered is not None and (query.shard_key is None or not self.shard_bytes):
             return "in the driver"
         places = [f"in the driver up to {size_text(self.driver_bytes)}"] if self.driver_bytes else []
@@ -46,7 +47,7 @@ class Limits:
 
 
 def limits_of(driver_bytes: int | None, shard_bytes: int | None) -> Limits:
-    """The limits that a run is given, checked; None stands for the default."""
+    """The limits of a run, checked. None stands for the default."""
     driver = DRIVER_BYTES if driver_bytes is None else driver_bytes
     shard = SHARD_BYTES if shard_bytes is None else shard_bytes
     check_bytes("driver_bytes", driver)
@@ -55,7 +56,7 @@ def limits_of(driver_bytes: int | None, shard_bytes: int | None) -> Limits:
 
 
 def size_text(size: int) -> str:
-    """Bytes as people read them: 64 MiB, 1.5 GiB, 300 bytes."""
+    """A size as text: 64 MiB, 1.5 GiB, 300 bytes."""
     for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if size >= 1 << power:
             return f"{size / (1 << power):.4g} {unit}"

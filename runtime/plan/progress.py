@@ -1,4 +1,4 @@
-"""Progress values: what is known to have arrived of each stream, and how far each result is final."""
+"""Progress values: how far each stream has arrived, and how far each result is final."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidegate.runtime.state.errors import MANIFEST, StateError
 
 @dataclass(slots=True)
 class ProgressState:
-    """b per (input stream, attribute) and p per query and promised attribute; both only grow.
+    """The progress values: b per input stream and attribute, p per query and promised attribute. Both only grow.
 
     b is inclusive: every row with a value at or below it has arrived. A result stream's b is the least p of the queries
     that feed it (TSA Def. 26).
@@ -28,7 +28,7 @@ class ProgressState:
 
     @classmethod
     def start(cls, plan: Plan) -> ProgressState:
-        """Nothing has arrived; static tables have no progress at all."""
+        """The progress before anything has arrived. Static tables have none."""
         inputs = {(s.name, a): -INF for s in input_streams(plan) for a in s.progress}
         return cls(inputs, {q.name: dict.fromkeys(q.facts.propagation, -INF) for q in plan.queries})
 
@@ -43,7 +43,7 @@ class ProgressState:
         self.inputs[stream, attribute] = max(known, value)
 
     def bounds(self, plan: Plan) -> dict[tuple[str, str], Extended]:
-        """b of every stream that a query reads."""
+        """The b of every stream that a query reads."""
         b = dict(self.inputs)
         for query in plan.queries:
             for a in query.facts.output.progress:
@@ -58,7 +58,7 @@ class ProgressState:
         return flat
 
     def load(self, flat: Mapping[str, Extended]) -> None:
-        """Take over what a manifest recorded for the same program; `StateError` TG504 for what it has not."""
+        """Loads the progress that a manifest recorded for the same program; `StateError` TG504 for any other."""
         for key, value in flat.items():
             match parsed_key(key):
                 case ["input", str(name), str(attribute)] if (name, attribute) in self.inputs:
@@ -70,7 +70,9 @@ class ProgressState:
 
 
 def reach(plan: Plan, queries: Sequence[QueryPlan], progress: ProgressState) -> dict[str, dict[str, Extended]]:
-    """How far queries of one level may progress now: `max(p, f)`, of a recursive component by its fixpoint (R11, R20)."""
+    """How far queries of one level may progress now: `max(p, f)`, of a recursive component by its fixpoint (R11,
+    R20).
+    """
     b = progress.bounds(plan)
     recursion = plan.recursion(queries)
     if recursion is None:
@@ -81,7 +83,7 @@ def reach(plan: Plan, queries: Sequence[QueryPlan], progress: ProgressState) -> 
 
 
 def parsed_key(key: str) -> object:
-    """What a key of a manifest's progress says; None where it is none."""
+    """The parts of a key of a manifest's progress; None where it is no such key."""
     try:
         return json.loads(key)
     except (ValueError, RecursionError):
@@ -89,19 +91,19 @@ def parsed_key(key: str) -> object:
 
 
 def not_of_this_program(what: str) -> StateError:
-    """TG504: a manifest that is whole and names something that its program has not."""
+    """TG504: the manifest is intact but names something that the program does not have."""
     return StateError(
         MANIFEST, f"the manifest has {what}, which the program has not", hint="restore the checkpoint from a backup"
     )
 
 
 def input_streams(plan: Plan) -> tuple[StreamDef, ...]:
-    """Streams that come from outside, static tables excepted."""
+    """The streams that come from outside, without static tables."""
     return plan.once("input streams", lambda: tuple(s for s in plan.facts.program.inputs if not s.static))
 
 
 def static_tables(plan: Plan) -> tuple[StreamDef, ...]:
-    """Tables that are complete from the start."""
+    """The tables that are complete from the start."""
     return tuple(stream for stream in plan.facts.program.inputs if stream.static)
 
 

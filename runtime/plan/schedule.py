@@ -25,12 +25,13 @@ _T = TypeVar("_T")
 @checked_calls
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When queries are evaluated: results lag meanwhile, and are the same in the end.
+    """When queries are evaluated. Results lag meanwhile, and are the same in the end.
 
     `every` per result: every so many batches (10), or at most every so much of the clock that batches record ("10s").
-    `budget`: once a batch has spent that long on its increments, queries that have not begun wait for the next one. Those
-    of higher `priority` (0 where none is given) come first, and those that have waited rise by one with every batch. All
-    queries of a recursive component are evaluated together. Where inputs have ended, everything is evaluated.
+    `budget`: once a batch has spent that long on its increments, queries that have not begun wait for the next one.
+    Those of higher `priority` (0 where none is given) come first, and those that have waited rise by one with every
+    batch. All queries of a recursive component are evaluated together. Where inputs have ended, everything is
+    evaluated.
 
     Examples:
         >>> tg.schedule(every={"Unpaid": "10s"}, budget="200ms")
@@ -75,8 +76,8 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """A schedule that fits its program, per result stream: `batches` and `spans` (microseconds of the clock) between two
-    turns, the `priority` of what is not 0, and the `budget` of a batch in microseconds."""
+    """A schedule that fits its program, per result stream: `batches` and `spans` (microseconds of the clock) between
+    two turns, the `priority` of what is not 0, and the `budget` of a batch in microseconds."""
 
     batches: Mapping[str, int] = field(default_factory=dict)
     spans: Mapping[str, int] = field(default_factory=dict)
@@ -90,17 +91,17 @@ class Timetable:
 
     @property
     def follows_time(self) -> bool:
-        """Whether a query may be due although nothing is new."""
+        """Whether a query may become due without new rows."""
         return bool(self.spans) or self.budget is not None
 
     def cadence(self, stream: str) -> str:
-        """How often, in words; empty where in every batch."""
+        """How often a query is evaluated, in words; empty where it is in every batch."""
         if stream in self.batches:
             return f"every {self.batches[stream]} batches"
         return f"every {format_duration(self.spans[stream])}" if stream in self.spans else ""
 
     def describe(self, stream: str) -> str:
-        """What the schedule says of a result, in words; empty where nothing."""
+        """The schedule of a result, in words; empty where it has none."""
         parts = [self.cadence(stream)] if self.cadence(stream) else []
         if self.budget is not None:
             parts.append(
@@ -129,15 +130,15 @@ def schedule(
     return Schedule({} if every is None else every, {} if priority is None else priority, budget)
 
 
-def checked_schedule(given: Schedule | None, facts: ProgramFacts) -> Timetable:
-    """What a run is given, checked; without a schedule every query is evaluated in every batch."""
-    if given is not None and not isinstance(given, Schedule):
-        raise QueryError("TG401", f"{shown(given)} is no schedule", hint='write tg.schedule(every={"Name": 10})')
-    return Timetable() if given is None else given.checked(facts)
+def checked_schedule(schedule: Schedule | None, facts: ProgramFacts) -> Timetable:
+    """The timetable of a run's `schedule`, checked. Without one every query is evaluated in every batch."""
+    if schedule is not None and not isinstance(schedule, Schedule):
+        raise QueryError("TG401", f"{shown(schedule)} is no schedule", hint='write tg.schedule(every={"Name": 10})')
+    return Timetable() if schedule is None else schedule.checked(facts)
 
 
 def _cadence(name: str, value: object) -> tuple[int, int]:
-    """Batches and microseconds between two turns; one of them is 0."""
+    """The batches and the microseconds between two turns. One of them is 0."""
     match value:
         case bool():
             pass
@@ -165,11 +166,13 @@ def _ticks(what: str, value: object) -> int:
     return ticks
 
 
-def _for_components(given: Mapping[str, _T], components: Iterable[Component]) -> dict[str, _T]:
-    """What is given for one stream of a recursive component holds for all; `QueryError` TG401 where two differ."""
+def _for_components(values: Mapping[str, _T], components: Iterable[Component]) -> dict[str, _T]:
+    """The value of each stream of a recursive component: what one has holds for all; `QueryError` TG401 where two
+    differ.
+    """
     found: dict[str, _T] = {}
     for component in components:
-        own = {name: given[name] for name in component.streams if name in given}
+        own = {name: values[name] for name in component.streams if name in values}
         if len(set(own.values())) > 1:
             raise QueryError(
                 "TG401",

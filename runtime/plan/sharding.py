@@ -1,4 +1,6 @@
-"""Whether a query can be evaluated shard by shard: by an equality key, such that rows of different shards never meet."""
+"""Whether a query can be evaluated shard by shard: it needs an equality key such that rows of different shards never
+meet.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,14 @@ DRIVER_BYTES = 64 << 20
 #: Up to so much relevant data a task, an increment with a key to shard by is cheaper as one stage of embedded steps.
 SHARD_BYTES = 128 << 20
 
-#: By attribute of a result: for each leaf the column whose value is that attribute's in all rows made of the leaf's row.
+#: By attribute of a result: for each leaf the column whose value is that attribute's in all rows made of the leaf's
+#: row.
 _Keys = dict[str, dict[int, str]]
 
 
 def shard_key(tree: Node, leaves: Sequence[Leaf], grouping: Group | None) -> tuple[str | None, ...] | None:
-    """For each leaf the column to shard its rows by (None: a static table, read whole by every shard), or None.
+    """The column by which each leaf's rows are sharded, or None. A leaf's None: every shard reads the static table
+    whole.
 
     Equal keys meet in one shard; nothing in the tree looks at two rows with different keys together.
     """
@@ -53,7 +57,9 @@ def shard_key(tree: Node, leaves: Sequence[Leaf], grouping: Group | None) -> tup
 
 
 def _keys(node: Node, leaves: Sequence[Leaf], first: int) -> _Keys | None:
-    """Attributes by which the node's rows can be sharded; None: a part without streams, whole in every shard."""
+    """The attributes by which the node's rows can be sharded. None: the part has no streams and is whole in every
+    shard.
+    """
     if all(leaf.buffer is None for leaf in leaves[first : first + len(occurrences(node))]):
         return None
     match node:
@@ -109,7 +115,7 @@ def _both(node: Product | Join | Difference, left: _Keys | None, right: _Keys | 
 
 
 def _equal(node: Join) -> list[tuple[str, str]]:
-    """Attributes of both sides that the condition makes equal, of one type."""
+    """The attributes of both sides that the condition makes equal and that have one type."""
     one, other = node.left.schema, node.right.schema
     both = Schema((*one.attributes, *other.attributes))
     return [

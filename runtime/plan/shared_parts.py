@@ -1,4 +1,4 @@
-"""Parts of trees that several queries of a program share: found when the plan is made, computed once in an increment."""
+"""Parts of trees that several queries share. Planning finds them; an increment computes each once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ready = dict[tuple[int, Node], T]
 
 
 def find_common(trees: Sequence[tuple[Node, tuple[Leaf, ...]]]) -> list[tuple[CommonPart, ...]]:
-    """Of each tree the parts, inner ones first, that also stand elsewhere over the same buffers."""
+    """The parts of each tree, inner ones first, that also stand elsewhere over the same buffers."""
     numbers: dict[object, int] = {}
     candidates = [list(_parts(tree, leaves, 0, numbers)) for tree, leaves in trees]
     uses = Counter(part.number for parts in candidates for part in parts)
@@ -35,7 +35,7 @@ def _parts(node: Node, leaves: tuple[Leaf, ...], first: int, numbers: dict[objec
 
 
 def sharers(queries: Sequence[QueryPlan], query: QueryPlan) -> Iterator[tuple[Node, list[str]]]:
-    """The greatest parts of a query that other queries compute too, with the names of all that do."""
+    """The largest parts of a query that other queries compute too, with the names of those queries."""
     for part in query.common:
         around = [
             other
@@ -48,7 +48,7 @@ def sharers(queries: Sequence[QueryPlan], query: QueryPlan) -> Iterator[tuple[No
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A query about to be evaluated, with the condition under which each of its leaves is read.
+    """A query that is about to be evaluated, with the condition under which each of its leaves is read.
 
     `keys`, where it is evaluated shard by shard, are the columns by which its leaves are shared out.
     """
@@ -63,13 +63,13 @@ class Demand:
         return cls(query, tuple(relevant), keys)
 
     def computed(self, part: CommonPart) -> object:
-        """What makes two queries' uses of a part the same rows: the same tree, buffers, relevance and shards."""
+        """The key of a part: two uses with equal keys (tree, buffers, relevance, shards) have the same rows."""
         read = slice(part.first, part.first + part.count)
         return part.number, self.relevant[read], self.keys and self.keys[read]
 
 
 def repeated(demands: Sequence[Demand]) -> list[list[tuple[int, CommonPart]]]:
-    """The uses, by the number of the demand, of each part that is needed more than once; inner parts first."""
+    """The uses, by the number of the demand, of each part that several demands need. Inner parts come first."""
     uses: dict[object, list[tuple[int, CommonPart]]] = {}
     for number, demand in enumerate(demands):
         for part in demand.query.common:
@@ -78,7 +78,7 @@ def repeated(demands: Sequence[Demand]) -> list[list[tuple[int, CommonPart]]]:
 
 
 def compute_common(demands: Sequence[Demand], compute: Callable[[int, CommonPart, Ready[T]], T]) -> list[Ready[T]]:
-    """For each demand the parts that are needed more than once, each computed for one of its uses.
+    """Computes once each part that several demands need, and gives it to each of them.
 
     `compute` gets the number of a demand, the part, and those of its parts that are computed already.
     """

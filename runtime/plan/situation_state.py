@@ -1,4 +1,4 @@
-"""What operators that derive situations keep, for people: whose it is, until when it matters, and its bound."""
+"""What operators that derive situations keep, as values for people: the query, until when it matters, and its bound."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.types import DataType
 from tidegate.analysis.ordered.table import family_of
-from tidegate.runtime.plan.steps import Ordered, Plan, QueryPlan
+from tidegate.runtime.plan.steps import OrderedStep, Plan, QueryPlan
 
 #: What separates the number of a query inside another one from the name of that one.
 _INSIDE = "~"
@@ -16,10 +16,11 @@ _INSIDE = "~"
 
 @dataclass(frozen=True, slots=True)
 class Situations:
-    """What the operator of a query keeps: it has read its events up to the query's progress p at `time`.
+    """The situations that a query's operator keeps. It has read its events up to the query's progress p at `time`.
 
-    `kind` is that of its instants. Situations that are over may be matched until p reaches, for some entry of `ahead`, their
-    `start` or `end` plus so many ticks; none are kept where nothing is matched. `bounds` is the bound of what is kept.
+    `kind` is that of its instants. Situations that are over may be matched until p reaches, for some entry of `ahead`,
+    their `start` or `end` plus so many ticks; none are kept where nothing is matched. `bounds` is the bound of what is
+    kept.
     """
 
     query: str
@@ -31,17 +32,21 @@ class Situations:
 
 
 def state_name(query: str, what: str = "situations") -> str:
-    """The name of what a query's operator keeps, beside those of buffers; a query inside another one counts as that one."""
+    """The name of what a query's operator keeps, beside those of buffers; a query inside another one counts as that
+    one.
+    """
     return f"{query.partition(_INSIDE)[0]}: {what}"
 
 
 def deriving(plan: Plan) -> list[QueryPlan]:
-    """The queries whose operators keep something of the events that they have read, and that can be closed."""
+    """The queries whose operators keep something of the events that they have read, and whose situations can be
+    closed.
+    """
     return [query for query in plan.queries if query.ordered is not None and query.ordered.reads_events]
 
 
 def situation_state(plan: Plan) -> tuple[Situations, ...]:
-    """What is to be said of the operators of a plan, in the order of their queries."""
+    """The state of each operator of a plan, in the order of their queries."""
     return tuple(map(_situations, deriving(plan)))
 
 
@@ -54,7 +59,7 @@ def _situations(query: QueryPlan) -> Situations:
     )
 
 
-def instants_of(ordered: Ordered) -> DataType:
+def instants_of(ordered: OrderedStep) -> DataType:
     """The type of an operator's instants."""
     node: OrderedNode = ordered.node
     return node.schema[node.completed_by].type

@@ -1,4 +1,4 @@
-"""Slices of a stream: what one task reads in one go, and which of its events are safe to join before others are seen."""
+"""Slices of a stream: the events that one task reads at once, and those of them that may be joined into event runs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 
 class Interleaved(Exception):
-    """Events lie within stretches of others: these were joined too soon, and have to be stored one by one."""
+    """Events lie within event runs of others. These were joined too early and have to be stored one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The instants between which events are joined: none earlier than `low`, none later than `high`.
+    """The instants between which events may be joined into event runs: from `low` to `high`.
 
     Whatever else arrives in time lies outside, provided that all that was promised of the stream's order holds.
     """
@@ -21,9 +21,9 @@ class Slice:
 
     @classmethod
     def of(cls, earliest: int, latest: int, delay: int) -> Slice:
-        """Of events from `earliest` to `latest` that come one after the other, but up to `delay` late.
+        """The slice of successive events from `earliest` to `latest`, each at most `delay` late.
 
-        Progress will be beyond `high`, so that all events there are final with this batch; before `low` the end of another
-        slice may reach, as both overlap by no more than the delay.
+        Progress will be beyond `high`, so that all events there are final with this batch; before `low` the end of
+        another slice may reach, as both overlap by no more than the delay.
         """
         return cls(earliest + delay, latest - delay - 1)

@@ -1,4 +1,4 @@
-"""The nodes of a physical plan, as both engines run it."""
+"""The nodes of a physical plan. Both engines run them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ Bounds = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Stretches:
-    """What is stored of events of which only this matters: by partition and time, which of some conditions are true.
+class RunEncoding:
+    """How a buffer encodes events as runs: by partition and time, with the conditions that are true.
 
-    A stored row is a stretch: events of the partition `keys` from the instant `time` to `until` that agree in all
-    `conditions`; bit j of `holds` is the j-th. Attributes are those of the chain's rows, `until` and `holds` none of them.
+    A stored row is an event run: events of the partition `keys` from the instant `time` to `until` that agree in all
+    `conditions`; bit j of `holds` is the j-th. Attributes are those of the chain's rows, `until` and `holds` none of
+    them.
     """
 
     keys: tuple[str, ...]
@@ -39,7 +40,7 @@ class Stretches:
     conditions: tuple[Term, ...]
 
     def schema(self, rows: Schema) -> Schema:
-        """Columns of a buffer of such stretches of these rows."""
+        """The columns of a buffer of event runs of these rows."""
         kept = tuple(rows[name] for name in (*self.keys, self.time))
         return Schema(
             (*kept, Attribute(self.until, BIGINT, nullable=False), Attribute(self.holds, BIGINT, nullable=False))
@@ -48,12 +49,12 @@ class Stretches:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Rows of one stream kept after the row-wise operators that stand directly above the scan.
+    """A buffer: rows of one stream, stored after the row-wise operators directly above the scan.
 
     `chain` maps the stream's rows (occurrence `scan`; its other occurrences are static tables) to stored rows, in which
     `instants`, the temporal attributes of the stream, keep their names. With `partial`, not rows are stored but partial
     aggregates of that grouping over the chain's result, and `instants` are the grouping keys that time results. With
-    `stretches`, these are stored of the chain's result.
+    `encoding`, these are stored of the chain's result.
     """
 
     id: str
@@ -63,40 +64,41 @@ class Buffer:
     statics: tuple[tuple[int, str], ...]
     instants: tuple[str, ...]
     partial: Group | None = None
-    stretches: Stretches | None = None
+    encoding: RunEncoding | None = None
 
     @property
     def schema(self) -> Schema:
-        """Schema of the chain's rows (with `partial`: before they are aggregated)."""
+        """The schema of the chain's rows. With `partial` these are not aggregated yet."""
         return self.chain.schema
 
     @property
     def stored(self) -> Schema:
-        """Columns of the buffer's segments."""
-        if self.stretches is not None:
-            return self.stretches.schema(self.schema)
+        """The columns of the buffer's segments."""
+        if self.encoding is not None:
+            return self.encoding.schema(self.schema)
         return self.schema if self.partial is None else partial_schema(self.partial)
 
     @property
     def holds(self) -> str:
-        """What is stored, in words."""
-        if self.stretches is not None:
-            return "stretches of events"
+        """The kind of rows that the buffer stores, in words."""
+        if self.encoding is not None:
+            return "event runs"
         return "rows" if self.partial is None else "partial aggregates"
 
 
 def one_of(holds: str) -> str:
-    """One of what a buffer holds."""
-    return "stretch" if holds == "stretches of events" else holds.removesuffix("s")
+    """The singular of the kind of rows that a buffer stores."""
+    return holds.removesuffix("s")
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One input of a query's tree: a buffer, with the occurrence whose keep and relevance it obeys, or a static table.
+    """An input of a query's tree: a buffer, with the occurrence whose keep and relevance it obeys, or a static table.
 
-    `columns` are the stored columns that the tree reads (of partials and stretches: all); `outputs`, of partials, each promised
-    attribute with the grouping key and the constant whose sum it is. `partner` and `kill`: whether these rules free rows.
-    `later` names the static tables that are joined to its rows when they are read, as a row has several matches there.
+    `columns` are the stored columns that the tree reads (of partials and event runs: all); `outputs`, of partials, each
+    promised attribute with the grouping key and the constant whose sum it is. `partner` and `kill`: whether these rules
+    free rows. `later` names the static tables that are joined to its rows when they are read, as a row has several
+    matches there.
     """
 
     buffer: Buffer | None
@@ -109,7 +111,7 @@ class Leaf:
     later: tuple[str, ...] = ()
 
     def keep(self, p: Progress) -> Term:
-        """Which stored rows may still matter, as a condition over stored columns (rule on keep)."""
+        """The stored rows that may still matter, as a condition over stored columns (rule R14)."""
         assert self.buffer is not None
         if self.buffer.partial is not None:
             return pass_window(self._by_key(p), None, self.buffer.schema)
@@ -117,7 +119,7 @@ class Leaf:
         return self.occurrence.keep.condition(p)
 
     def relevant(self, p: Progress, new: Progress) -> Term:
-        """Which stored rows matter for the increment from `p` to `new`."""
+        """The stored rows that matter for the increment from `p` to `new`."""
         assert self.buffer is not None
         if self.buffer.partial is not None:
             return pass_window(self._by_key(p), self._by_key(new), self.buffer.schema)
@@ -125,7 +127,7 @@ class Leaf:
         return self.occurrence.relevance.condition(p, new)
 
     def _by_key(self, p: Progress) -> list[tuple[str, Extended]]:
-        """Of partials: progress of the result as progress of the grouping keys that it is made of."""
+        """Translates progress of the result to progress of the grouping keys of partials."""
         return [(column, _earlier(p[a], shift)) for a, column, shift in self.outputs]
 
     def keeps_segment(self, bounds: Bounds, p: Progress) -> bool:
@@ -156,7 +158,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class CommonPart:
-    """A part of a tree that other trees of the program share: it reads `count` leaves from the leaf `first` on.
+    """A part of a tree that other trees of the program share. It reads `count` leaves from the leaf `first` on.
 
     Parts with the same `number` compute the same over the same buffers.
     """
@@ -168,10 +170,10 @@ class CommonPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretched:
-    """How an operator reads stretches: the j-th of the conditions that its readings speak of is told by bit `bits[j]`."""
+class EncodedReading:
+    """How an operator reads event runs: bit `bits[j]` says whether the j-th condition of its readings is true."""
 
-    stretches: Stretches
+    encoding: RunEncoding
     bits: tuple[int, ...]
 
 
@@ -180,24 +182,26 @@ PurgeMode = Literal["planned", "always", "off"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class OrderedStep:
     """An operator that gathers events in order, below the tree of its query.
 
-    Its inputs are stored rows of the leaves that `leaves` names for each. `time` is the attribute of the result that holds
-    the instant at which a row is complete: how far the query has come there is how far the operator has read its events.
-    With `stretched` it reads stretches instead of rows; they are then all of the same events. `purging`: where it frees
-    what it keeps sooner than it has to.
+    Its inputs are stored rows of the leaves that `leaves` names for each. `time` is the attribute of the result that
+    holds the instant at which a row is complete: how far the query has come there is how far the operator has read its
+    events. With `encoded` it reads event runs instead of rows; they are then all of the same events. `purging`: where
+    it frees what it keeps sooner than it has to.
     """
 
     node: OrderedNode
     leaves: tuple[int, ...]
     time: str
-    stretched: Stretched | None = None
+    encoded: EncodedReading | None = None
     purging: PurgeMode = "off"
 
     @property
     def sharded_by(self) -> int | None:
-        """The place of the key by whose hash partitions can be shared out; equal doubles may have different hashes."""
+        """The position of the key whose hash shards the partitions. No double: equal doubles may have different
+        hashes.
+        """
         one = self.node.readings[0]
         exact = (place for place, key in enumerate(one.keys) if one.input.schema[key].type != DOUBLE)
         return next(exact, None)
@@ -210,12 +214,12 @@ class Ordered:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """How one query runs: its tree over leaves (by occurrence of the tree), below it perhaps a grouping of partials.
+    """How one query runs: its tree over leaves, and below it perhaps a grouping of partials.
 
-    `common` are the parts of the tree, inner ones first, that other queries compute too. `shard_key` names for each leaf
-    the column by which the increment can be evaluated shard by shard (None: a static table), where there is one. `purge`
-    are the rules that free rows of some leaves before keep does, None where there are none. With `ordered`, the tree's one
-    occurrence are the rows of that operator, which reads the leaves.
+    `common` are the parts of the tree, inner ones first, that other queries compute too. `shard_key` names for each
+    leaf the column by which the increment can be evaluated shard by shard (None: a static table), where there is one.
+    `purge` are the rules that free rows of some leaves before keep does, None where there are none. With `ordered`, the
+    tree's one occurrence are the rows of that operator, which reads the leaves.
     """
 
     facts: QueryFacts
@@ -225,7 +229,7 @@ class QueryPlan:
     common: tuple[CommonPart, ...] = ()
     shard_key: tuple[str | None, ...] | None = None
     purge: Purge | None = None
-    ordered: Ordered | None = None
+    ordered: OrderedStep | None = None
 
     @property
     def name(self) -> str:
@@ -236,11 +240,13 @@ class QueryPlan:
         return self.facts.query.stream
 
     def propagate(self, b: Mapping[tuple[str, str], Extended], p: Progress) -> dict[str, Extended]:
-        """p' of every promised attribute from the progress of the inputs (rule on propagation)."""
+        """p' of every promised attribute, from the progress of the inputs (rule R11)."""
         return self.facts.progress(b, p)
 
     def may_pass(self, p: Progress, new: Progress) -> bool:
-        """Whether an increment is to be evaluated: it may have rows, or it is one of an operator, which reads its events."""
+        """Whether an increment is evaluated: it may have rows, or it belongs to an operator, which has to read its
+        events.
+        """
         return self.ordered is not None or self.facts.may_pass(p, new)
 
     def passes(self, p: Progress, new: Progress) -> Term:
@@ -250,7 +256,7 @@ class QueryPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A program ready to run: buffers, queries in evaluation order, and what feeds what."""
+    """A program that is ready to run: its buffers, its queries in evaluation order, and what feeds what."""
 
     facts: ProgramFacts
     queries: tuple[QueryPlan, ...]
@@ -261,14 +267,15 @@ class Plan:
     """What every batch asks of the plan, by the question."""
 
     def levels(self) -> tuple[tuple[QueryPlan, ...], ...]:
-        """Queries by the length of the longest chain of components below them: those of a level do not read each other.
+        """The queries by level, the length of the longest chain of components below them. Queries of a level do not
+        read each other.
 
         A recursive component is a level of its own.
         """
         return self.once("levels", self._levels)
 
     def once(self, question: object, answer: Callable[[], T]) -> T:
-        """The answer to a question about the plan, worked out when it is first asked."""
+        """The answer to a question about the plan, computed when it is first asked."""
         if question not in self._known:
             self._known[question] = answer()
         found: T = self._known[question]
@@ -286,17 +293,17 @@ class Plan:
         return tuple(tuple(found[level]) for level in sorted(found))
 
     def recursion(self, level: Sequence[QueryPlan]) -> Recursion | None:
-        """What a level is evaluated by if it is a recursive component."""
+        """The recursion of a level that is a recursive component."""
         return self.facts.recursions.get(level[0].stream)
 
     def feeds(self, stream: str) -> tuple[Buffer, ...]:
-        """Buffers filled from a stream."""
+        """The buffers that a stream fills."""
         return self.once(
             ("feeds", stream), lambda: tuple(buffer for buffer in self.buffers if buffer.stream.name == stream)
         )
 
     def readers(self, buffer: Buffer) -> tuple[tuple[QueryPlan, Leaf], ...]:
-        """All inputs of queries that read a buffer."""
+        """All leaves of queries that read a buffer."""
         return self.once(
             ("readers", buffer.id),
             lambda: tuple(
@@ -308,7 +315,7 @@ class Plan:
         )
 
     def purged(self) -> tuple[tuple[Buffer, ...], ...]:
-        """The buffers in which partner and kill rule can free rows, those together whose rows depend on each other."""
+        """The groups of buffers in which partner and kill rule can free rows. Rows of a group depend on each other."""
         return self.once("purged", self._purged)
 
     def _purged(self) -> tuple[tuple[Buffer, ...], ...]:
@@ -324,7 +331,7 @@ class Plan:
         return tuple(tuple(buffer for buffer in self.buffers if buffer.id in group) for group in swept)
 
     def freed_sooner(self, buffer: Buffer) -> bool:
-        """Whether some reader has rules and no other one keeps rows as long by keep alone."""
+        """Whether a reader has rules that free rows and no other reader keeps these rows as long by keep alone."""
         longest: dict[bool, Extended] = {True: -INF, False: -INF}
         for _, leaf in self.readers(buffer):
             bound = None if leaf.occurrence is None else leaf.occurrence.bound
@@ -334,7 +341,7 @@ class Plan:
         return longest[True] > longest[False]
 
     def buffer_keep(self, buffer: Buffer, progress: Mapping[str, Progress]) -> Term:
-        """A stored row stays while any reader keeps it, each by its own query's progress."""
+        """The keep condition of a buffer: a row stays while any reader keeps it, each by its own query's progress."""
         return disjunction([leaf.keep(progress[query.name]) for query, leaf in self.readers(buffer)])
 
     def buffer_keeps_segment(self, buffer: Buffer, bounds: Bounds, progress: Mapping[str, Progress]) -> bool:
@@ -342,7 +349,7 @@ class Plan:
 
 
 def _earlier(b: Extended, by: int) -> Extended:
-    """`b - by`; beyond 64 bits no instant is left on that side."""
+    """`b - by`. Beyond 64 bits no instant is left on that side."""
     value = b - by
     return value if -(2**63) <= value < 2**63 else math.copysign(INF, value)
 
@@ -350,7 +357,7 @@ def _earlier(b: Extended, by: int) -> Extended:
 def pass_window(
     old: Sequence[tuple[str, Extended]], new: Sequence[tuple[str, Extended]] | None, schema: Schema
 ) -> Term:
-    """Rows beyond `old` on every column and, where `new` is given, within it on at least one."""
+    """The rows beyond `old` on every column and, where `new` is given, within it on at least one."""
     beyond = [_compare("gt", column, value, schema[column].type) for column, value in old]
     within = [] if new is None else [disjunction([_compare("le", c, value, schema[c].type) for c, value in new])]
     return conjunction([*beyond, *within])

@@ -1,4 +1,4 @@
-"""A batch in the making: files are written under names of this attempt only, and count together or not at all."""
+"""A batch under construction. Its files carry the name of the attempt, and count all together or not at all."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _MANY: Final = 1 << 16
 class Batch:
     """One attempt at batch `seq`, from its intent to `commit`. Made by `Checkpoint.begin`.
 
-    `intent` says what to read; when `replayed` is true it is the recorded one and holds instead of what was offered. Workers
-    get `seq` and `attempt` for `write_segment_file`.
+    `intent` says what to read; when `replayed` is true it is the recorded one and holds instead of what was offered.
+    Workers get `seq` and `attempt` for `write_segment_file`.
     """
 
     def __init__(
@@ -92,7 +92,8 @@ class Batch:
         return segment
 
     def pack_segment(self, table: Any, described: Segment) -> Segment | None:
-        """Write few rows as a new segment, a part of the batch's pack, which can be read after the commit; None for many rows.
+        """Write few rows as a new segment, a part of the batch's pack, which can be read after the commit; None for
+        many rows.
 
         `described` says what there is to say of the rows: their bounds and their columns.
         """
@@ -114,7 +115,9 @@ class Batch:
         *,
         shard: int = 0,
     ) -> tuple[Segment, ...]:
-        """The buffer's segments after adding the rows of `table` and compacting; rows that are merged at once are written once."""
+        """The buffer's segments after adding the rows of `table` and compacting; rows that are merged at once are
+        written once.
+        """
         live = append_segment(
             self._store, buffer_id, segments, table, temporal_columns, self.seq, self.attempt, shard=shard
         )
@@ -183,7 +186,7 @@ class Batch:
         return output_name(self.seq, query, part)
 
     def output_path(self, query: str) -> str:
-        """A fresh path for a file of results that something else writes; see `adopt_output`."""
+        """A fresh path for a file of results that another process writes; see `adopt_output`."""
         return new_path("staging", query, self.seq, self.attempt)
 
     def adopt_output(self, query: str, file: FileRef, rows: int) -> StagedOutput:
@@ -199,7 +202,9 @@ class Batch:
         return self._stage(query, file, rows)
 
     def quarantine(self, table: Any) -> None:
-        """Set rejected rows aside: they count when the batch is committed. Many are written now, few with the commit."""
+        """Set rejected rows aside: they count when the batch is committed. Many are written now, few with the
+        commit.
+        """
         import pyarrow as pa
 
         self._rejected.append(table)
@@ -211,14 +216,16 @@ class Batch:
         self._store.failpoints.hit("batch-after-stage")
 
     def adopt_quarantine(self, segment: Segment) -> None:
-        """Set aside a durable file of rejected rows that a worker wrote with `write_segment`, in the area of the quarantine."""
+        """Set aside a durable file of rejected rows that a worker wrote with `write_segment`, in the area of the
+        quarantine.
+        """
         check_size(self._store, segment.file)
         clock = self.intent.clock
         self._set_aside.append(replace(segment, bounds={CLOCK: (clock, clock)}))
         self._store.failpoints.hit("batch-after-stage")
 
     def unstage(self) -> None:
-        """Forget what was packed, staged and set aside so far: the batch is evaluated anew."""
+        """Forgets what was packed, staged and set aside. The batch is evaluated again."""
         self._written += [output.file.path for output in self._outputs]
         self._written += [segment.path for segment in self._set_aside]
         self._pack = PackWriter.of(self.seq, self.attempt)
@@ -241,8 +248,9 @@ class Batch:
     ) -> Manifest:
         """Make this batch the state, publish what it staged, and collect garbage.
 
-        `segments`, `progress`, `kernel` and `extra` are the whole new state, `counts` those of this batch. When it returns,
-        the batch is durable and published. When it raises, the checkpoint must be opened again to learn whether it counts.
+        `segments`, `progress`, `kernel` and `extra` are the whole new state, `counts` those of this batch. When it
+        returns, the batch is durable and published. When it raises, the checkpoint must be opened again to learn
+        whether it counts.
         """
         store, previous, offer = self._store, self._previous, self.intent.offer
         self._check_known(segments, kernel or {})
@@ -299,7 +307,7 @@ class Batch:
         return [path for path in self._written if path not in named]
 
     def _quarantined(self) -> Quarantine:
-        """The quarantine with what this batch rejected, few files merged."""
+        """The quarantine with the rows that this batch rejected, with few files merged."""
         before = Quarantine() if self._previous is None else self._previous.quarantine
         clock = self.intent.clock
         written, tables = self._set_aside, self._rejected
@@ -326,7 +334,7 @@ class Batch:
         return output
 
     def _check_known(self, segments: Mapping[str, Sequence[Segment]], kernel: Mapping[str, KernelState]) -> None:
-        """Nothing may be named that was collected meanwhile, or that was written but not completely."""
+        """Checks that no named file was collected meanwhile or is incomplete."""
         known = {file.path for file in self._previous.state_files()} if self._previous is not None else set()
         named = [segment.file for parts in segments.values() for segment in parts]
         named += [file for state in kernel.values() for file in state.files]

@@ -53,7 +53,7 @@ _logger = logging.getLogger("tidegate.state")
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What of an offer is to be read: nothing if its batch is committed already (`skip`), else the files not yet consumed.
+    """The part of an offer to read: nothing if its batch is committed (`skip`), else the files not yet consumed.
 
     `changed` lists consumed files that are there again in another version; they are not in `offer`.
     """
@@ -66,7 +66,8 @@ class Admission:
 class Checkpoint:
     """The state of one run of one program, with the right to write it. Use as a context manager, or `close` it.
 
-    `manifest` is the last commit, None before the first; `pending` the intent of a batch that was begun and not committed.
+    `manifest` is the last commit, None before the first; `pending` the intent of a batch that was begun and not
+    committed.
     """
 
     def __init__(self, store: Store, meta: Meta, sinks: Mapping[str, Sink], keep: Retention, lock: Lock) -> None:
@@ -101,9 +102,9 @@ class Checkpoint:
     ) -> Checkpoint:
         """Open or make the checkpoint in `store`, and bring it to the state after its last commit.
 
-        `description` says in readable form what `fingerprint` stands for: schemas, program text, number of shards; `layout`
-        is kept for tools. `sinks` has an absolute output directory or a function per query, `quarantine_keep` says which rejected
-        rows are kept (all, unless it is given). `check` is how far state files
+        `description` says in readable form what `fingerprint` stands for: schemas, program text, number of shards;
+        `layout` is kept for tools. `sinks` has an absolute output directory or a function per query, `quarantine_keep`
+        says which rejected rows are kept (all, unless it is given). `check` is how far state files
         are compared with the manifest: byte for byte, or by size. `putting_away` says per source what becomes of
         its files once they were read. Refuses with TG501 (another program), TG502 (format), TG503 (another writer),
         TG504 (damaged manifest), TG505 (damaged state), TG507 (damaged intent), TG508 (output lost).
@@ -128,15 +129,15 @@ class Checkpoint:
 
     @property
     def positions(self) -> PositionLog:
-        """What was consumed so far."""
+        """The positions of the sources: what was consumed."""
         return self._log
 
     def admit(self, offer: Offer) -> Admission:
         """Decide what of `offer` is still to be read; `StateError` TG506 if it does not continue this checkpoint.
 
-        A Spark batch is skipped only if it is the last that its query committed here and offers the same. A later one must be
-        the next; the first one of a query new to this checkpoint must be number 0. Files consumed before are taken out; sources
-        without files must go on with their reader.
+        A Spark batch is skipped only if it is the last that its query committed here and offers the same. A later one
+        must be the next; the first one of a query new to this checkpoint must be number 0. Files consumed before are
+        taken out; sources without files must go on with their reader.
         """
         self._check_usable()
         spark = offer.spark
@@ -164,13 +165,16 @@ class Checkpoint:
         return Admission(False, replace(offer, files=files), tuple(changed))
 
     def clock(self, now: int, spark: SparkBatch) -> int:
-        """The clock of the batch that a Spark batch becomes: as it was recorded, or now, and never before the last one."""
+        """The clock of the batch that a Spark batch becomes: as it was recorded, or now, and never before the last
+        one.
+        """
         if self.pending is not None and self.pending.offer.spark == spark:
             return self.pending.clock
         return now if self.manifest is None else max(now, self.manifest.clock)
 
     def begin(self, clock: int, offer: Offer, *, engine: Engine, mode: str = "batch") -> Batch:
-        """Start the next batch on an admitted offer, or the recorded one again if this is its replay (see `Batch.intent`).
+        """Start the next batch on an admitted offer, or the recorded one again if this is its replay (see
+        `Batch.intent`).
 
         The clock never goes back from one batch to the next.
         """
@@ -203,12 +207,12 @@ class Checkpoint:
         return self._batch
 
     def reads(self, directory: str) -> None:
-        """Until this is closed, no compaction exchanges the directory: its files are known by their names."""
+        """Keeps compaction from exchanging the directory until closed, since its files are known by name."""
         if (descriptor := hold(directory)) is not None:
             self._held.append(descriptor)
 
     def discard_intent(self) -> None:
-        """Forget a batch that was begun and not committed: harmless, since nobody can have seen its effects."""
+        """Forgets a batch that was begun and not committed. Nobody can have seen its effects."""
         self._check_usable()
         if self.pending is not None:
             with storage_errors("discarding an intent"):
@@ -260,7 +264,7 @@ class Checkpoint:
         self._usable = True
 
     def _finish(self, batch: Batch, manifest: Manifest) -> None:
-        """Called by `Batch.commit`: manifest, publish, collect, in this order."""
+        """Writes the manifest, publishes and collects, in this order. `Batch.commit` calls it."""
         self._check_usable()
         if batch is not self._batch:
             raise InternalError("TG590", f"batch {batch.seq} is over, or another attempt at it has begun")
@@ -303,13 +307,13 @@ class Checkpoint:
                 self.store.note(marker_path(manifest.seq))
 
     def _read_last(self, seq: int) -> Offer:
-        """What the last batch read; nothing where its intent is gone."""
+        """The files that the last batch read; none where its intent is gone."""
         path = intent_path(seq)
         with storage_errors(f"reading {path}"):
             return decode_intent(self.store.read_bytes(path), seq).offer if self.store.exists(path) else Offer()
 
     def _put_away(self, seq: int, last: Offer, done: bool) -> None:
-        """Files that were read leave their directories: the batch that read them is committed, and its results are out.
+        """Moves files that were read out of their directories. The batch that read them is committed and published.
 
         With `done` those that the `last` batch read are known to have left.
         """
@@ -351,7 +355,9 @@ class Checkpoint:
 
 
 def retained_manifests(store: Store) -> list[Manifest]:
-    """The newest manifest, and the one before if it can be read; `StateError` TG504 if there is reason to doubt the newest."""
+    """The newest manifest, and the one before if it can be read; `StateError` TG504 if there is reason to doubt the
+    newest.
+    """
     with storage_errors(f"listing {store.where}"):
         found = _sequences(store, "manifests")
         later = max([0, *_sequences(store, "published"), *(seq - 1 for seq in _sequences(store, "intents"))])
@@ -379,7 +385,7 @@ def _sequences(store: Store, area: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A checkpoint as tools see it: read without a lock, also while a run writes."""
+    """A checkpoint as tools see it. They read it without a lock, also while a run writes."""
 
     meta: Meta
     manifest: Manifest | None
@@ -387,7 +393,7 @@ class Snapshot:
 
 
 def _meta_to_read(store: Store) -> Meta:
-    """What a checkpoint says of itself to who only reads it, and so can do nothing with a new directory."""
+    """The meta data of a checkpoint for a reader. A new directory has none, which is an error."""
     try:
         meta = read_meta(store)
     except StateError as error:

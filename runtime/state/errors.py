@@ -38,8 +38,8 @@ def linked(where: str, path: str) -> StateError:
     )
 
 
-#: How libraries say that memory was refused where they have no error of its own for it: Arrow's reader of Parquet raises an
-#: `OSError` without a number, Polars panics, and a thread gets no stack.
+#: How libraries say that memory was refused where they have no error of its own for it: Arrow's reader of Parquet
+#: raises an `OSError` without a number, Polars panics, and a thread gets no stack.
 _REFUSED: Final = re.compile(
     r"bad_alloc|[mrc]alloc of size|out of memory|cannot allocate|memory allocation|allocation failed|capacity overflow"
     r"|unable to allocate|can't start new thread|failed to spawn|resource temporarily unavailable",
@@ -82,7 +82,9 @@ def memory_errors(doing: str) -> Iterator[None]:
 
 @contextmanager
 def storage_errors(doing: str) -> Iterator[None]:
-    """Report an `OSError` inside as a `StateError` that says what was being done and what to do; refused memory as TG510."""
+    """Report an `OSError` inside as a `StateError` that says what was being done and what to do; refused memory as
+    TG510.
+    """
     try:
         yield
     except (OSError, MemoryError) as error:

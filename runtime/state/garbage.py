@@ -1,4 +1,4 @@
-"""Collecting files: of the checkpoint's own files those that no retained manifest names are deleted, nothing else."""
+"""Collects garbage: deletes the checkpoint's own files that no retained manifest names, and nothing else."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def collect(store: Store, retired: Manifest, retained: Sequence[Manifest]) -> No
 def sweep(store: Store, retained: Sequence[Manifest], *, running: bool) -> int:
     """Delete the leftovers of attempts that did not commit; returns how many files.
 
-    While a run goes on (`running`), files written for the batch after the newest manifest belong to its current attempt and
-    stay; at a start nobody else writes, so they go too.
+    While a run goes on (`running`), files written for the batch after the newest manifest belong to its current attempt
+    and stay; at a start nobody else writes, so they go too.
     """
     newest = retained[-1].seq if retained else 0
     oldest = retained[0].seq if retained else 0

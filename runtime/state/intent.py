@@ -11,7 +11,9 @@ from tidegate.runtime.state.store.interface import Store
 
 
 def pending_intent(store: Store, seq: int) -> Intent | None:
-    """The recorded intent of batch `seq`, None if it was not begun, or if nothing of the record was left when the machine died."""
+    """The recorded intent of batch `seq`, None if it was not begun, or if nothing of the record was left when the
+    machine died.
+    """
     path = intent_path(seq)
     with storage_errors(f"reading {path}"):
         data = store.read_bytes(path) if store.exists(path) else b""
@@ -19,8 +21,8 @@ def pending_intent(store: Store, seq: int) -> Intent | None:
 
 
 def replays(pending: Intent, offer: Offer, mode: str) -> bool:
-    """Whether `offer` lets the recorded batch be run again: the same Spark batch, or embedded with the same rows pushed and
-    all files still there.
+    """Whether `offer` lets the recorded batch be run again: the same Spark batch, or embedded with the same rows pushed
+    and all files still there.
 
     Otherwise the record is void: nothing of it was committed, so nobody can have seen its effects.
     """

@@ -96,7 +96,7 @@ class SparkCommit:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What executed a batch."""
+    """The engine that executed a batch."""
 
     name: str
     version: str
@@ -118,10 +118,11 @@ class Intent:
 class Manifest:
     """The complete state of a run after batch `seq`.
 
-    `segments` per buffer id; `kernel` per operator id; `outputs` of this batch only; `gathered` per query results without a
-    sink that are still too few for a file of their own; `quarantine` all rejected rows that are kept; `results` the directories per query; `progress` per source or
-    query and attribute; `counts` per source since the beginning, `batch_counts` of this batch; `clock` in ticks; `spark` the
-    last batch per Spark query id; `extra` small values of the run, opaque here.
+    `segments` per buffer id; `kernel` per operator id; `outputs` of this batch only; `gathered` per query results
+    without a sink that are still too few for a file of their own; `quarantine` all rejected rows that are kept;
+    `results` the directories per query; `progress` per source or query and attribute; `counts` per source since the
+    beginning, `batch_counts` of this batch; `clock` in ticks; `spark` the last batch per Spark query id; `extra` small
+    values of the run, opaque here.
     """
 
     seq: int
@@ -175,12 +176,12 @@ def intent_path(seq: int) -> str:
 
 
 def marker_path(seq: int) -> str:
-    """The note that a batch's outputs are published; without it they are published again."""
+    """The marker that a batch's outputs are published. Without it they are published again."""
     return f"published/{seq:010d}"
 
 
 def away_path(seq: int) -> str:
-    """The note that all files which a batch read have left their directories, where they are to."""
+    """The marker that all files of a batch have left their directories, where they are to."""
     return f"away/{seq:010d}"
 
 
@@ -231,7 +232,7 @@ def decode_intent(data: bytes, seq: int) -> Intent:
 
 
 def unreadable_files(manifest: Manifest) -> dict[str, int]:
-    """Per source how many files were set aside since the beginning; only those of which some were."""
+    """The number of files set aside per source since the beginning, for sources that have any."""
     found = manifest.extra.get(UNREADABLE)
     return {name: files for name, files in found.items() if type(files) is int} if isinstance(found, dict) else {}
 

@@ -1,4 +1,4 @@
-"""What a checkpoint belongs to: the program it was made for, and how another one differs from it."""
+"""The program of a checkpoint, and how another program differs from it."""
 
 from __future__ import annotations
 

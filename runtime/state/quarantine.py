@@ -1,4 +1,4 @@
-"""The quarantine: rejected rows in few files that the manifest names, merged by size tiers and dropped whole, oldest first."""
+"""The quarantine: rejected rows in few files, merged by size tiers. Retention drops whole files, the oldest first."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedTotals:
     """What retention dropped so far: files, rows and bytes, and the clock of the newest batch among them."""
 
     files: int = 0
@@ -63,10 +63,10 @@ class Dropped:
     bytes: int = 0
     until: int | None = None
 
-    def and_then(self, segment: Segment) -> Dropped:
+    def and_then(self, segment: Segment) -> DroppedTotals:
         newest = segment.bounds[CLOCK][1]
         until = newest if self.until is None else max(newest, self.until)
-        return Dropped(self.files + 1, self.rows + segment.rows, self.bytes + segment.bytes, until)
+        return DroppedTotals(self.files + 1, self.rows + segment.rows, self.bytes + segment.bytes, until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Quarantine:
     """Every rejected row that is kept, once: files, oldest first, each with the clocks of its batches as bounds."""
 
     files: tuple[Segment, ...] = ()
-    dropped: Dropped = field(default_factory=Dropped)
+    dropped: DroppedTotals = field(default_factory=DroppedTotals)
 
     @property
     def rows(self) -> int:
@@ -137,7 +137,8 @@ def appended(
     seq: int,
     attempt: str,
 ) -> Quarantine:
-    """The quarantine after adding files that were `written` already and the rows of `tables`, merged and cut to what is kept.
+    """The quarantine after adding files that were `written` already and the rows of `tables`, merged and cut to what is
+    kept.
 
     Rows that are merged at once are written once.
     """
@@ -191,7 +192,9 @@ def _is_there(store: Store, segment: Segment) -> bool:
 
 
 def _rows(store: Store, segment: Segment) -> Any | None:
-    """The rows of a file; None if it is damaged: no result depends on it, so the run goes on, and whoever reads it is told."""
+    """The rows of a file; None if it is damaged: no result depends on it, so the run goes on, and whoever reads it is
+    told.
+    """
     try:
         return read_segments(store, [segment])
     except StateError as error:
@@ -202,7 +205,7 @@ def _rows(store: Store, segment: Segment) -> Any | None:
 
 
 def _bare(table: Any) -> Any:
-    """Names and types alone, as `read_segments` gives them: not what may be null."""
+    """The table's names and types alone, as `read_segments` gives them, without nullability."""
     import pyarrow as pa
 
     return pa.Table.from_arrays(table.columns, names=table.column_names)

@@ -1,4 +1,4 @@
-"""Segments: the immutable pieces that buffers are made of, with bounds that let whole pieces be passed over or dropped."""
+"""Segments: the immutable pieces of buffers. Their bounds let readers skip or drop whole pieces."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ FANOUT = 4
 class Segment:
     """An immutable file of rows of one buffer.
 
-    `bounds` has min and max of those int64 attributes that are never null in it; an attribute without bounds can be anything.
-    `batch` is the sequence number of the batch that wrote the file, `schema` identifies names and types.
+    `bounds` has min and max of those int64 attributes that are never null in it; an attribute without bounds can be
+    anything. `batch` is the sequence number of the batch that wrote the file, `schema` identifies names and types.
     """
 
     path: str
@@ -51,7 +51,7 @@ class Segment:
 
 
 def covering(parts: Sequence[Mapping[str, tuple[int, int]]]) -> dict[str, tuple[int, int]]:
-    """The bounds of all parts together, of what every one has bounds of."""
+    """The bounds of all parts together, for columns that every part has bounds of."""
     names = [name for name in parts[0] if all(name in part for part in parts)] if parts else []
     return {name: (min(part[name][0] for part in parts), max(part[name][1] for part in parts)) for name in names}
 
@@ -131,8 +131,8 @@ def read_segments(
 ) -> Any:
     """The rows of all `segments` as one table.
 
-    `schema` (of the columns asked for) is needed only for what no segments yield. Sizes are checked here, page checksums by
-    the reader, and whole files by `verify` when a checkpoint is opened.
+    `schema` (of the columns asked for) is needed only for what no segments yield. Sizes are checked here, page
+    checksums by the reader, and whole files by `verify` when a checkpoint is opened.
     """
     import pyarrow as pa
 
@@ -173,7 +173,7 @@ def _read(store: Store, segment: Segment, columns: Sequence[str] | None) -> Any:
 
 
 def _plain(table: Any) -> Any:
-    """The table without what a file says of its types beyond their names, which is for nobody: a reader could take it for code."""
+    """The table without the file's metadata beyond names and types, which a reader could take for code."""
     import pyarrow as pa
 
     return pa.Table.from_arrays(table.columns, names=table.column_names)
@@ -181,10 +181,10 @@ def _plain(table: Any) -> Any:
 
 @contextmanager
 def _reading(store: Store, path: str, file: FileRef | None = None, rows: int | None = None) -> Iterator[None]:
-    """Failures to read a file as `StateError`.
+    """Turns failures to read a file into `StateError`.
 
-    Memory that is refused says nothing of the file (TG510), unless it is not as it was written: what is damaged can ask for
-    any amount.
+    Memory that is refused says nothing of the file (TG510), unless it is not as it was written: what is damaged can ask
+    for any amount.
     """
     import pyarrow as pa
 
@@ -241,7 +241,7 @@ def _damaged(store: Store, path: str, why: str) -> StateError:
 
 
 class Piece(Protocol):
-    """What compaction needs to know of a file."""
+    """A file as compaction sees it."""
 
     @property
     def rows(self) -> int: ...
@@ -257,10 +257,11 @@ P = TypeVar("P", bound=Piece)
 def plan_compaction(segments: Sequence[P], *, fanout: int = FANOUT, max_rows: int = 1 << 22) -> list[list[P]]:
     """Groups of a buffer's segments to rewrite as one segment each, so that many small batches do not mean many files.
 
-    Tier k holds the segments with `fanout`^k ≤ rows < `fanout`^(k+1). A tier with `fanout` members is merged into a higher
-    one, so of n rows no more than (fanout-1)·log n segments stay, and each row is rewritten at most log n times (logarithms
-    to the base `fanout`). Segments of `max_rows` or more stay as they are, and a group ends where it has as many, so it has
-    less than twice as many. Only segments of one shard and schema are merged, and the order within a group is the order given.
+    Tier k holds the segments with `fanout`^k ≤ rows < `fanout`^(k+1). A tier with `fanout` members is merged into a
+    higher one, so of n rows no more than (fanout-1)·log n segments stay, and each row is rewritten at most log n times
+    (logarithms to the base `fanout`). Segments of `max_rows` or more stay as they are, and a group ends where it has as
+    many, so it has less than twice as many. Only segments of one shard and schema are merged, and the order within a
+    group is the order given.
     """
     tiers: dict[tuple[int, str], dict[int, list[list[P]]]] = {}
     for segment in segments:
@@ -353,7 +354,7 @@ def tier_of(rows: int, fanout: int = FANOUT) -> int:
 
 
 def drop_or_rewrite(alive: float, *, threshold: float = 0.5) -> Literal["drop", "rewrite", "keep"]:
-    """What to do with a segment of which the fraction `alive` may still matter.
+    """The action for a segment of which the fraction `alive` may still matter.
 
     Rewriting below one half costs no more than was collected, so it is paid for by the rows that go.
     """

@@ -1,7 +1,8 @@
 """Every operation with its form in each engine, and the typed samples on which all forms are compared.
 
-Operations resolve to kernels (by type). A family of functions is a module of `algebra.functions`, which has their meaning in Python;
-of `runtime.eval.functions`, which has their forms in Polars; and of `runtime.engines.spark.eval.functions`, for those in Spark.
+Operations resolve to kernels (by type). A family of functions is a module of `algebra.functions`, which has their
+meaning in Python; of `runtime.eval.functions`, which has their forms in Polars; and of
+`runtime.engines.spark.eval.functions`, for those in Spark.
 """
 
 from __future__ import annotations

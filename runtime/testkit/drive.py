@@ -41,7 +41,7 @@ from tidegate.runtime.ingest.inputs import advances_of
 from tidegate.runtime.ingest.quarantine import kept_rows
 from tidegate.runtime.ingest.raw_rows import Rows
 from tidegate.runtime.ingest.validation import validate
-from tidegate.runtime.ingest.values import Malformed, held_value
+from tidegate.runtime.ingest.values import MalformedValue, held_value
 from tidegate.runtime.inspect.state_listing import StateListing, list_state
 from tidegate.runtime.inspect.why import why
 from tidegate.runtime.inspect.why_answer import Why
@@ -58,7 +58,7 @@ from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.memory import MemoryStore
 from tidegate.runtime.state.store.paths import local_directory
-from tidegate.runtime.testkit.waiting import TestClock, Waiting
+from tidegate.runtime.testkit.waiting import PendingStep, TestClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +81,7 @@ class Driven(Protocol):
     @property
     def store(self) -> Store: ...
 
-    def step(self, waiting: Waiting) -> BatchReport: ...
+    def step(self, waiting: PendingStep) -> BatchReport: ...
 
     def died(self, failure: BaseException) -> bool:
         """Whether a step failed because it was killed."""
@@ -93,7 +93,7 @@ class Driven(Protocol):
 
 
 @dataclass(slots=True)
-class Embedded:
+class EmbeddedEngine:
     """The embedded engine, on a store in memory or in a directory."""
 
     facts: ProgramFacts
@@ -120,7 +120,7 @@ class Embedded:
     def store(self) -> Store:
         return self.session._store
 
-    def step(self, waiting: Waiting) -> BatchReport:
+    def step(self, waiting: PendingStep) -> BatchReport:
         self.session.discard()
         for stream, parts in waiting.rows.items():
             for rows in parts:
@@ -172,7 +172,7 @@ class Drive:
     clock: TestClock
     engine: Driven
     reports: list[BatchReport] = field(default_factory=list)
-    _waiting: Waiting = field(default_factory=Waiting)
+    _waiting: PendingStep = field(default_factory=PendingStep)
     _failpoint: tuple[str, int] | None = None
     _seen: dict[str, int] = field(default_factory=dict)
 
@@ -278,8 +278,8 @@ class Drive:
     def kill(self, place: str = "commit-before-manifest", *, skip: int = 0) -> None:
         """The next step dies at a failpoint, at its `skip`+1-th passing; the program is then started again.
 
-        What was added is given again if the batch did not count. `PLACES_TO_DIE` lists the failpoints; `QueryError` TG401
-        for another.
+        What was added is given again if the batch did not count. `PLACES_TO_DIE` lists the failpoints; `QueryError`
+        TG401 for another.
 
         Examples:
             >>> from tidegate import testing
@@ -330,7 +330,7 @@ class Drive:
             self._die(failpoint)
         if failpoint is None or self._manifest == before:
             self.reports.append(self.engine.step(self._waiting))
-        self._waiting = Waiting()
+        self._waiting = PendingStep()
 
     def _die(self, failpoint: tuple[str, int]) -> None:
         place, skip = failpoint
@@ -342,7 +342,7 @@ class Drive:
             if not self.engine.died(failure):
                 raise
         else:  # the step counts, and no later one dies of this
-            self._waiting = Waiting()
+            self._waiting = PendingStep()
             raise AssertionError(f"the step was not killed: it never came to {place}")
         finally:
             failpoints.disarm()
@@ -605,7 +605,7 @@ def drive(
     facts = _verified(program)
     engine: Driven
     if spark is None:
-        engine = Embedded(facts, given, tables, test_clock, collect_garbage, place, schedule)
+        engine = EmbeddedEngine(facts, given, tables, test_clock, collect_garbage, place, schedule)
     else:
         from tidegate.runtime.testkit.spark import OnSpark
 
@@ -633,7 +633,7 @@ def _instant(clock: dt.datetime | str | None) -> dt.datetime:
         return LAST_CLOCK
     try:
         ticks = held_value(clock, TIMESTAMP)
-    except Malformed:
+    except MalformedValue:
         raise QueryError("TG401", f"{shown(clock)} is no instant", hint="give a datetime or ISO text") from None
     assert isinstance(ticks, int)
     return EPOCH + dt.timedelta(microseconds=ticks)

@@ -1,4 +1,6 @@
-"""The Spark engine as the test kit drives it: each step is a batch of a streaming query, which lasts until it is to die."""
+"""The Spark engine as the test kit drives it: each step is a batch of a streaming query, which lasts until it is to
+die.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.failpoints import SimulatedCrash
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
-from tidegate.runtime.testkit.waiting import TestClock, Waiting
+from tidegate.runtime.testkit.waiting import PendingStep, TestClock
 
 
 @dataclass(slots=True)
@@ -55,7 +57,7 @@ class OnSpark:
     _store: LocalStore = field(init=False)
     _temporary: tempfile.TemporaryDirectory[str] | None = None
     _files: int = 0
-    _written: Waiting | None = None
+    _written: PendingStep | None = None
     _query: RunningQuery | None = None
     _reports: list[BatchReport] = field(default_factory=list)
 
@@ -78,22 +80,24 @@ class OnSpark:
     def _streams(self) -> list[StreamDef]:
         return [stream for stream in self.facts.program.inputs if not stream.static]
 
-    def step(self, waiting: Waiting) -> BatchReport:
+    def step(self, waiting: PendingStep) -> BatchReport:
         self._reports.clear()
         if self._store.failpoints.armed or (self._query is None and is_planned(self._store.where)):
             self._give(waiting)
-            # After a kill Spark may begin with a batch that is committed: that run brings nothing but Spark's own note of it.
+            # After a kill Spark may begin with a batch that is committed: that run brings nothing but Spark's own note
+            # of it.
             self._run(waiting)
             if not self._reports:
                 self._run(waiting)
         else:
             self._run_on(waiting)
-        # A look at the directories while the step was given may have had Spark plan one more batch, which finds nothing.
+        # A look at the directories while the step was given may have had Spark plan one more batch, which finds
+        # nothing.
         report, *others = self._reports
         assert not any(counts.rows_in for other in others for counts in other.counts.values())
         return report
 
-    def _give(self, waiting: Waiting) -> None:
+    def _give(self, waiting: PendingStep) -> None:
         if waiting is self._written:
             return  # a step that was killed finds its files where it left them
         self._written = waiting
@@ -109,8 +113,10 @@ class OnSpark:
         self._files += 1
         pq.write_table(table, self._root / "in" / stream / f"{self._files:06d}.parquet")
 
-    def _run(self, waiting: Waiting) -> None:
-        """One batch of a streaming query: the one that Spark had planned before, or one over all that it has not read."""
+    def _run(self, waiting: PendingStep) -> None:
+        """One batch of a streaming query: the one that Spark had planned before, or one over all that it has not
+        read.
+        """
         self._stop()
         before_the_end = _before_the_end(waiting)
         if before_the_end:  # a start says the greatest only
@@ -118,7 +124,7 @@ class OnSpark:
         query = self._start(trigger={"once": True}, advance=_by_stream(waiting.advances), close_at=waiting.close_at)
         query.awaitTermination()
 
-    def _run_on(self, waiting: Waiting) -> None:
+    def _run_on(self, waiting: PendingStep) -> None:
         """The next batch of a query that lasts; it waits until all of the step is there."""
         held = self._query is None
         query = self._query or self._start(trigger="0 seconds", held=True)
@@ -191,7 +197,7 @@ class OnSpark:
             self._temporary.cleanup()
 
 
-def _before_the_end(waiting: Waiting) -> dict[tuple[str, str], Extended]:
+def _before_the_end(waiting: PendingStep) -> dict[tuple[str, str], Extended]:
     """What was declared of streams that then ended."""
     return {key: value for key, value in waiting.declared.items() if waiting.advances[key] == INF}
 

@@ -11,7 +11,7 @@ from tidegate.runtime.ingest.raw_rows import Rows
 
 
 @dataclass(slots=True)
-class Waiting:
+class PendingStep:
     """What the next step will do: rows per stream, progress, streams that end and where what is open then ends.
 
     `declared`: the greatest instants among the progress, also of a stream that then ended.

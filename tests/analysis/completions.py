@@ -1,4 +1,6 @@
-"""Detection by brute force: a match is certain at t if every completion of the ends not known at t satisfies the pattern."""
+"""Detection by brute force: a match is certain at t if every completion of the ends not known at t satisfies the
+pattern.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""When matches are detected: by hand for each relation and boundary, and against brute force for every set of relations."""
+"""When matches are detected: by hand for each relation and boundary, and against brute force for every set of
+relations.
+"""
 
 from __future__ import annotations
 
@@ -191,7 +193,9 @@ def test_a_gap_of_at_most_five(values: tuple[Extended, ...], expected: int | Non
 
 @pytest.mark.parametrize(("end", "expected"), [(1, 6), (2, 7), (3, 7)])
 def test_an_end_tells_first_if_only_by_a_tick(end: int, expected: int) -> None:
-    """B lasts six ticks longer than A or ends eight after its start: of A's shortest, the end tells so before the start does."""
+    """B lasts six ticks longer than A or ends eight after its start: of A's shortest, the end tells so before the start
+    does.
+    """
     condition = disjunction([le(plus("A.te", 6), "B.te"), le(plus("A.ts", 8), "B.te")])
     assert at(condition, 0, end, 0, INF) == expected
     found = plan(condition)
@@ -341,7 +345,9 @@ def possible(values: tuple[Extended, ...], t: int) -> int:
 
 
 def test_every_set_of_relations_is_detected_when_brute_force_says() -> None:
-    """8,191 sets, all order types of two intervals, each end known or not: the first t at which no other is possible."""
+    """8,191 sets, all order types of two intervals, each end known or not: the first t at which no other is
+    possible.
+    """
     configurations = [(*a, *b) for a, b in product(HALF_OPEN, repeat=2)]
     stages = [[(t, possible(v, t)) for t in range(int(max(v[0], v[2])), 8)] for v in configurations]
     for mask in range(1, ANY + 1):

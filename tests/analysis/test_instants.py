@@ -70,13 +70,17 @@ def test_a_rounding_lies_within_a_unit_of_its_instant() -> None:
 
 
 def test_negation_does_not_loosen_a_rounding() -> None:
-    """¬(floor_5(t) <= u) is u < floor_5(t), so u < t; of the bound that floor_5(t) <= u implies it would be u + 4 < t."""
+    """¬(floor_5(t) <= u) is u < floor_5(t), so u < t; of the bound that floor_5(t) <= u implies it would be u + 4 <
+    t.
+    """
     (zone,) = constrained([FREE], Compare(Floor(Var("a"), 5), "<=", Var("b")), MAX_ZONES, [], positive=False)
     assert zone.distance(("a", "a"), ("a", "b")) == -1
 
 
 def joined(*, named: bool, unit: int = 300) -> Node:
-    """Rows of one window of both streams, grouped by that window; its end is named before the join, or written thrice."""
+    """Rows of one window of both streams, grouped by that window; its end is named before the join, or written
+    thrice.
+    """
     left, right = scan(S, "i"), scan(T, "k")
     first, second = plus(floor("i.t", unit), unit), plus(floor("k.t", unit), unit)
     if named:

@@ -196,7 +196,9 @@ def test_a_self_join_keeps_each_side_for_itself() -> None:
 
 
 def test_what_a_part_lets_pass_need_not_be_asked_again() -> None:
-    """The join implies `u <= t + 3`. A part that selects by it lets no others pass; one that does not says nothing of it."""
+    """The join implies `u <= t + 3`. A part that selects by it lets no others pass; one that does not says nothing of
+    it.
+    """
     s = scan(stream("S", ("t", "u")), "s")
     near = le("s.u", plus("s.t", 3))
     keeping = keep(

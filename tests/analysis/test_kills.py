@@ -22,13 +22,13 @@ def kills(*conditions: Any) -> list[Kill]:
     query = PAIRS.anti_join(b, *near, *conditions).select(k=a.k, t=a.t, x=c.t)
     rules = purge(tg.program(R=query).facts.queries[0])
     assert rules is not None
-    return [kill for kill in rules.cases[0].kills if kill.own == 0]
+    return [kill for kill in rules.cases[0].kills if kill.occurrence == 0]
 
 
 def test_a_row_reaches_what_its_own_instants_and_the_progress_show() -> None:
     """The other instants of the zone, which has a rounding and another stream's, are none of its own."""
     (kill,) = kills(b.v <= c.t + 5)
-    assert (kill.own, kill.other) == (0, 2)
+    assert (kill.occurrence, kill.counterpart) == (0, 2)
     assert kill.reaches == (Reach("v", after=(("t", 5),), passed=(("t", 6), ("x", 6))),)
     assert len(kill.direct) == 3
     (kill,) = kills(c.t <= b.v + 5)
@@ -52,7 +52,7 @@ def test_the_rule_pays_where_every_case_has_a_killer_of_the_row() -> None:
     query = PAIRS.anti_join(b, a.t <= b.v, b.v <= c.t + 5, b.v <= a.t + 50).select(k=a.k, t=a.t, x=c.t)
     rules = purge(tg.program(R=query).facts.queries[0])
     assert rules is not None
-    assert {kill.own for case in rules.cases for kill in case.kills} == {0, 1}
+    assert {kill.occurrence for case in rules.cases for kill in case.kills} == {0, 1}
     assert (rules.kill_pays(0), rules.kill_pays(1), rules.kill_pays(2)) == (True, True, False)
 
 

@@ -1,6 +1,8 @@
-"""Queries of many streams, conditions or situations: time that grows with their size, text that does too, or an early refusal.
+"""Queries of many streams, conditions or situations: time that grows with their size, text that does too, or an early
+refusal.
 
-What is measured is steps, or CPU time of this process, at two sizes, so that a slow or busy machine makes no difference.
+What is measured is steps, or CPU time of this process, at two sizes, so that a slow or busy machine makes no
+difference.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ def read(text: str) -> tg.Relation:
 
 
 def seconds(action: Callable[[], object]) -> float:
-    """CPU time, the best of three, without the collection of garbage: that takes as long as all tests before it have left objects."""
+    """CPU time, the best of three, without the collection of garbage: that takes as long as all tests before it have
+    left objects.
+    """
     found = []
     for _ in range(3):
         gc.collect()
@@ -79,7 +83,8 @@ def calls(action: Callable[[], object]) -> int:
 def test_a_session_over_a_chain_opens_in_steps_that_grow_with_it() -> None:
     """Of twice as many streams 2.4 times as many: progress of each depends on all, the rest is in proportion.
 
-    2.9 times where the query is walked once for each stream, or trees that were made again are compared down to the leaves.
+    2.9 times where the query is walked once for each stream, or trees that were made again are compared down to the
+    leaves.
     """
     open_session(4)
     assert calls(lambda: open_session(180)) < 2.6 * calls(lambda: open_session(90))
@@ -106,7 +111,9 @@ def test_what_is_pruned_below_a_join_is_walked_once(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_explanation_of_a_chain_grows_with_it() -> None:
-    """No reader has a line for each pair of streams, and no list names them all: 30 streams took 90 kB, 60 took 335 kB."""
+    """No reader has a line for each pair of streams, and no list names them all: 30 streams took 90 kB, 60 took 335
+    kB.
+    """
     sizes = [len(str(chain(length).explain())) for length in (60, 120)]
     assert sizes[0] < 100_000
     assert sizes[1] < 2.2 * sizes[0]
@@ -124,16 +131,22 @@ def test_of_many_streams_only_those_that_constraints_relate_are_asked_for_partne
     rules = purge(chain(MOST_PAIRED + 1).facts.queries[0])
     assert rules is not None
     (case,) = rules.cases
-    assert [(rule.own, rule.other) for rule in case.partners if rule.own == 3] == [(3, 2), (3, 4)]
+    assert [(rule.occurrence, rule.counterpart) for rule in case.partners if rule.occurrence == 3] == [(3, 2), (3, 4)]
     (case,) = purge_of(after_the_first(MOST_PAIRED + 1)).cases
-    assert [(rule.own, rule.other) for rule in case.partners if rule.own == 3] == [(3, 0), (3, 2), (3, 4)]
+    assert [(rule.occurrence, rule.counterpart) for rule in case.partners if rule.occurrence == 3] == [
+        (3, 0),
+        (3, 2),
+        (3, 4),
+    ]
     few = purge(chain(MOST_PAIRED).facts.queries[0])
     assert few is not None
     assert len(few.cases[0].partners) == MOST_PAIRED * (MOST_PAIRED - 1)
 
 
 def after_the_first(length: int) -> Program:
-    """Each stream after the one before, and all within a minute of the first: between two of them a bound of one side."""
+    """Each stream after the one before, and all within a minute of the first: between two of them a bound of one
+    side.
+    """
     streams = [tg.stream(f"S{i}", "t timestamp, k bigint", progress="t").as_(f"s{i}") for i in range(length)]
     joined: tg.Relation = streams[0]
     for a, b in pairwise(streams):

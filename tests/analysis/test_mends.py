@@ -1,4 +1,6 @@
-"""What users ask first and a stream can not answer: the hint that each gets, and that the query is accepted with the mend."""
+"""What users ask first and a stream can not answer: the hint that each gets, and that the query is accepted with the
+mend.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,9 @@ def test_averages_follow_what_is_seen_and_only_large_changes_count() -> None:
 
 
 def test_constraints_that_are_no_relations_relate_their_symbols() -> None:
-    """Those whose endpoints they compare, in the order of the symbols; one between endpoints of one symbol relates none."""
+    """Those whose endpoints they compare, in the order of the symbols; one between endpoints of one symbol relates
+    none.
+    """
     symbols = tuple(Symbol(name) for name in "ABCD")
     condition = conjunction(
         [

@@ -1,4 +1,6 @@
-"""The queries of TSA §2 and §5, those with recursion excepted: functions, keep conditions and bounds, worked out by hand."""
+"""The queries of TSA §2 and §5, those with recursion excepted: functions, keep conditions and bounds, worked out by
+hand.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Recursion to the future: what is accepted, with which rank and step, and how far a component progresses (R19, R20)."""
+"""Recursion to the future: what is accepted, with which rank and step, and how far a component progresses (R19,
+R20).
+"""
 
 from __future__ import annotations
 
@@ -111,7 +113,9 @@ def test_negation_counts_as_any_other_dependency() -> None:
 
 
 def test_declared_relations_of_the_stream_itself_may_be_used() -> None:
-    """start + 3 <= end is proved of new rows from that of old ones; only thanks to it the step from start advances end."""
+    """start + 3 <= end is proved of new rows from that of old ones; only thanks to it the step from start advances
+    end.
+    """
     frames = stream("F", ("start", "end"), (), progress=("end",), relations=le(plus("start", 3), "end"))
     begin = Rename(Project(Imbed(scan(A, "s"), "end", plus("s.t", 3)), ("s.t", "end")), (("s.t", "start"),))
     old = scan(frames, "f")

@@ -220,7 +220,9 @@ def test_relations_are_refuted_on_all_zones_together() -> None:
 
 
 def test_a_relation_is_negated_before_it_is_normalised() -> None:
-    """`floor_5(t) <= t` always holds; negated after rounding it would read `t + 4 < t`, which proves less by luck only."""
+    """`floor_5(t) <= t` always holds; negated after rounding it would read `t + 4 < t`, which proves less by luck
+    only.
+    """
     s = stream("S", ("t", "u"), ())
     node = Imbed(scan(s, "s"), "w", call("floor", Attr("s.t"), ticks(5)))
     holds = call("not", call("gt", Attr("w"), Attr("s.t")))

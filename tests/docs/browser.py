@@ -1,7 +1,8 @@
-"""Pages as a browser lays them out: headless Chromium looks at them in a frame of given widths, and says what it has found.
+"""Pages as a browser lays them out: headless Chromium looks at them in a frame of given widths, and says what it has
+found.
 
-Chromium is of the machine, not of the lock: no package of the registry has one. Pages are served to it from here, and every
-other name leads nowhere, so what a page asks of elsewhere is found and never sent.
+Chromium is of the machine, not of the lock: no package of the registry has one. Pages are served to it from here, and
+every other name leads nowhere, so what a page asks of elsewhere is found and never sent.
 """
 
 from __future__ import annotations

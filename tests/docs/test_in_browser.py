@@ -1,4 +1,6 @@
-"""The manual, timelines and a notebook as a browser shows them: nothing is wider than its column, nothing comes from elsewhere."""
+"""The manual, timelines and a notebook as a browser shows them: nothing is wider than its column, nothing comes from
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ pytestmark = [
     pytest.mark.xdist_group("browser"),
 ]
 
-#: What sticks out of the column, box or text, but for what lies in a frame that scrolls; words of code that a table breaks,
-#: such as parts of paths; and whether the page itself scrolls sideways.
+#: What sticks out of the column, box or text, but for what lies in a frame that scrolls; words of code that a table
+#: breaks, such as parts of paths; and whether the page itself scrolls sideways.
 WIDER = """async (window, document) => {
   const column = document.querySelector('COLUMN');
   const right = Math.min(column.getBoundingClientRect().right, window.innerWidth) + 1;

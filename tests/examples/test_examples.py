@@ -117,8 +117,8 @@ def test_rooms_next_to_a_fire(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_windows_follow_each_other_from_the_fire_on(capsys: pytest.CaptureFixture[str]) -> None:
     ran = Ran("07_lazily_aligned_windows", capsys)
-    # A window may follow up to a second beyond what has arrived. The fire is out at 4 s; a window to 8 s is the first that
-    # ends more than 3 s later, so it is the last.
+    # A window may follow up to a second beyond what has arrived. The fire is out at 4 s; a window to 8 s is the first
+    # that ends more than 3 s later, so it is the last.
     assert ran["passed"] == [
         (-1, []),
         (0, [at(9), at(9, 0, 1)]),
@@ -152,8 +152,8 @@ def test_frames_grow_minute_by_minute_in_bounded_state(capsys: pytest.CaptureFix
         (at(9, 3, 30), [], [(start, at(9, 3, 30), "concourse", 0.3), (start, at(9, 3, 30), "platform", 0.8)]),
         (at(9, 20), [], []),
     ]
-    # At 9:01 four measurements of the last minute and two fragments; at 9:02 the one of 9:01:20 and two; at 9:03 two; at
-    # 9:03:30 the end of the fire, two measurements and two fragments.
+    # At 9:01 four measurements of the last minute and two fragments; at 9:02 the one of 9:01:20 and two; at 9:03 two;
+    # at 9:03:30 the end of the fire, two measurements and two fragments.
     assert ran["live"] == [4, 6, 3, 2, 5, 0]
     assert all(isinstance(o.bound, Bounded) for query in ran["program"].facts.queries for o in query.occurrences)
     functions = [query.propagation["end"].describe() for query in ran["program"].facts.queries]
@@ -183,8 +183,8 @@ def test_a_report_counts_when_it_is_received(capsys: pytest.CaptureFixture[str])
 def test_predictions_lie_in_the_future(capsys: pytest.CaptureFixture[str]) -> None:
     ran = Ran("10_predictions", capsys)
     # Route 1 passes the hall one minute after the predicted smoke; route 3 passes the stairs four minutes before it.
-    # Of the three predictions of smoke, the hall's at 9:05 is borne out half a minute later, the stairs' at 9:12 exactly
-    # one minute later; at 9:09 there was only a little in the hall.
+    # Of the three predictions of smoke, the hall's at 9:05 is borne out half a minute later, the stairs' at 9:12
+    # exactly one minute later; at 9:09 there was only a little in the hall.
     first = (1, "hall", at(9, 6), at(9, 1))
     second = (2, "stairs", at(9, 12, 30), at(9, 3))
     vain = ("hall", at(9, 10))

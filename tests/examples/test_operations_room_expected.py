@@ -22,7 +22,9 @@ def given(
     departure: list[tuple[int, str, str, datetime, datetime]] | None = None,
     weather: list[tuple[str, datetime, float]] | None = None,
 ) -> Inputs:
-    """Schedule: id, origin, dest, sched_dep. Departure: id, origin, dest, sched_dep, dep. Weather: origin, time, visib."""
+    """Schedule: id, origin, dest, sched_dep. Departure: id, origin, dest, sched_dep, dep. Weather: origin, time,
+    visib.
+    """
     flights = pl.DataFrame(
         departure or [],
         schema={"flight_id": pl.Int64, "origin": pl.String, "dest": pl.String, "sched_dep": MOMENT, "dep": MOMENT},

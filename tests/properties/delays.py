@@ -1,4 +1,6 @@
-"""Arrivals that keep a declared delay: what is promised of them, and whether events were joined to stretches for it."""
+"""Arrivals that keep a declared delay: what is promised of them, and whether events were joined into event runs for
+it.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,17 @@ from tests.strategies.programs import Case
 from tests.strategies.streams import Script, Step
 from tidegate.algebra.schema import StreamDef
 from tidegate.runtime.connectors.sources import Source
-from tidegate.runtime.eval.small import event_runs as few_stretches
-from tidegate.runtime.kernels.stretches import stretch
-from tidegate.runtime.ordered import event_runs as stretches
+from tidegate.runtime.eval.small import event_runs as small_event_runs
+from tidegate.runtime.kernels.event_runs import encode
+from tidegate.runtime.ordered import event_runs
 
 Delays = dict[str, dict[str, int]]
 
 
 def delayed(case: Case, script: Script, rng: random.Random) -> tuple[Script, Delays]:
-    """The same arrivals in fewer batches, and per stream and attribute a delay that they keep: the least, or a bit more."""
+    """The same arrivals in fewer batches, and per stream and attribute a delay that they keep: the least, or a bit
+    more.
+    """
     fewer: list[Step] = []
     for step in script:
         if fewer and rng.random() < 0.8:
@@ -63,14 +67,14 @@ def _kept(stream: StreamDef, script: list[Step]) -> dict[str, int]:
 
 @contextmanager
 def counting_joined(tally: Tally) -> Iterator[None]:
-    """Counts the events that do not begin a stretch of their own."""
+    """Counts the events that do not begin an event run."""
 
     def counted(*given: Any) -> Any:
-        found, events = stretch(*given), given[1]
+        found, events = encode(*given), given[1]
         tally.joined += 0 if found is None else events - len(found.row)
         return found
 
     with ExitStack() as stack:
-        for module in (stretches, few_stretches):
-            stack.enter_context(patch.object(module, "stretch", counted))
+        for module in (event_runs, small_event_runs):
+            stack.enter_context(patch.object(module, "encode", counted))
         yield

@@ -107,7 +107,8 @@ def check_rules(
     After every step each query must have emitted exactly the rows of the complete result that lie at or below its
     progress on some promised attribute: nothing early, late, twice or missing, and nothing is ever taken back.
     `lean`: rows are also collected by keep and left out of increments by relevance; `purging`: and freed by partner and
-    kill rule. `lagging`: but in the last step queries come in any order and progress less than they could, or not at all.
+    kill rule. `lagging`: but in the last step queries come in any order and progress less than they could, or not at
+    all.
     """
     inputs = as_tuples(case)
     complete: dict[str, list[Row]] = {**inputs, **evaluate_program(case.program, inputs)}
@@ -223,7 +224,9 @@ def _stay(run: _Run, new_rows: Mapping[str, list[Row]], where: str, *, lean: boo
 
 
 def lagged(old: Mapping[str, Extended], allowed: Mapping[str, Extended], rng: random.Random) -> dict[str, Extended]:
-    """Any progress that R24 lets a query choose: as it was, as far as it may, or in between on each attribute by itself."""
+    """Any progress that R24 lets a query choose: as it was, as far as it may, or in between on each attribute by
+    itself.
+    """
     style = rng.random()
     if style < 0.35:
         return dict(old)

@@ -28,7 +28,7 @@ from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.engines.embedded import executor
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.eval import purging as sweep
-from tidegate.runtime.eval.small import rows as few_rows
+from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.state.store.memory import MemoryStore
 
@@ -44,20 +44,20 @@ def check_embedded(
 ) -> None:
     """Runs the script through a session; after every step its results are those that its progress makes final.
 
-    Every other case is left to Polars, which otherwise would see only what NumPy cannot do, and of three cases in four one
-    size at which the runtime takes another way is small. With `delays`, every other case declares how late its rows may be,
-    and has them in fewer batches: then events are joined to stretches. With `purge` partner and kill rule are used wherever
-    they apply, by that garbage collection.
+    Every other case is left to Polars, which otherwise would see only what NumPy cannot do, and of three cases in four
+    one size at which the runtime takes another way is small. With `delays`, every other case declares how late its rows
+    may be, and has them in fewer batches: then events are joined into event runs. With `purge` partner and kill rule
+    are used wherever they apply, by that garbage collection.
     """
     rng = random.Random(f"few rows {case.seed}/{len(script)}")
-    most = rng.choice((-1, few_rows.MOST))
+    most = rng.choice((-1, small_rows.MOST))
     kept: Delays = {}
     if delays and rng.random() < 0.5:
         script, kept = delayed(case, script, rng)
     modes: tuple[PurgeMode, ...] = ("planned", "always", "off") if delays else ("planned", "off")
     threshold, value = drawn(random.Random(f"threshold {case.seed}/{len(script)}"))
     with (
-        patch.object(few_rows, "MOST", most),
+        patch.object(small_rows, "MOST", most),
         little_work(rng, looks=purge == "amortised" or rng.random() < 0.5),
         small(threshold, value),
         counting_joined(tally),
@@ -69,8 +69,8 @@ def check_embedded(
 def little_work(rng: random.Random, *, looks: bool) -> Iterator[None]:
     """In every other case a batch may rewrite and merge hardly any rows, and reads them piece by piece.
 
-    Each threshold is small by itself too, so that the usual value of the others is among the cases. With `looks` partner and
-    kill rule look at any few rows, at few of them at a time.
+    Each threshold is small by itself too, so that the usual value of the others is among the cases. With `looks`
+    partner and kill rule look at any few rows, at few of them at a time.
     """
     with ExitStack() as patches:
         for module, name, values in (
@@ -176,7 +176,8 @@ def _push(
     b: Mapping[tuple[str, str], Extended],
     rng: random.Random,
 ) -> tuple[dict[str, tuple[int, int]], bool]:
-    """Pushes a step's rows, and bad ones among them; returns good and bad rows per stream, and whether each stream's came together.
+    """Pushes a step's rows, and bad ones among them; returns good and bad rows per stream, and whether each stream's
+    came together.
 
     Batches keep a delay. Rows of one that come in two pushes are in any order, and need not keep it among themselves.
     """

@@ -1,8 +1,8 @@
 """Random programs over rows enough to cross the sizes at which the runtime takes another way, against DuckDB.
 
-A seed gives one query over two streams of some 20,000 to 130,000 rows, in several batches of very different size, so that
-increments meet both few and many rows. Values and keys are made by columns, results are compared as sorted tables. Windows
-are so narrow that a row has few partners, keys so many or so few that joins list pairs, or search them.
+A seed gives one query over two streams of some 20,000 to 130,000 rows, in several batches of very different size, so
+that increments meet both few and many rows. Values and keys are made by columns, results are compared as sorted tables.
+Windows are so narrow that a row has few partners, keys so many or so few that joins list pairs, or search them.
 """
 
 # ruff: noqa: S608  # the text comes from trees and names that are generated here

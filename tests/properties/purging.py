@@ -41,26 +41,26 @@ def _alive(
     while True:
         before = {i: len(places) for i, places in alive.items()}
         for rule in case.partners:
-            own, other = schemas[rule.own], schemas[rule.other]
+            own, other = schemas[rule.occurrence], schemas[rule.counterpart]
             holds, may_come = rule.holds(_other, (frozenset(own), frozenset(other))), rule.may_come(b)
-            partners = [buffers[rule.other][place] for place in alive[rule.other]]
-            alive[rule.own] = {
+            partners = [buffers[rule.counterpart][place] for place in alive[rule.counterpart]]
+            alive[rule.occurrence] = {
                 place
-                for place in alive[rule.own]
-                if _true(may_come, own, row := buffers[rule.own][place])
+                for place in alive[rule.occurrence]
+                if _true(may_come, own, row := buffers[rule.occurrence][place])
                 or any(_true_of(holds, own, row, other, partner) for partner in partners)
             }
         if before == {i: len(places) for i, places in alive.items()}:
             break
     for kill in case.kills:
-        own, other = schemas[kill.own], rules.facts.occurrences[kill.other].stream.schema
+        own, other = schemas[kill.occurrence], rules.facts.occurrences[kill.counterpart].stream.schema
         condition = kill.condition(p, _other, (frozenset(own), frozenset(other)))
-        killers = [k for k in buffers[kill.other] if evaluate(kill.right, {kill.streams[1].name: [k]})]
+        killers = [k for k in buffers[kill.counterpart] if evaluate(kill.right, {kill.streams[1].name: [k]})]
         assert condition is not None
-        alive[kill.own] -= {
+        alive[kill.occurrence] -= {
             place
-            for place in alive[kill.own]
-            if any(_true_of(condition, own, buffers[kill.own][place], other, k) for k in killers)
+            for place in alive[kill.occurrence]
+            if any(_true_of(condition, own, buffers[kill.occurrence][place], other, k) for k in killers)
         }
     return alive
 

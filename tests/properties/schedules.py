@@ -145,7 +145,8 @@ class Run:
         tally.attained += 0 < use.most == most and span < INF
 
 
-# --- any turns, any progress -------------------------------------------------------------------------------------------
+# --- any turns, any progress
+# -------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -189,7 +190,8 @@ def check_any_turns(case: Case, script: Script, facts: ProgramFacts, tally: Tall
     run.check_end(tally)
 
 
-# --- schedules as users give them --------------------------------------------------------------------------------------
+# --- schedules as users give them
+# --------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

@@ -1,4 +1,5 @@
-"""The conservation law: in = accepted + Σ rejected[reason], one reason per row, whatever comes in and however it is cut.
+"""The conservation law: in = accepted + Σ rejected[reason], one reason per row, whatever comes in and however it is
+cut.
 
 The judge is a reading of the rules row by row, in plain Python.
 """

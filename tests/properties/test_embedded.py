@@ -1,4 +1,6 @@
-"""The embedded engine yields the complete result whatever the batching, the permitted disorder and the rejected rows."""
+"""The embedded engine yields the complete result whatever the batching, the permitted disorder and the rejected
+rows.
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,9 @@ def named(stream: StreamDef, as_: str) -> Node:
 
 class Endless:
     """A random program of one or two recursive streams, each of whose rows leads to a later one, for ever or until a
-    row of an input; `ends` says which. Joins and anti-joins with inputs, kept for ever or not, and tables come on top."""
+    row of an input; `ends` says which. Joins and anti-joins with inputs, kept for ever or not, and tables come on
+    top.
+    """
 
     def __init__(self, seed: int, *, ends: bool) -> None:
         self.rng = random.Random(f"endless {seed} {ends}")

@@ -1,4 +1,6 @@
-"""The generator yields what the other tests count on: mostly valid programs with results, and every kind of operator."""
+"""The generator yields what the other tests count on: mostly valid programs with results, and every kind of
+operator.
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,9 @@ def inside(zone: Zone, point: dict[str, int]) -> bool:
 
 
 def check_match(found: Detection, zones: list[Zone], horizon: tuple[Horizon, ...], values: tuple[int, ...]) -> bool:
-    """A match satisfies the relations, some zone and the horizons; the relations hold from its detection on, no earlier."""
+    """A match satisfies the relations, some zone and the horizons; the relations hold from its detection on, no
+    earlier.
+    """
     detected = detection_time(found, values)
     at = dict(zip(found.pattern.base.layout.attributes, values, strict=True))
     last = INF if found.within is None else min(values[0::2]) + found.within

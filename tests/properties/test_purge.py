@@ -1,4 +1,6 @@
-"""Partner and kill rule change no result, whatever the program, the batching and the permitted disorder (rules R21 to R23)."""
+"""Partner and kill rule change no result, whatever the program, the batching and the permitted disorder (rules R21 to
+R23).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The rules of the analysis hold on random programs, rows and arrivals: nothing early, late, twice, missing or retracted."""
+"""The rules of the analysis hold on random programs, rows and arrivals: nothing early, late, twice, missing or
+retracted.
+"""
 
 from __future__ import annotations
 

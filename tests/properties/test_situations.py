@@ -1,4 +1,6 @@
-"""Situations and matches of random patterns: the embedded engine yields what the operators mean, however events arrive."""
+"""Situations and matches of random patterns: the embedded engine yields what the operators mean, however events
+arrive.
+"""
 
 from __future__ import annotations
 

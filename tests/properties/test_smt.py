@@ -1,8 +1,8 @@
 """Distances, validity and implication of random formulas agree with an SMT solver.
 
-Rule R3 takes the rounding of an instant for one value within a unit of it, the same wherever it is written, of which it is
-not known that it is a multiple. Over formulas read in this way the solver must find exactly what the zones say; over the
-formulas as they are meant, nothing beyond it.
+Rule R3 takes the rounding of an instant for one value within a unit of it, the same wherever it is written, of which it
+is not known that it is a multiple. Over formulas read in this way the solver must find exactly what the zones say; over
+the formulas as they are meant, nothing beyond it.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ pytestmark = pytest.mark.spark
 
 #: Files per batch: a few, or all at once.
 BATCHINGS = (3, None)
-#: Bytes up to which an increment runs in the driver, and by shards: as DataFrames, by shards where it can, in the driver.
+#: Bytes up to which an increment runs in the driver, and by shards: as DataFrames, by shards where it can, in the
+#: driver.
 PLACES = ((0, 0), (0, 1 << 20), (64 << 20, 0))
 SHARDS = 12
 PROGRAMS = 5

@@ -105,7 +105,8 @@ class Sql:
                     case "inner":
                         return f"SELECT * FROM {one} JOIN {other} ON {on}"
                     case "left":
-                        # DuckDB's own left join by inequalities pads rows that have partners, and loses some that have none.
+                        # DuckDB's own left join by inequalities pads rows that have partners, and loses some that have
+                        # none.
                         inner, alone = (replace(node, kind=one) for one in ("inner", "anti"))
                         padding = "".join(f", NULL AS {name(a)}" for a in right.schema)
                         return f"{self.query(inner)} UNION ALL SELECT *{padding} FROM {self.source(alone)}"

@@ -194,7 +194,7 @@ def test_rows_are_set_aside_as_the_reference_says(shard: int, monkeypatch: pytes
     for seed in seeds(100)[shard::2]:
         case, rng = Maker(seed).case(), random.Random(seed)
         monkeypatch.setattr(engine, "MOST_PAIRS", rng.choice((1, 5, 1 << 20)))
-        monkeypatch.setattr(joins, "FEW_ROWS", rng.choice((0, 20_000)))
+        monkeypatch.setattr(joins, "SMALL_PRODUCT", rng.choice((0, 20_000)))
         gone = Counter(row for row, fate in zip(case.rows["S"], case.fates(), strict=True) if fate)
         read = {stream.name for stream in case.program.definition.inputs}
         statics = {name: case.rows[name] for name in read & {"T"}}

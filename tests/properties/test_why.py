@@ -1,4 +1,6 @@
-"""What `why` says is true, on random programs: as far as it says inputs have to arrive, rows are final, and not before."""
+"""What `why` says is true, on random programs: as far as it says inputs have to arrive, rows are final, and not
+before.
+"""
 
 from __future__ import annotations
 

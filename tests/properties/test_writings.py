@@ -1,4 +1,6 @@
-"""An instant that a query writes twice is one instant: what follows is what follows if it is named first and used twice."""
+"""An instant that a query writes twice is one instant: what follows is what follows if it is named first and used
+twice.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 @dataclass(slots=True)
 class Naming:
-    """Names terms: a term that it was given gets an attribute, innermost terms first, and is read by that everywhere."""
+    """Names terms: a term that it was given gets an attribute, innermost terms first, and is read by that
+    everywhere.
+    """
 
     rng: random.Random
     often: float
@@ -66,7 +70,9 @@ def sides(node: Node) -> list[Node]:
 
 
 def written(made: RandomFormula, keys: Sequence[Term]) -> Node:
-    """The query with its result's keys, everything as it is written; the keys are known to be what was compared before."""
+    """The query with its result's keys, everything as it is written; the keys are known to be what was compared
+    before.
+    """
     node: Node = Project(made.node, made.instants)
     for number, key in enumerate(keys):
         node = Imbed(node, f"key{number}", key)

@@ -307,11 +307,11 @@ def test_sums_of_lists_are_those_of_a_part_of_them() -> None:
 
 def test_kernels_are_worth_it_for_fewer_rows_once_they_are_loaded() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "FEW_ROWS", 5)
+        patch.setattr(grouping, "MANY_ROWS_LOADED", 5)
         patch.setattr(grouping, "MANY_ROWS", 10)
         for kernels, least in (("sys", 5), ("no.such.module", 10)):
             assert [grouping.worth_compiling(rows, kernels) for rows in (least - 1, least)] == [False, True]
-        patch.setattr(grouping, "FEW_ROWS", 20)
+        patch.setattr(grouping, "MANY_ROWS_LOADED", 20)
         assert [grouping.worth_compiling(rows, "sys") for rows in (9, 10)] == [False, True]
 
 

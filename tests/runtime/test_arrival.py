@@ -1,4 +1,6 @@
-"""Arrival as a timeline: rows get the recorded clock of the batch that accepts them, and progress there needs no data."""
+"""Arrival as a timeline: rows get the recorded clock of the batch that accepts them, and progress there needs no
+data.
+"""
 
 from __future__ import annotations
 

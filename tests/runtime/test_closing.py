@@ -1,4 +1,6 @@
-"""What is open when the input ends, closed at an instant that the user states: once, and as one more event would do it."""
+"""What is open when the input ends, closed at an instant that the user states: once, and as one more event would do
+it.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,9 @@ def test_progress_beyond_the_instant_refuses_it_in_one_batch_as_in_two(every: in
 
 
 def test_a_refusal_says_what_is_final_where_and_why() -> None:
-    """Progress of the input is not that of the events that are read: they are later by seven, or at the end of a window."""
+    """Progress of the input is not that of the events that are read: they are later by seven, or at the end of a
+    window.
+    """
     shifted = readings.select(readings.k, readings.x, t=readings.t + 7)
     later = shifted.partition_by("k").derive(Later=tg.situation(shifted.x > 4)).Later
     both = tg.program(Later=later, M=tg.match(later.overlaps(On) | On.during(later), within=30, emission="final"))

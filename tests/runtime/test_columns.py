@@ -35,11 +35,11 @@ from tidegate.algebra.types import (
 )
 from tidegate.runtime.eval.columns import to_user_table, user_arrow_schema
 from tidegate.runtime.ingest.inputs import read_file
-from tidegate.runtime.ingest.raw_rows import Judged, raw
+from tidegate.runtime.ingest.raw_rows import CheckedColumn, raw
 from tidegate.runtime.ingest.rejected_text import row_text
 from tidegate.runtime.ingest.stored_rows import input_table, read_stored
 from tidegate.runtime.ingest.validation import hold_column, validate
-from tidegate.runtime.ingest.values import Malformed, held_value
+from tidegate.runtime.ingest.values import MalformedValue, held_value
 
 NOON = dt.datetime(2013, 1, 1, 12, tzinfo=dt.UTC)
 NOON_TICKS = 1_357_041_600_000_000
@@ -150,7 +150,7 @@ def schema(**types: DataType) -> Schema:
 def test_each_value_is_held_or_malformed_for_a_reason(value: object, type_: DataType, held: object) -> None:
     try:
         found: object = held_value(value, type_)
-    except Malformed as error:
+    except MalformedValue as error:
         found = error.reason
     assert found == held
     assert type(found) is type(held)
@@ -519,8 +519,8 @@ def test_exactly_the_values_that_are_not_utf8_are_set_apart(
         except UnicodeDecodeError:
             expected.append(None)
             broken.add(position)
-    found: Any = read.values if isinstance(read, Judged) else read
-    assert set(read.malformed if isinstance(read, Judged) else ()) == broken
+    found: Any = read.values if isinstance(read, CheckedColumn) else read
+    assert set(read.malformed if isinstance(read, CheckedColumn) else ()) == broken
     assert found.to_pylist() == expected
 
 

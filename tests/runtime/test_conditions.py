@@ -10,7 +10,7 @@ import pytest
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Term
 from tidegate.algebra.types import BIGINT, BOOLEAN
-from tidegate.runtime.eval.small.rows import Few, Unfit
+from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
 from tidegate.runtime.eval.small.terms import holding, holds_throughout, mask_of
 from tidegate.runtime.eval.terms import compile_term
 
@@ -65,7 +65,7 @@ def test_rows_hold_by_numpy_as_by_polars(seed: int) -> None:
         term = condition(rng)
         mask = frame.with_columns(holds=compile_term(term, SCHEMA))["holds"]
         assert mask_of(frame, term).tolist() == mask.to_list(), term
-        assert holding(Few.of(frame), term).frame().equals(frame.filter(mask)), term
+        assert holding(SmallRows.of(frame), term).frame().equals(frame.filter(mask)), term
 
 
 def test_other_conditions_and_other_terms_are_left_to_polars() -> None:
@@ -78,10 +78,10 @@ def test_other_conditions_and_other_terms_are_left_to_polars() -> None:
         Call("lt", (one, Lit(None, BIGINT))),
         Call("and", (Call("lt", (one, two)), Call("eq", (one, two)))),
     ):
-        with pytest.raises(Unfit):
+        with pytest.raises(Unsupported):
             mask_of(frame, other)
     nothing = pl.DataFrame({"a": [1, None]}, schema={"a": pl.Int64})
-    with pytest.raises(Unfit):
+    with pytest.raises(Unsupported):
         mask_of(nothing, Call("lt", (one, two)))
     assert not holds_throughout(Call("eq", (one, one)), frame)
     assert not holds_throughout(Call("lt", (Call("mul", (one, two)), Lit(99, BIGINT))), frame)

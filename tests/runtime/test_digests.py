@@ -15,8 +15,8 @@ import pytest
 
 from tidegate.runtime.engines.embedded.digests import _WORDS, digest_of
 from tidegate.runtime.ingest.ingest import Arrival
-from tidegate.runtime.ingest.raw_rows import Judged, Raw
-from tidegate.runtime.ingest.values import Unreadable
+from tidegate.runtime.ingest.raw_rows import CheckedColumn, Raw
+from tidegate.runtime.ingest.values import UnreadableValue
 
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 #: More than two sums, and a rest.
@@ -50,7 +50,7 @@ def made() -> dict[str, Any]:
         "integers beyond 64 bits": [2**64, 1],
         "several types": [1, 2.5, "three", {"a": [1]}],
         "text that is not UTF-8": ["\udc80"],
-        "judged": Judged(pa.array(["a", None]), {1: Unreadable("b\\xff")}),
+        "judged": CheckedColumn(pa.array(["a", None]), {1: UnreadableValue("b\\xff")}),
     }
 
 
@@ -128,7 +128,7 @@ def test_order_counts_and_so_do_names_and_streams() -> None:
         (pa.array([0] * LONG), pa.array([-(2**63), *[0] * (LONG - 1)])),  # an even weight would lose its only bit
         (pa.array([1], pa.int64()), pa.array([1], pa.timestamp("us"))),
         (text(b"a\xff"), text(b"a\xfe")),
-        (Judged(pa.nulls(1), {0: Unreadable("a")}), Judged(pa.nulls(1), {0: Unreadable("b")})),
+        (CheckedColumn(pa.nulls(1), {0: UnreadableValue("a")}), CheckedColumn(pa.nulls(1), {0: UnreadableValue("b")})),
     ],
 )
 def test_values_of_other_types_are_others(one: Any, other: Any) -> None:

@@ -91,7 +91,7 @@ def test_a_file_that_changed_after_it_was_read_is_told_until_it_is_mended(tmp_pa
     put(tmp_path / "a", "longer")
     for _ in range(2):
         assert one.look() == ()
-        assert [change.found.size for change in one.changed.values()] == [6]
+        assert [change.current.size for change in one.changed.values()] == [6]
     put(tmp_path / "a")
     one.look()
     assert not one.changed

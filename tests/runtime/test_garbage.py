@@ -1,4 +1,6 @@
-"""What of the state a batch drops, rewrites and looks through: a bounded number of rows, whatever the state; and still few segments."""
+"""What of the state a batch drops, rewrites and looks through: a bounded number of rows, whatever the state; and still
+few segments.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ from tidegate.runtime.batch.garbage import MERGED_ROWS, MOST_SEGMENTS, Garbage, 
 from tidegate.runtime.engines.embedded import executor
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.eval import purging as sweep_module
-from tidegate.runtime.eval.purging import Look, Looked, Sweep, Watch
-from tidegate.runtime.eval.small import rows as few_rows
+from tidegate.runtime.eval.purging import Look, LookStep, Sweep, Watch
+from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
 from tidegate.runtime.state.segments import Segment, plan_compaction
 from tidegate.runtime.state.store.interface import Store
@@ -86,7 +88,7 @@ def rewrite_by_pieces(monkeypatch: pytest.MonkeyPatch, *, rows: int, written: in
     monkeypatch.setattr(executor, "PIECE_ROWS", rows)
     monkeypatch.setattr(executor, "PIECE_BYTES", written * 16)
     monkeypatch.setattr(garbage, "MERGED_ROWS", rows)
-    monkeypatch.setattr(few_rows, "MOST", -1)
+    monkeypatch.setattr(small_rows, "MOST", -1)
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -165,7 +167,7 @@ def stored(path: str, rows: int, low: int = 0, high: int = 0, batch: int = 1) ->
 class Engine:
     """An executor that notes what it is asked for; what it writes has the rows that live, by their share."""
 
-    def __init__(self, left: dict[str, tuple[Segment, ...]] | None = None, looked: Looked | None = None) -> None:
+    def __init__(self, left: dict[str, tuple[Segment, ...]] | None = None, looked: LookStep | None = None) -> None:
         self.left, self.looked = left or {}, looked
         self.rewritten: list[list[str]] = []
         self.conditions: list[Any] = []
@@ -186,14 +188,16 @@ class Engine:
         self.worth.append(sweep.worth)
         return {name: some for name, some in self.left.items() if name in sweep.segments}
 
-    def look(self, batch: Any, sweep: Sweep, look: Look, most: int) -> Looked | None:
+    def look(self, batch: Any, sweep: Sweep, look: Look, most: int) -> LookStep | None:
         assert isinstance(sweep, Sweep)
         self.looks.append(most)
         return self.looked
 
 
 def made(mode: Any, *names: str, groups: Any = None, memory: str | None = None) -> Garbage:
-    """Buffers of rows that are needed while t is at least the progress; with `memory` of a key, in the buffer of this name."""
+    """Buffers of rows that are needed while t is at least the progress; with `memory` of a key, in the buffer of this
+    name.
+    """
     buffers = {name: SimpleNamespace(id=name, stream=SimpleNamespace(name=name)) for name in names}
 
     def keeps(buffer: Any, bounds: Any, progress: Any) -> bool:
@@ -393,14 +397,14 @@ def test_many_rows_are_looked_at_step_by_step_by_what_came(monkeypatch: pytest.M
     looking(monkeypatch)
     segments = {"a": [stored("old", 200), stored("older", 5)], "b": [stored("new", 15, batch=9)]}
     one = made("amortised", "a", "b", groups=("ab",))
-    engine = Engine(looked=Looked(17))
+    engine = Engine(looked=LookStep(17))
     assert swept(one, engine, **segments) == {}
     assert engine.looks == [30], "credit for two for each that came"
     watch = one.watches["a"]
     assert (watch.credit["young"], watch.last) == (13.0, "young")
     (look,) = watch.looks.values()
     assert {s.path for s in look.segments} == {"old", "older"}
-    engine = Engine(looked=Looked(3, done=True, dead=200, segments=(stored("left", 5),)))
+    engine = Engine(looked=LookStep(3, done=True, dead=200, segments=(stored("left", 5),)))
     one = made("amortised", "a", "b", groups=("ab",))
     segments["a"].append(stored("now", 2, batch=9))
     assert swept(one, engine, **segments) == {"a": ["now", "left"]}
@@ -434,7 +438,7 @@ def test_a_look_that_does_not_take_place_costs_no_rows(monkeypatch: pytest.Monke
     assert cost(Watch(frees=False), Engine()) == 0, "no credit"
     credit: dict[Any, float] = {"young": 30.0, "old": 0.0}
     assert cost(Watch(frees=False, credit=dict(credit)), Engine(looked=None)) == 0, "given up"
-    assert cost(Watch(frees=False, credit=dict(credit)), Engine(looked=Looked(17))) == 17
+    assert cost(Watch(frees=False, credit=dict(credit)), Engine(looked=LookStep(17))) == 17
 
 
 def test_only_buffers_in_which_the_rules_free_rows_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,7 +448,7 @@ def test_only_buffers_in_which_the_rules_free_rows_are_looked_at(monkeypatch: py
     for freed in ("a", "b"):
         monkeypatch.setattr(one.plan, "freed_sooner", lambda buffer, freed=freed: buffer.id == freed)
         one.watches.clear()
-        swept(one, Engine(looked=Looked(1)), **segments)
+        swept(one, Engine(looked=LookStep(1)), **segments)
         (look,) = one.watches["a"].looks.values()
         assert look.buffer.id == freed
 

@@ -59,7 +59,9 @@ def test_columns_beyond_the_schema_may_be_there_twice(tmp_path: Path) -> None:
 
 
 def test_a_number_in_json_that_no_type_holds_is_one_malformed_value(tmp_path: Path) -> None:
-    """Python's reader of JSON fails at more than 4,300 digits, and at exponents of 20: the line is a row all the same."""
+    """Python's reader of JSON fails at more than 4,300 digits, and at exponents of 20: the line is a row all the
+    same.
+    """
     stream = tg.stream("S", "t timestamp, x double, i bigint", progress="t")
     numbers = [("1.0", "1e3"), ("1e99999999999999999999", "1"), ("1", "9" * 5000), ("0.5", "9007199254740993.0")]
     lines = [f'{{"t": "2026-03-02T12:00Z", "x": {x}, "i": {i}}}' for x, i in numbers]

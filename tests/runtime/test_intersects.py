@@ -1,4 +1,6 @@
-"""`intersects` against its definition: which periods have an instant in common, in patterns and joins, given and derived."""
+"""`intersects` against its definition: which periods have an instant in common, in patterns and joins, given and
+derived.
+"""
 
 from __future__ import annotations
 

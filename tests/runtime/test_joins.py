@@ -1,7 +1,8 @@
-"""Joins of two tables by random conditions, in each of the ways that joins take: all pairs that satisfy the condition, once.
+"""Joins of two tables by random conditions, in each of the ways that joins take: all pairs that satisfy the condition,
+once.
 
-Tables are small and boundary-biased, and ways that many rows take are reached by the sizes at which joins choose, each set
-to small by itself too.
+Tables are small and boundary-biased, and ways that many rows take are reached by the sizes at which joins choose, each
+set to small by itself too.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.joins import bands
 from tidegate.runtime.eval.joins import ranges as many
 from tidegate.runtime.eval.joins.bands import find_bands
-from tidegate.runtime.eval.joins.equality import join_few
+from tidegate.runtime.eval.joins.equality import join_product
 from tidegate.runtime.eval.relational import evaluate
-from tidegate.runtime.eval.small.rows import Few, Unfit
-from tidegate.runtime.eval.small.trees import Run, few_tree
+from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
+from tidegate.runtime.eval.small.trees import Run, small_tree
 from tidegate.runtime.plan.join_parts import Equality, Range, join_parts
 
 Row = tuple[Any, ...]
@@ -177,20 +178,20 @@ def found(tree: Join, given: Tables) -> Counter[str]:
 
 def by_numpy(tree: Join, given: Tables) -> Counter[str] | None:
     """The same where NumPy takes it."""
-    step = few_tree(tree)
+    step = small_tree(tree)
     if step is None:
         return None
     try:
-        return Counter(map(shown, ticks(step(Run({i: Few.of(f) for i, f in frames(given).items()})).frame())))
-    except Unfit:
+        return Counter(map(shown, ticks(step(Run({i: SmallRows.of(f) for i, f in frames(given).items()})).frame())))
+    except Unsupported:
         return None
 
 
 SIZES = [one for one in THRESHOLDS if one.module in ("eval.joins.ranges", "eval.aggregates.compiled") and one.small]
-FEW_SIZES = [one for one in THRESHOLDS if one.module == "eval.small.joins"]
-(FEW_ROWS,) = [one for one in SIZES if str(one) == "eval.joins.ranges.FEW_ROWS"]
+SMALL_SIZES = [one for one in THRESHOLDS if one.module == "eval.small.joins"]
+(SMALL_PRODUCT,) = [one for one in SIZES if str(one) == "eval.joins.ranges.SMALL_PRODUCT"]
 #: Joins of many rows with each other size as it is, and as small: the usual path of production is the first.
-MANY = [(FEW_ROWS,), *((FEW_ROWS, size) for size in SIZES if size is not FEW_ROWS)]
+MANY = [(SMALL_PRODUCT,), *((SMALL_PRODUCT, size) for size in SIZES if size is not SMALL_PRODUCT)]
 
 
 def cases(seed: int, count: int) -> list[tuple[Join, Tables]]:
@@ -212,7 +213,7 @@ def test_random_joins_find_all_pairs_once(sizes: tuple[Threshold, ...]) -> None:
             assert found(tree, given) == expected(tree, given), f"{tree.kind} {tree.condition}: {given}"
 
 
-@pytest.mark.parametrize("size", [None, *FEW_SIZES], ids=str)
+@pytest.mark.parametrize("size", [None, *SMALL_SIZES], ids=str)
 def test_random_joins_by_numpy_find_all_pairs_once(size: Threshold | None) -> None:
     taken = 0
     with small(size, size.small[-1] if size else None):
@@ -226,7 +227,7 @@ def test_random_joins_by_numpy_find_all_pairs_once(size: Threshold | None) -> No
 def test_joins_of_values_far_apart_go_by_their_places() -> None:
     """Ranks as distances would not fit into 64 bits beside the groups."""
     for tree, given in cases(9, 60):
-        with small(FEW_ROWS), patch.object(bands, "_MOST", 2):
+        with small(SMALL_PRODUCT), patch.object(bands, "_MOST", 2):
             assert found(tree, given) == expected(tree, given), f"{tree.kind} {tree.condition}: {given}"
 
 
@@ -282,7 +283,9 @@ def test_a_column_that_is_always_null_is_no_key() -> None:
 
 
 def test_bounds_of_a_difference_are_ranges_where_nothing_can_overflow() -> None:
-    """`y - x <= 5` is `y <= x + 5`, and `y - x > 5` is `x + 5 < y`, either way round; of plain integers it stays as it is."""
+    """`y - x <= 5` is `y <= x + 5`, and `y - x > 5` is `x + 5 < y`, either way round; of plain integers it stays as it
+    is.
+    """
     x, y = Attr("x"), Attr("y")
     for temporal in (True, False):
         left, right = (Schema((Attribute(name, TIMESTAMP, nullable=not temporal, temporal=temporal),)) for name in "xy")
@@ -357,12 +360,12 @@ def test_pairs_are_seen_a_few_at_a_time() -> None:
 
 
 def test_pairs_with_equal_keys_are_listed_where_they_are_few() -> None:
-    """Up to FEW_PAIRS for each row of both sides; rows without a group have none."""
+    """Up to PAIRS_PER_ROW for each row of both sides; rows without a group have none."""
     ones, others = np.zeros(4, dtype=np.int64), np.zeros(4, dtype=np.int64)
     for few, listed in ((2, True), (1, False)):  # 16 pairs of 8 rows
-        with patch.object(many, "FEW_PAIRS", few):
+        with patch.object(many, "PAIRS_PER_ROW", few):
             assert many._few_pairs(ones, others) is listed
-    with patch.object(many, "FEW_PAIRS", 0):
+    with patch.object(many, "PAIRS_PER_ROW", 0):
         assert many._few_pairs(np.array([-1, 0]), np.array([-1, 1]))
         assert not many._few_pairs(np.array([-1, 0]), np.array([-1, 0]))
 
@@ -426,13 +429,13 @@ def test_ranks_are_distances_where_they_fit_beside_the_groups() -> None:
 
 
 def test_joins_of_few_pairs_are_left_to_polars() -> None:
-    """Up to FEW_ROWS pairs, not rows."""
+    """The limit counts pairs, not rows."""
     tree = Join(Scan(LEFT), Scan(RIGHT), conjunction([KEY, FROM]), "inner")
     for height, few in ((4, True), (5, False)):
         left, right = complete(5, height)
         with (
-            patch.object(many, "FEW_ROWS", 16),
-            patch.object(many, "join_few", wraps=join_few) as listed,
+            patch.object(many, "SMALL_PRODUCT", 16),
+            patch.object(many, "join_product", wraps=join_product) as listed,
             patch.object(many._Pairs, "of", wraps=many._Pairs.of) as searched,
         ):
             found(tree, (left, right))
@@ -479,11 +482,11 @@ def test_limits_at_the_ends_of_64_bits(op: str, most_rows: int) -> None:
     for condition in (call(op, one("k"), two("k")), call(op, two("k"), one("k")), both):
         for kind in KINDS:
             tree = Join(Scan(LEFT), Scan(RIGHT), condition, kind)
-            with small(FEW_ROWS), patch("tidegate.runtime.eval.aggregates.compiled.MANY_ROWS", most_rows):
+            with small(SMALL_PRODUCT), patch("tidegate.runtime.eval.aggregates.compiled.MANY_ROWS", most_rows):
                 assert found(tree, given) == expected(tree, given), (kind, condition)
 
 
-@pytest.mark.parametrize("sizes", [(), (FEW_ROWS,)], ids=["few", "many"])
+@pytest.mark.parametrize("sizes", [(), (SMALL_PRODUCT,)], ids=["few", "many"])
 def test_null_equals_null_by_keys_that_say_so_alone(sizes: tuple[Threshold, ...]) -> None:
     rows = [(k, s, d, 0, 0, True) for k in (None, 1) for s in (None, "a") for d in (None, 0.5)]
     safe, plain = (call("eq_null_safe", one("k"), two("k")), call("eq_null_safe", one("d"), two("d"))), EQUAL[1]
@@ -513,8 +516,8 @@ def test_rows_with_a_partner_in_either_way_of_overlapping(most_rows: int) -> Non
             for kind in KINDS:
                 tree = Join(Scan(LEFT), Scan(RIGHT), conjunction(conjuncts), kind)
                 with (
-                    small(FEW_ROWS),
-                    patch.object(many, "FEW_PAIRS", 0),
+                    small(SMALL_PRODUCT),
+                    patch.object(many, "PAIRS_PER_ROW", 0),
                     patch("tidegate.runtime.eval.aggregates.compiled.MANY_ROWS", most_rows),
                 ):
                     assert found(tree, given) == expected(tree, given), (kind, conjuncts)

@@ -76,7 +76,9 @@ def test_an_unbounded_reader_decides() -> None:
 
 
 def test_a_row_that_matches_several_table_rows_counts_once() -> None:
-    """A hundred matches for each event, kept until five ticks have passed without another one: stored before they are joined."""
+    """A hundred matches for each event, kept until five ticks have passed without another one: stored before they are
+    joined.
+    """
     e, o, n = events.as_("e"), others.as_("o"), tg.table("N", "k bigint, part bigint").as_("n")
     matched = e.join(n, n.k == e.k)
     alone = matched.anti_join(o, e.k == o.k, e.t <= o.t, o.t <= e.t + 5).select(t=e.t, part=n.part)
@@ -122,7 +124,9 @@ def grouped_rows(
 
 
 def test_no_partial_aggregates_are_stored_of_rows_that_keep_excludes() -> None:
-    """Rule R16, where a condition on groups says it of their rows: directly, on what is computed of them, or only for some."""
+    """Rule R16, where a condition on groups says it of their rows: directly, on what is computed of them, or only for
+    some.
+    """
     groups = STAMPED.group_by(STAMPED.k, STAMPED.u, STAMPED.t).agg(n=tg.count())
     shifted = groups.select(groups.k, groups.u, groups.n, e=groups.t + 5)
     windows = STAMPED.group_by(STAMPED.u, h=tg.tumbling(STAMPED.t, 10)).agg(n=tg.count())

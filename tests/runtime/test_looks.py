@@ -1,4 +1,6 @@
-"""Looks of partner and kill rule in small steps: bounded in every batch, rarer where they free nothing, and complete in the end."""
+"""Looks of partner and kill rule in small steps: bounded in every batch, rarer where they free nothing, and complete in
+the end.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import tidegate as tg
 from tidegate.runtime.batch import garbage
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.eval import purging as sweep
-from tidegate.runtime.eval.purging import PATIENCE, STEP, STRIDE, Look, Looked, Watch
+from tidegate.runtime.eval.purging import PATIENCE, STEP, STRIDE, Look, LookStep, Watch
 from tidegate.runtime.state.segments import Segment
 
 orders = tg.stream("Orders", "id bigint, t bigint", progress="t")
@@ -60,7 +62,7 @@ def test_looks_free_in_the_end_what_a_whole_sweep_frees(made: Any, monkeypatch: 
     steps: list[tuple[int, bool]] = []
     went = Watch.went
 
-    def noted(watch: Watch, look: Look, looked: Looked) -> None:
+    def noted(watch: Watch, look: Look, looked: LookStep) -> None:
         steps.append((looked.rows, looked.done))
         went(watch, look, looked)
 
@@ -119,7 +121,7 @@ class Simulation:
         rows = int(self.watch.credit[found.age])
         left = self.left.setdefault(id(found), found.rows + self.company) - rows
         self.left[id(found)] = left
-        self.watch.went(found, Looked(rows, done=left <= 0, dead=int(dead * found.rows) if left <= 0 else 0))
+        self.watch.went(found, LookStep(rows, done=left <= 0, dead=int(dead * found.rows) if left <= 0 else 0))
         return rows
 
 
@@ -243,14 +245,14 @@ def test_a_look_goes_on_until_it_is_done_and_its_segments_are_in_no_other(monkey
     assert look is not None
     assert (look.age, look.seq, look.rows) == ("young", 9, 10)
     assert watch.judged == {"a": 1}, "what is gone is forgotten"
-    watch.went(look, Looked(7))
+    watch.went(look, LookStep(7))
     assert (watch.credit["young"], watch.credit["old"]) == (1e9 - 7, 1e9)
     assert (watch.last, watch.count, watch.idle) == ("young", 0, {"young": 0, "old": 0})
     watch.judged["b"] = 1  # if it were not busy, it would be judged with the other
     old = watch.next([buffer("b")], segments, 10)
     assert old is not None
     assert (old.age, [s.path for s in old.segments]) == ("old", ["a"])
-    watch.went(old, Looked(1))
+    watch.went(old, LookStep(1))
     assert watch.next([buffer("b")], segments, 11) is look
     assert watch.busy == {"a", "b"}
     watch.given_up(look)
@@ -263,11 +265,11 @@ def test_a_look_that_ends_notes_what_it_judged_and_whether_it_paid(monkeypatch: 
     look = Look(buffer("b"), (seg("a", 30), seg("b", 10)), "old", 9)
     for dead, idle, frees in ((9, 1, False), (0, 2, False), (10, 0, True), (9, 1, False)):
         watch.looks["old"] = look
-        watch.went(look, Looked(1, done=True, dead=dead))
+        watch.went(look, LookStep(1, done=True, dead=dead))
         assert (watch.idle, watch.frees, watch.looks) == ({"young": 0, "old": idle}, frees, {})
     assert watch.judged == {"a": 9, "b": 9}
     watch.idle["old"], watch.looks["old"] = PATIENCE, look
-    watch.went(look, Looked(1, done=True, segments=(seg("c", 1),)))
+    watch.went(look, LookStep(1, done=True, segments=(seg("c", 1),)))
     assert (watch.idle["old"], watch.count) == (PATIENCE, 10)
     assert watch.judged == {"a": 9, "b": 9, "c": 10}, "what stands in the place of the others"
 

@@ -16,8 +16,8 @@ from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.ordered.match.detection import Detection, detection
 from tidegate.analysis.ordered.match.pattern import Symbol
-from tidegate.runtime.kernels.layout import Situations
-from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
+from tidegate.runtime.kernels.cells import Situations
+from tidegate.runtime.kernels.search import Matches, enumerate_matches
 from tidegate.runtime.ordered.match import operator as matches
 from tidegate.runtime.ordered.match.order import MatchOrder, orders
 
@@ -78,7 +78,8 @@ def test_an_order_names_every_symbol_once(order: object) -> None:
         tg.match(*PATTERN, within=20, order=order)  # type: ignore[arg-type]  # that is the point
 
 
-# --- chosen by what is seen --------------------------------------------------------------------------------------------
+# --- chosen by what is seen
+# --------------------------------------------------------------------------------------------
 
 
 def related(one: str, relation: Allen, other: str) -> Term:
@@ -93,9 +94,9 @@ CHAIN = found_by(related("A", Allen.BEFORE, "B"), related("B", Allen.MEETS, "C")
 TRIANGLE = found_by(related("A", Allen.BEFORE, "B"), related("B", Allen.BEFORE, "C"), related("A", Allen.BEFORE, "C"))
 
 
-def held(*slots: tuple[int, int]) -> Situations:
-    """So many situations of two definitions in each slot; only their number counts."""
-    counts = [count for slot in slots for count in slot]
+def held(*partitions: tuple[int, int]) -> Situations:
+    """So many situations of two definitions in each partition; only their number counts."""
+    counts = [count for partition in partitions for count in partition]
     none = np.zeros(sum(counts), dtype=np.int64)
     return Situations(2, np.cumsum([0, *counts]), none, none, none)
 

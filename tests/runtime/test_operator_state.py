@@ -24,7 +24,7 @@ from tidegate.runtime.ordered.state import (
 )
 from tidegate.runtime.ordered.state_tables import checked
 from tidegate.runtime.ordered.table import load_operator, start_operator
-from tidegate.runtime.plan.steps import Ordered
+from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.manifest import KeptRows, KernelState
@@ -38,7 +38,7 @@ BATCHES, SPAN = 3, 12
 _names = count()
 
 
-def operator() -> Ordered:
+def operator() -> OrderedStep:
     """A pattern with aggregates: open runs, situations that are over, and values of both are kept."""
     found = readings.partition_by("name").derive(
         A=tg.situation(readings.x > 0, n=tg.count(), kinds=tg.count_distinct(readings.x)),
@@ -76,7 +76,7 @@ def step(one: Operator, rows: pl.DataFrame, batch: int) -> tuple[Operator, list[
     return after, [str(row) for row in completed.rows()]
 
 
-def whole_run(ordered: Ordered, rows: pl.DataFrame) -> list[list[str]]:
+def whole_run(ordered: OrderedStep, rows: pl.DataFrame) -> list[list[str]]:
     one: Operator = start_operator(ordered)
     found = []
     for batch in range(BATCHES):

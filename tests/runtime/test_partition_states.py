@@ -1,4 +1,4 @@
-"""What is held of partitions against a dictionary by their keys, while slots are given up and numbered anew."""
+"""What is held of partitions against a dictionary by their keys, while partitions are given up and numbered anew."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import BIGINT
-from tidegate.runtime.kernels.layout import NONE, Situations
+from tidegate.runtime.kernels.cells import NONE, Situations
 from tidegate.runtime.kernels.situations import NEVER, Ints, Runs
-from tidegate.runtime.ordered import held_partitions
-from tidegate.runtime.ordered.derive.partition_states import Cut, Made, PartitionStates
+from tidegate.runtime.ordered import partition_store
+from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateChange, StateExtract
 
 KEYS = Schema((Attribute("k", BIGINT),))
 DEFINITIONS = 2
@@ -32,14 +32,14 @@ def runs(starts: list[list[int]], width: int) -> Runs:
     return Runs(start.max(axis=1), (start != NEVER).sum(axis=1).astype(np.uint64), start, start + 1)
 
 
-def cut_of(slots: Ints, held: list[Held], version: int = 0) -> Cut:
+def cut_of(partitions: Ints, held: list[Held], version: int = 0) -> StateExtract:
     cells = [cell for _, _, kept, _ in held for cell in kept]
     flat = [one for cell in cells for one in cell]
     ts, te, number = (np.array([one[side] for one in flat], dtype=np.int64) for side in range(3))
     offsets = np.cumsum([0, *map(len, cells)])
     look = np.array([look for *_, look in held], dtype=np.int64)
-    return Cut(
-        slots,
+    return StateExtract(
+        partitions,
         (runs([one for one, *_ in held], 2), runs([other for _, other, *_ in held], 1)),
         Situations(DEFINITIONS, offsets, ts, te, number),
         number,
@@ -48,9 +48,9 @@ def cut_of(slots: Ints, held: list[Held], version: int = 0) -> Cut:
     )
 
 
-def held_of(cut: Cut) -> list[Held]:
+def held_of(cut: StateExtract) -> list[Held]:
     kept, found = cut.kept, []
-    for place in range(len(cut.slots)):
+    for place in range(len(cut.partitions)):
         cells = []
         for cell in range(place * DEFINITIONS, (place + 1) * DEFINITIONS):
             own = slice(kept.offsets[cell], kept.offsets[cell + 1])
@@ -74,7 +74,7 @@ def random_held(rng: random.Random, now: int) -> Held:
 @pytest.mark.parametrize("seed", range(4))
 def test_partitions_hold_what_was_put_last(seed: int, loose: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few of many partitions and many of few; integer keys, and NULL among them, which is numbered in another way."""
-    monkeypatch.setattr(held_partitions, "LOOSE", loose)
+    monkeypatch.setattr(partition_store, "LOOSE", loose)
     rng = random.Random(seed)
     states, known = PartitionStates(KEYS, (2, 1), DEFINITIONS), dict[int | None, Held]()
     everything: list[int | None] = [*range(rng.choice((3, 60))), *([None] if seed % 2 else [])]
@@ -84,17 +84,17 @@ def test_partitions_hold_what_was_put_last(seed: int, loose: int, monkeypatch: p
         assert len(states.partitions) <= len(everything)
         rows = [[rng.choice(everything) for _ in range(rng.choice((0, 1, 2, 40)))] for _ in range(2)]
         parts = [states.partitions.assign(frame(keys)) for keys in rows]
-        slots = states.touched(parts, now)
-        keys = states.partitions.rows(slots).get_column("k").to_list()
+        partitions = states.touched(parts, now)
+        keys = states.partitions.rows(partitions).get_column("k").to_list()
         due = {key for key, (*_, look) in known.items() if look <= now}
         assert len(keys) == len(set(keys))
         assert set(keys) == due.union(*rows)
         for part, own in zip(parts, rows, strict=True):
-            assert [keys[place] for place in states.places(slots, part)] == own
-        before = states.cut(slots)
+            assert [keys[place] for place in states.places(partitions, part)] == own
+        before = states.cut(partitions)
         assert held_of(before) == [known.get(key, NOTHING) for key in keys]
         new = [random_held(rng, now) for _ in keys]
-        made = Made(before, cut_of(slots, new, before.version), np.zeros(0, dtype=np.bool_))
+        made = StateChange(before, cut_of(partitions, new, before.version), np.zeros(0, dtype=np.bool_))
         made.settle(states)
         known |= dict(zip(keys, new, strict=True))
         assert states.held == sum(one != NOTHING for one in known.values())
@@ -102,16 +102,16 @@ def test_partitions_hold_what_was_put_last(seed: int, loose: int, monkeypatch: p
     assert made is not None
     states.ready()
     made.settle(states)  # once more, as for a batch that is done again: it is known
-    keys = states.partitions.rows(states.all_slots()).get_column("k").to_list()
-    assert held_of(states.cut(states.all_slots())) == [known[key] for key in keys]
+    keys = states.partitions.rows(states.all_partitions()).get_column("k").to_list()
+    assert held_of(states.cut(states.all_partitions())) == [known[key] for key in keys]
     if loose == 0:
         assert len(keys) <= 2 * states.held
 
 
 def test_what_was_cut_before_another_was_put_is_refused() -> None:
     states = PartitionStates(KEYS, (2, 1), DEFINITIONS)
-    slots = np.unique(states.partitions.assign(frame([1, 2]))).astype(np.int64)
-    one, other = states.cut(states.touched([slots.astype(np.int32)], 0)), states.cut(slots)
-    Made(one, cut_of(slots, [NOTHING] * 2), np.zeros(0, dtype=np.bool_)).settle(states)
+    partitions = np.unique(states.partitions.assign(frame([1, 2]))).astype(np.int64)
+    one, other = states.cut(states.touched([partitions.astype(np.int32)], 0)), states.cut(partitions)
+    StateChange(one, cut_of(partitions, [NOTHING] * 2), np.zeros(0, dtype=np.bool_)).settle(states)
     with pytest.raises(InternalError, match="TG590"):
-        Made(other, cut_of(slots, [NOTHING] * 2), np.zeros(0, dtype=np.bool_)).settle(states)
+        StateChange(other, cut_of(partitions, [NOTHING] * 2), np.zeros(0, dtype=np.bool_)).settle(states)

@@ -1,4 +1,4 @@
-"""Tables of partitions against a dictionary by their keys, while rows are packed and slots are numbered anew."""
+"""Tables of partitions against a dictionary by their keys, while rows are packed and partitions are numbered anew."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime.kernels.situations import Ints
-from tidegate.runtime.ordered import held_partitions
-from tidegate.runtime.ordered.held_partitions import EVER
+from tidegate.runtime.ordered import partition_store
+from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.process import partition_tables
 from tidegate.runtime.ordered.process.partition_tables import PARTITION, Cut, PartitionTables
 
@@ -48,7 +48,7 @@ def frames(rng: random.Random, held: list[Held]) -> dict[str, pl.DataFrame]:
 
 
 def held_of(cut: Cut) -> list[Held]:
-    found: list[Held] = [([], []) for _ in cut.slots]
+    found: list[Held] = [([], []) for _ in cut.partitions]
     for number, name in enumerate(COLUMNS):
         places = cut.tables[name].get_column(PARTITION)
         assert places.is_sorted()
@@ -70,7 +70,7 @@ def random_held(rng: random.Random, now: int) -> Held:
 @pytest.mark.parametrize(("loose", "many"), [(0, False), (0, True), (3, True), (10**6, False), (10**6, True)])
 @pytest.mark.parametrize("null", [False, True])
 def test_partitions_hold_what_was_put_last(null: bool, loose: int, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_partitions, "LOOSE", loose)
+    monkeypatch.setattr(partition_store, "LOOSE", loose)
     monkeypatch.setattr(partition_tables, "LOOSE", loose)
     rng = random.Random(loose)
     held, known = tables(), dict[int | None, Held]()
@@ -80,13 +80,13 @@ def test_partitions_hold_what_was_put_last(null: bool, loose: int, many: bool, m
         rows = [rng.choice(everything) for _ in range(rng.choice((0, 1, 2, 40)))]
         part = held.partitions.assign(frame(rows))
         until = EVER if rng.random() < 0.05 else now
-        slots = held.touched([part], until)
-        keys = held.partitions.rows(slots).get_column("k").to_list()
+        partitions = held.touched([part], until)
+        keys = held.partitions.rows(partitions).get_column("k").to_list()
         due = {key for key, own in known.items() if own != ([], []) and due_of(own) <= until}
         assert set(keys) == due.union(rows)
-        before = held.cut(slots)
+        before = held.cut(partitions)
         assert held_of(before) == [known.get(key, ([], [])) for key in keys]
-        assert held_of(held.part(slots).cut(np.arange(len(slots)))) == held_of(before)
+        assert held_of(held.part(partitions).cut(np.arange(len(partitions)))) == held_of(before)
         new = [random_held(rng, now) for _ in keys]
         after = held.after(before, frames(rng, new))
         held.settle(before, after)
@@ -98,7 +98,7 @@ def test_partitions_hold_what_was_put_last(null: bool, loose: int, many: bool, m
         assert held.held == sum(own != ([], []) for own in known.values())
         if loose == 0:
             assert all(table.stored <= 3 * table.height for table in held.tables.values())
-    every = held.cut(held.all_slots())
+    every = held.cut(held.all_partitions())
     kept = held.rows(every)["b"]
     assert kept.columns == ["key 0", "n"]
     assert sorted(kept.rows(), key=str) == sorted(((k, n) for k, (_, b) in known.items() for (n,) in b), key=str)
@@ -107,7 +107,7 @@ def test_partitions_hold_what_was_put_last(null: bool, loose: int, many: bool, m
 def test_what_was_cut_before_another_was_put_is_refused() -> None:
     held, rng = tables(), random.Random(0)
     held.partitions.assign(frame([1]))
-    one, other = (held.cut(held.all_slots()) for _ in range(2))
+    one, other = (held.cut(held.all_partitions()) for _ in range(2))
     held.settle(one, held.after(one, frames(rng, [([(3, "x")], [])])))
     with pytest.raises(InternalError, match="TG590"):
         held.settle(other, held.after(other, frames(rng, [([], [])])))
@@ -118,9 +118,9 @@ def test_a_batch_costs_what_it_touches(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     take = partition_tables.PartitionRows.take
 
-    def counted(self: partition_tables.PartitionRows, slots: Ints) -> pl.DataFrame:
-        seen.append(len(slots))
-        return take(self, slots)
+    def counted(self: partition_tables.PartitionRows, partitions: Ints) -> pl.DataFrame:
+        seen.append(len(partitions))
+        return take(self, partitions)
 
     stream = tg.stream("S", "k bigint, t bigint, v bigint", progress="t")
     by = stream.partition_by("k")

@@ -1,4 +1,6 @@
-"""A run never reads what it writes: places at, above or below each other are refused at the start, also through links."""
+"""A run never reads what it writes: places at, above or below each other are refused at the start, also through
+links.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Operators of users: the same rows whatever the batching, the engine and the disorder, and an error for what breaks its word."""
+"""Operators of users: the same rows whatever the batching, the engine and the disorder, and an error for what breaks
+its word.
+"""
 
 from __future__ import annotations
 

@@ -97,7 +97,8 @@ def test_the_cascade_reaches_payments_of_orders_that_are_gone() -> None:
         session.push("Deliveries", [row(2, 3)])
         advance(session, 5)
         session.step()
-        # Order 1 was not delivered by 5, so its payment serves nobody either, though deliveries and orders of its id may go on.
+        # Order 1 was not delivered by 5, so its payment serves nobody either, though deliveries and orders of its id
+        # may go on.
         assert (live(session)["Orders"], live(session)["Payments"]) == (1, 1)
 
 

@@ -1,4 +1,6 @@
-"""Files that were read leave their directory: only once their rows are durable, each once, and nothing else is touched."""
+"""Files that were read leave their directory: only once their rows are durable, each once, and nothing else is
+touched.
+"""
 
 from __future__ import annotations
 

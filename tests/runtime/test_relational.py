@@ -25,8 +25,8 @@ from tidegate.runtime.eval.aggregates import compiled as grouping
 from tidegate.runtime.eval.columns import polars_schema, spark_schema, stored_arrow_schema
 from tidegate.runtime.eval.joins import ranges as joins
 from tidegate.runtime.eval.relational import evaluate
-from tidegate.runtime.eval.small.rows import Few, Unfit
-from tidegate.runtime.eval.small.trees import Run, few_tree
+from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
+from tidegate.runtime.eval.small.trees import Run, small_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,14 +45,14 @@ def embedded(case: Case) -> list[Row]:
 
 
 def few(case: Case) -> list[Row]:
-    """The same by NumPy; `Unfit` where it leaves the case to Polars."""
+    """The same by NumPy; `Unsupported` where it leaves the case to Polars."""
     leaves = {
-        i: Few.of(pl.DataFrame(case.relations[s.name], schema=polars_schema(s.schema), orient="row"))
+        i: SmallRows.of(pl.DataFrame(case.relations[s.name], schema=polars_schema(s.schema), orient="row"))
         for i, s in enumerate(occurrences(case.node))
     }
-    step = few_tree(case.node)
+    step = small_tree(case.node)
     if step is None:
-        raise Unfit
+        raise Unsupported
     found = step(Run(leaves))
     assert found.frame().schema == polars_schema(case.node.schema)
     assert found.table().schema == stored_arrow_schema(case.node.schema)
@@ -73,16 +73,16 @@ SIZES = [
     one
     for one in THRESHOLDS
     if one.module in ("eval.joins.ranges", "eval.aggregates.compiled", "eval.aggregates.partials")
-    and str(one) != "eval.joins.ranges.FEW_ROWS"
+    and str(one) != "eval.joins.ranges.SMALL_PRODUCT"
 ]
-FEW_SIZES = [one for one in THRESHOLDS if one.module in ("eval.small.joins", "eval.small.groups")]
+SMALL_SIZES = [one for one in THRESHOLDS if one.module in ("eval.small.joins", "eval.small.groups")]
 
 
-def check_few(case: Case) -> bool:
+def check_small(case: Case) -> bool:
     """Whether NumPy takes the case; if it does, it has to be right."""
     try:
         found = few(case)
-    except Unfit:
+    except Unsupported:
         return False
     wanted = reference(case.node, case.relations)
     assert bags_equal(found, wanted), f"few rows: {found} is not {wanted}"
@@ -94,17 +94,21 @@ def check_embedded(case: Case) -> None:
     found = embedded(case)
     assert bags_equal(found, wanted), f"{found} is not {wanted}"
     rng = random.Random(repr(case.relations))
-    with small(rng.choice(FEW_SIZES)):
-        check_few(complete(case))
-    check_few(complete(case))
+    with small(rng.choice(SMALL_SIZES)):
+        check_small(complete(case))
+    check_small(complete(case))
     # The ways that joins take with many rows: as in production, and with one more size set to small by itself.
-    with patch.object(joins, "FEW_ROWS", -1):
+    with patch.object(joins, "SMALL_PRODUCT", -1):
         for threshold in (None, *rng.sample(SIZES, 1)):
             with small(threshold):
                 found = embedded(case)
             assert bags_equal(found, wanted), f"many rows, {threshold} small: {found} is not {wanted}"
     # And all together: pairs searched for although keys are equal, and seen a few at a time.
-    with patch.object(joins, "FEW_ROWS", -1), patch.object(joins, "FEW_PAIRS", 0), patch.object(joins, "CHUNK", 3):
+    with (
+        patch.object(joins, "SMALL_PRODUCT", -1),
+        patch.object(joins, "PAIRS_PER_ROW", 0),
+        patch.object(joins, "CHUNK", 3),
+    ):
         found = embedded(case)
         assert bags_equal(found, wanted), f"searched: {found} is not {wanted}"
         with patch.object(grouping, "MANY_ROWS", 0):

@@ -144,7 +144,7 @@ def test_run_over_complete_inputs_is_complete() -> None:
     assert len(chain().run({"E": rows}, schedule=schedule).rows("High")) == 5
 
 
-# --- budget ------------------------------------------------------------------------------------------------------------
+# --- budget -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ def test_a_budget_does_not_hold_up_the_end() -> None:
         assert [len(run.results(name)) for name in ("Low", "High", "Alone")] == [1, 1, 1]
 
 
-# --- recursion -----------------------------------------------------------------------------------------------------------
+# --- recursion --------------------------------------------------------------------------------------------------------
 
 
 def recursive() -> tg.Program:
@@ -257,7 +257,7 @@ def test_a_recursive_component_waits_as_a_whole(schedule: tg.Schedule) -> None:
         assert len(run.results("Beats")) == 12
 
 
-# --- what is told ----------------------------------------------------------------------------------------------------------
+# --- what is told -----------------------------------------------------------------------------------------------------
 
 
 def test_why_names_the_schedule(tmp_path: Path) -> None:
@@ -316,7 +316,8 @@ def test_live_state_is_within_the_bound_of_a_query_that_lags() -> None:
     assert max(one.extent or 0 for one in metrics[10:]) == 8
 
 
-# --- what does not fit -----------------------------------------------------------------------------------------------------
+# --- what does not fit
+# -----------------------------------------------------------------------------------------------------
 
 
 def two_that_depend_on_each_other() -> tg.Program:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
-from tests.runtime.test_common import events, pairs, queries, rows
+from tests.runtime.test_shared_parts import events, pairs, queries, rows
 from tidegate.runtime.engines.spark.eval import shards
 from tidegate.runtime.engines.spark.eval.shards import ShardJob, evaluate_shards
 from tidegate.runtime.engines.spark.workers import Place

@@ -1,4 +1,6 @@
-"""What runs show of themselves: results as tables, rows by their fate, reports, sessions; nothing of it is markup of a user."""
+"""What runs show of themselves: results as tables, rows by their fate, reports, sessions; nothing of it is markup of a
+user.
+"""
 
 from __future__ import annotations
 
@@ -201,7 +203,7 @@ def test_what_is_kept_of_a_stream_is_said_by_its_kind() -> None:
     with every.session(sources={"E": tg.source(None, delay=5)}) as session:
         session.push("E", [(k, 7, k) for k in range(1500)])
         kept = {line.name: line.text for line in session.step().status().lines if line.about == "kept"}
-    assert kept == {"E": "1,500 rows, 1 partial aggregate, 6 stretches", "High": "1,494 situations"}
+    assert kept == {"E": "1,500 rows, 1 partial aggregate, 6 event runs", "High": "1,494 situations"}
 
 
 def test_stages_of_a_query_are_no_results() -> None:

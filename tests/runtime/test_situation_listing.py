@@ -1,4 +1,6 @@
-"""What is kept of situations is shown wherever state is: counted without reading a file, and nothing is left at the end."""
+"""What is kept of situations is shown wherever state is: counted without reading a file, and nothing is left at the
+end.
+"""
 
 from __future__ import annotations
 

@@ -53,7 +53,8 @@ def test_what_is_over_without_a_partner_goes_at_once(purging: PurgeMode, left: i
 
 
 def test_an_open_partner_keeps_it() -> None:
-    # A ends while B is open: both wait for a C from then on. That C begins makes the match; C itself is of no later use.
+    # A ends while B is open: both wait for a C from then on. That C begins makes the match; C itself is of no later
+    # use.
     assert counts(chain(), ["a", "ab", "b", "", "c", ""]) == [0, 0, 1, 2, 2, 2]
 
 
@@ -130,11 +131,11 @@ def test_values_of_what_has_gone_go_with_it() -> None:
 
 
 def test_what_has_gone_is_gone_after_a_restart_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Layers say nothing of what has gone: it is found again."""
+    """Deltas say nothing of what has gone: it is found again."""
     monkeypatch.setattr(operator_state, "SMALL", 0)
     program = tg.program(M=tg.match(on.A.overlaps(on.B), on.B.overlaps(on.C), within=1000))
     with Session(program.facts, LocalStore(tmp_path)) as run:
-        for key in range(2, 12):  # so much is kept that a layer is added for key 1
+        for key in range(2, 12):  # so much is kept that a delta is added for key 1
             push(run, key, "a", key)
         assert [push(run, 30 + t, true) for t, true in enumerate(["a", "ab", "b"])][-1] == 1
         assert push(run, 33, "") == 0

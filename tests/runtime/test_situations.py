@@ -1,4 +1,6 @@
-"""Situations and temporal patterns, batch by batch, on either engine: when a row appears, what it says, what is kept."""
+"""Situations and temporal patterns, batch by batch, on either engine: when a row appears, what it says, what is
+kept.
+"""
 
 from __future__ import annotations
 

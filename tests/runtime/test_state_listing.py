@@ -1,4 +1,6 @@
-"""`tidegate state CHECKPOINT`: what is held, why, and until when; read while it runs, and refused where it is damaged."""
+"""`tidegate state CHECKPOINT`: what is held, why, and until when; read while it runs, and refused where it is
+damaged.
+"""
 
 from __future__ import annotations
 
@@ -154,7 +156,9 @@ def touches() -> Program:
 def test_a_buffer_is_needed_up_to_the_stated_progress_and_no_further(
     made: Callable[[], Program], tmp_path: Path
 ) -> None:
-    """Before some reader's stated progress is reached the newest row stays; when all have reached theirs, nothing does."""
+    """Before some reader's stated progress is reached the newest row stays; when all have reached theirs, nothing
+    does.
+    """
     program = made()
     streams = program.facts.program.inputs
     outcomes: dict[str, set[bool]] = {}

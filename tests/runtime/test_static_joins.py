@@ -1,4 +1,6 @@
-"""A join with a static table stands before or after the buffer of a stream, by what the table holds; results are the same."""
+"""A join with a static table stands before or after the buffer of a stream, by what the table holds; results are the
+same.
+"""
 
 from __future__ import annotations
 

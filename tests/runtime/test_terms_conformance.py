@@ -1,4 +1,6 @@
-"""Every operation, overload by overload, on boundary values: Python, Polars and Spark agree in type, value and failure."""
+"""Every operation, overload by overload, on boundary values: Python, Polars and Spark agree in type, value and
+failure.
+"""
 
 from __future__ import annotations
 

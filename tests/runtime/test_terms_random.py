@@ -1,4 +1,6 @@
-"""Random nested terms over boundary values: Polars yields what Python yields, or fails on the same row in the same way."""
+"""Random nested terms over boundary values: Polars yields what Python yields, or fails on the same row in the same
+way.
+"""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.ingest import ingest as intake
-from tidegate.runtime.ingest.inputs import Arriving, shares
+from tidegate.runtime.ingest.inputs import Arrivals, shares
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 
 
 def program() -> tg.Program:
-    """Stretches with and without a key, partial aggregates, and a buffer of rows."""
+    """Event runs with and without a key, partial aggregates, and a buffer of rows."""
     whole, parted = readings.partition_by(), readings.partition_by("k")
     alone = whole.derive(A=tg.situation(readings.x > 1), B=tg.situation(readings.x < 1, at_least=2))
     keyed = parted.derive(A=tg.situation(readings.x > 0), B=tg.situation(readings.x > 1))
@@ -121,14 +121,14 @@ def test_shares_follow_each_other_and_are_of_like_size(tmp_path: Path) -> None:
         paths.append(str(tmp_path / str(number)))
         Path(paths[-1]).write_bytes(b" " * size)
     pushed = (intake.Arrival("push", [(1, 1, 1)]),)
-    all_of_it = Arriving(pushed, tuple(paths), "parquet", program().facts.streams["Counted"].schema)
+    all_of_it = Arrivals(pushed, tuple(paths), "parquet", program().facts.streams["Counted"].schema)
     parts = shares(all_of_it, 3)
-    assert [one.paths for one in parts if isinstance(one, Arriving)] == [
+    assert [one.paths for one in parts if isinstance(one, Arrivals)] == [
         tuple(paths[:4]),
         tuple(paths[4:5]),
         tuple(paths[5:]),
     ]
-    assert [one.pushed for one in parts if isinstance(one, Arriving)] == [pushed, (), ()]
+    assert [one.pushed for one in parts if isinstance(one, Arrivals)] == [pushed, (), ()]
     assert shares(all_of_it, 1) == [all_of_it]
     assert len(shares(all_of_it, 50)) == len(paths)
     assert shares(pushed, 4) == [pushed]

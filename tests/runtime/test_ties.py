@@ -1,4 +1,6 @@
-"""Events of one partition and instant that nothing orders: one of equal ones stays, others are set aside, whatever the batching."""
+"""Events of one partition and instant that nothing orders: one of equal ones stays, others are set aside, whatever the
+batching.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ R = tg.stream("R", "k bigint, t bigint, z bigint, x double, y bigint", progress=
 
 def derived(kind: str) -> tg.Derived:
     match kind:
-        case "stretches":  # only conditions matter
+        case "event runs":  # only conditions matter
             return R.partition_by("k").derive(A=tg.situation(R.x > 1), B=tg.situation(R.x < 1))
         case "events":
             total = tg.sum(R.y)
@@ -71,7 +73,7 @@ def random_rows(rng: random.Random) -> list[Row]:
     return rows
 
 
-@pytest.mark.parametrize("kind", ["stretches", "events", "tie"])
+@pytest.mark.parametrize("kind", ["event runs", "events", "tie"])
 def test_ties_are_set_aside_as_the_reference_says_whatever_the_batching(kind: str) -> None:
     made, met = program(kind), Counter[str]()
     for seed in seeds(16):

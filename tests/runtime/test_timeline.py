@@ -37,7 +37,8 @@ def test_bars_lie_where_the_situations_do() -> None:
     texts = [text.text for text in svg.findall(f"{SVG}text")]
     assert texts == ["A", "B", "match 1"]
     bars = [float(bar.get(name, "")) for bar in inner.findall(f"{SVG}rect") for name in ("x", "width")]
-    # From 1 to 10: A [1, 4); B [3, 6), [9, 10); the match has A and B, which is open when it is detected at 4 and ends at 6.
+    # From 1 to 10: A [1, 4); B [3, 6), [9, 10); the match has A and B, which is open when it is detected at 4 and ends
+    # at 6.
     tick = 880 / 9
     wanted = [0, 3, 2, 3, 8, 1, 0, 3, 2, 1, 3, 2]
     assert bars == pytest.approx([ticks * tick for ticks in wanted], abs=0.01)

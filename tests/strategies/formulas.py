@@ -30,8 +30,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class RandomFormula:
-    """`node` selects by `condition` from a product; `owned[i]` are the instants of its i-th stream, `progressing[i]` those
-    on which that stream progresses, `data` the integers that are no instants. `written` are the roundings in it."""
+    """`node` selects by `condition` from a product; `owned[i]` are the instants of its i-th stream, `progressing[i]`
+    those on which that stream progresses, `data` the integers that are no instants. `written` are the roundings in
+    it.
+    """
 
     seed: int
     node: Node

@@ -47,7 +47,9 @@ class _Operators:
         return events.process(operator)
 
     def above(self, rows: tg.Relation) -> tg.Relation:
-        """What is made of an operator's rows: nothing, fewer of them, their number in a window, or pairs with others."""
+        """What is made of an operator's rows: nothing, fewer of them, their number in a window, or pairs with
+        others.
+        """
         complete = next(name for name in ("at", "over", "t") if name in rows.schema.names)
         style = self.rng.random()
         if style < 0.4:

@@ -1,4 +1,6 @@
-"""Random programs that derive situations and match patterns of them, and events with ties and gaps at the boundaries."""
+"""Random programs that derive situations and match patterns of them, and events with ties and gaps at the
+boundaries.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tidegate.algebra.evaluation import EvaluationError, evaluate_term
 from tidegate.algebra.functions.aggregates import TABLE, Aggregate, Function
 from tidegate.algebra.nodes import Group, Imbed, Join, Node, Project, Rename, Scan, Select
 from tidegate.algebra.ordered.derive import Derive
-from tidegate.algebra.ordered.match import Emission, Given, Match
+from tidegate.algebra.ordered.match import Emission, Match, RowIntervals
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import Row as Tuple
@@ -43,7 +45,7 @@ def random_situation_case(seed: int) -> Case:
 
 
 class _Situations:
-    """With `plain`, only conditions matter of one kind of events, which are more: what is stored are stretches.
+    """With `plain`, only conditions matter of one kind of events, which are more: what is stored are event runs.
 
     `values` draws what aggregates are of, and nothing that anything else depends on.
     """
@@ -74,7 +76,9 @@ class _Situations:
         return StreamDef(name, Schema(attributes), progress=("t",))
 
     def interval_stream(self, name: str) -> StreamDef:
-        """Rows that are periods, as streams may declare them: long or short, perhaps points, in progress on either end."""
+        """Rows that are periods, as streams may declare them: long or short, perhaps points, in progress on either
+        end.
+        """
         ts, te = (
             Attribute("a", BIGINT, nullable=False, temporal=True),
             Attribute("z", BIGINT, nullable=False, temporal=True),
@@ -138,14 +142,14 @@ class _Situations:
             made = self.situation()
         return made
 
-    def found(self, node: Derive | Given) -> list[Tuple]:
+    def found(self, node: Derive | RowIntervals) -> list[Tuple]:
         """The situations of a definition in the rows; none where ties are in no order."""
         relations = {
             stream.name: [tuple(row[name] for name in stream.schema.names) for row in self.rows[stream.name]]
             for stream in (*self.streams, *self.intervals)
         }
         try:
-            return evaluate(node.input if isinstance(node, Given) else node, relations)  # type: ignore[arg-type]  # values of generated rows
+            return evaluate(node.input if isinstance(node, RowIntervals) else node, relations)  # type: ignore[arg-type]  # values of generated rows
         except EvaluationError:
             return []
 
@@ -215,13 +219,13 @@ class _Situations:
             within = max(1, max(ends) - min(ends) + self.rng.choice((-1, 0, 0, 1, 3)))
         return Match(situations, symbols, conjunction(parts), within, emission)
 
-    def given(self) -> Given:
+    def given(self) -> RowIntervals:
         """A stream of periods, or situations that are found by another query, as they come."""
         keys = ("k",) if self.keyed else ()
         if self.chance(0.15):
             plain = tuple(one for one in self.known if not one.aggregates)
             if plain:
-                return Given(self.rng.choice(plain), keys)
+                return RowIntervals(self.rng.choice(plain), keys)
         stream = self.rng.choice(self.intervals)
         source: Node = Scan(stream)
         if self.chance(0.2):
@@ -229,10 +233,12 @@ class _Situations:
         points = stream.name in self.points
         if points and self.chance(0.3):
             source, points = Select(source, call("lt", Attr("a"), Attr("z"))), False
-        return Given(Rename(source, (("a", "ts"), ("z", "te"))), keys, points)
+        return RowIntervals(Rename(source, (("a", "ts"), ("z", "te"))), keys, points)
 
-    def witness(self, roles: Mapping[str, Derive | Given]) -> dict[str, tuple[int, int]]:
-        """Some situations of one partition, a start and an end for each role, as the rows have them; none where some lacks."""
+    def witness(self, roles: Mapping[str, Derive | RowIntervals]) -> dict[str, tuple[int, int]]:
+        """Some situations of one partition, a start and an end for each role, as the rows have them; none where some
+        lacks.
+        """
         found = {symbol: self.periods(node) for symbol, node in roles.items()}
         common = set.intersection(*({key for key, *_ in periods} for periods in found.values()))
         if not common:
@@ -242,7 +248,7 @@ class _Situations:
             symbol: self.rng.choice([ends for of, ends in periods if of == key]) for symbol, periods in found.items()
         }
 
-    def periods(self, node: Derive | Given) -> list[tuple[Tuple, tuple[int, int]]]:
+    def periods(self, node: Derive | RowIntervals) -> list[tuple[Tuple, tuple[int, int]]]:
         """Keys and ends of a definition's situations, points left out."""
         names = node.schema.names
         found: list[tuple[Tuple, tuple[int, int]]] = []
@@ -294,7 +300,9 @@ class _Situations:
         return tuple(found)
 
     def ties(self, count: int) -> list[int | None]:
-        """What orders the events of a key, all different: as they come, or, where it breaks ties, in any order and one NULL."""
+        """What orders the events of a key, all different: as they come, or, where it breaks ties, in any order and one
+        NULL.
+        """
         numbers: list[int | None] = [*range(count)]
         if self.tied and self.values.random() < 0.75:
             self.values.shuffle(numbers)

@@ -52,7 +52,9 @@ _NAMES = ("t", "u", "k", "a.b", "A", "a", "x`y", "größe", "select", 'q"uote', 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a test wants of the trees: `types` and their `palette` of values, names that need quoting, size, operators."""
+    """What a test wants of the trees: `types` and their `palette` of values, names that need quoting, size,
+    operators.
+    """
 
     types: tuple[DataType, ...] = TYPES
     palette: Mapping[Kind, tuple[Value, ...]] = field(default_factory=lambda: VALUES, hash=False)
@@ -193,7 +195,9 @@ class _Trees:
         return Rename(Scan(stream), tuple((name, f"{name}.{self.names}") for name in stream.schema))
 
     def like(self, first: Node, depth: int) -> Node:
-        """A tree with the attributes of another, in any order; or some rows of that other, itself another occurrence."""
+        """A tree with the attributes of another, in any order; or some rows of that other, itself another
+        occurrence.
+        """
         schema = first.schema
         if self.yes():
             return Select(first, self.condition(schema, 1))

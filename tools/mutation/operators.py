@@ -1,9 +1,9 @@
 """All mutants of a file: what one of the operators makes of one place in the body of a function.
 
 Not mutated, as what they say is judged by golden files or not at all: the order of arguments that commute, messages
-(strings, what a `raise` says), assertions and the `strict` of a `zip`, which is one, failpoints, which do nothing but in
-tests, annotations, decorators, defaults, and what stands outside functions (constants: `tests/thresholds.py` has those that
-matter).
+(strings, what a `raise` says), assertions and the `strict` of a `zip`, which is one, failpoints, which do nothing but
+in tests, annotations, decorators, defaults, and what stands outside functions (constants: `tests/thresholds.py` has
+those that matter).
 """
 
 from __future__ import annotations
@@ -126,7 +126,9 @@ def _text(node: ast.AST) -> str:
 
 
 def functions(tree: ast.AST, path: str = "") -> Iterator[tuple[str, Function]]:
-    """Functions of a module and methods of its classes, by their qualified names; inner functions are part of theirs."""
+    """Functions of a module and methods of its classes, by their qualified names; inner functions are part of
+    theirs.
+    """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, Function):
             yield f"{path}{node.name}", node

@@ -51,14 +51,14 @@ GROUP = Group(
         bug(
             "the weaker clause wins",
             PROPAGATION,
-            "return all(d >= distances[y] for y, d in one.distances)",
-            "return all(d <= distances[y] for y, d in one.distances)",
+            "return all(d >= distances[y] for y, d in first.distances)",
+            "return all(d <= distances[y] for y, d in first.distances)",
         ),
         bug(
             "clauses of other streams undercut",
             PROPAGATION,
-            "    if one.stream != other.stream:\n        return False\n    distances = dict(other.distances)\n    return all(d >= distances[y] for y, d in one.distances)",
-            "    distances = dict(other.distances)\n    return all(d >= distances.get(y, INF) for y, d in one.distances)",
+            "    if first.stream != second.stream:\n        return False\n    distances = dict(second.distances)\n    return all(d >= distances[y] for y, d in first.distances)",
+            "    distances = dict(second.distances)\n    return all(d >= distances.get(y, INF) for y, d in first.distances)",
         ),
         bug(
             "pass stops one tick early",

@@ -10,7 +10,7 @@ COMMON_PLAN = "runtime/plan/shared_parts.py"
 
 GROUP = Group(
     "common parts",
-    ("tests/algebra/test_rewrites.py", "tests/runtime/test_common.py", "tests/properties/test_embedded.py"),
+    ("tests/algebra/test_rewrites.py", "tests/runtime/test_shared_parts.py", "tests/properties/test_embedded.py"),
     (
         bug(
             "selections that go through products are lost on the right",

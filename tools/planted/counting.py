@@ -8,7 +8,7 @@ COUNTING = "runtime/kernels/counting.py"
 
 GROUP = Group(
     "counting",
-    ("tests/runtime/kernels/test_patterns.py",),
+    ("tests/runtime/kernels/test_search.py",),
     (
         bug(
             "the end of a range leaves out the last",

@@ -33,7 +33,7 @@ GROUP = Group(
         bug(
             "a changed file is told once",
             DIRECTORY,
-            "self.changed |= {change.found.path: change for change in changed}",
+            "self.changed |= {change.current.path: change for change in changed}",
             "pass",
         ),
         bug(

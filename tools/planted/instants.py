@@ -32,14 +32,14 @@ GROUP = Group(
         bug(
             "a finer rounding of a coarser one is not seen to change nothing",
             INSTANTS,
-            "            elif row.unit % unit == 0:\n                return Moved(row, by // unit * unit)\n",
+            "            elif row.unit % unit == 0:\n                return ShiftedInstant(row, by // unit * unit)\n",
             "",
         ),
         bug(
             "a finer rounding of a coarser one keeps what was added",
             INSTANTS,
-            "return Moved(row, by // unit * unit)",
-            "return Moved(row, by)",
+            "return ShiftedInstant(row, by // unit * unit)",
+            "return ShiftedInstant(row, by)",
         ),
         bug(
             "the rounding of a least instant does not know of the instants",

@@ -34,7 +34,7 @@ GROUP = Group(
         bug(
             "steps forget what is bound",
             ORDER,
-            "return self.found * (log2(1 + size) + size * self.shares.get(symbol, 1.0))",
+            "return self.combinations * (log2(1 + size) + size * self.shares.get(symbol, 1.0))",
             "return log2(1 + size) + size * self.shares.get(symbol, 1.0)",
         ),
         bug(

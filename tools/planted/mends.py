@@ -13,7 +13,7 @@ GROUP = Group(
         bug(
             "a bound is proposed that is told without a try",
             MENDS,
-            "                if self._is_bounded(mended, found, attribute, i):\n",
+            "                if self._is_bounded(mended, federation, attribute, i):\n",
             "                if mended is not node:\n",
         ),
         bug(

@@ -6,7 +6,7 @@ from tools.planted.bugs import Group, bug
 
 JOINS = "runtime/eval/joins/ranges.py"
 BANDS = "runtime/eval/joins/bands.py"
-SLICES = "runtime/kernels/bands.py"
+SLICES = "runtime/kernels/band_join.py"
 AGGREGATES = "runtime/eval/aggregates/partials.py"
 
 GROUP = Group(

@@ -60,8 +60,8 @@ GROUP = Group(
         bug(
             "a share is one of all that was looked at",
             CHOSEN,
-            "found.counters[:, :-1, 1], found",
-            "found.counters[:, :-1, 0], found",
+            "matches.counters[:, :-1, 1], matches",
+            "matches.counters[:, :-1, 0], matches",
         ),
         bug("nothing found means that there is nothing", CHOSEN, "max(passed, 0.5)", "passed"),
         bug("a share counts for every constraint of a step", CHOSEN, " ** (1 / len(pairs))", ""),

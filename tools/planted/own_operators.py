@@ -7,7 +7,7 @@ from tools.planted.bugs import Group, bug
 OPERATOR = "runtime/ordered/process/operator.py"
 CHECKS = "runtime/ordered/process/checks.py"
 PARTITIONED = "runtime/ordered/process/partition_tables.py"
-HELD = "runtime/ordered/held_partitions.py"
+HELD = "runtime/ordered/partition_store.py"
 PARTITIONS = "runtime/ordered/partitions.py"
 ZONES = "analysis/ordered/process.py"
 

@@ -76,8 +76,8 @@ GROUP = Group(
         bug(
             "a window that is just met is missed",
             DETECTION,
-            "detected - min(starts) > found.within",
-            "detected - min(starts) >= found.within",
+            "detected - min(starts) > detection.within",
+            "detected - min(starts) >= detection.within",
         ),
         bug(
             "points are taken for intervals",

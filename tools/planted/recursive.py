@@ -84,7 +84,7 @@ GROUP = Group(
             required=True,
         ),
         bug(
-            "progress rises before the loop, and with it the doors",
+            "progress rises before the loop, and with it the admission filters",
             RUNNER,
             "        rank, limit, idle = recursion.rank, None, 0\n",
             "        rank, limit, idle = recursion.rank, None, 0\n        self.progress.queries |= new\n",

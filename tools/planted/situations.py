@@ -5,8 +5,8 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 DERIVE = "runtime/kernels/situations.py"
-LAYOUT = "runtime/kernels/layout.py"
-SEARCH = "runtime/kernels/patterns.py"
+CELLS = "runtime/kernels/cells.py"
+SEARCH = "runtime/kernels/search.py"
 SITUATIONS = "runtime/ordered/derive/derivation.py"
 MATCHES = "runtime/ordered/match/operator.py"
 ORDERED = "runtime/ordered/derive/situations.py"
@@ -20,8 +20,8 @@ GROUP = Group(
         "tests/runtime/test_situations.py",
         "tests/runtime/test_situation_ties.py",
         "tests/runtime/kernels/test_situations.py",
-        "tests/runtime/kernels/test_patterns.py",
-        "tests/runtime/test_given.py",
+        "tests/runtime/kernels/test_search.py",
+        "tests/runtime/test_intervals.py",
         "tests/runtime/test_operator_state.py",
         "tests/properties/test_situations.py",
     ),
@@ -36,34 +36,34 @@ GROUP = Group(
         bug(
             "situations of no duration are kept",
             DERIVE,
-            "if start[slot, symbol] < time:",
-            "if start[slot, symbol] <= time:",
+            "if start[partition, symbol] < time:",
+            "if start[partition, symbol] <= time:",
         ),
         bug(
             "an ended situation stays open",
             DERIVE,
-            "                        count += 1\n                    start[slot, symbol] = NEVER\n",
+            "                        count += 1\n                    start[partition, symbol] = NEVER\n",
             "                        count += 1\n",
         ),
         bug("a least duration just met is too short", SITUATIONS, "(lasts >= least[", "(lasts > least["),
         bug("a greatest duration just met is too long", SITUATIONS, "(lasts <= most[", "(lasts < most["),
         bug(
             "what is kept is purged a tick early by the window",
-            LAYOUT,
+            CELLS,
             "ts[place] + within > until",
             "ts[place] + within > until + 1",
             required=True,
         ),
         bug(
             "what is kept is purged a tick early by its horizon",
-            LAYOUT,
+            CELLS,
             "te[place] + horizon > until",
             "te[place] + horizon > until + 1",
             required=True,
         ),
         bug(
             "what ends as far as progress reaches triggers nothing",
-            LAYOUT,
+            CELLS,
             "(time > after) & (time <= until)",
             "(time > after) & (time < until)",
         ),

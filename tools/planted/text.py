@@ -1,4 +1,6 @@
-"""Slips in the text language: in what a query's text means, in what a query is printed as, and in the pictures of its results."""
+"""Slips in the text language: in what a query's text means, in what a query is printed as, and in the pictures of its
+results.
+"""
 
 from __future__ import annotations
 

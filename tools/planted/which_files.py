@@ -97,7 +97,7 @@ GROUP = Group(
         bug(
             "rows that the checkpoint keeps have an age",
             "runtime/engines/setup.py",
-            "if not file.found.path.startswith(own):",
+            "if not file.current.path.startswith(own):",
             "if True:",
         ),
     ),

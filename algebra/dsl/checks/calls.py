@@ -22,7 +22,8 @@ _C = TypeVar("_C", bound=type)
 def called(
     code: str = "TG114", hint: str = "", **missing: tuple[str, str]
 ) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """The function, raising `QueryError` where arguments do not fit its signature, with a traceback of the user's frames.
+    """The function, raising `QueryError` where arguments do not fit its signature, with a traceback of the user's
+    frames.
 
     `missing` gives the code and the hint for a parameter that was left out; without `hint` the signature is shown.
     """
@@ -50,8 +51,8 @@ def called(
 
 
 def checked_calls(cls: _C) -> _C:
-    """The class, with all its public methods `called`, all that users call `trimmed`, and an error of ours for members that it
-    has not."""
+    """The class, with all its public methods `called`, all that users call `trimmed`, and an error of ours for members
+    that it has not."""
     for name, method in list(vars(cls).items()):
         if not name.startswith("_") and inspect.isfunction(method) and not hasattr(method, "__wrapped__"):
             setattr(cls, name, called()(method))

@@ -43,7 +43,9 @@ def require_temporal(parts: Iterable[Expression]) -> None:
 
 
 def proper_prefixes(node: Node) -> frozenset[str]:
-    """Prefixes that no `as_` made: situations of a match, which they tell apart, and what streams were declared with."""
+    """Prefixes that no `as_` made: situations of a match, which they tell apart, and what streams were declared
+    with.
+    """
     found: set[str] = set()
     waiting, seen = [node], {node}
     while waiting:

@@ -338,7 +338,9 @@ GROUP_METHODS: Mapping[str, str] = MappingProxyType(
 
 
 def function_hint(name: str, functions: Iterable[str], methods: Iterable[str]) -> str:
-    """How what is asked of the module is written here, or which functions have nearly that name; empty where none does."""
+    """How what is asked of the module is written here, or which functions have nearly that name; empty where none
+    does.
+    """
     if name in FUNCTIONS:
         return FUNCTIONS[name]
     if name in methods:

@@ -1,1 +1,1 @@
-"""Temporal patterns: how matches are detected, what bounds and frees what they wait for, in which order they are looked for."""
+"""The analysis of temporal patterns: detection, bounds and release of waiting situations, search orders."""

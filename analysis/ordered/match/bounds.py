@@ -1,4 +1,4 @@
-"""How many situations of a partition a pattern holds at most, whatever the events (rules R17 and R27)."""
+"""The most situations of a partition that a pattern keeps, whatever the events are (rules R17 and R27)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.analysis.ordered.match.matches import horizons
 
 @dataclass(frozen=True, slots=True)
 class SituationBound:
-    """Of the situations that some symbols stand for: so many of a partition at most are over and wait for a match.
+    """The most closed situations of a partition that wait for a match, for some symbols.
 
     One more may be open. They have begun within the window, or ended within `span` ticks where there is none.
     """
@@ -25,10 +25,11 @@ class SituationBound:
 
 
 def situation_bounds(node: Match) -> list[SituationBound]:
-    """The bound of every derivation of a pattern, in the order of its symbols; given situations are bounded as rows are.
+    """The bound of every derivation of a pattern, in the order of its symbols; given situations are bounded as rows
+    are.
 
-    The situations of a partition follow each other: from one start to the next it takes the least duration, and a tick for
-    the event between them, unless that may be of the same instant.
+    The situations of a partition follow each other: from one start to the next it takes the least duration, and a tick
+    for the event between them, unless that may be of the same instant.
     """
     by_derivation: dict[Derive, list[int]] = {}
     for place, one in enumerate(node.situations):

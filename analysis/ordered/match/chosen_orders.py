@@ -1,4 +1,4 @@
-"""In which order a pattern's situations are looked for, from each that may bring a match about: chosen, or pinned by the user."""
+"""The search orders of a pattern, one per trigger. The cost model chooses them, or the user pins one."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from tidegate.analysis.ordered.match.order import Pair, Statistics, best_order, 
 from tidegate.analysis.zones.zone import attribute_of
 
 
-def first_statistics(found: Detection) -> Statistics:
-    """What is assumed before anything is seen, by the relations that the pattern allows."""
-    masks = {(pair.i, pair.j): pair.mask for pair in found.pattern.pairs}
-    return initial_statistics(masks, related(found), len(found.symbols))
+def first_statistics(detection: Detection) -> Statistics:
+    """The statistics before any event: estimates by the relations that the pattern allows."""
+    masks = {(pair.i, pair.j): pair.mask for pair in detection.pattern.pairs}
+    return initial_statistics(masks, related(detection), len(detection.symbols))
 
 
-def related(found: Detection) -> list[Pair]:
-    """The pairs of symbols that constraints relate which are no sets of Allen's relations."""
-    names = {name: place // 2 for place, name in enumerate(found.pattern.base.layout.attributes)}
+def related(detection: Detection) -> list[Pair]:
+    """The pairs of symbols related by constraints other than sets of Allen's relations."""
+    names = {name: place // 2 for place, name in enumerate(detection.pattern.base.layout.attributes)}
     pairs: dict[Pair, None] = {}
-    for general in found.pattern.general:
+    for general in detection.pattern.general:
         for zone in general.negation:
-            given = zone.edges[len(found.pattern.base.edges) :]
+            given = zone.edges[len(detection.pattern.base.edges) :]
             ends = [(names[attribute_of(edge.w)], names[attribute_of(edge.v)]) for edge in given]
             pairs |= {ordered_pair(i, j): None for i, j in ends if i != j}
     return list(pairs)
 
 
-def ordered_pair(one: int, other: int) -> Pair:
-    return (one, other) if one < other else (other, one)
+def ordered_pair(first: int, second: int) -> Pair:
+    return (first, second) if first < second else (second, first)
 
 
 def chosen_orders(statistics: Statistics, pinned: Sequence[int] = ()) -> list[tuple[int, ...]]:
@@ -42,12 +42,12 @@ def chosen_orders(statistics: Statistics, pinned: Sequence[int] = ()) -> list[tu
 
 
 def pinned_order(node: Match) -> tuple[int, ...]:
-    """The order that the user gave, as numbers of symbols; empty where the costs decide."""
+    """The order that the user gave, as numbers of symbols; empty where the cost model decides."""
     return tuple(node.symbols.index(symbol) for symbol in node.order)
 
 
 def order_lines(node: Match, orders: Sequence[Sequence[int]], statistics: Statistics, known_by: str) -> list[str]:
-    """Orders and why: per trigger what it costs by the model, and what that rests on."""
+    """The orders and their reasons: per trigger the cost by the model and its inputs."""
     names = node.symbols
     pinned = pinned_order(node)
     lines = []

@@ -1,4 +1,4 @@
-"""Earliest detection: the first instant at which a match is certain, whatever the ends not yet known (rule R26)."""
+"""Earliest detection: the first instant at which a match is certain, whatever the unknown ends are (rule R26)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tidegate.algebra.allen import ANY, converse_mask, group_bits, relation_of
 from tidegate.algebra.ordered.derive import START, Derive
-from tidegate.algebra.ordered.match import Emission, Given, Match
+from tidegate.algebra.ordered.match import Emission, Match, RowIntervals
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import INT64_MAX, DataType
@@ -21,17 +21,18 @@ from tidegate.analysis.zones.zone import NONE, Matrix
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Detection:
-    """When matches of a pattern are detected, as plain values for a kernel.
+    """The detection times of a pattern's matches, as plain values for a kernel.
 
     Endpoint 2i is the start of the i-th symbol, 2i + 1 its end.
 
-    - `masks[i, j]`: relations allowed from i to j, bit r for the r-th of `RELATIONS`; `ANY` where there is no constraint.
+    - `masks[i, j]`: relations allowed from i to j, bit r for the r-th of `RELATIONS`; `ANY` where there is no
+      constraint.
     - `groups[i, j]`: three bits, which prefix groups are allowed as a whole.
     - `zones[z, w, v]`: bound on `v - w` in the z-th zone of the negations of general constraints, closed, `NONE` where
       there is none.
     - `at_least[i]`, `at_most[i]`: limits of durations, 0 and the largest int64 where there are none.
-    - `start_offsets[i]`, `end_offsets[i]`: a match is detected at `ts + o` or `te + o` of one of its intervals, for one of
-      these o, in order, 0 among them.
+    - `start_offsets[i]`, `end_offsets[i]`: a match is detected at `ts + o` or `te + o` of one of its intervals, for
+      one of these o, in order, 0 among them.
     """
 
     pattern: Pattern
@@ -57,7 +58,7 @@ def detection(
     within: int | None = None,
     emission: Emission = "earliest",
 ) -> Detection:
-    """How matches of a condition over the symbols' endpoints, instants of type `time`, are detected."""
+    """The detection of a condition over the symbols' endpoints, which are instants of type `time`."""
     found = pattern(symbols, condition, time)
     m = len(symbols)
     masks = np.full((m, m), ANY, dtype=np.uint16)
@@ -83,29 +84,29 @@ def detection(
 
 @lru_cache(maxsize=128)
 def detection_of(node: Match) -> Detection:
-    """How matches of the operator are detected."""
+    """The detection of the operator's matches."""
     symbols = [_symbol(name, one) for name, one in zip(node.symbols, node.situations, strict=True)]
     return detection(symbols, node.pattern, node.situations[0].schema[START].type, node.within, node.emission)
 
 
-def _symbol(name: str, one: Derive | Given) -> Symbol:
-    if isinstance(one, Given):
-        return Symbol(name, points=one.points)
-    return Symbol(name, None if one.at_least == 1 else one.at_least, one.at_most)
+def _symbol(name: str, situation: Derive | RowIntervals) -> Symbol:
+    if isinstance(situation, RowIntervals):
+        return Symbol(name, points=situation.points)
+    return Symbol(name, None if situation.at_least == 1 else situation.at_least, situation.at_most)
 
 
-def _offsets(found: Pattern, matrices: Sequence[Matrix]) -> tuple[tuple[int, ...], ...]:
-    """Per endpoint v what may lie between it and a detection that it brings about.
+def _offsets(pattern: Pattern, matrices: Sequence[Matrix]) -> tuple[tuple[int, ...], ...]:
+    """The possible offsets between each endpoint and a detection that it causes.
 
     A zone dies at `v + d(v, u)` only if u is not known by then, and all starts are: u is an end. Where the start of an
     interval tells no later, its end does not count.
     """
-    offsets: list[set[int]] = [{0} for _ in range(2 * len(found.symbols))]
-    for i, symbol in enumerate(found.symbols):
+    offsets: list[set[int]] = [{0} for _ in range(2 * len(pattern.symbols))]
+    for i, symbol in enumerate(pattern.symbols):
         if symbol.at_least is not None and symbol.at_least > 1:
             offsets[2 * i].add(symbol.at_least - 1)
     for matrix in matrices:
-        for i, symbol in enumerate(found.symbols):
+        for i, symbol in enumerate(pattern.symbols):
             from_start, from_end = matrix[2 * i, 1::2].tolist(), matrix[2 * i + 1, 1::2].tolist()
             offsets[2 * i].update(d for d in from_start if 0 < d < NONE)
             least = interval_bound(symbol).c
@@ -114,29 +115,29 @@ def _offsets(found: Pattern, matrices: Sequence[Matrix]) -> tuple[tuple[int, ...
     return tuple(tuple(sorted(of_endpoint)) for of_endpoint in offsets)
 
 
-def detection_time(found: Detection, endpoints: Sequence[Extended]) -> int | None:
+def detection_time(detection: Detection, endpoints: Sequence[Extended]) -> int | None:
     """When the match of these intervals is detected: `A.ts, A.te, B.ts, …`, ends that are not known being +∞.
 
     None where they are no match, or none as far as is known. A function of the match alone: ends after its value do not
     matter, known or not.
     """
     starts, ends = endpoints[0::2], endpoints[1::2]
-    certain = _certain_from(found, endpoints)
-    detected = max(certain, *ends) if found.emission == "final" else certain
-    if detected == INF or (found.within is not None and detected - min(starts) > found.within):
+    certain = _certain_from(detection, endpoints)
+    detected = max(certain, *ends) if detection.emission == "final" else certain
+    if detected == INF or (detection.within is not None and detected - min(starts) > detection.within):
         return None
     return int(detected)
 
 
-def _certain_from(found: Detection, endpoints: Sequence[Extended]) -> Extended:
+def _certain_from(detection: Detection, endpoints: Sequence[Extended]) -> Extended:
     """The least instant, all starts being known, at which no completion of unknown ends is a counterexample; or +∞."""
     times = [max(endpoints[0::2])]
-    for i, symbol in enumerate(found.symbols):
+    for i, symbol in enumerate(detection.symbols):
         times.append(_duration_certain_from(symbol, endpoints[2 * i], endpoints[2 * i + 1]))
-    for pair in found.pattern.pairs:
+    for pair in detection.pattern.pairs:
         a, b = endpoints[2 * pair.i : 2 * pair.i + 2], endpoints[2 * pair.j : 2 * pair.j + 2]
         times.append(pair_certain_from(pair.mask, a[0], a[1], b[0], b[1]))
-    times += [death(zone, endpoints) for zone in found.zones]
+    times += [death(zone, endpoints) for zone in detection.zones]
     return max(times)
 
 

@@ -1,4 +1,4 @@
-"""Matches of patterns: what holds of them beside the events that may complete them, and what may be wrong with a pattern."""
+"""The family of patterns in the analysis: the relations of matches to their completing events, and problems."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.ordered.derive import END, START, Derive
-from tidegate.algebra.ordered.match import DETECTED, Given, Match, endpoint_schema
+from tidegate.algebra.ordered.match import DETECTED, Match, RowIntervals, endpoint_schema
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import INF
@@ -27,7 +27,8 @@ from tidegate.analysis.zones.zone import Layout, Zone
 
 #: The time of the event that completes a match, while its zones are built; no attribute of a user has such a name.
 _COMPLETING = "\0completing"
-#: Situations that `explain` counts: where they may be a microsecond apart, a window has room for more than any stream brings.
+#: Situations that `explain` counts: where they may be a microsecond apart, a window has room for more than any stream
+#: brings.
 _COUNTED = 1_000_000
 
 
@@ -35,7 +36,7 @@ class MatchFamily(Family[Match]):
     node = Match
 
     def zones(self, node: Match, build: ZoneBuilder) -> list[Zone]:
-        """What holds of a match, beside each of the events that may complete it: it waits for those of every symbol."""
+        """The relations of a match to each event that may complete it. A match waits for the events of every symbol."""
         detected = detection_of(node)
         zones = matching(detected, build.conflicts)
         build.labels |= {
@@ -48,13 +49,13 @@ class MatchFamily(Family[Match]):
         everything = range(sides[0][1].start, sides[-1][1].stop)
         awaited: set[int] = set()
         for (zones, own), symbol, situation in zip(sides, node.symbols, node.situations, strict=True):
-            if isinstance(situation, Given):
+            if isinstance(situation, RowIntervals):
                 matched, known = _from_row(build, zones, matched, known, symbol, situation)
                 awaited.update(own)
         found: list[Zone] = []
         time = node.schema[DETECTED].renamed(_COMPLETING)
         for (zones, own), situation in zip(sides, node.situations, strict=True):
-            if isinstance(situation, Given):
+            if isinstance(situation, RowIntervals):
                 continue
             completed = completing(zones, situation.readings[0], _COMPLETING)
             keys = [node.schema[key] for key in node.keys]
@@ -69,7 +70,7 @@ class MatchFamily(Family[Match]):
         return match_problems(detection_of(node), query)
 
     def with_progress(self, node: Match) -> Sequence[tuple[Match, str]]:
-        """To wait for all ends, and a window if a match would wait for ever then."""
+        """Variants that wait for all ends, with a window where a match would wait for ever."""
         if node.emission == "final":
             return ()
         ticks, span = usual_spans(node.schema[DETECTED].type)[0]
@@ -100,13 +101,13 @@ class MatchFamily(Family[Match]):
         return reasons(node, shared=shared)
 
     def orders(self, node: Match) -> Sequence[str]:
-        """A run learns, and chooses again."""
+        """The first orders. A run learns and chooses again."""
         statistics = first_statistics(detection_of(node))
         return order_lines(node, chosen_orders(statistics, pinned_order(node)), statistics, "assumed")
 
 
 def _bound_lines(node: Match, bounds: Sequence[SituationBound]) -> list[str]:
-    """The derived bound of a pattern's state, per derivation."""
+    """The bound of a pattern's state, per derivation."""
     time = node.situations[0].schema[START].type
     lines = []
     for bound in bounds:
@@ -122,20 +123,20 @@ def _bound_lines(node: Match, bounds: Sequence[SituationBound]) -> list[str]:
 
 
 def _from_row(
-    build: ZoneBuilder, zones: list[Zone], matched: list[Zone], known: Schema, symbol: str, given: Given
+    build: ZoneBuilder, zones: list[Zone], matched: list[Zone], known: Schema, symbol: str, intervals: RowIntervals
 ) -> tuple[list[Zone], Schema]:
-    """What holds of a match beside the row that is one of its situations, and which of its attributes are known then."""
-    rows = given.schema
-    least = 0 if given.points else -1
+    """The relations of a match to the row that is one of its intervals, and the attributes that are known then."""
+    rows = intervals.schema
+    least = 0 if intervals.points else -1
     zones = build.named(zones, rows)
     if not all(zone.entails(Bound(START, END, least)) for zone in zones):
-        raise _not_periods(symbol, given)
+        raise _not_periods(symbol, intervals)
     for zone in zones:
-        for name in _instants(given):
+        for name in _instants(intervals):
             hidden = zone.layout.rows[zone.layout.attributes[name]]
             if not build.labels[hidden].text:
                 build.labels[hidden] = Label(f"{symbol}.{name}", build.labels[hidden].type)
-    own = {name: f"{symbol}'.{name}" if name in (START, END) else f"{symbol}.{name}" for name in _instants(given)}
+    own = {name: f"{symbol}'.{name}" if name in (START, END) else f"{symbol}.{name}" for name in _instants(intervals)}
     named = relaid(
         build.named(zones, Schema(tuple(rows[name] for name in own))),
         lambda layout: Layout(layout.rows, {own[name]: row for name, row in layout.attributes.items()}),
@@ -147,17 +148,17 @@ def _from_row(
     return build.pruned(build.named(build.joined(matched, named, both, same), kept), kept), kept
 
 
-def _instants(given: Given) -> list[str]:
-    """The instants of a row that is a period, without those that are keys."""
-    return [name for name in given.schema.temporal if name not in given.keys]
+def _instants(intervals: RowIntervals) -> list[str]:
+    """The instants of an interval's row that are no keys."""
+    return [name for name in intervals.schema.temporal if name not in intervals.keys]
 
 
-def _not_periods(symbol: str, given: Given) -> QueryError:
-    sign, might = ("<=", "end before it begins") if given.points else ("<", "not end after it begins")
+def _not_periods(symbol: str, intervals: RowIntervals) -> QueryError:
+    sign, might = ("<=", "end before it begins") if intervals.points else ("<", "not end after it begins")
     return QueryError(
         "TG161",
         f"a row of {symbol} might {might}",
         because=(f"no declared relation and no filter says that {START} {sign} {END}",),
         hint=f"declare it, relations=lambda r: r.start {sign} r.end, or filter by it first"
-        + ("" if given.points else "; points=True allows both to be equal"),
+        + ("" if intervals.points else "; points=True allows both to be equal"),
     )

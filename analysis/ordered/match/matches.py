@@ -1,4 +1,4 @@
-"""What holds of every match of a pattern: its instants and that of its detection, and how long intervals wait (rule R27)."""
+"""The relations of every match of a pattern: its instants, its detection, and how long intervals wait (rule R27)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _B_ENDS_FIRST = (Allen.CONTAINS, Allen.STARTED_BY, Allen.OVERLAPPED_BY)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Horizon:
-    """How long intervals of a symbol take part in matches yet to be detected.
+    """How long intervals of a symbol can take part in matches that are not yet detected.
 
     Over all matches, `detected <= ts + after_start` and `detected <= te + after_end`, both attained; +∞ where nothing
     bounds them, -∞ where there is no match. `end_known`: `te <= detected` in every match. `witness` is a case, over the
@@ -38,31 +38,34 @@ class Horizon:
     witness: Zone | None
 
 
-def relations(found: Detection) -> Normal:
-    """What holds of the endpoints of every match, ends not yet known included, and of `detected`.
+def relations(detection: Detection) -> Normal:
+    """The relations between `detected` and the endpoints of every match, with ends that are not yet known.
 
     Exactly: for endpoints and an instant that satisfy it there is a match detected by then, and within its window even
     then.
     """
-    return conjoin(part for _, part in stages(found))
+    return conjoin(part for _, part in stages(detection))
 
 
-def stages(found: Detection) -> Iterator[tuple[str, Normal]]:
-    """The parts of `relations`, each with what demands it; empty for the pattern's own condition."""
-    symbols, earliest = found.symbols, found.emission == "earliest"
+def stages(detection: Detection) -> Iterator[tuple[str, Normal]]:
+    """The parts of `relations`, each with the term that demands it; none for the pattern's own condition."""
+    symbols, earliest = detection.symbols, detection.emission == "earliest"
     yield "the intervals", conjoin(map(interval_bound, symbols))
     for symbol in symbols:
         yield f"the duration of {symbol.name}", conjoin(_limits(symbol))
     last = [name for symbol in symbols for name in ((symbol.ts,) if earliest else (symbol.ts, symbol.te))]
-    yield f"{found.emission} detection", conjoin(Bound(name, DETECTED, 0) for name in last)
+    yield f"{detection.emission} detection", conjoin(Bound(name, DETECTED, 0) for name in last)
     if earliest:
-        yield f"{found.emission} detection", conjoin(bound for symbol in symbols for bound in _duration_known(symbol))
-    if found.within is not None:
-        yield "the window", conjoin(Bound(DETECTED, symbol.ts, found.within) for symbol in symbols)
-    for pair in found.pattern.pairs:
+        yield (
+            f"{detection.emission} detection",
+            conjoin(bound for symbol in symbols for bound in _duration_known(symbol)),
+        )
+    if detection.within is not None:
+        yield "the window", conjoin(Bound(DETECTED, symbol.ts, detection.within) for symbol in symbols)
+    for pair in detection.pattern.pairs:
         yield "", _pair_certain(symbols, pair)
-    for general in found.pattern.general:
-        yield "", _general_certain(found, general) if earliest else general.condition
+    for general in detection.pattern.general:
+        yield "", _general_certain(detection, general) if earliest else general.condition
 
 
 def _limits(symbol: Symbol) -> Iterator[Bound]:
@@ -73,7 +76,7 @@ def _limits(symbol: Symbol) -> Iterator[Bound]:
 
 
 def _duration_known(symbol: Symbol) -> Iterator[Bound]:
-    """That the limits of the duration are certain by `detected`."""
+    """The condition that the limits of the duration are certain by `detected`."""
     if symbol.at_least is not None:
         yield Bound(symbol.ts, DETECTED, 1 - symbol.at_least)
     if symbol.at_most is not None:
@@ -81,7 +84,7 @@ def _duration_known(symbol: Symbol) -> Iterator[Bound]:
 
 
 def _pair_certain(symbols: Sequence[Symbol], pair: Pair) -> Normal:
-    """That the intervals are in a relation of the mask, and that it is certain by `detected`."""
+    """The condition that the intervals are in a relation of the mask, and that this is certain by `detected`."""
     a, b = symbols[pair.i], symbols[pair.j]
     cases: list[Normal] = []
     for part, case in mask_cases(pair.mask, a, b, pair.source):
@@ -95,10 +98,12 @@ def _first_end(relation: Allen, a: Symbol, b: Symbol) -> str:
     return b.te if relation in _B_ENDS_FIRST else a.te
 
 
-def _general_certain(found: Detection, general: General) -> Normal:
-    """That every zone of the negation is dead by `detected`: per zone, that some pair of endpoints contradicts it."""
-    begun = [Bound(symbol.ts, DETECTED, 0) for symbol in found.symbols]
-    start = found.pattern.base.arranged(named_layout([*found.pattern.base.layout.attributes, DETECTED])).conjoin(begun)
+def _general_certain(detection: Detection, general: General) -> Normal:
+    """The condition that some pair of endpoints contradicts each zone of the negation by `detected`."""
+    begun = [Bound(symbol.ts, DETECTED, 0) for symbol in detection.symbols]
+    start = detection.pattern.base.arranged(
+        named_layout([*detection.pattern.base.layout.attributes, DETECTED])
+    ).conjoin(begun)
     assert not isinstance(start, Conflict)
     return conjoin(_dead(start, zone, general) for zone in general.negation)
 
@@ -124,52 +129,52 @@ def _dead(start: Zone, zone: Zone, general: General) -> Normal:
     return disjoin(cases[k] for k in maximal(matrices))
 
 
-def matching(found: Detection, conflicts: list[Conflict]) -> list[Zone]:
+def matching(detection: Detection, conflicts: list[Conflict]) -> list[Zone]:
     """Zones that have in them all that satisfies `relations`, over the endpoints and `detected`; what contradicts is
     appended to `conflicts`.
 
-    These are exactly its zones where `is_exact`. Alternatives multiply, so that patterns of many have more cases than can
-    be looked at: before there are too many, those so far are taken for the smallest zone around them.
+    These are exactly its zones where `is_exact`. Alternatives multiply, so that patterns of many have more cases than
+    can be looked at: before there are too many, those so far are taken for the smallest zone around them.
     """
-    zones, contradictions, _ = _matching(found)
+    zones, contradictions, _ = _matching(detection)
     conflicts += contradictions
     return list(zones)
 
 
-def is_exact(found: Detection) -> bool:
-    """Whether the zones of all matches have nothing else in them."""
-    return _matching(found)[2]
+def is_exact(detection: Detection) -> bool:
+    """Whether the zones of all matches contain nothing but matches."""
+    return _matching(detection)[2]
 
 
 @lru_cache(maxsize=16)  # of a large pattern some megabytes
-def _matching(found: Detection) -> tuple[tuple[Zone, ...], tuple[Conflict, ...], bool]:
+def _matching(detection: Detection) -> tuple[tuple[Zone, ...], tuple[Conflict, ...], bool]:
     """The zones, what contradicts, and whether they are exact: several facts are found from them."""
     conflicts: list[Conflict] = []
-    zones, exact = [Zone.free(named_layout([*found.pattern.base.layout.attributes, DETECTED]))], True
-    for demanded_by, part in stages(found):
+    zones, exact = [Zone.free(named_layout([*detection.pattern.base.layout.attributes, DETECTED]))], True
+    for demanded_by, part in stages(detection):
         if len(zones) > 1 and len(zones) * estimate_zones(part) > MAX_ZONES:
             zones, exact = [around(zones, "all alternatives before")], False
         zones = expand(zones, part, MAX_ZONES, conflicts, demanded_by)
     return tuple(zones), tuple(conflicts), exact
 
 
-def match_zones(found: Detection) -> list[Zone]:
-    """The zones of all matches, over the endpoints and `detected`, the very instant of the detection; or of more, where the
-    pattern has too many cases (`is_exact`)."""
-    cases = matching(found, [])
-    layout = named_layout([*found.pattern.base.layout.attributes, DETECTED])
-    wide = named_layout([*layout.attributes, *(other_end(symbol) for symbol in found.symbols)])
+def match_zones(detection: Detection) -> list[Zone]:
+    """The zones of all matches, over the endpoints and `detected`, the very instant of the detection; or of more, where
+    the pattern has too many cases (`is_exact`)."""
+    cases = matching(detection, [])
+    layout = named_layout([*detection.pattern.base.layout.attributes, DETECTED])
+    wide = named_layout([*layout.attributes, *(other_end(symbol) for symbol in detection.symbols)])
     zones: list[Zone] = []
     for case in cases:
-        for reason in _not_before(found):
+        for reason in _not_before(detection):
             zones += (zone.arranged(layout) for zone in expand([case.arranged(wide)], reason, MAX_ZONES, []))
     return prune_equal_flags(zones)
 
 
-def _not_before(found: Detection) -> Iterator[Normal]:
-    """Reasons, of which one at least holds, for which a match is not detected before `detected`."""
-    symbols = found.symbols
-    if found.emission == "final":
+def _not_before(detection: Detection) -> Iterator[Normal]:
+    """Reasons why a match is not detected before `detected`. At least one holds."""
+    symbols = detection.symbols
+    if detection.emission == "final":
         yield from (Bound(DETECTED, symbol.te, 0) for symbol in symbols)
         return
     for symbol in symbols:
@@ -178,27 +183,27 @@ def _not_before(found: Detection) -> Iterator[Normal]:
             yield Bound(DETECTED, symbol.ts, symbol.at_least - 1)
         if symbol.at_most is not None:
             yield Bound(DETECTED, symbol.te, 0)
-    for pair in found.pattern.pairs:
+    for pair in detection.pattern.pairs:
         a, b = symbols[pair.i], symbols[pair.j]
         for part, case in mask_cases(pair.mask, a, b, pair.source):
             relation = relations_in(part)[0]
             if part == relation.bit and relation.group is not None:
                 yield conjoin((case, Bound(DETECTED, _first_end(relation, a, b), 0, pair.source)))
-    for general in found.pattern.general:
+    for general in detection.pattern.general:
         for zone in general.negation:
-            yield _alive(found, zone)
+            yield _alive(detection, zone)
 
 
 def other_end(symbol: Symbol) -> str:
-    """What the end of an interval might have been, for all that is known before `detected`."""
+    """Another end that an interval might have, by all that is known before `detected`."""
     return f"another {symbol.te}"
 
 
-def _alive(found: Detection, zone: Zone) -> Normal:
+def _alive(detection: Detection, zone: Zone) -> Normal:
     """That the zone of a negation is satisfied by the endpoints known before `detected` and some others."""
-    given = zone.edges[len(found.pattern.base.edges) :]
+    given = zone.edges[len(detection.pattern.base.edges) :]
     mentioned = {attribute_of(row) for edge in given for row in (edge.w, edge.v)}
-    others = {symbol.te: other_end(symbol) for symbol in found.symbols if symbol.te in mentioned}
+    others = {symbol.te: other_end(symbol) for symbol in detection.symbols if symbol.te in mentioned}
     parts: list[Normal] = [
         Bound(
             others.get(attribute_of(edge.v), attribute_of(edge.v)),
@@ -208,7 +213,7 @@ def _alive(found: Detection, zone: Zone) -> Normal:
         )
         for edge in given
     ]
-    for symbol in found.symbols:
+    for symbol in detection.symbols:
         if symbol.te in others:
             other = others[symbol.te]
             same = conjoin((Bound(symbol.te, DETECTED, -1), Bound(other, symbol.te, 0), Bound(symbol.te, other, 0)))
@@ -218,10 +223,10 @@ def _alive(found: Detection, zone: Zone) -> Normal:
 
 
 @lru_cache(maxsize=128)
-def horizons(found: Detection) -> tuple[Horizon, ...]:
+def horizons(detection: Detection) -> tuple[Horizon, ...]:
     """The horizon of each symbol, or more than that, where the pattern has too many cases (`is_exact`)."""
-    zones = match_zones(found)
-    return tuple(_horizon(symbol, zones) for symbol in found.symbols)
+    zones = match_zones(detection)
+    return tuple(_horizon(symbol, zones) for symbol in detection.symbols)
 
 
 def _horizon(symbol: Symbol, zones: Sequence[Zone]) -> Horizon:

@@ -1,9 +1,9 @@
-"""In which order a match's situations are looked for: the cost model of TPStream §5.4, solved exactly for few symbols.
+"""The search order of a match's situations: the cost model of TPStream §5.4, solved exactly for few symbols.
 
-A search starts from the situation that brings the match about, the trigger, and binds one symbol after the other. By the model
-the intermediate results after binding a set of symbols are as many as the product of their buffers' sizes and of
-the selectivities of all constraints between them, whatever the order. So the cheapest order is found by sets. There are
-2ⁿ sets: of more than ten symbols, each next one is the cheapest of those that are left.
+A search starts from the situation that brings the match about, the trigger, and binds one symbol after the other. By
+the model the intermediate results after binding a set of symbols are as many as the product of their buffers' sizes and
+of the selectivities of all constraints between them, whatever the order. So the cheapest order is found by sets. There
+are 2ⁿ sets: of more than ten symbols, each next one is the cheapest of those that are left.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ MOST_EXACT: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What orders are chosen by: per symbol how many situations a partition holds, per constraint (i, j), i < j, the share
-    of pairs that satisfy it."""
+    """What orders are chosen by: per symbol how many situations a partition holds, per constraint (i, j), i < j, the
+    share of pairs that satisfy it."""
 
     sizes: tuple[float, ...]
     selectivities: Mapping[Pair, float]
 
     def smoothed(self, seen: Statistics, weight: float) -> Statistics:
-        """Exponential moving averages, with this much weight on what was seen last; what was not seen stays."""
+        """Exponential moving averages with this weight on the newest values. A value without news stays."""
         sizes = tuple(weight * new + (1 - weight) * old for old, new in zip(self.sizes, seen.sizes, strict=True))
         selectivities = {
             pair: weight * seen.selectivities[pair] + (1 - weight) * old if pair in seen.selectivities else old
@@ -64,7 +64,7 @@ class Statistics:
 
 
 def initial_statistics(masks: Mapping[Pair, int], general: Sequence[Pair], symbols: int) -> Statistics:
-    """What is assumed of a pattern before anything is seen: buffers of one size, and Table 3.
+    """The statistics of a pattern before any event: buffers of one size, and Table 3.
 
     `masks` are the relations that constraints allow; `general` are pairs that some other constraint relates.
     """
@@ -74,14 +74,16 @@ def initial_statistics(masks: Mapping[Pair, int], general: Sequence[Pair], symbo
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The order for a trigger, and what it is expected to cost, in candidates looked at."""
+    """The order for a trigger, and its expected cost in candidates."""
 
     symbols: tuple[int, ...]
     cost: float
 
 
 def best_order(trigger: int, statistics: Statistics) -> Order:
-    """The cheapest order from a trigger; symbols without a constraint to those before come only where all that is left have none."""
+    """The cheapest order from a trigger; symbols without a constraint to those before come only where all that is left
+    have none.
+    """
     count = len(statistics.sizes)
     if count > MOST_EXACT:
         return _by_steps(trigger, statistics)
@@ -98,12 +100,14 @@ def best_order(trigger: int, statistics: Statistics) -> Order:
 
 @dataclass(slots=True)
 class _Steps:
-    """Symbols bound so far, with what that costs; `shares` are what of a symbol's situations fits those that are bound."""
+    """Symbols bound so far, with what that costs; `shares` are what of a symbol's situations fits those that are
+    bound.
+    """
 
     statistics: Statistics
     related: dict[int, dict[int, float]]
     shares: dict[int, float] = field(default_factory=dict)
-    found: float = 1.0
+    combinations: float = 1.0
     cost: float = 0.0
 
     @classmethod
@@ -114,16 +118,16 @@ class _Steps:
         return cls(statistics, related)
 
     def begin(self, trigger: int) -> None:
-        self.shares, self.found, self.cost = {}, 1.0, 0.0
+        self.shares, self.combinations, self.cost = {}, 1.0, 0.0
         self._bound(trigger)
 
     def price(self, symbol: int) -> float:
         size = self.statistics.sizes[symbol]
-        return self.found * (log2(1 + size) + size * self.shares.get(symbol, 1.0))
+        return self.combinations * (log2(1 + size) + size * self.shares.get(symbol, 1.0))
 
     def bind(self, symbol: int) -> None:
         self.cost += self.price(symbol)
-        self.found *= self.statistics.sizes[symbol] * self.shares.get(symbol, 1.0)
+        self.combinations *= self.statistics.sizes[symbol] * self.shares.get(symbol, 1.0)
         self._bound(symbol)
 
     def _bound(self, symbol: int) -> None:
@@ -132,7 +136,7 @@ class _Steps:
 
 
 def _by_steps(trigger: int, statistics: Statistics) -> Order:
-    """The order in which each next symbol is the cheapest: of those related to symbols before, if there are any."""
+    """The order whose every next symbol is the cheapest, among those related to earlier symbols if there are any."""
     steps = _Steps.of(statistics)
     steps.begin(trigger)
     order = [trigger]
@@ -150,7 +154,7 @@ def _by_steps(trigger: int, statistics: Statistics) -> Order:
 def _extended(
     best: Mapping[frozenset[int], Order], before: frozenset[int], last: int, trigger: int, statistics: Statistics
 ) -> Order | None:
-    """The order that binds `last` after the others, where that is no needless cross product."""
+    """The order that binds `last` after the others, unless that is a needless cross product."""
     if before not in best:
         return None
     open_ = set(range(len(statistics.sizes))) - before
@@ -161,18 +165,20 @@ def _extended(
     return Order((*found.symbols, last), found.cost + looked_for + results(before | {last}, trigger, statistics))
 
 
-def _related(symbol: int, others: frozenset[int], statistics: Statistics) -> bool:
-    return any(symbol in pair and (pair[0] in others or pair[1] in others) for pair in statistics.selectivities)
+def _related(symbol: int, symbols: frozenset[int], statistics: Statistics) -> bool:
+    return any(symbol in pair and (pair[0] in symbols or pair[1] in symbols) for pair in statistics.selectivities)
 
 
 def results(bound: frozenset[int], trigger: int, statistics: Statistics) -> float:
-    """Expected combinations of one trigger with the others that satisfy the constraints between them (TPStream, Eq. 3, 4)."""
+    """Expected combinations of one trigger with the others that satisfy the constraints between them (TPStream, Eq. 3,
+    4).
+    """
     sizes = prod(statistics.sizes[symbol] for symbol in bound if symbol != trigger)
     return sizes * prod(share for (i, j), share in statistics.selectivities.items() if i in bound and j in bound)
 
 
 def cost_of(order: Sequence[int], statistics: Statistics) -> float:
-    """What an order is expected to cost, for comparison with the best."""
+    """The expected cost of an order, to compare it with the best."""
     if len(order) > MOST_EXACT:
         steps = _Steps.of(statistics)
         steps.begin(order[0])

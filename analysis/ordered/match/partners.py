@@ -1,4 +1,4 @@
-"""Which situations a pattern frees before its window or horizon does: those with nothing left to match with (rule R29)."""
+"""Frees situations before window or horizon do: those with no partner left to match (rule R29)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SOONER = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Freed:
-    """Symbols of one derivation whose situations go sooner, and the symbols that have to be there for one of them."""
+class PartnerRule:
+    """The symbols of one derivation whose situations go sooner, and the symbols of their required partners."""
 
     symbols: tuple[str, ...]
     partners: tuple[str, ...]
@@ -26,18 +26,20 @@ class Freed:
 
 @dataclass(frozen=True, slots=True)
 class SituationPartners:
-    """What holds between the situations of every match, as plain values, and which of them go sooner by it.
+    """The relations between the situations of every match, and the rules that free some sooner.
 
-    `bounds[v][u]` is the most that endpoint u - endpoint v is in any match, None where it has no bound; endpoint 2i is the
-    start of the i-th symbol, 2i + 1 its end.
+    `bounds[v][u]` is the most that endpoint u - endpoint v is in any match, None where it has no bound; endpoint 2i is
+    the start of the i-th symbol, 2i + 1 its end.
     """
 
     bounds: tuple[tuple[int | None, ...], ...]
-    freed: tuple[Freed, ...]
+    freed: tuple[PartnerRule, ...]
 
 
 def situation_partners(node: Match, *, always: bool) -> SituationPartners | None:
-    """What frees the pattern's derived situations sooner; None where nothing would, or, unless `always`, where it hardly pays."""
+    """The rules that free derived situations sooner. None where none does or, unless `always`, where they hardly
+    pay.
+    """
     found = detection_of(node)
     zones = matching(found, [])
     if not zones:
@@ -58,7 +60,7 @@ def situation_partners(node: Match, *, always: bool) -> SituationPartners | None
             pairs = [pair for place in places for pair in waits[place].items()]
             partners = [other for other, wait in pairs if _pays(wait, by_keep, always)]
             names = tuple(node.symbols[other] for other in dict.fromkeys(partners))
-            freed.append(Freed(tuple(node.symbols[place] for place in places), names))
+            freed.append(PartnerRule(tuple(node.symbols[place] for place in places), names))
     rows = tuple(tuple(None if bound >= NONE else bound for bound in row) for row in bounds.tolist())
     return SituationPartners(rows, tuple(freed)) if freed else None
 
@@ -68,13 +70,13 @@ def _pays(wait: Extended, by_keep: Extended, always: bool) -> bool:
 
 
 def _waits(bounds: Matrix, place: int, derived: Sequence[int]) -> dict[int, Extended]:
-    """How long after the end of a situation others, by their symbols, may still begin."""
+    """How long after a situation's end situations of each other symbol may still begin."""
     found = {other: int(bounds[2 * place + 1, 2 * other]) for other in derived if other != place}
     return {other: INF if wait >= NONE else max(0, wait) for other, wait in found.items()}
 
 
-def _kept(found: Detection) -> list[Extended]:
-    """How long after its end a situation of each symbol stays otherwise."""
-    if found.within is not None:
-        return [found.within - 1] * len(found.symbols)
-    return [one.after_end for one in horizons(found)]
+def _kept(detection: Detection) -> list[Extended]:
+    """How long after its end a situation of each symbol stays without the rule."""
+    if detection.within is not None:
+        return [detection.within - 1] * len(detection.symbols)
+    return [one.after_end for one in horizons(detection)]

@@ -1,4 +1,4 @@
-"""What a pattern asks of intervals: of two by Allen's relations, and everything else as zones of its negation (rule R25)."""
+"""The constraints of a pattern: Allen's relations of pairs, and all others as zones of their negation (rule R25)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The i-th symbol is in one of the relations of the mask to the j-th, i < j; `sources` are the terms that ask for it."""
+    """A pair constraint: symbol i is to symbol j in a relation of the mask, i < j. `sources` are the terms that state
+    it.
+    """
 
     i: int
     j: int
@@ -78,7 +80,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class General:
-    """A constraint that is not of two symbols by Allen's relations, and the zones over all endpoints of its negation."""
+    """A constraint other than Allen's relations of two symbols, with the zones of its negation over all endpoints."""
 
     condition: Normal
     negation: tuple[Zone, ...]
@@ -104,8 +106,8 @@ def pattern(symbols: Sequence[Symbol], condition: Term, time: DataType) -> Patte
     """The pattern of a condition over the endpoints of the symbols, of type `time`.
 
     A conjunct that only compares the endpoints of two symbols, neither of which may be a point, is a set of Allen's
-    relations, exactly, since ts < te. `QueryError` TG153 for a condition that is not about endpoints alone, TG150 for one
-    with too many cases.
+    relations, exactly, since ts < te. `QueryError` TG153 for a condition that is not about endpoints alone, TG150 for
+    one with too many cases.
     """
     reader = _Reader(tuple(symbols), endpoint_attributes(symbols, time))
     base = base_zone(symbols)
@@ -127,13 +129,13 @@ def pattern(symbols: Sequence[Symbol], condition: Term, time: DataType) -> Patte
 
 
 def endpoint_attributes(symbols: Sequence[Symbol], time: DataType) -> dict[str, Attribute]:
-    """The attributes that a pattern's condition speaks of."""
+    """The attributes that a pattern's condition reads."""
     names = [name for symbol in symbols for name in (symbol.ts, symbol.te)]
     return {name: Attribute(name, time, nullable=False, temporal=True) for name in names}
 
 
 def named_layout(names: Sequence[str]) -> Layout:
-    """Rows that are called by these names."""
+    """The layout whose rows have these names."""
     return Layout(tuple(("v", 0, name) for name in names), {name: k for k, name in enumerate(names)})
 
 
@@ -143,7 +145,7 @@ def interval_bound(symbol: Symbol) -> Bound:
 
 
 def base_zone(symbols: Sequence[Symbol]) -> Zone:
-    """The zone over all endpoints that says that intervals do not end before they begin."""
+    """The zone over all endpoints in which intervals do not end before they begin."""
     names = [name for symbol in symbols for name in (symbol.ts, symbol.te)]
     zone = Zone.free(named_layout(names)).conjoin(map(interval_bound, symbols), "intervals")
     assert not isinstance(zone, Conflict)
@@ -213,7 +215,7 @@ class _Reader:
         return normal_form(formula)
 
     def pair_of(self, part: Normal) -> tuple[int, int] | None:
-        """The two symbols of which the part asks a set of Allen's relations, exactly; None where it is anything else.
+        """The two symbols of which the part states exactly a set of Allen's relations; None for any other part.
 
         Only the order of their endpoints may count: on ticks, `<=` and `<` without shifts.
         """

@@ -1,4 +1,4 @@
-"""Patterns that can never match, and patterns whose intervals wait for matches for ever, with witnesses (rule R27)."""
+"""Patterns that can never match, and patterns whose intervals wait for ever, with witnesses (rule R27)."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from tidegate.analysis.zones.wording import amount
 from tidegate.analysis.zones.zone import Conflict, Hidden, Variable, Zone
 
 
-def match_problems(found: Detection, query: Query) -> list[Problem]:
-    """What is wrong with a pattern: TG212 where nothing can match it, else TG213 per symbol that is held for ever.
+def match_problems(detection: Detection, query: Query) -> list[Problem]:
+    """The problems of a pattern: TG212 where nothing can match it, else TG213 per symbol that waits for ever.
 
     `query` has the places of its terms. `QueryError` TG150 where it has too many cases to tell.
     """
     conflicts: list[Conflict] = []
-    if not matching(found, conflicts):
-        return [_never(found, query, conflicts)]
-    if found.within is not None:
+    if not matching(detection, conflicts):
+        return [_never(detection, query, conflicts)]
+    if detection.within is not None:
         return []
-    held = [horizon for horizon in horizons(found) if horizon.witness is not None]
-    if held and not is_exact(found):
+    held = [horizon for horizon in horizons(detection) if horizon.witness is not None]
+    if held and not is_exact(detection):
         raise QueryError(
             "TG150",
             f"the pattern has more than {MAX_ZONES} temporal cases: whether situations {held[0].symbol.name} wait for ever "
             "in one of them cannot be decided",
             hint="give the pattern a window, within=…",
         )
-    return [_held(found, query, horizon, horizon.witness) for horizon in held if horizon.witness is not None]
+    return [_held(detection, query, horizon, horizon.witness) for horizon in held if horizon.witness is not None]
 
 
-def _named(found: Detection) -> Federation:
+def _named(detection: Detection) -> Federation:
     """The endpoints and `detected` under their names, for explanations."""
-    time = found.pattern.time
-    names = [*found.pattern.base.layout.attributes, DETECTED, *(other_end(symbol) for symbol in found.symbols)]
+    time = detection.pattern.time
+    names = [*detection.pattern.base.layout.attributes, DETECTED, *(other_end(symbol) for symbol in detection.symbols)]
     labels: dict[Hidden, Label] = {("v", 0, name): Label(name, time) for name in names}
     return Federation((), (), Schema(()), labels)
 
 
-def _never(found: Detection, query: Query, conflicts: list[Conflict]) -> Problem:
-    site, because = _contradiction(found, query, conflicts)
+def _never(detection: Detection, query: Query, conflicts: list[Conflict]) -> Problem:
+    site, because = _contradiction(detection, query, conflicts)
     return Problem(
         "TG212",
         "nothing can match this pattern",
@@ -57,24 +57,26 @@ def _never(found: Detection, query: Query, conflicts: list[Conflict]) -> Problem
     )
 
 
-def _contradiction(found: Detection, query: Query, conflicts: list[Conflict]) -> tuple[Site | None, tuple[str, ...]]:
+def _contradiction(
+    detection: Detection, query: Query, conflicts: list[Conflict]
+) -> tuple[Site | None, tuple[str, ...]]:
     """Two symbols without common relation, or a cycle of constraints; nothing but a constant condition has neither."""
-    for pair in found.pattern.pairs:
+    for pair in detection.pattern.pairs:
         if not pair.mask:
-            a, b = found.symbols[pair.i], found.symbols[pair.j]
+            a, b = detection.symbols[pair.i], detection.symbols[pair.j]
             lines = (f"no relation of {a.name} to {b.name} is left by:", *(f"  {term_text(s)}" for s in pair.sources))
             return next((site for s in pair.sources if (site := site_of(query, s))), None), lines
     if not conflicts:
         return None, ("a condition is false whatever the intervals",)
-    named = _named(found)
+    named = _named(detection)
     cycle = min((conflict.cycle() for conflict in conflicts), key=len)
-    surplus = amount(-sum(edge.c for edge in cycle), found.pattern.time)
+    surplus = amount(-sum(edge.c for edge in cycle), detection.pattern.time)
     together = f"together: {named.label(cycle[-1].v).text} would lie {surplus} before itself"
     return first_site(query, reversed(cycle)), (*edge_lines(query, named, cycle), together)
 
 
-def _held(found: Detection, query: Query, horizon: Horizon, witness: Zone) -> Problem:
-    symbol, named = horizon.symbol, _named(found)
+def _held(detection: Detection, query: Query, horizon: Horizon, witness: Zone) -> Problem:
+    symbol, named = horizon.symbol, _named(detection)
     end: Variable = ("a", symbol.te)
     detected: Variable = ("a", DETECTED)
     known = witness.chain(detected, end)
@@ -82,18 +84,18 @@ def _held(found: Detection, query: Query, horizon: Horizon, witness: Zone) -> Pr
     if known:
         because += ["only the other way round:", *(f"  {line}" for line in edge_lines(query, named, known))]
     because += ["in the case that:", *(f"  {line}" for line in zone_lines(named, witness))]
-    sample = "hours(1)" if found.pattern.time.kind is Kind.TIMESTAMP else "100"
+    sample = "hours(1)" if detection.pattern.time.kind is Kind.TIMESTAMP else "100"
     return Problem(
         "TG213",
         f"not bounded: when a situation {symbol.name} has ended, it waits for matches for ever",
         first_site(query, known) or first_site(query, witness.edges) or query.site,
         tuple(because),
-        f"give the pattern a window, within=…, or bound the wait: {_last(found, witness)} - {symbol.te} <= {sample}",
+        f"give the pattern a window, within=…, or bound the wait: {_last(detection, witness)} - {symbol.te} <= {sample}",
         query.name,
     )
 
 
-def _last(found: Detection, witness: Zone) -> str:
-    """The endpoint that tells most closely when the detection is, in this case."""
-    names = found.pattern.base.layout.attributes
+def _last(detection: Detection, witness: Zone) -> str:
+    """The endpoint that bounds the detection most tightly in this case."""
+    names = detection.pattern.base.layout.attributes
     return min(names, key=lambda name: abs(witness.distance(("a", name), ("a", DETECTED))))

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.runtime.ingest.ingest import Arrival
-from tidegate.runtime.ingest.raw_rows import Judged
+from tidegate.runtime.ingest.raw_rows import CheckedColumn
 
 #: Words of 32 bits that make one sum. The weights are odd, so that no change of a single word is lost, and of 64 bits, so that
 #: those of two seldom cancel each other, even of their highest bits alone.
@@ -52,7 +52,7 @@ def digest_of(pushed: Mapping[str, Sequence[Arrival]], noted: Mapping[str, str])
 
 
 def _add(digest: _Digest, column: pa.Array | Sequence[object]) -> None:
-    if isinstance(column, Judged):
+    if isinstance(column, CheckedColumn):
         digest.update(repr([(i, value.reason, value.text) for i, value in column.malformed.items()]).encode())
         column = column.values
     array = column if isinstance(column, pa.Array) else _plain(column)

@@ -25,18 +25,18 @@ from tidegate.runtime.eval.increment import Ready, common_parts, increment, keep
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.lenient import UNEVALUABLE, SetAside, lenient_increment
 from tidegate.runtime.eval.purge_rows import surviving
-from tidegate.runtime.eval.purging import Look, Looked, Sweep
-from tidegate.runtime.eval.small import rows as few_rows
+from tidegate.runtime.eval.purging import Look, LookStep, Sweep
+from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.eval.small.increment import (
     Rows,
     as_frame,
     as_table,
-    few_increment,
-    few_kept,
-    few_leaf,
     size_of,
+    small_increment,
+    small_kept,
+    small_leaf,
 )
-from tidegate.runtime.eval.small.rows import Few, Unfit
+from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
 from tidegate.runtime.eval.unevaluable import failures, terms_of
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.buffering import absorb, absorbed
@@ -77,7 +77,7 @@ class Held:
         self.rows[path] = (buffer, rows)
         size = size_of(rows)
         self.bytes += size
-        if isinstance(rows, Few):
+        if isinstance(rows, SmallRows):
             bounds = rows.bounds(buffer.instants)
         else:
             bounds = int64_bounds(as_table(rows[:, list(buffer.instants)]), buffer.instants)
@@ -188,9 +188,9 @@ class EmbeddedExecutor:
     def _events(self, demand: Demand, job: Job) -> Mapping[int, Rows]:
         """The rows that an ordered operator reads, by leaf."""
         try:
-            read: dict[object, Few] = {}
+            read: dict[object, SmallRows] = {}
             return {k: self._few_leaf(demand, job, k, read) for k in range(len(job.query.leaves))}
-        except Unfit:
+        except Unsupported:
             return self._read_leaves(demand, job, {})
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
@@ -276,40 +276,42 @@ class EmbeddedExecutor:
     def _evaluate(self, jobs: Sequence[Job]) -> list[Rows]:
         """The rows of each increment: of few rows by NumPy, else by Polars."""
         demands = [Demand.of(job.query, job.old, job.new) for job in jobs]
-        read: dict[object, Few] = {}
-        shared: dict[object, Few] = {}
+        read: dict[object, SmallRows] = {}
+        shared: dict[object, SmallRows] = {}
         pairs = zip(demands, jobs, strict=True)
         found = {k: rows for k, pair in enumerate(pairs) if (rows := self._few_rows(*pair, read, shared)) is not None}
         others = [k for k in range(len(jobs)) if k not in found]
         by_polars = self._by_polars([jobs[k] for k in others], [demands[k] for k in others])
         return [found[k] if k in found else by_polars[others.index(k)] for k in range(len(jobs))]
 
-    def _few_rows(self, demand: Demand, job: Job, read: dict[object, Few], shared: dict[object, Few]) -> Few | None:
+    def _few_rows(
+        self, demand: Demand, job: Job, read: dict[object, SmallRows], shared: dict[object, SmallRows]
+    ) -> SmallRows | None:
         """The rows of an increment by NumPy; None where they are for Polars."""
-        if job.rows > few_rows.MOST:
+        if job.rows > small_rows.MOST:
             return None
         try:
             leaves = {k: self._few_leaf(demand, job, k, read) for k in range(len(job.query.leaves))}
-            return few_increment(demand, leaves, job.old, job.new, shared)
-        except Unfit:
+            return small_increment(demand, leaves, job.old, job.new, shared)
+        except Unsupported:
             return None
 
-    def _few_leaf(self, demand: Demand, job: Job, k: int, read: dict[object, Few]) -> Few:
+    def _few_leaf(self, demand: Demand, job: Job, k: int, read: dict[object, SmallRows]) -> SmallRows:
         leaf, segments, relevant = job.query.leaves[k], job.inputs[k], demand.relevant[k]
         if leaf.buffer is None or relevant is None:
-            raise Unfit
+            raise Unsupported
         key = leaf.buffer.id, leaf.columns, relevant, tuple(segment.path for segment in segments)
         if key not in read:
-            read[key] = few_leaf(leaf, self._few(leaf.buffer, segments), relevant)
+            read[key] = small_leaf(leaf, self._few(leaf.buffer, segments), relevant)
         return read[key]
 
-    def _few(self, buffer: Buffer, segments: Sequence[Segment]) -> Few:
+    def _few(self, buffer: Buffer, segments: Sequence[Segment]) -> SmallRows:
         """The rows of segments as arrays."""
-        if sum(segment.rows for segment in segments) > few_rows.MOST:
-            raise Unfit
+        if sum(segment.rows for segment in segments) > small_rows.MOST:
+            raise Unsupported
         found = map(self._held_rows, segments)
-        parts = [rows if isinstance(rows, Few) else Few.of(rows) for rows in found]
-        return few_rows.stacked(parts) if parts else few_rows.no_rows(buffer.stored)
+        parts = [rows if isinstance(rows, SmallRows) else SmallRows.of(rows) for rows in found]
+        return small_rows.stacked(parts) if parts else small_rows.no_rows(buffer.stored)
 
     def _by_polars(self, jobs: Sequence[Job], demands: Sequence[Demand]) -> list[pl.DataFrame]:
         if not jobs:
@@ -394,9 +396,9 @@ class EmbeddedExecutor:
     def _rewritten(self, one: Rewrite) -> Iterator[Rows]:
         """The rows that live, in one piece or, where they are many bytes, in several."""
         try:
-            yield few_kept(self._few(one.buffer, one.segments), one.buffer, one.keep)
+            yield small_kept(self._few(one.buffer, one.segments), one.buffer, one.keep)
             return
-        except Unfit:
+        except Unsupported:
             pass
         waiting: list[pl.DataFrame] = []
         size = 0
@@ -428,19 +430,19 @@ class EmbeddedExecutor:
                 found[buffer.id] = (self._keep(batch, buffer, rows),) if rows.height else ()
         return found
 
-    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> Looked:
+    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> LookStep:
         if look.notes is None:
             look.notes = Judgement(look.buffer, self._frame(look.buffer, look.segments), look.seq)
         judged: Judgement = look.notes
         spent = judged.go_on(sweep, self._frame, rows)
         if not judged.done:
-            return Looked(spent)
+            return LookStep(spent)
         dead = int(judged.dead.sum())
         if not dead or dead < sweep.worth * len(judged.dead):
-            return Looked(spent, done=True, dead=dead)
+            return LookStep(spent, done=True, dead=dead)
         left = judged.rows.filter(pl.Series(~judged.dead))
         segments = (self._keep(batch, look.buffer, left),) if left.height else ()
-        return Looked(spent, done=True, dead=dead, segments=segments)
+        return LookStep(spent, done=True, dead=dead, segments=segments)
 
     def forget(self, live: frozenset[str]) -> None:
         for path in [path for path in self._frames if path not in live]:
@@ -454,7 +456,7 @@ class EmbeddedExecutor:
     def _load(self, segment: Segment) -> pl.DataFrame:
         """The rows of a segment for Polars; so they stay in memory, as a frame shows its arrays for next to nothing."""
         rows = self._held_rows(segment)
-        if not isinstance(rows, Few):
+        if not isinstance(rows, SmallRows):
             return rows
         frame = rows.frame()
         if segment.path in self._frames:

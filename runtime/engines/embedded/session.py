@@ -35,7 +35,7 @@ from tidegate.runtime.engines.reading_results import read_results
 from tidegate.runtime.engines.setup import FoundFiles, prepare
 from tidegate.runtime.ingest.bounded_frames import check_noted, content_of, note_frame
 from tidegate.runtime.ingest.ingest import Arrival
-from tidegate.runtime.ingest.inputs import Arriving, advances_of
+from tidegate.runtime.ingest.inputs import Arrivals, advances_of
 from tidegate.runtime.ingest.quarantine import Keep, kept_rows, retention
 from tidegate.runtime.ingest.raw_rows import Raw, Rows, raw
 from tidegate.runtime.ingest.stored_rows import input_table
@@ -310,7 +310,7 @@ class Session:
             schema = self._setup.options[name].judged(self._setup.streams[name].schema)
             pushed = tuple(self._pushed.get(name, ()))
             paths = tuple(file.path for file in files)
-            arrivals[name] = Arriving(pushed, paths, format_, schema, self._ahead.take(files))
+            arrivals[name] = Arrivals(pushed, paths, format_, schema, self._ahead.take(files))
         self._ahead.drop()
         if ahead:
             self._read_ahead(fresh, reading)

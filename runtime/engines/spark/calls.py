@@ -38,15 +38,19 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
-    """What calls say at one moment: all that wait, and those among them that were made before Spark planned the batch."""
+class CallSnapshot:
+    """What calls say at one moment: all that wait, and those among them that were made before Spark planned the
+    batch.
+    """
 
     waiting: Advances
     before: Advances
 
     def due(self, *, read: frozenset[str], offered: frozenset[str]) -> Advances:
-        """What a batch is to take up: of streams whose files are all `read` everything; of streams that Spark reads itself
-        (`offered`) what was called before Spark planned the batch, since rows may have come before a later call."""
+        """What a batch is to take up: of streams whose files are all `read` everything; of streams that Spark reads
+        itself (`offered`) what was called before Spark planned the batch, since rows may have come before a later
+        call.
+        """
         waiting = {key: value for key, value in self.waiting.items() if key[0] in read - offered}
         return waiting | {key: value for key, value in self.before.items() if key[0] in offered}
 
@@ -81,10 +85,10 @@ class ProgressCalls:
             data = self._store.read_bytes(path)
         return decode("calls", Calls, data, code=DATA, where=path, hint=_CALL_AGAIN).parts
 
-    def add(self, given: Mapping[tuple[str, str], Extended]) -> bool:
+    def add(self, progress: Mapping[tuple[str, str], Extended]) -> bool:
         """Take down what a call says beyond those before it; whether that is anything."""
         with self._lock:
-            new = {key: value for key, value in given.items() if self._is_new(key, value)}
+            new = {key: value for key, value in progress.items() if self._is_new(key, value)}
             for key, value in new.items():
                 self._note(key, value)
         if new:
@@ -106,10 +110,10 @@ class ProgressCalls:
         with self._lock:
             return dict(self._declared)
 
-    def called(self) -> Called:
+    def called(self) -> CallSnapshot:
         """What was called so far."""
         with self._lock:
-            return Called(dict(self._waiting), dict(self._before))
+            return CallSnapshot(dict(self._waiting), dict(self._before))
 
     def reached(self, progress: Mapping[tuple[str, str], Extended]) -> None:
         """Forget the calls that say no more than what a commit knows, in the checkpoint too."""
@@ -139,9 +143,9 @@ class ProgressCalls:
             self._before = dict(self._waiting)
             return any(stream in offered for stream, _ in self._before)
 
-    def _record(self, given: Mapping[tuple[str, str], Extended]) -> None:
+    def _record(self, progress: Mapping[tuple[str, str], Extended]) -> None:
         path = f"{AREA}/{uuid.uuid4().hex}.json"
-        calls = Calls(tuple(Call(*key, value) for key, value in given.items()))
+        calls = Calls(tuple(Call(*key, value) for key, value in progress.items()))
         with storage_errors("recording a progress call"):
             self._store.create_exclusive(path, encode("calls", calls))
         with self._lock:

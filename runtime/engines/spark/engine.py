@@ -68,9 +68,9 @@ from tidegate.runtime.state.store.local import LocalStore
 class RunningQuery(StreamingQuery):
     """The streaming query of a program: Spark's own, with results as a session has them, also after it has ended.
 
-    Printed, and in a notebook, it is rows by their fate, up to where results are final, and what is kept. `reports` has what
-    each of the last hundred batches did. When it ends it gives up the checkpoint. `awaitTermination`, `processAllAvailable` and `exception`
-    give the error of a batch that failed as itself.
+    Printed, and in a notebook, it is rows by their fate, up to where results are final, and what is kept. `reports` has
+    what each of the last hundred batches did. When it ends it gives up the checkpoint. `awaitTermination`,
+    `processAllAvailable` and `exception` give the error of a batch that failed as itself.
 
     Examples:
         >>> query
@@ -117,7 +117,8 @@ class RunningQuery(StreamingQuery):
         return list(self._run.reports)
 
     def table(self, name: str) -> ResultTable:
-        """All results of a stream so far, as users see them; also after the query has ended. It waits for the batch that runs.
+        """All results of a stream so far, as users see them; also after the query has ended. It waits for the batch
+        that runs.
 
         `QueryError` TG402 for a name that is no result, TG405 for results that are not kept.
 
@@ -162,7 +163,8 @@ class RunningQuery(StreamingQuery):
     def why(self, name: str | None = None, row: Mapping[str, Any] | None = None) -> Why:
         """What holds a result back after the last batch, or, with the instants of a row of it, when that row is final.
 
-        Without a name, of the only result. `QueryError` TG402 for a name that is no result, TG401 where an instant is missing on which the result progresses.
+        Without a name, of the only result. `QueryError` TG402 for a name that is no result, TG401 where an instant is
+        missing on which the result progresses.
 
         Examples:
             >>> print(query.why("Unpaid"))
@@ -173,7 +175,8 @@ class RunningQuery(StreamingQuery):
             return why(self._run.setup.plan.facts, self._run.setup.checkpoint.manifest, name, row)
 
     def advance(self, stream: str, progress: Any) -> None:
-        """Declare that, with the files that are in its directory, everything up to these instants (inclusive) has arrived.
+        """Declare that, with the files that are in its directory, everything up to these instants (inclusive) has
+        arrived.
 
         Of a streaming DataFrame: with the rows that Spark finds when it next plans a batch. The call is kept in the
         checkpoint: a batch takes it up, also without new rows, if need be after a restart. `QueryError` TG401 for an
@@ -212,8 +215,8 @@ class RunningQuery(StreamingQuery):
     def close_open(self, at: Any) -> None:
         """Say where situations end that are open when all streams have ended, without ending any stream.
 
-        The call is kept in the checkpoint until a batch records it; until the end another instant can be said. It waits for
-        the batch that runs. `QueryError` TG417 where nothing can be open.
+        The call is kept in the checkpoint until a batch records it; until the end another instant can be said. It waits
+        for the batch that runs. `QueryError` TG417 where nothing can be open.
 
         Examples:
             >>> import polars as pl
@@ -230,7 +233,8 @@ class RunningQuery(StreamingQuery):
         self._run.close_open(at)
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # Spark's name
-        """As Spark's: waits for the end, at most `timeout` seconds; the error of a batch that failed is raised as itself.
+        """As Spark's: waits for the end, at most `timeout` seconds; the error of a batch that failed is raised as
+        itself.
 
         Examples:
             >>> query.awaitTermination()  # it has ended
@@ -329,15 +333,15 @@ def start(
 ) -> RunningQuery:
     """Start a program on Spark Structured Streaming and return its streaming query.
 
-    `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame (bounded). `trigger` is
-    "available_now", a time between batches such as "5s", or Spark's own keyword. An increment with at most
+    `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame (bounded). `trigger`
+    is "available_now", a time between batches such as "5s", or Spark's own keyword. An increment with at most
     `driver_bytes` of relevant data is evaluated in the driver, a larger one with a key to shard by and at most
     `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off. `on_batch` is called after each
-    commit; `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch, `close_at` what
-    `RunningQuery.close_open` says. `schedule`: which queries are evaluated less often or later (`tg.schedule`). `quarantine_keep`: an age, a size, or
-    both, beyond which rejected rows are dropped, oldest first.
-    `on_error`, for all results or some: rows without a value are set aside, or fail the batch. A query that is `held` begins no batch
-    before this thread releases `SparkRun.batching`, and none by itself.
+    commit; `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch,
+    `close_at` what `RunningQuery.close_open` says. `schedule`: which queries are evaluated less often or later
+    (`tg.schedule`). `quarantine_keep`: an age, a size, or both, beyond which rejected rows are dropped, oldest first.
+    `on_error`, for all results or some: rows without a value are set aside, or fail the batch. A query that is `held`
+    begins no batch before this thread releases `SparkRun.batching`, and none by itself.
     """
     check_session(spark)
     store = checkpoint if isinstance(checkpoint, LocalStore) else LocalStore(checkpoint)

@@ -1,4 +1,6 @@
-"""How the Spark engine does the steps of a batch: ingest in workers, increments as DataFrames or, small ones, in the driver."""
+"""How the Spark engine does the steps of a batch: ingest in workers, increments as DataFrames or, small ones, in the
+driver.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ from tidegate.runtime.engines.spark.jobs import described
 from tidegate.runtime.engines.spark.workers import (
     FLUSH_BYTES,
     FileTask,
-    Ingesting,
+    IngestContext,
     Place,
     ingest_files,
     store_results,
@@ -43,9 +45,9 @@ from tidegate.runtime.engines.spark.workers import (
 )
 from tidegate.runtime.eval.columns import spark_schema
 from tidegate.runtime.eval.job import Job
-from tidegate.runtime.eval.purging import Look, Looked, Sweep
+from tidegate.runtime.eval.purging import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
-from tidegate.runtime.ordered.state import Layer, Part, shared_state
+from tidegate.runtime.ordered.state import Delta, Part, shared_state
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.shared_parts import Demand
@@ -68,7 +70,7 @@ MOST_SHARDS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class StreamOffer:
     """What Spark offers of one stream in a batch: files to read, or rows that workers stored already."""
 
     files: tuple[FileTask, ...] = ()
@@ -107,7 +109,7 @@ class SparkExecutor:
         return Place(self.root, batch.seq, batch.attempt, self.static_paths)
 
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
-        offered: Mapping[str, Offered] = work.arrivals
+        offered: Mapping[str, StreamOffer] = work.arrivals
         remembered = sum(s.bytes for name, one in offered.items() if one.files for s in intakes[name].remembered)
         if remembered + sum(one.bytes for one in offered.values()) <= self.driver_bytes:
             done = self._ingest_here(batch, offered, intakes)
@@ -120,16 +122,16 @@ class SparkExecutor:
         return done
 
     def _ingest_here(
-        self, batch: Batch, offered: Mapping[str, Offered], intakes: Mapping[str, Intake]
+        self, batch: Batch, offered: Mapping[str, StreamOffer], intakes: Mapping[str, Intake]
     ) -> dict[str, Ingested]:
-        from tidegate.runtime.ingest.inputs import Arriving
+        from tidegate.runtime.ingest.inputs import Arrivals
 
         arrivals = {}
         for name, one in offered.items():
             if one.files:
                 schema = self.local.options[name].judged(intakes[name].stream.schema)
                 paths = tuple(path for task in one.files for path in task.paths)
-                arrivals[name] = Arriving((), paths, one.files[0].format, schema)
+                arrivals[name] = Arrivals((), paths, one.files[0].format, schema)
         return self.local.ingest(batch, Work(arrivals), intakes)
 
     def _ingest_job(
@@ -140,7 +142,7 @@ class SparkExecutor:
         total = sum(len(task.paths) for task in files)
         tasks = _shares(files, keyed, min(total, self.parallelism))
         count = len(tasks)
-        work = Ingesting(self.place(batch), intakes, self.local.options)
+        work = IngestContext(self.place(batch), intakes, self.local.options)
         with described(self.spark, f"batch {batch.seq}: ingest {total} files"):
             numbers = self.spark.range(0, count, 1, count)
             return read_summaries(numbers.mapInArrow(ingest_files(work, tasks), "summary string").collect())
@@ -188,7 +190,9 @@ class SparkExecutor:
         return self.local.settle(batch, queries, done)
 
     def place_of(self, job: Job) -> str:
-        """Where an increment is evaluated: what a task can hold of it decides, by the bytes of its relevant segments."""
+        """Where an increment is evaluated: what a task can hold of it decides, by the bytes of its relevant
+        segments.
+        """
         return self.limits.place(job.query, job.bytes + job.state_bytes, self.parallelism)
 
     def _on_spark(self, batch: Batch, jobs: Sequence[Job]) -> dict[int, Increment]:
@@ -226,7 +230,9 @@ class SparkExecutor:
     def _write(
         self, batch: Batch, jobs: Sequence[Job], results: Sequence[DataFrame], sharded: Sequence[Job] = ()
     ) -> list[Increment]:
-        """New rows of all the queries, written by workers in one Spark job; of the jobs in order, then of the sharded."""
+        """New rows of all the queries, written by workers in one Spark job; of the jobs in order, then of the
+        sharded.
+        """
         stored = [self._stored(batch, job, rows) for job, rows in zip(jobs, results, strict=True)]
         ordered = [job for job in sharded if job.query.ordered is not None]
         relational = [job for job in sharded if job.query.ordered is None]
@@ -339,7 +345,7 @@ class SparkExecutor:
         # Beyond the driver's share rows stay until keep lets them go: a sweep never decides what results are.
         return self.local.sweep(batch, sweep) if sweep.bytes <= self.driver_bytes else {}
 
-    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> Looked | None:
+    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> LookStep | None:
         return self.local.look(batch, sweep, look, rows) if sweep.bytes <= self.driver_bytes else None
 
     def persist(self, batch: Batch, segments: Mapping[str, tuple[Segment, ...]]) -> Mapping[str, tuple[Segment, ...]]:
@@ -380,7 +386,7 @@ def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]], 
         if "shard" in summary:
             where = f"the state of {query}"
             rows = [parse_plain(KeptRows, one, code=MANIFEST, where=where) for one in summary["kept"]]
-            part = tuple(parse_plain(Layer, one, code=MANIFEST, where=where) for one in summary["part"])
+            part = tuple(parse_plain(Delta, one, code=MANIFEST, where=where) for one in summary["part"])
             kept[summary["shard"]] = rows, part
             continue
         total += summary["rows"]
@@ -428,19 +434,19 @@ def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> di
     return done
 
 
-def _join(one: Ingested, other: Ingested) -> Ingested:
+def _join(left: Ingested, right: Ingested) -> Ingested:
     return Ingested(
-        one.counts + other.counts,
-        _greatest(one.greatest, other.greatest),
-        _greatest(one.punctuation, other.punctuation),
+        left.counts + right.counts,
+        _greatest(left.greatest, right.greatest),
+        _greatest(left.punctuation, right.punctuation),
         {
-            buffer: (*one.segments.get(buffer, ()), *other.segments.get(buffer, ()))
-            for buffer in {*one.segments, *other.segments}
+            buffer: (*left.segments.get(buffer, ()), *right.segments.get(buffer, ()))
+            for buffer in {*left.segments, *right.segments}
         },
-        one.first_rejected or other.first_rejected,
-        one.unreadable + other.unreadable,
+        left.first_rejected or right.first_rejected,
+        left.unreadable + right.unreadable,
     )
 
 
-def _greatest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {name: max(values[name] for values in (one, other) if name in values) for name in {*one, *other}}
+def _greatest(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(values[name] for values in (left, right) if name in values) for name in {*left, *right}}

@@ -22,7 +22,9 @@ _OLD, _NEW = 1_000_000_000, 2_000_000_000
 
 
 def spark_plans(spark: SparkSession, plan: Plan) -> dict[str, str]:
-    """The physical plan that Spark makes of every query's increment, over empty segments, from one progress to a later one."""
+    """The physical plan that Spark makes of every query's increment, over empty segments, from one progress to a later
+    one.
+    """
     with tempfile.TemporaryDirectory() as folder:
         frames = {buffer.id: _segments(spark, buffer, Path(folder)) for buffer in plan.buffers}
         tables = {}

@@ -1,5 +1,5 @@
-"""Errors on their way from Spark's Python workers to the driver: as summaries, since Spark would pass on their text only. And from
-the driver to whoever waits for a query: without what Spark says of them.
+"""Errors on their way from Spark's Python workers to the driver: as summaries, since Spark would pass on their text
+only. And from the driver to whoever waits for a query: without what Spark says of them.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def _problem(plain: Mapping[str, Any]) -> Problem:
 
 
 def cause_of(error: TidegateError, failure: BaseException) -> BaseException | None:
-    """What to raise an error from in the place of Spark's failure: its own cause, unless all is shown. Spark's text is the same
-    error once more, among a hundred lines of frames."""
+    """What to raise an error from in the place of Spark's failure: its own cause, unless all is shown. Spark's text is
+    the same error once more, among a hundred lines of frames."""
     return failure if shows_all(error) else error.__cause__
 
 
 def hushed(spark: SparkSession, error: BaseException | None) -> Callable[[], None]:
-    """Keeps Spark from logging that a query ended with an error that whoever waits for the query is told; gives what lets it speak
-    again, once the query has ended."""
+    """Keeps Spark from logging that a query ended with an error that whoever waits for the query is told; gives what
+    lets it speak again, once the query has ended."""
     if not isinstance(error, TidegateError) or shows_all(error):
         return nothing
     log4j = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # a session in this process has one

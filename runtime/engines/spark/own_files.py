@@ -18,7 +18,8 @@ def how_to_go_on(root: str) -> str:
 
 
 def check_query_id(root: str) -> None:
-    """`StateError` TG505 where Spark can not say which query its checkpoint belongs to; a missing file it reports itself.
+    """`StateError` TG505 where Spark can not say which query its checkpoint belongs to; a missing file it reports
+    itself.
 
     Spark follows links, so one in its part of the checkpoint is refused (TG511).
     """
@@ -43,7 +44,9 @@ def is_planned(root: str) -> bool:
 
 
 def planned_offsets(root: str, batch: int) -> list[str]:
-    """Where Spark's sources stand after a batch that it has planned, as its checkpoint says it: a text for each source."""
+    """Where Spark's sources stand after a batch that it has planned, as its checkpoint says it: a text for each
+    source.
+    """
     with storage_errors(f"reading what Spark has planned in {root}"):
         text = (Path(root) / "spark" / "offsets" / str(batch)).read_text(encoding="utf-8")
     return text.splitlines()[2:]  # after the version, and the settings and time of the batch

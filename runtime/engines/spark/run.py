@@ -24,14 +24,14 @@ from tidegate.runtime.engines.notices import Notices, RunWarning
 from tidegate.runtime.engines.setup import Setup
 from tidegate.runtime.engines.spark.calls import ProgressCalls
 from tidegate.runtime.engines.spark.closing import ClosingCall
-from tidegate.runtime.engines.spark.executor import Offered, SparkExecutor
+from tidegate.runtime.engines.spark.executor import SparkExecutor, StreamOffer
 from tidegate.runtime.engines.spark.failures import cause_of, hushed, nothing, read_summaries
 from tidegate.runtime.engines.spark.input.wake_ups import WakeUps
-from tidegate.runtime.engines.spark.input.watching import Watching
+from tidegate.runtime.engines.spark.input.watching import Watcher
 from tidegate.runtime.engines.spark.input.which_files import Reading, forget_what_has_gone
 from tidegate.runtime.engines.spark.jobs import described
 from tidegate.runtime.engines.spark.own_files import how_to_go_on, planned_offsets
-from tidegate.runtime.engines.spark.workers import FileTask, Ingesting, Place, ingest_offered
+from tidegate.runtime.engines.spark.workers import FileTask, IngestContext, Place, ingest_offered
 from tidegate.runtime.ingest.inputs import advances_of
 from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.plan.progress import check_known
@@ -63,7 +63,7 @@ class SparkRun:
     error: TidegateError | None = None
     batching: RLock = field(default_factory=RLock)
     """Held while a batch runs: whether the streams have ended is known before it and after it."""
-    watching: Watching | None = None
+    watching: Watcher | None = None
     display: LiveDisplay | None = None
     notices: Notices = field(init=False)
     unhush: Callable[[], None] = nothing
@@ -98,8 +98,8 @@ class SparkRun:
             self._closing_recorded()
 
     def begin(self, *, planned: bool, wakes: bool) -> None:
-        """Spark starts after this, with the batch that it has `planned` before if there is one. It is to run one more if there
-        is something to do and this `wakes` it."""
+        """Spark starts after this, with the batch that it has `planned` before if there is one. It is to run one more
+        if there is something to do and this `wakes` it."""
         due = self.by_clock or not self.setup.streams
         if not planned:  # else that batch may do it, and what is left then is seen after it
             self.calls.plan(frozenset(self.columns))
@@ -109,7 +109,7 @@ class SparkRun:
 
     def watch(self, is_active: Callable[[], bool]) -> None:
         """Has Spark run a batch whenever there is something to do, until the query ends."""
-        self.watching = Watching(self.look, is_active)
+        self.watching = Watcher(self.look, is_active)
 
     def look(self, clock: bool = False) -> None:
         """Has Spark run a batch if there are files to read, or if the `clock` may have gone on."""
@@ -188,15 +188,15 @@ class SparkRun:
         batch = checkpoint.begin(clock, replace(admission.offer, files=chosen), engine=_ENGINE)
         reading = batch.intent.offer.files
         arrivals = {
-            name: Offered(
+            name: StreamOffer(
                 (FileTask(name, self.setup.sources[name].data.format, _oldest_first(files)),) if files else (),
                 sum(file.size for file in files),
             )
             for name, files in reading.items()
         }
         for summary in stored:
-            known = arrivals.get(summary["stream"], Offered())
-            arrivals[summary["stream"]] = Offered(known.files, known.bytes, (*known.stored, summary))
+            known = arrivals.get(summary["stream"], StreamOffer())
+            arrivals[summary["stream"]] = StreamOffer(known.files, known.bytes, (*known.stored, summary))
         read = self.setup.read_by(reading, unread)
         due = called.due(read=read, offered=frozenset(self.columns))
         advances, waiting = due | self.setup.ended(read), self.setup.waiting(reading, unread)
@@ -220,7 +220,7 @@ class SparkRun:
         seq = self.setup.checkpoint.next_seq
         with described(self.spark, f"batch {seq}: what is new"):
             place = Place(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
-            work = Ingesting(place, self.runner.intakes(clock), self.setup.options)
+            work = IngestContext(place, self.runner.intakes(clock), self.setup.options)
             return read_summaries(frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect())
 
     def close(self) -> None:

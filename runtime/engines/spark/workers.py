@@ -26,7 +26,7 @@ from tidegate.runtime.eval.small.increment import Rows, as_table
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.buffering import absorb
 from tidegate.runtime.ingest.ingest import Arrival, ingest_rows, load_seen
-from tidegate.runtime.ingest.inputs import Arriving
+from tidegate.runtime.ingest.inputs import Arrivals
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.state.errors import memory_errors, storage_errors
 from tidegate.runtime.state.quarantine import AREA as QUARANTINE
@@ -62,7 +62,7 @@ class FileTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Ingesting:
+class IngestContext:
     """Everything that ingesting rows of any stream needs."""
 
     place: Place
@@ -125,7 +125,7 @@ def reported(run: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
     return run_and_report
 
 
-def ingest_files(work: Ingesting, tasks: Sequence[Sequence[FileTask]]) -> Callable[[Batches], Batches]:
+def ingest_files(work: IngestContext, tasks: Sequence[Sequence[FileTask]]) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over task numbers: opens the files of a task with the needed columns only."""
 
     def run(batches: Batches) -> Batches:
@@ -138,7 +138,7 @@ def ingest_files(work: Ingesting, tasks: Sequence[Sequence[FileTask]]) -> Callab
     return reported(run)
 
 
-def _ingest_task(work: Ingesting, task: FileTask, seen: dict[str, pl.DataFrame | None]) -> Iterator[str]:
+def _ingest_task(work: IngestContext, task: FileTask, seen: dict[str, pl.DataFrame | None]) -> Iterator[str]:
     schema = work.options[task.stream].judged(work.intakes[task.stream].stream.schema)
     waiting: list[str] = []
     size = 0
@@ -146,11 +146,11 @@ def _ingest_task(work: Ingesting, task: FileTask, seen: dict[str, pl.DataFrame |
         waiting.append(path)
         size += os.path.getsize(path)
         if size >= FLUSH_BYTES or path == task.paths[-1]:
-            yield work.store(task.stream, Arriving((), tuple(waiting), task.format, schema), seen)
+            yield work.store(task.stream, Arrivals((), tuple(waiting), task.format, schema), seen)
             waiting, size = [], 0
 
 
-def ingest_offered(work: Ingesting, columns: Mapping[str, Mapping[str, str]]) -> Callable[[Batches], Batches]:
+def ingest_offered(work: IngestContext, columns: Mapping[str, Mapping[str, str]]) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over the union of all streaming DataFrames: stores their rows.
 
     `columns` maps, per stream, the union's column names to the stream's.
@@ -194,7 +194,8 @@ def store_results(
 
 
 def store_segments(place: Place, buffer: Buffer, number: int, least: int = 0) -> Callable[[Batches], Batches]:
-    """For `mapInArrow` over rows of a buffer as they are stored: writes them as segments, for the rewrite of that number.
+    """For `mapInArrow` over rows of a buffer as they are stored: writes them as segments, for the rewrite of that
+    number.
 
     Segments but the last of a task have at least `least` rows. The rows' columns come in the order of the buffer's,
     whatever their names.
@@ -229,7 +230,9 @@ def _gathering(schema: Schema, store: Callable[[pl.DataFrame], str], least: int 
 def store_rows(
     place: Place, query: str, schema: Schema, feeds: Sequence[tuple[Buffer, Term]], rows: pl.DataFrame, *, written: bool
 ) -> str:
-    """Writes new rows of a query as a result file and as segments of the buffers that store them; the summary as JSON."""
+    """Writes new rows of a query as a result file and as segments of the buffers that store them; the summary as
+    JSON.
+    """
     files = LocalStore(place.root)
     output = None
     if written:
@@ -237,7 +240,7 @@ def store_rows(
         with storage_errors(f"writing results of {query!r}"):
             output = astuple(files.write_table(path, to_user_table(as_table(rows), schema)))
     statics = place.load_statics(name for buffer, _ in feeds for _, name in buffer.statics)
-    stored = {buffer: absorb(rows, buffer, door, statics) for buffer, door in feeds}
+    stored = {buffer: absorb(rows, buffer, admission, statics) for buffer, admission in feeds}
     segments = {b.id: _segment(files, place, b, part) for b, part in stored.items() if part.height}
     return json.dumps({"query": query, "rows": rows.height, "output": output, "segments": segments})
 

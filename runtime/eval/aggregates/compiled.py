@@ -1,4 +1,4 @@
-"""States of aggregates merged by the compiled kernels: for many rows, keys of any type but double, and most aggregates.
+"""Merges states of aggregates with the compiled kernels: many rows, keys of any type but double, most aggregates.
 
 Measured on a million rows in 100,000 groups of an integer and an instant, with count, a sum of doubles and a maximum:
 see `python benchmarks/kernels.py`.
@@ -20,9 +20,9 @@ from tidegate.runtime.plan.aggregate_states import Form, State, states
 if TYPE_CHECKING:
     from tidegate.runtime.kernels.grouping import Bools, Doubles, Ints
 
-#: Fewer rows are grouped sooner by Polars than numba is loaded; once it is, 11,000 take 2 ms instead of 10.
+#: Rows from which the kernels pay although numba has to be loaded, and once it is: 11,000 then take 2 ms instead of 10.
 MANY_ROWS = 20_000
-FEW_ROWS = 1000
+MANY_ROWS_LOADED = 1000
 _KERNELS = "tidegate.runtime.kernels.grouping"
 #: Sums of larger doubles may pass the largest one on the way.
 _LARGE = 2.0**900
@@ -31,7 +31,7 @@ _HALF = 2**32
 
 
 def can_merge(group: Group) -> bool:
-    """Whether the kernels know the grouping's keys and aggregates."""
+    """Whether the kernels support the grouping's keys and aggregates."""
     schema = group.input.schema
     return (
         bool(group.keys)
@@ -41,12 +41,12 @@ def can_merge(group: Group) -> bool:
 
 
 def worth_compiling(rows: int, kernels: str = _KERNELS) -> bool:
-    """Whether compiled kernels are done with so many rows sooner than Polars."""
-    return rows >= (min(FEW_ROWS, MANY_ROWS) if kernels in sys.modules else MANY_ROWS)
+    """Whether the compiled kernels merge this many rows sooner than Polars does."""
+    return rows >= (min(MANY_ROWS_LOADED, MANY_ROWS) if kernels in sys.modules else MANY_ROWS)
 
 
 def merge_states(group: Group, rows: pl.DataFrame, *, single: bool = False) -> pl.DataFrame | None:
-    """One row of states per group, of rows of states, columns keys then states. None where a sum of doubles could overflow.
+    """Merges rows of states (keys, then states) into one row per group. None where a sum of doubles could overflow.
 
     `single`: the states are those of single rows, whose sums have lost nothing.
     """
@@ -65,12 +65,15 @@ def merge_states(group: Group, rows: pl.DataFrame, *, single: bool = False) -> p
 
 def _moderate(column: pl.Series) -> bool:
     greatest = column.abs().max()
-    # Of NaN alone the greatest is NaN, which is not; beside numbers it is passed over, and sums to NaN in the kernels too.
+    # Of NaN alone the greatest is NaN, which is not; beside numbers it is passed over, and sums to NaN in the kernels
+    # too.
     return not isinstance(greatest, float) or greatest <= _LARGE
 
 
 def _key_numbers(keys: Sequence[pl.Series]) -> Ints:
-    """Keys as integers that are equal where the keys are: strings by dictionary, NULL by a column of its own."""
+    """Keys as integers that are equal where the keys are. Strings get numbers of a dictionary, NULL a column of its
+    own.
+    """
     columns: list[Ints] = []
     for key in keys:
         if key.null_count():
@@ -132,7 +135,7 @@ def _best(state: State, rows: pl.DataFrame, numbers: Ints, groups: int) -> pl.Se
 
 
 def _ints(column: pl.Series) -> tuple[Ints, Bools]:
-    """A column as 64-bit integers, and which of its rows are not NULL."""
+    """A column as 64-bit integers, and the mask of its rows that are not NULL."""
     valid, column = _present(column)
     return np.ascontiguousarray(column.to_physical().to_numpy(), dtype=np.int64), valid
 
@@ -149,5 +152,5 @@ def _present(column: pl.Series) -> tuple[Bools, pl.Series]:
 
 
 def _where(seen: Bools, column: pl.Series) -> pl.Series:
-    """The column with NULL for groups that have no value."""
+    """The column, with NULL for groups that have no value."""
     return column if seen.all() else pl.select(pl.when(pl.Series(seen)).then(column)).to_series().alias(column.name)

@@ -1,4 +1,4 @@
-"""Grouping in the embedded engine (TSA Def. 15): whole groups, and partial results that merge.
+"""Grouping with Polars (TSA Def. 15): whole groups, and partial results that merge.
 
 A row is the partial result of itself, so there is one way to aggregate: `lift` rows to states, then merge states.
 """
@@ -32,32 +32,33 @@ _SAFE = 2**27
 
 
 def aggregate(group: Group, frame: pl.DataFrame) -> pl.DataFrame:
-    """One row per group of the grouping's input."""
+    """Aggregates the grouping's input: one row per group."""
     return final(group, _merged(group, _lifted(group, frame), rows=True))
 
 
 def partial(group: Group, frame: pl.DataFrame, *, ordered_by: Term | None = None) -> pl.DataFrame:
-    """Partial results, one per group, of the rows of the grouping's input in `frame`.
+    """The partial results, one per group, of the rows of the grouping's input in `frame`.
 
-    The rows of each group are in the order of `ordered_by`, if it is given: of ties the one that comes first or last counts.
+    The rows of each group are in the order of `ordered_by`, if it is given: of ties the one that comes first or last
+    counts.
     """
     require_partials(group)
     return _merged(group, _lifted(group, frame), rows=True, ordered_by=ordered_by)
 
 
 def merge(group: Group, partials: pl.DataFrame) -> pl.DataFrame:
-    """Partial results with one row per group, from those of disjoint parts of the input."""
+    """Merges partial results of disjoint parts of the input into one row per group."""
     require_partials(group)
     return _merged(group, only(partials, _columns(group)), rows=False)
 
 
 def final(group: Group, partials: pl.DataFrame) -> pl.DataFrame:
-    """Results of the grouping from its merged partial results."""
+    """The results of the grouping from its merged partial results."""
     return partials.select(*_results(group))
 
 
 def same_zero(column: pl.Expr) -> pl.Expr:
-    """Doubles with -0.0 as 0.0, which it equals."""
+    """Doubles with 0.0 in the place of -0.0, which equals it."""
     return pl.when(column == 0.0).then(0.0).otherwise(column)
 
 
@@ -72,14 +73,14 @@ def _columns(group: Group) -> list[str]:
 
 
 def _lifted(group: Group, frame: pl.DataFrame) -> pl.DataFrame:
-    """Rows as the partial results of themselves: keys and states."""
+    """Rows as partial results of one row each: keys and states."""
     evaluated, lifted = _lifting(group)
     return frame.with_columns(*evaluated).select(*lifted)
 
 
 @lru_cache(maxsize=1024)
 def _lifting(group: Group) -> tuple[tuple[pl.Expr, ...], tuple[pl.Expr, ...]]:
-    """Terms to evaluate once, and the keys and states that are derived from them."""
+    """The terms that are evaluated once, and the keys and states that are derived from them."""
     schema = group.input.schema
     keys = [
         same_zero(pl.col(key)).alias(key) if schema[key].type.kind is Kind.DOUBLE else pl.col(key) for key in group.keys
@@ -103,7 +104,7 @@ def _values(state: State, schema: Schema) -> Sequence[pl.Expr]:
 
 
 def _lift(state: State, rows: str) -> Sequence[pl.Expr]:
-    """The state that one row is, part by part."""
+    """The state of a single row, part by part."""
     value, order = pl.col(state.column("argument")), pl.col(state.column("order"))
     counted = (value.is_not_null().cast(pl.Int64),) if state.aggregate.function is Function.AVG else ()
     lifted: tuple[pl.Expr, ...]
@@ -207,7 +208,9 @@ def _finish(state: State) -> Sequence[pl.Expr]:
 
 
 def _total(packed: pl.Series, *, state: State) -> pl.Series:
-    """Integer sums as single numbers; out of their type's range NULL for try_sum, else `EvaluationError` TG301."""
+    """Integer sums as single numbers. Out of their type's range they are NULL for try_sum, else `EvaluationError`
+    TG301.
+    """
     parts = packed.struct.unnest()
     high, low = parts.to_series(0), parts.to_series(1)
     limits = type_range(state.result)

@@ -1,7 +1,7 @@
-"""Sums of doubles per group, rounded once: the kernel behind sum and avg in the embedded engine.
+"""Sums of doubles per group, rounded once. The aggregates sum and avg of the embedded engine use them.
 
-A sum is held as two doubles, some 106 binary digits: it agrees with the exact one to 1e-12 relative unless it is smaller
-than its addends by a factor of about 1e19.
+A sum is held as two doubles, some 106 binary digits: it agrees with the exact one to 1e-12 relative unless it is
+smaller than its addends by a factor of about 1e19.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ SUM_TYPE = pl.Struct({"sum": pl.Float64, "comp": pl.Float64})
 
 
 def sum_lists(lists: pl.Series) -> pl.Series:
-    """The sum of every list of doubles (without NULLs) as `sum` and what rounding it lost, `comp`; of none, NULL.
+    """The sum of every list of doubles as `sum`, and its rounding error as `comp`. Lists hold no NULL; empty ones sum
+    to NULL.
 
-    Measured on 2M values: 40 ns a value in 1,000 groups, 270 ns in a million. A numba kernel took 9 and 20 ns, but gathering
-    the lists costs more than either, and nothing has to be compiled here before the first batch.
+    Measured on 2M values: 40 ns a value in 1,000 groups, 270 ns in a million. A numba kernel took 9 and 20 ns, but
+    gathering the lists costs more than either, and nothing has to be compiled here before the first batch.
     """
     array = lists.rechunk().to_arrow()
     offsets = np.asarray(array.offsets)
@@ -42,9 +43,10 @@ def segment_sums(
 ) -> tuple[_Doubles, _Doubles]:
     """Sums of adjacent non-empty segments: rounded sum and remainder, by error-free extraction.
 
-    Adding and subtracting M = 1.5 * 2**k above every partial sum rounds each value to a multiple of one ulp of M, so the
-    sum of the rounded parts is exact in any order. What rounding left over, smaller by 2**52 / count, is treated the same
-    way once more, and what that leaves over is summed plainly. A segment with an infinity or NaN is summed plainly.
+    Adding and subtracting M = 1.5 * 2**k above every partial sum rounds each value to a multiple of one ulp of M, so
+    the sum of the rounded parts is exact in any order. What rounding left over, smaller by 2**52 / count, is treated
+    the same way once more, and what that leaves over is summed plainly. A segment with an infinity or NaN is summed
+    plainly.
     """
     with np.errstate(all="ignore"):
         greatest = np.maximum.reduceat(np.abs(values), starts)
@@ -70,7 +72,9 @@ def segment_sums(
 def _extracted(
     values: _Doubles, above: _Doubles, starts: np.ndarray[Any, Any], counts: np.ndarray[Any, Any]
 ) -> tuple[_Doubles, _Doubles]:
-    """The exact sums of the values' leading parts, and what is left of each value; `above` is a power of 2 per segment."""
+    """The exact sums of the values' leading parts, and what is left of each value; `above` is a power of 2 per
+    segment.
+    """
     unit = np.repeat(1.5 * above, counts)
     rounded = (values + unit) - unit
     return np.add.reduceat(rounded, starts), values - rounded

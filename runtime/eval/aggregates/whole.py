@@ -1,4 +1,4 @@
-"""Aggregates that keep every value of a group: Python computes them, on both engines."""
+"""Aggregates that keep every value of a group. Python computes them on both engines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidegate.runtime.eval.functions.shared import held_type
 
 
 def whole_groups(aggregate: Aggregate, argument: DataType, result: DataType, groups: pl.Series) -> pl.Series:
-    """The aggregate of each group, of a list of its values `v` with their orders `by`."""
+    """Computes the aggregate of each group from the list of its values `v` and that of their orders `by`."""
     found = []
     for members in groups.to_list():
         values, orders = [one["v"] for one in members], [one["by"] for one in members]

@@ -9,7 +9,7 @@ import polars as pl
 
 from tidegate.algebra.functions.calendar import ERA_MONTHS, STARTS
 from tidegate.algebra.typed.kernels import ERA_DAYS, ERA_YEARS
-from tidegate.algebra.typed.terms import Typed
+from tidegate.algebra.typed.terms import TypedTerm
 from tidegate.runtime.eval.functions.frame import Form
 from tidegate.runtime.eval.functions.instants import date
 from tidegate.runtime.eval.functions.shared import by_python
@@ -29,12 +29,12 @@ def _add_months(day: pl.Expr, months: int) -> pl.Expr:
     return _number(date(day).dt.offset_by(f"{rest}mo")) + (day // ERA_DAYS + eras) * ERA_DAYS
 
 
-def _wrapped_up(_: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
+def _wrapped_up(_: TypedTerm, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
     """Whether what is before the operand has become greater."""
     return value > args[0]
 
 
-def _wrapped(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
+def _wrapped(term: TypedTerm, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
     (months,) = term.constants
     return value < args[0] if int(months) > 0 else value > args[0]
 

@@ -1,7 +1,7 @@
 """Terms as expressions of an engine: the walk over a typed term, which is the same whatever the expressions are.
 
-A term compiles to a value and, where it can fail at all, an error: the number of the first failure, else NULL. What cannot
-fail by its static ranges stays a plain expression. Errors follow the short circuits of and, or, if and coalesce.
+A term compiles to a value and, where it can fail at all, an error: the number of the first failure, else NULL. What
+cannot fail by its static ranges stays a plain expression. Errors follow the short circuits of and, or, if and coalesce.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidegate.algebra.functions.logic import AND, COALESCE, IF, OR
 from tidegate.algebra.terms import Attr, Lit, Param, Value, balanced
 from tidegate.algebra.typed.kernels import ATTRIBUTE, LITERAL, OVERFLOW, PARAMETER, Kernel
 from tidegate.algebra.typed.operations import KERNELS
-from tidegate.algebra.typed.terms import Typed, can_overflow, failure_code, mentions
+from tidegate.algebra.typed.terms import TypedTerm, can_overflow, failure_code, mentions
 from tidegate.algebra.types import DataType
 
 E = TypeVar("E")
@@ -30,8 +30,8 @@ _LARGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled(Generic[E]):
-    """A term's value and the number of its failure (1 overflow, 2 division by zero, 3 failed cast; NULL: none).
+class CompiledTerm(Generic[E]):
+    """A term's value and its failure code (1 overflow, 2 division by zero, 3 failed cast; NULL: none).
 
     `error` is None where no row can fail. Where a row fails its value means nothing.
     """
@@ -43,12 +43,13 @@ class Compiled(Generic[E]):
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[E]):
-    """A kernel as an expression of an engine.
+    """How an engine expresses a kernel.
 
-    `value`: over the operands, then the constants, where the kernel does not fail; NULL where an operand is. With `typed` it
-    takes the typed term first. `fails`: where no operand is NULL, whether the kernel fails, besides overflow; with `null_fails`
-    where the value is NULL then. `beyond`: over term, operands and value, whether an integer is out of the limits of its type; None
-    where the engine can tell by the value. `once`: it mentions each operand once, whatever the kernel does elsewhere.
+    `value`: over the operands, then the constants, where the kernel does not fail; NULL where an operand is. With
+    `typed` it takes the typed term first. `fails`: where no operand is NULL, whether the kernel fails, besides
+    overflow; with `null_fails` where the value is NULL then. `beyond`: over term, operands and value, whether an
+    integer is out of the limits of its type; None where the engine can tell by the value. `once`: it mentions each
+    operand once, whatever the kernel does elsewhere.
     """
 
     value: Callable[..., E]
@@ -56,14 +57,14 @@ class Form(Generic[E]):
     typed: bool = False
     null_fails: bool = False
     once: bool = False
-    beyond: Callable[[Typed, Sequence[E], E], E] | None = None
+    beyond: Callable[[TypedTerm, Sequence[E], E], E] | None = None
 
-    def over(self, term: Typed, args: Sequence[E]) -> E:
+    def over(self, term: TypedTerm, args: Sequence[E]) -> E:
         return self.value(term, *args, *term.constants) if self.typed else self.value(*args, *term.constants)
 
 
 def checked_forms(engine: str, *families: Mapping[str, Form[E]]) -> Mapping[str, Form[E]]:
-    """The forms of all families in one table; `InternalError` TG902 unless it has every kernel of the algebra, each once."""
+    """The forms of all families in one table; `InternalError` TG902 unless each kernel of the algebra is there once."""
     forms: dict[str, Form[E]] = {}
     for family in families:
         twice = sorted(forms.keys() & family.keys())
@@ -83,20 +84,20 @@ def checked_forms(engine: str, *families: Mapping[str, Form[E]]) -> Mapping[str,
     return forms
 
 
-def leaf_name(leaf: Typed) -> str:
-    """The name of an attribute; of a parameter `$name`."""
+def leaf_name(leaf: TypedTerm) -> str:
+    """The name of an attribute, or `$name` of a parameter."""
     source = leaf.source
     assert isinstance(source, Attr | Param)
     return source.name if isinstance(source, Attr) else f"${source.name}"
 
 
-def is_leaf(term: Typed) -> bool:
-    """Whether it is an attribute or a parameter."""
+def is_leaf(term: TypedTerm) -> bool:
+    """Whether the term is an attribute or a parameter."""
     return term.kernel is ATTRIBUTE or term.kernel is PARAMETER
 
 
 class Expressions(ABC, Generic[E]):
-    """The expressions of an engine, as the walk makes them. They know `&`, `|` and `~`."""
+    """The expressions of an engine, as the walk builds them. They support `&`, `|` and `~`."""
 
     forms: Mapping[str, Form[E]]
 
@@ -112,11 +113,11 @@ class Expressions(ABC, Generic[E]):
 
     @abstractmethod
     def first(self, values: Sequence[E]) -> E:
-        """The first that is not NULL."""
+        """The first expression that is not NULL."""
 
     @abstractmethod
     def present(self, value: E) -> E:
-        """Whether it is not NULL."""
+        """Whether the expression is not NULL."""
 
     @abstractmethod
     def is_not(self, value: E, constant: bool) -> E:
@@ -124,27 +125,29 @@ class Expressions(ABC, Generic[E]):
 
     @abstractmethod
     def code(self, number: int | None) -> E:
-        """The number of a failure, or that there is none."""
+        """The failure code, or that there is none."""
 
     @abstractmethod
     def bind(self, values: Sequence[E], body: Callable[[Sequence[E]], E], type_: DataType | None) -> E:
-        """The body over names that stand for the values: each is computed once. `type_` is its type, None for a code."""
+        """The body over names that stand for the values, each computed once. `type_` is the body's type, None for a
+        code.
+        """
 
     @abstractmethod
     def beyond(self, value: E, low: int, high: int) -> E:
-        """Whether an integer that a kernel has made is out of these limits, by the value alone."""
+        """Whether an integer that a kernel computed exceeds these limits."""
 
-    def folded(self, term: Typed) -> Compiled[E] | None:
-        """What is put in place of a term before it is compiled."""
+    def folded(self, term: TypedTerm) -> CompiledTerm[E] | None:
+        """The term that replaces another one before compilation."""
         return None
 
-    def compile(self, term: Typed) -> Compiled[E]:
-        """The term's value and error."""
+    def compile(self, term: TypedTerm) -> CompiledTerm[E]:
+        """The term's value and failure."""
         if term.kernel is LITERAL:
             assert isinstance(term.source, Lit)
-            return Compiled(self.literal(term.source.value, term.type), None)
+            return CompiledTerm(self.literal(term.source.value, term.type), None)
         if is_leaf(term):
-            return Compiled(self.column(leaf_name(term)), None)
+            return CompiledTerm(self.column(leaf_name(term)), None)
         folded = self.folded(term)
         if folded is not None:
             return folded
@@ -164,7 +167,7 @@ class Expressions(ABC, Generic[E]):
             branch = None
             if errors[1] is not None or errors[2] is not None:
                 branch = self.when(values[0], self._or_none(errors[1]), self._or_none(errors[2]))
-            return Compiled(chosen, self._first_error([errors[0], branch]), size)
+            return CompiledTerm(chosen, self._first_error([errors[0], branch]), size)
         form = self.forms[term.kernel.name]
         mentioned = 1 if form.once else mentions(term)
         if mentioned > 1 and mentioned * size > _LARGEST:
@@ -175,10 +178,10 @@ class Expressions(ABC, Generic[E]):
         else:
             value, own = self._apply(term, values)
             size *= mentioned
-        return Compiled(value, self._first_error([*errors, own]), size)
+        return CompiledTerm(value, self._first_error([*errors, own]), size)
 
-    def _apply(self, term: Typed, values: Sequence[E]) -> tuple[E, E | None]:
-        """The kernel over its operands' values: its value, and its own error if it can fail."""
+    def _apply(self, term: TypedTerm, values: Sequence[E]) -> tuple[E, E | None]:
+        """The kernel over its operands' values: its value, and its own failure if it can fail."""
         value = self.forms[term.kernel.name].over(term, values)
         failed = self._failures(term, values, value)
         if not failed:
@@ -190,8 +193,10 @@ class Expressions(ABC, Generic[E]):
             return self.when(reduce(or_, conditions), self.literal(None, term.type), value), None
         return value, self._first_error([self.when(c, self.code(int(code[-1]))) for c, code in failed])
 
-    def _failures(self, term: Typed, args: Sequence[E], value: E) -> list[tuple[E, str]]:
-        """Conditions under which the kernel itself fails, each with its code, in the order in which Python finds them."""
+    def _failures(self, term: TypedTerm, args: Sequence[E], value: E) -> list[tuple[E, str]]:
+        """The conditions under which the kernel itself fails, each with its code, in the order in which Python checks
+        them.
+        """
         found: list[tuple[E, str]] = []
         code = failure_code(term.kernel, term.args)
         if code is not None:
@@ -213,12 +218,12 @@ class Expressions(ABC, Generic[E]):
 
     def _in_turn(
         self, combine: Callable[[Any, Any], Any], goes_on: Callable[[E], E]
-    ) -> Callable[[Compiled[E], Compiled[E]], Compiled[E]]:
-        """Puts two operands together, of which the second is evaluated only where `goes_on` holds for the first."""
+    ) -> Callable[[CompiledTerm[E], CompiledTerm[E]], CompiledTerm[E]]:
+        """Combines two operands. The second is evaluated only where `goes_on` holds for the first."""
 
-        def joined(a: Compiled[E], b: Compiled[E]) -> Compiled[E]:
+        def joined(a: CompiledTerm[E], b: CompiledTerm[E]) -> CompiledTerm[E]:
             later = None if b.error is None else self.when(goes_on(a.value), b.error)
-            return Compiled(combine(a.value, b.value), self._first_error([a.error, later]), 1 + a.size + b.size)
+            return CompiledTerm(combine(a.value, b.value), self._first_error([a.error, later]), 1 + a.size + b.size)
 
         return joined
 

@@ -8,7 +8,7 @@ from typing import Final
 import polars as pl
 
 from tidegate.algebra.typed.kernels import ERA_DAYS, ERA_YEARS
-from tidegate.algebra.typed.terms import Typed
+from tidegate.algebra.typed.terms import TypedTerm
 from tidegate.runtime.eval.functions.frame import Form
 from tidegate.runtime.eval.functions.numbers import literal
 
@@ -27,12 +27,12 @@ def _ceil(a: pl.Expr, unit: pl.Expr) -> pl.Expr:
     return a + pl.when(rest == 0).then(0).otherwise(unit - rest)
 
 
-def _floor_beyond(term: Typed, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
+def _floor_beyond(term: TypedTerm, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
     unit = literal(term.args[1]) or 1
     return args[0] < -(-term.limits[0] // unit) * unit
 
 
-def _ceil_beyond(term: Typed, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
+def _ceil_beyond(term: TypedTerm, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
     unit = literal(term.args[1]) or 1
     return args[0] > term.limits[1] // unit * unit
 

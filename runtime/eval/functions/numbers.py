@@ -1,4 +1,4 @@
-"""Numbers in Polars, whose integers wrap silently: what overflows is tested apart (`beyond`)."""
+"""Numbers in Polars. Polars integers wrap silently, so overflow is tested separately (`beyond`)."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from typing import Final
 import polars as pl
 
 from tidegate.algebra.terms import Lit
-from tidegate.algebra.typed.terms import Typed
+from tidegate.algebra.typed.terms import TypedTerm
 from tidegate.algebra.types import INT64_MAX, INT64_MIN, Kind
 from tidegate.runtime.eval.functions.frame import Form
 
 
 def by_rows(a: pl.Expr, b: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Both operands as columns with a value for each row, as fields of a struct are.
+    """Both operands as columns with one value per row, as fields of a struct are.
 
-    Of what is one value for all rows Polars computes some functions in another way: division multiplies by its reciprocal,
-    a third power is a product. The last bit differs then, and a result would depend on the batch it is computed in.
+    Of what is one value for all rows Polars computes some functions in another way: division multiplies by its
+    reciprocal, a third power is a product. The last bit differs then, and a result would depend on the batch it is
+    computed in.
     """
     both = pl.struct(a.alias("a"), b.alias("b"))
     return both.struct.field("a"), both.struct.field("b")
 
 
 def divided(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    """Division of doubles, correctly rounded."""
+    """The quotient of two doubles, correctly rounded."""
     a, b = by_rows(a, b)
     return a / b
 
@@ -47,11 +48,11 @@ def _clamped(a: pl.Expr, factor: int) -> pl.Expr:
     return a.clip(-most, most) * factor
 
 
-def _least(term: Typed, *args: pl.Expr) -> pl.Expr:
+def _least(term: TypedTerm, *args: pl.Expr) -> pl.Expr:
     return _unless_null(term, args, pl.min_horizontal(args))
 
 
-def _greatest(term: Typed, *args: pl.Expr) -> pl.Expr:
+def _greatest(term: TypedTerm, *args: pl.Expr) -> pl.Expr:
     found = pl.max_horizontal(args)
     if term.type.kind is Kind.DOUBLE:
         # The horizontal forms skip NaN, which is greatest.
@@ -59,9 +60,9 @@ def _greatest(term: Typed, *args: pl.Expr) -> pl.Expr:
     return _unless_null(term, args, found)
 
 
-def _unless_null(term: Typed, args: Sequence[pl.Expr], found: pl.Expr) -> pl.Expr:
+def _unless_null(term: TypedTerm, args: Sequence[pl.Expr], result: pl.Expr) -> pl.Expr:
     nulls = [arg.is_null() for arg, typed in zip(args, term.args, strict=True) if typed.nullable]
-    return pl.when(~reduce(or_, nulls)).then(found) if nulls else found
+    return pl.when(~reduce(or_, nulls)).then(result) if nulls else result
 
 
 def _no_divisor(_: pl.Expr, b: pl.Expr) -> pl.Expr:
@@ -78,7 +79,7 @@ def outside(value: pl.Expr, low: int, high: int) -> pl.Expr:
     return reduce(or_, tests) if tests else pl.lit(False)
 
 
-def _sum_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
+def _sum_beyond(term: TypedTerm, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
     low, high = term.limits
     for place in (1, 0):
         shift = literal(term.args[place])
@@ -90,7 +91,7 @@ def _sum_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr
     return ((args[0] ^ value) & (args[1] ^ value)) < 0
 
 
-def _difference_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
+def _difference_beyond(term: TypedTerm, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
     low, high = term.limits
     shift = literal(term.args[1])
     if shift is not None:
@@ -101,7 +102,7 @@ def _difference_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> 
     return ((args[0] ^ args[1]) & (args[0] ^ value)) < 0
 
 
-def _product_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
+def _product_beyond(term: TypedTerm, args: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
     low, high = term.limits
     for place in (1, 0):
         factor = literal(term.args[place])
@@ -112,30 +113,30 @@ def _product_beyond(term: Typed, args: Sequence[pl.Expr], value: pl.Expr) -> pl.
     return wraps | outside(value, low, high)
 
 
-def literal(term: Typed) -> int | None:
+def literal(term: TypedTerm) -> int | None:
     value = term.source.value if isinstance(term.source, Lit) and not term.args else None
     return value if isinstance(value, int) else None
 
 
 def _factor_range(low: int, high: int, factor: int) -> tuple[int, int]:
-    """All integers whose multiple by `factor` lies within the limits."""
+    """The integers whose multiple by `factor` lies within the limits."""
     if factor == 0:
         return INT64_MIN, INT64_MAX
     ends = (low, high) if factor > 0 else (high, low)
     return -(-ends[0] // factor), ends[1] // factor
 
 
-def _rescaled_beyond(term: Typed, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
+def _rescaled_beyond(term: TypedTerm, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
     factor = term.constants[0]
     assert isinstance(factor, int)
     return outside(args[0], *_factor_range(*term.limits, factor))
 
 
-def _least_integer(_: Typed, args: Sequence[pl.Expr], __: pl.Expr) -> pl.Expr:
+def _least_integer(_: TypedTerm, args: Sequence[pl.Expr], __: pl.Expr) -> pl.Expr:
     return args[0] == INT64_MIN
 
 
-def _quotient_beyond(_: Typed, args: Sequence[pl.Expr], __: pl.Expr) -> pl.Expr:
+def _quotient_beyond(_: TypedTerm, args: Sequence[pl.Expr], __: pl.Expr) -> pl.Expr:
     return (args[0] == INT64_MIN) & (args[1] == -1)
 
 

@@ -1,4 +1,4 @@
-"""Kernels that Polars has no equal form of: their meaning in Python, over the rows of a column."""
+"""Kernels that Polars cannot express. Python evaluates them over the rows of a column."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 from tidegate.algebra.terms import Value
 from tidegate.algebra.typed.kernels import Kernel, KernelFailure
 from tidegate.algebra.typed.operations import KERNELS
-from tidegate.algebra.typed.terms import Typed
+from tidegate.algebra.typed.terms import TypedTerm
 from tidegate.algebra.types import INT64_MAX, INT64_MIN, DataType, Kind
 from tidegate.runtime.eval.functions.frame import Form
 
@@ -31,12 +31,14 @@ def held_type(type_: DataType) -> pl.DataType:
 
 
 def by_python(name: str) -> Form[pl.Expr]:
-    """The kernel of this name as Python computes it, each combination of operands once; NULL where it fails or leaves int64."""
+    """Evaluates a kernel in Python, once per combination of operands. The result is NULL where it fails or leaves
+    int64.
+    """
     kernel = KERNELS[name]
     function = kernel.python
     assert function is not None, name
 
-    def over(term: Typed, *given: Any) -> pl.Expr:
+    def over(term: TypedTerm, *given: Any) -> pl.Expr:
         count = len(term.args)
         operands, constants = given[:count], given[count:]
         held = held_type(term.type)
@@ -53,7 +55,7 @@ def by_python(name: str) -> Form[pl.Expr]:
     return Form(over, typed=True, null_fails=kernel.failure is not None, once=True, beyond=_is_null)
 
 
-def _is_null(_: Typed, __: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
+def _is_null(_: TypedTerm, __: Sequence[pl.Expr], value: pl.Expr) -> pl.Expr:
     return value.is_null()
 
 

@@ -1,4 +1,4 @@
-"""Candidates of a join by its ranges: for every row of one side a slice of the other, sorted by group and value."""
+"""Band joins: the candidates of an outer row are a slice of the inner rows, which are sorted by group and value."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tidegate.runtime.plan.join_parts import JoinParts, Range
 _Ints = np.ndarray[Any, np.dtype[np.int64]]
 _Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
-_KERNELS = "tidegate.runtime.kernels.bands"
+_KERNELS = "tidegate.runtime.kernels.band_join"
 #: Ranks and groups are combined in one number only below this.
 _MOST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Partners as slices: row i of the outer side has the candidates `order[start[i]:stop[i]]` of the inner side.
+    """The candidates of a band join: row i of the outer side has `order[start[i]:stop[i]]` of the inner side.
 
     `flipped`: the outer side is the join's right one. `rest`: what a candidate still has to satisfy.
     """
@@ -41,7 +41,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A limit of the inner values from an outer row: `>= value` or `<= value`, or strictly so."""
+    """A limit of the inner values by an outer row: `>= value` or `<= value`, or strictly so."""
 
     value: Term
     strict: bool
@@ -49,7 +49,7 @@ class _Bound:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Inner rows whose `inner` lies between bounds of the outer row; `used` are the ranges that this covers."""
+    """A search for inner rows whose `inner` lies between bounds of the outer row. It covers the ranges `used`."""
 
     inner: Term
     lower: tuple[_Bound, ...]
@@ -59,7 +59,7 @@ class _Search:
 
 
 def _searches(ranges: tuple[Range, ...]) -> list[_Search]:
-    """Ways to search by ranges, those with both bounds first."""
+    """The possible searches by ranges. Those with both bounds come first."""
     found: list[_Search] = []
     for flipped in (False, True):
         # `a <= b` bounds b from below where b is inner, and a from above where a is inner.
@@ -118,7 +118,7 @@ def _overlap(ranges: tuple[Range, ...]) -> tuple[_Search, _Search] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Ranking:
-    """Ranks of values in their order, from 0 to below `count`: distances from the least, or places among the distinct."""
+    """Ranks of values, from 0 to below `count`: distances from the least, or positions among the distinct values."""
 
     ranks: _Ints
     count: int
@@ -127,7 +127,7 @@ class _Ranking:
 
     @classmethod
     def of(cls, values: _Ints, groups: int) -> _Ranking:
-        """`groups` times as many ranks have to be numbers."""
+        """The ranking of values. `groups` times as many ranks have to fit in 64 bits."""
         least, greatest = (int(values.min()), int(values.max())) if len(values) else (0, 0)
         count = greatest - least + 1
         if groups * (count + 1) < _MOST and abs(least) < _MOST:
@@ -136,7 +136,7 @@ class _Ranking:
         return cls(ranks, len(distinct), 0, distinct)
 
     def place(self, limits: _Ints, side: Literal["left", "right"]) -> _Ints:
-        """How many ranks are below a limit; `right`: below it or at it."""
+        """The number of ranks below a limit; with `right` also those at it."""
         if self.distinct is not None:
             return np.searchsorted(self.distinct, limits, side)
         below = np.clip(limits, self.least - 1, self.least + self.count) - self.least
@@ -196,8 +196,8 @@ def _compiled(
     inner_groups: _Ints,
     rest: tuple[Term, ...],
 ) -> Band | None:
-    """The same by compiled kernels; None where the inner side is too far from ascending order."""
-    from tidegate.runtime.kernels.bands import find_slices, sort_groups
+    """The same band by compiled kernels. None where the inner side is too far from ascending order."""
+    from tidegate.runtime.kernels.band_join import find_slices, sort_groups
 
     groups = int(max(outer_groups.max(initial=0), inner_groups.max(initial=0))) + 1
     values, known = _integers(inner, search.inner, both)
@@ -219,7 +219,7 @@ def _compiled(
 
 
 def _integers(frame: pl.DataFrame, term: Term, both: Schema) -> tuple[_Ints, _Bools]:
-    """Values of an integer term, and which of them are not NULL."""
+    """The values of an integer term, and the mask of those that are not NULL."""
     values = evaluated(frame, compile_term(term, both)).to_series()
     return np.asarray(values.fill_null(0)), np.asarray(values.is_not_null())
 

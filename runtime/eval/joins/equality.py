@@ -1,4 +1,4 @@
-"""Joins that Polars does by itself: by equal keys alone, and of few rows by any condition."""
+"""Joins by equal keys alone, and of small frames by any condition. Polars does them by itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROW = "\0left row"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A column of the left side that has to equal one of the right; `null_safe`: NULL equals NULL."""
+    """A column of the left side that has to equal one of the right. With `null_safe` NULL equals NULL."""
 
     left: pl.Expr
     right: pl.Expr
@@ -29,7 +29,7 @@ class Key:
 
 @lru_cache(maxsize=1024)
 def hash_keys(equalities: tuple[Equality, ...], both: Schema) -> tuple[Key, ...]:
-    """Keys as Polars joins them: a double is two, itself without NaN and whether it is NaN.
+    """Keys as Polars joins them. A double becomes two: its value without NaN, and whether it is NaN.
 
     Polars 2.1 finds no partners for NaN where a single key is sorted, as a frame of one row is by itself.
     """
@@ -46,7 +46,7 @@ def hash_keys(equalities: tuple[Equality, ...], both: Schema) -> tuple[Key, ...]
 def equi_join(
     left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts, kind: JoinKind, names: tuple[str, ...]
 ) -> pl.DataFrame:
-    """A join by equal keys alone, with whatever concerns one side; `names` are the columns that it yields."""
+    """A join by equal keys, and conditions on one side. `names` are the columns that it yields."""
     if parts.right:
         right = right.filter(compile_term(conjunction(parts.right), both))
     keys = hash_keys(parts.equalities, both)
@@ -59,8 +59,10 @@ def equi_join(
     return _join_by(keys, left, right, kind)[:, list(names)]
 
 
-def join_few(left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts, kind: JoinKind) -> pl.DataFrame:
-    """A join of few rows: all pairs with equal keys, of which the rest of the condition selects."""
+def join_product(
+    left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts, kind: JoinKind
+) -> pl.DataFrame:
+    """The join of two small frames: lists all pairs with equal keys, and filters them by the rest of the condition."""
     numbered = left.with_row_index(_ROW)
     keys = hash_keys(parts.equalities, both)
     pairs = _join_by(keys, numbered, right, "inner") if keys else numbered.join(right, how="cross")
@@ -77,7 +79,7 @@ def join_few(left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinP
 
 
 def range_terms(ranges: tuple[Range, ...]) -> tuple[Term, ...]:
-    """Ranges as conditions."""
+    """The ranges as terms."""
     return tuple(call("lt" if r.strict else "le", r.left, r.right) for r in ranges)
 
 

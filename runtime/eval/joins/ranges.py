@@ -1,4 +1,4 @@
-"""Joins that Polars has no good plan for: ranges, with or without equal keys, and conditions of any form.
+"""Joins by ranges, with or without equal keys, and by any other condition. Polars has no good plan for these.
 
 Measured with Polars 2.1, 200,000 rows a side, an interval containing an instant: `join_where` took 19 s with ten equal
 keys and 196 s without, the sorted search below 0.11 s and 0.43 s.
@@ -17,7 +17,7 @@ from tidegate.algebra.nodes import JoinKind
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term, attributes_of, conjunction
 from tidegate.runtime.eval.joins.bands import Band, evaluated, find_bands, remaining
-from tidegate.runtime.eval.joins.equality import hash_keys, join_few
+from tidegate.runtime.eval.joins.equality import hash_keys, join_product
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.join_parts import Equality, JoinParts
 
@@ -26,18 +26,19 @@ _Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 #: Pairs of rows looked at in one go: what a join holds beyond its inputs and its result.
 CHUNK = 1 << 21
-#: Pairs of rows up to which those with equal keys are listed whatever their number.
-FEW_ROWS = 1 << 16
-#: Pairs with equal keys per row up to which they are listed (200,000 rows a side, 100,000 keys: 85 ms, 530 ms by search).
-FEW_PAIRS = 4
+#: Pairs of rows, of both sides, up to which a join lists all pairs with equal keys.
+SMALL_PRODUCT = 1 << 16
+#: Pairs with equal keys per row up to which they are listed (200,000 rows a side, 100,000 keys: 85 ms, 530 ms by
+#: search).
+PAIRS_PER_ROW = 4
 
 
 def join_frames(
     left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts, kind: JoinKind
 ) -> pl.DataFrame:
-    """The join of two frames by the sorted parts of its condition; columns of the left side, then of the right."""
-    if left.height * right.height <= FEW_ROWS:
-        return join_few(left, right, both, parts, kind)
+    """The join of two frames by the parts of its condition. The columns of the left side come first."""
+    if left.height * right.height <= SMALL_PRODUCT:
+        return join_product(left, right, both, parts, kind)
     if kind == "inner" and parts.left:
         left = left.filter(compile_term(conjunction(parts.left), both))
     if parts.right:
@@ -66,12 +67,12 @@ def join_frames(
 
 
 def _true(frame: pl.DataFrame, condition: pl.Expr) -> _Bools:
-    """For which rows a condition is true."""
+    """The mask of rows for which a condition is true."""
     return np.asarray(evaluated(frame, condition.fill_null(value=False)).to_series())
 
 
-def _pasted(left: pl.DataFrame, right: pl.DataFrame, one: _Ints, other: _Ints) -> pl.DataFrame:
-    return pl.concat([left[one], right[other]], how="horizontal")
+def _pasted(left: pl.DataFrame, right: pl.DataFrame, left_rows: _Ints, right_rows: _Ints) -> pl.DataFrame:
+    return pl.concat([left[left_rows], right[right_rows]], how="horizontal")
 
 
 def _nothing() -> tuple[_Ints, _Ints]:
@@ -80,7 +81,7 @@ def _nothing() -> tuple[_Ints, _Ints]:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Candidate pairs of two frames: bands without a pair in common, or all pairs with equal keys in a list."""
+    """The candidate pairs of two frames: disjoint bands, or all pairs with equal keys as a list."""
 
     left: pl.DataFrame
     right: pl.DataFrame
@@ -98,21 +99,21 @@ class _Pairs:
         return cls(left, right, both, tuple(find_bands(left, right, both, parts, groups)), _nothing())
 
     def matches(self) -> Iterator[tuple[_Ints, _Ints]]:
-        """Row numbers (left, right) of all pairs that satisfy the condition, in pieces."""
+        """The row numbers (left, right) of all pairs that satisfy the condition, in pieces."""
         yield from self._satisfying(*self.listed, self.rest)
         for band in self.bands:
             for outer, inner in _expanded(band):
                 yield from self._satisfying(*((inner, outer) if band.flipped else (outer, inner)), band.rest)
 
-    def _satisfying(self, one: _Ints, other: _Ints, rest: tuple[Term, ...]) -> Iterator[tuple[_Ints, _Ints]]:
-        if rest and len(one):
-            holds = self._holds(one, other, rest)
-            one, other = one[holds], other[holds]
-        if len(one):
-            yield one, other
+    def _satisfying(self, left_rows: _Ints, right_rows: _Ints, rest: tuple[Term, ...]) -> Iterator[tuple[_Ints, _Ints]]:
+        if rest and len(left_rows):
+            holds = self._holds(left_rows, right_rows, rest)
+            left_rows, right_rows = left_rows[holds], right_rows[holds]
+        if len(left_rows):
+            yield left_rows, right_rows
 
     def partnered(self) -> _Bools:
-        """Which left rows are in some pair."""
+        """The mask of left rows that are in some pair."""
         if self.bands and not any(band.rest or band.flipped for band in self.bands):
             return np.asarray(np.logical_or.reduce([band.stop > band.start for band in self.bands]))
         found = np.zeros(self.left.height, dtype=np.bool_)
@@ -120,18 +121,20 @@ class _Pairs:
             found[one] = True
         return found
 
-    def _holds(self, one: _Ints, other: _Ints, rest: tuple[Term, ...]) -> _Bools:
+    def _holds(self, left_rows: _Ints, right_rows: _Ints, rest: tuple[Term, ...]) -> _Bools:
         condition = conjunction(rest)
         names = attributes_of(condition)
-        sides = ((self.left, one), (self.right, other))
+        sides = ((self.left, left_rows), (self.right, right_rows))
         # A frame without columns has no rows either.
         parts = [side.select(read)[rows] for side, rows in sides if (read := [c for c in side.columns if c in names])]
-        pairs = pl.concat(parts, how="horizontal") if parts else pl.DataFrame({"": one})
+        pairs = pl.concat(parts, how="horizontal") if parts else pl.DataFrame({"": left_rows})
         return _true(pairs, compile_term(condition, self.both))
 
 
 def _expanded(band: Band) -> Iterator[tuple[_Ints, _Ints]]:
-    """Row numbers (outer, inner) of a band's candidates, at most CHUNK pairs at a time or those of one outer row."""
+    """The row numbers (outer, inner) of a band's candidates: at most CHUNK pairs at a time, or those of one outer
+    row.
+    """
     counts = np.maximum(band.stop - band.start, 0)
     rows = np.flatnonzero(counts)
     ends = np.cumsum(counts[rows])
@@ -150,7 +153,9 @@ def _expanded(band: Band) -> Iterator[tuple[_Ints, _Ints]]:
 def _keys(
     left: pl.DataFrame, right: pl.DataFrame, both: Schema, equalities: tuple[Equality, ...]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Keys of both sides with the row numbers as column `row`; right rows with a NULL that equals nothing left out."""
+    """The keys of both sides, with row numbers as column `row`. Right rows with a NULL that equals nothing are left
+    out.
+    """
     keys = hash_keys(equalities, both)
     ones = evaluated(left, *(key.left for key in keys))
     others = evaluated(right, *(key.right for key in keys)).with_row_index("row")
@@ -160,30 +165,30 @@ def _keys(
     return ones.with_row_index("row"), others
 
 
-def _few_pairs(ones: _Ints, others: _Ints) -> bool:
-    """Whether pairs with equal groups are hardly more than rows; if they are many, ranges have to narrow them down."""
-    counts = np.bincount(others[others >= 0], minlength=int(ones.max(initial=0)) + 1)
-    return bool(counts[ones[ones >= 0]].sum() <= FEW_PAIRS * (len(ones) + len(others)))
+def _few_pairs(lefts: _Ints, rights: _Ints) -> bool:
+    """Whether there are at most `PAIRS_PER_ROW` pairs of equal groups per row. Else ranges have to narrow them down."""
+    counts = np.bincount(rights[rights >= 0], minlength=int(lefts.max(initial=0)) + 1)
+    return bool(counts[lefts[lefts >= 0]].sum() <= PAIRS_PER_ROW * (len(lefts) + len(rights)))
 
 
-def _equal(ones: pl.DataFrame, others: pl.DataFrame) -> tuple[_Ints, _Ints]:
+def _equal(lefts: pl.DataFrame, rights: pl.DataFrame) -> tuple[_Ints, _Ints]:
     """Row numbers (left, right) of all pairs with equal keys."""
-    names = [name for name in ones.columns if name != "row"]
-    found = ones.join(others, on=names, nulls_equal=True, suffix=" right")
+    names = [name for name in lefts.columns if name != "row"]
+    found = lefts.join(rights, on=names, nulls_equal=True, suffix=" right")
     numbers = found.select(pl.col("row", "row right").cast(pl.Int64))
     return np.asarray(numbers["row"]), np.asarray(numbers["row right"])
 
 
-def _groups(left: int, right: int, ones: pl.DataFrame, others: pl.DataFrame) -> tuple[_Ints, _Ints]:
-    """A number per row such that rows with equal keys have equal numbers; -1 where a row has no partner anyway."""
-    names = [name for name in ones.columns if name != "row"]
+def _groups(left: int, right: int, lefts: pl.DataFrame, rights: pl.DataFrame) -> tuple[_Ints, _Ints]:
+    """A number per row, equal for rows with equal keys; -1 for a row that cannot have a partner."""
+    names = [name for name in lefts.columns if name != "row"]
     if not names:
         return np.zeros(left, dtype=np.int64), np.zeros(right, dtype=np.int64)
-    if len(names) == 1 and (numbers := _dense(ones[names[0]], others[names[0]])) and others.height == right:
+    if len(names) == 1 and (numbers := _dense(lefts[names[0]], rights[names[0]])) and rights.height == right:
         return numbers
-    known = others.select(names).unique().with_row_index("group")
+    known = rights.select(names).unique().with_row_index("group")
     found_numbers = []
-    for count, keys in ((left, ones), (right, others)):
+    for count, keys in ((left, lefts), (right, rights)):
         found = keys.join(known, on=names, nulls_equal=True).select("row", pl.col("group").cast(pl.Int64))
         made = np.full(count, -1, dtype=np.int64)
         made[np.asarray(found["row"])] = np.asarray(found["group"])
@@ -191,12 +196,12 @@ def _groups(left: int, right: int, ones: pl.DataFrame, others: pl.DataFrame) -> 
     return found_numbers[0], found_numbers[1]
 
 
-def _dense(one: pl.Series, other: pl.Series) -> tuple[_Ints, _Ints] | None:
-    """Integer keys, none of them NULL, as their own numbers, where they lie close together."""
-    if one.dtype != pl.Int64 or one.null_count() or other.null_count() or not len(one) or not len(other):
+def _dense(left: pl.Series, right: pl.Series) -> tuple[_Ints, _Ints] | None:
+    """Integer keys without NULL as their own numbers, where they lie close together."""
+    if left.dtype != pl.Int64 or left.null_count() or right.null_count() or not len(left) or not len(right):
         return None
-    keys = np.asarray(one), np.asarray(other)
+    keys = np.asarray(left), np.asarray(right)
     least, greatest = int(min(k.min() for k in keys)), int(max(k.max() for k in keys))
-    if greatest - least > 4 * (len(one) + len(other)):
+    if greatest - least > 4 * (len(left) + len(right)):
         return None
     return keys[0] - least, keys[1] - least

@@ -1,4 +1,4 @@
-"""Grouping few rows: the states of `runtime.plan.aggregate_states`, made of rows, merged and finished by NumPy."""
+"""Grouping of a small batch. NumPy lifts, merges and finishes the states of `runtime.plan.aggregate_states`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.aggregates.sums import segment_sums
-from tidegate.runtime.eval.small.rows import Array, Few, Unfit, numbered
+from tidegate.runtime.eval.small.rows import Array, SmallRows, Unsupported, numbered
 from tidegate.runtime.eval.small.terms import Value, array_term, column_of
 from tidegate.runtime.plan.aggregate_states import Form, State, states
 
@@ -25,35 +25,35 @@ _FORMS: Final = frozenset(Form) - {Form.DISTINCT, Form.WHOLE}
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """A grouping whose aggregates are known here, with the argument and the order of each as functions of columns."""
+    """A supported grouping, with the argument and the order of each aggregate as functions of columns."""
 
     group: Group
     states: tuple[State, ...]
     arguments: tuple[Value | None, ...]
     orders: tuple[Value | None, ...]
 
-    def whole(self, rows: Few) -> Few:
+    def whole(self, rows: SmallRows) -> SmallRows:
         """One row per group of the grouping's input."""
         return self.final(self.partial(rows))
 
-    def partial(self, rows: Few) -> Few:
-        """Partial results, one per group, of rows of the grouping's input."""
+    def partial(self, rows: SmallRows) -> SmallRows:
+        """The partial results, one per group, of rows of the grouping's input."""
         lifted: dict[str, Array] = {key: rows.columns[key] for key in self.group.keys}
         for state, argument, order in zip(self.states, self.arguments, self.orders, strict=True):
             lifted |= _lift(state, rows, argument, order)
-        return self._merged(Few(lifted, rows.height), rows=True)
+        return self._merged(SmallRows(lifted, rows.height), rows=True)
 
-    def merge(self, partials: Few) -> Few:
-        """Partial results with one row per group, from those of disjoint parts of the input."""
+    def merge(self, partials: SmallRows) -> SmallRows:
+        """Merges partial results of disjoint parts of the input into one row per group."""
         return self._merged(partials, rows=False)
 
-    def final(self, partials: Few) -> Few:
-        """Results of the grouping from its merged partial results."""
+    def final(self, partials: SmallRows) -> SmallRows:
+        """The results of the grouping from its merged partial results."""
         found = {key: partials.columns[key] for key in self.group.keys}
         found |= {state.aggregate.name: _result(state, partials.columns) for state in self.states}
-        return Few(found, partials.height)
+        return SmallRows(found, partials.height)
 
-    def _merged(self, partials: Few, *, rows: bool) -> Few:
+    def _merged(self, partials: SmallRows, *, rows: bool) -> SmallRows:
         if not partials.height:
             return partials
         columns = [partials.columns[key] for key in self.group.keys]
@@ -64,12 +64,12 @@ class Grouping:
         found = {key: partials.columns[key][firsts] for key in self.group.keys}
         for state in self.states:
             found |= _combine(state, partials.columns, groups, rows=rows)
-        return Few(found, len(firsts))
+        return SmallRows(found, len(firsts))
 
 
 @lru_cache(maxsize=1024)
 def grouping(group: Group) -> Grouping | None:
-    """The grouping for few rows; None where Polars alone knows its keys or one of its aggregates."""
+    """The grouping of a small batch. None where only Polars supports its keys or one of its aggregates."""
     schema = group.input.schema
     known = states(group)
     if any(schema[key].type.kind is Kind.DOUBLE for key in group.keys):
@@ -106,8 +106,8 @@ class _Groups:
         return found
 
 
-def _lift(state: State, rows: Few, argument: Value | None, order: Value | None) -> dict[str, Array]:
-    """The state that one row is, part by part."""
+def _lift(state: State, rows: SmallRows, argument: Value | None, order: Value | None) -> dict[str, Array]:
+    """The state of a single row, part by part."""
     if argument is None:
         return {state.column("n"): np.ones(rows.height, dtype=np.int64)}
     value = _same_zero(column_of(argument, state.argument.kind, rows), state.argument)
@@ -131,12 +131,12 @@ def _lift(state: State, rows: Few, argument: Value | None, order: Value | None) 
 
 
 def _same_zero(column: Array, type_: DataType) -> Array:
-    """Doubles with -0.0 as 0.0, which it equals."""
+    """Doubles with 0.0 in the place of -0.0, which equals it."""
     return column + 0.0 if type_.kind is Kind.DOUBLE else column
 
 
 def _combine(state: State, columns: Mapping[str, Array], groups: _Groups, *, rows: bool) -> dict[str, Array]:
-    """The states of all groups, from those of their rows or parts."""
+    """The states of all groups, from the states of their rows or parts."""
 
     def part(name: str, kernel: Any = np.add) -> Array:
         return groups.reduce(kernel, columns[state.column(name)])
@@ -169,7 +169,7 @@ def _double_sum(state: State, columns: Mapping[str, Array], groups: _Groups, *, 
 
 
 def _best(state: State, columns: Mapping[str, Array], groups: _Groups) -> dict[str, Array]:
-    """The least or greatest order of each group, and of the values that have it the least."""
+    """The least or greatest order of each group, and the least of the values that have it."""
     by, value = columns[state.column("by")], columns[state.column("v")]
     late = state.form is Form.LATEST
     best = groups.reduce(np.maximum if late else np.minimum, by)
@@ -195,7 +195,7 @@ def _result(state: State, columns: Mapping[str, Array]) -> Array:
             case Form.INTEGER_SUM:
                 high = part("hi")
                 if not ((high >= -_SAFE) & (high < _SAFE)).all():
-                    raise Unfit  # the total may be out of range
+                    raise Unsupported  # the total may be out of range
                 return high * _HALF + part("lo")
             case Form.DOUBLE_SUM:
                 total = part("sum") + part("comp")
@@ -203,5 +203,5 @@ def _result(state: State, columns: Mapping[str, Array]) -> Array:
             case _:
                 return part("v")
     if np.isnan(found).any():
-        raise Unfit
+        raise Unsupported
     return found

@@ -1,4 +1,4 @@
-"""The steps of a batch over few rows: what a buffer stores of new rows, increments, and what is left of segments."""
+"""The steps of a small batch: storing new rows, evaluating increments, and collecting garbage."""
 
 from __future__ import annotations
 
@@ -10,70 +10,70 @@ import pyarrow as pa
 from tidegate.algebra.nodes import Node
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.eval.small.groups import Grouping, grouping
-from tidegate.runtime.eval.small.rows import Few, Unfit
+from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
 from tidegate.runtime.eval.small.terms import holding
-from tidegate.runtime.eval.small.trees import Run, few_tree
+from tidegate.runtime.eval.small.trees import Run, small_tree
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer, Leaf, Progress
 
 #: Rows as Polars or, where they are few, as arrays.
-Rows = pl.DataFrame | Few
+Rows = pl.DataFrame | SmallRows
 
 #: Segments are written with large strings, as every reader here understands them.
 _ARROW = pl.CompatLevel.oldest()
 
 
 def as_frame(rows: Rows) -> pl.DataFrame:
-    """The rows for Polars."""
-    return rows.frame() if isinstance(rows, Few) else rows
+    """The rows as a Polars frame."""
+    return rows.frame() if isinstance(rows, SmallRows) else rows
 
 
 def as_table(rows: Rows) -> pa.Table:
-    """The rows as they are written."""
-    return rows.table() if isinstance(rows, Few) else rows.to_arrow(compat_level=_ARROW)
+    """The rows as an Arrow table, for segments."""
+    return rows.table() if isinstance(rows, SmallRows) else rows.to_arrow(compat_level=_ARROW)
 
 
 def size_of(rows: Rows) -> int:
-    """Bytes, roughly."""
-    return rows.bytes if isinstance(rows, Few) else int(rows.estimated_size())
+    """The size of the rows, roughly, in bytes."""
+    return rows.bytes if isinstance(rows, SmallRows) else int(rows.estimated_size())
 
 
-def few_absorbed(rows: Few, buffer: Buffer, door: Term, slice_: Slice | None = None) -> Few:
-    """What a buffer stores of accepted rows: the chain applied, rows that nobody needs any more dropped at the door."""
+def small_absorbed(rows: SmallRows, buffer: Buffer, admission: Term, slice_: Slice | None = None) -> SmallRows:
+    """The rows that a buffer stores: the chain is applied, and the admission filter drops rows that nobody needs."""
     if buffer.statics:
-        raise Unfit
-    stored = _true(_evaluated(buffer.chain, Run({buffer.scan: rows})), door)
-    if buffer.stretches is not None:
-        from tidegate.runtime.eval.small.event_runs import few_stretched
+        raise Unsupported
+    stored = _true(_evaluated(buffer.chain, Run({buffer.scan: rows})), admission)
+    if buffer.encoding is not None:
+        from tidegate.runtime.eval.small.event_runs import encode_small_events
 
-        return few_stretched(buffer.stretches, stored, buffer.schema, slice_)
+        return encode_small_events(buffer.encoding, stored, buffer.schema, slice_)
     return stored if buffer.partial is None else _grouping(buffer).partial(stored)
 
 
-def few_kept(rows: Few, buffer: Buffer, keep: Term) -> Few:
-    """Of stored rows those that stay; partial results are merged."""
+def small_kept(rows: SmallRows, buffer: Buffer, keep: Term) -> SmallRows:
+    """The stored rows that stay. Partial results are merged."""
     kept = _true(rows, keep)
     return kept if buffer.partial is None else _grouping(buffer).merge(kept)
 
 
-def few_leaf(leaf: Leaf, rows: Few, relevant: Term) -> Few:
-    """Of stored rows those that are relevant, with the columns that the tree reads."""
+def small_leaf(leaf: Leaf, rows: SmallRows, relevant: Term) -> SmallRows:
+    """The relevant ones of the stored rows, with the columns that the tree reads."""
     found = _true(rows, relevant)
     return found.only(leaf.columns) if leaf.columns else found
 
 
-def few_increment(
-    demand: Demand, leaves: Mapping[int, Few], old: Progress, new: Progress, shared: dict[object, Few]
-) -> Few:
-    """New result rows between the progress `old` and `new`; `shared` has what other queries of the batch computed alike."""
+def small_increment(
+    demand: Demand, leaves: Mapping[int, SmallRows], old: Progress, new: Progress, shared: dict[object, SmallRows]
+) -> SmallRows:
+    """The new result rows between the progress `old` and `new`. `shared` holds parts that other queries computed."""
     query = demand.query
     if query.grouping is not None:
         merging = grouping(query.grouping)
         if merging is None:
-            raise Unfit
+            raise Unsupported
         leaves = {0: merging.final(merging.merge(leaves[0]))}
-    ready: dict[tuple[int, Node], Few] = {}
+    ready: dict[tuple[int, Node], SmallRows] = {}
     for part in query.common:
         key = demand.computed(part)
         if key not in shared:
@@ -83,19 +83,19 @@ def few_increment(
     return _true(_evaluated(query.tree, Run(leaves, ready)).only(schema.names), query.passes(old, new))
 
 
-def _evaluated(node: Node, run: Run, first: int = 0) -> Few:
-    step = few_tree(node, first)
+def _evaluated(node: Node, run: Run, first: int = 0) -> SmallRows:
+    step = small_tree(node, first)
     if step is None:
-        raise Unfit
+        raise Unsupported
     return step(run)
 
 
 def _grouping(buffer: Buffer) -> Grouping:
     found = None if buffer.partial is None else grouping(buffer.partial)
     if found is None:
-        raise Unfit
+        raise Unsupported
     return found
 
 
-def _true(rows: Few, condition: Term) -> Few:
+def _true(rows: SmallRows, condition: Term) -> SmallRows:
     return rows if condition == TRUE else holding(rows, condition)

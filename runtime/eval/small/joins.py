@@ -1,4 +1,4 @@
-"""Joins of few rows: all pairs, or those with equal keys, of which the condition selects."""
+"""Joins of small batches: the condition filters all pairs, or those with equal keys."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from tidegate.algebra.terms import Term, conjunction
 from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BOOLEAN, Kind
 from tidegate.runtime.eval.joins.equality import range_terms
-from tidegate.runtime.eval.small.rows import Array, Few, Unfit, numbered
+from tidegate.runtime.eval.small.rows import Array, SmallRows, Unsupported, numbered
 from tidegate.runtime.eval.small.terms import Value, array_term, column_of
 from tidegate.runtime.plan.join_parts import JoinParts, join_parts
 
-Joined = Callable[[Few, Few], Few]
+JoinStep = Callable[[SmallRows, SmallRows], SmallRows]
 
-#: Pairs that are all looked at, whatever their keys.
-FEW_PAIRS: Final = 1 << 14
+#: Pairs of rows up to which a join compares all of them, whatever their keys.
+SMALL_PRODUCT: Final = 1 << 14
 #: Pairs with equal keys up to which they are listed here.
 MOST_PAIRS: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A term over one side of a join, as a column of it."""
+    """A term over one side of a join, as a column."""
 
     value: Value
     kind: Kind
 
-    def of(self, rows: Few) -> Array:
+    def of(self, rows: SmallRows) -> Array:
         return column_of(self.value, self.kind, rows)
 
 
 @dataclass(frozen=True, slots=True)
 class _Pairing:
-    """How pairs are found: by keys (left, right), then by what a pair as a whole and each side have to satisfy."""
+    """How a join finds pairs: keys (left, right), then conditions on pairs and on each side."""
 
     kind: JoinKind
     keys: tuple[tuple[_Column, _Column], ...]
@@ -47,8 +47,8 @@ class _Pairing:
     left: _Column | None
     right: _Column | None
 
-    def join(self, left: Few, right: Few) -> Few:
-        """The join: of the kinds semi and anti the left rows, else pairs."""
+    def join(self, left: SmallRows, right: SmallRows) -> SmallRows:
+        """The joined rows: left rows for the kinds semi and anti, else pairs."""
         if self.right is not None:
             right = right.where(self.right.of(right))
         eligible = None if self.left is None else self.left.of(left)
@@ -69,11 +69,11 @@ class _Pairing:
             matched &= eligible
         return left.where(matched if self.kind == "semi" else ~matched)
 
-    def _candidates(self, left: Few, right: Few) -> tuple[Array, Array]:
-        """The places of both rows of each pair whose keys are equal."""
-        if left.height * right.height <= FEW_PAIRS or not self.keys:
+    def _candidates(self, left: SmallRows, right: SmallRows) -> tuple[Array, Array]:
+        """The row numbers of both sides of each pair whose keys are equal."""
+        if left.height * right.height <= SMALL_PRODUCT or not self.keys:
             if left.height * right.height > MOST_PAIRS:
-                raise Unfit
+                raise Unsupported
             equal = np.ones((left.height, right.height), dtype=np.bool_)
             for one, other in self.keys:
                 equal &= one.of(left)[:, None] == other.of(right)[None, :]
@@ -83,8 +83,8 @@ class _Pairing:
         return _equal(numbers[: left.height], numbers[left.height :])
 
 
-def few_join(node: Join) -> Joined | None:
-    """The join of two sides; None for one that pads with NULL, or whose condition only Polars knows."""
+def small_join(node: Join) -> JoinStep | None:
+    """The join of two sides. None for a join that pads with NULL, or whose condition only Polars supports."""
     both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
     parts = join_parts(node.condition, node.left.schema, node.right.schema)
     terms = [term for equality in parts.equalities for term in (equality.left, equality.right)]
@@ -108,26 +108,26 @@ def _column(term: Term, both: Schema) -> _Column | None:
 
 
 def _condition(terms: Sequence[Term], both: Schema) -> tuple[bool, _Column | None]:
-    """Whether a conjunction is known here, and it as a column; none where it has no part."""
+    """Whether a conjunction is supported, and its column; no column where it has no part."""
     if not terms:
         return True, None
     value = array_term(conjunction(list(terms)), both)
     return value is not None, None if value is None else _Column(value, BOOLEAN.kind)
 
 
-def _equal(ones: Array, others: Array) -> tuple[Array, Array]:
-    """All pairs of places with equal numbers; `Unfit` where they are many."""
-    order = np.argsort(others, kind="stable")
-    ordered = others[order]
-    starts = np.searchsorted(ordered, ones, "left")
-    counts = np.searchsorted(ordered, ones, "right") - starts
+def _equal(lefts: Array, rights: Array) -> tuple[Array, Array]:
+    """All pairs of row numbers with equal group numbers; `Unsupported` where they are many."""
+    order = np.argsort(rights, kind="stable")
+    ordered = rights[order]
+    starts = np.searchsorted(ordered, lefts, "left")
+    counts = np.searchsorted(ordered, lefts, "right") - starts
     if counts.sum() > MOST_PAIRS:
-        raise Unfit
-    left = np.repeat(np.arange(len(ones)), counts)
+        raise Unsupported
+    left = np.repeat(np.arange(len(lefts)), counts)
     within = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts)
     return left, order[np.repeat(starts, counts) + within]
 
 
-def _pasted(left: Few, right: Few, one: Array, other: Array) -> Few:
-    columns = {name: column[one] for name, column in left.columns.items()}
-    return Few(columns | {name: column[other] for name, column in right.columns.items()}, len(one))
+def _pasted(left: SmallRows, right: SmallRows, left_rows: Array, right_rows: Array) -> SmallRows:
+    columns = {name: column[left_rows] for name, column in left.columns.items()}
+    return SmallRows(columns | {name: column[right_rows] for name, column in right.columns.items()}, len(left_rows))

@@ -1,4 +1,4 @@
-"""Few rows as arrays: no NULL and no NaN among them, so that every comparison is the machine's."""
+"""The rows of a small batch as arrays. They hold no NULL and no NaN, so NumPy compares them as they are."""
 
 from __future__ import annotations
 
@@ -20,49 +20,49 @@ Array = np.ndarray[Any, np.dtype[Any]]
 MOST: Final = 5_000
 
 
-class Unfit(Exception):
-    """The rows at hand cannot be evaluated here (a NULL, a NaN, too many): let Polars do it."""
+class Unsupported(Exception):
+    """These rows have a NULL, a NaN or are too many for NumPy; Polars evaluates them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Few:
-    """Rows by column, in order."""
+class SmallRows:
+    """The rows of a small batch, as one array per column."""
 
     columns: Mapping[str, Array]
     height: int
 
     @classmethod
-    def of(cls, frame: pl.DataFrame) -> Few:
-        """The rows of a frame; `Unfit` where they are many or some value is missing."""
+    def of(cls, frame: pl.DataFrame) -> SmallRows:
+        """The rows of a frame; `Unsupported` where they are many or some value is missing."""
         if frame.height > MOST:
-            raise Unfit
+            raise Unsupported
         return cls({name: _array(frame.get_column(name)) for name in frame.columns}, frame.height)
 
-    def only(self, names: Sequence[str]) -> Few:
-        """The columns of these names in this order."""
-        return Few({name: self.columns[name] for name in names}, self.height)
+    def only(self, names: Sequence[str]) -> SmallRows:
+        """The columns of these names, in this order."""
+        return SmallRows({name: self.columns[name] for name in names}, self.height)
 
-    def where(self, mask: Array) -> Few:
+    def where(self, mask: Array) -> SmallRows:
         """The rows where a mask is true."""
         kept = int(np.count_nonzero(mask))
         if kept == self.height:
             return self
-        return Few({name: column[mask] for name, column in self.columns.items()}, kept)
+        return SmallRows({name: column[mask] for name, column in self.columns.items()}, kept)
 
-    def take(self, places: Array) -> Few:
+    def take(self, places: Array) -> SmallRows:
         """The rows at these places."""
-        return Few({name: column[places] for name, column in self.columns.items()}, len(places))
+        return SmallRows({name: column[places] for name, column in self.columns.items()}, len(places))
 
     def frame(self) -> pl.DataFrame:
-        """The same rows as a frame."""
+        """The rows as a frame."""
         return pl.DataFrame([_series(name, column) for name, column in self.columns.items()])
 
     def table(self) -> pa.Table:
-        """The same rows as an Arrow table, with large strings as in segments."""
+        """The rows as an Arrow table, with large strings as in segments."""
         return pa.Table.from_arrays(list(map(_arrow, self.columns.values())), names=list(self.columns))
 
     def bounds(self, names: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Least and greatest value of these int64 columns, none where there is no row."""
+        """The least and greatest value of these int64 columns; empty where there is no row."""
         if not self.height:
             return {}
         return {name: (int(self.columns[name].min()), int(self.columns[name].max())) for name in names}
@@ -72,24 +72,24 @@ class Few:
         return sum(column.nbytes for column in self.columns.values())
 
 
-def stacked(parts: Sequence[Few]) -> Few:
-    """All rows of parts that have the same columns in the same order."""
+def stacked(parts: Sequence[SmallRows]) -> SmallRows:
+    """Concatenates parts that have the same columns in the same order."""
     if len(parts) == 1:
         return parts[0]
     names = parts[0].columns
-    return Few(
+    return SmallRows(
         {name: np.concatenate([part.columns[name] for part in parts]) for name in names},
         sum(part.height for part in parts),
     )
 
 
-def no_rows(schema: Schema) -> Few:
-    """No rows of a schema."""
-    return Few({a.name: np.empty(0, dtype=dtype_of(a.type.kind)) for a in schema.attributes}, 0)
+def no_rows(schema: Schema) -> SmallRows:
+    """An empty batch of a schema."""
+    return SmallRows({a.name: np.empty(0, dtype=dtype_of(a.type.kind)) for a in schema.attributes}, 0)
 
 
 def dtype_of(kind: Kind) -> type:
-    """The type of the arrays that hold values of a kind."""
+    """The NumPy type of a kind's values."""
     match kind:
         case Kind.BOOLEAN:
             return np.bool_
@@ -102,7 +102,7 @@ def dtype_of(kind: Kind) -> type:
 
 
 def numbered(columns: Iterable[Array]) -> tuple[Array, Array]:
-    """A number per row, the same for equal rows, from 0 without gaps; and for each number the first row that has it."""
+    """Numbers the distinct rows from 0 without gaps: the number of each row, and the first row of each number."""
     numbers: Array | None = None
     for column in columns:
         values = column
@@ -116,14 +116,14 @@ def numbered(columns: Iterable[Array]) -> tuple[Array, Array]:
 
 def _array(column: pl.Series) -> Array:
     if column.null_count():
-        raise Unfit
+        raise Unsupported
     if column.dtype == pl.String:
         values = np.empty(len(column), dtype=np.object_)
         values[:] = column.to_list()
         return values
     array: Array = column.to_numpy()
     if column.dtype == pl.Float64 and np.isnan(array).any():
-        raise Unfit
+        raise Unsupported
     return array
 
 

@@ -1,4 +1,4 @@
-"""Terms over few rows, as functions of their columns; and the conditions of the analysis, evaluated as they stand."""
+"""Terms over small batches, as functions of columns, and conditions of the analysis."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of
 from tidegate.algebra.typed.kernels import ATTRIBUTE, LITERAL
 from tidegate.algebra.typed.operations import resolve
-from tidegate.algebra.typed.terms import Typed
+from tidegate.algebra.typed.terms import TypedTerm
 from tidegate.algebra.types import Kind
 from tidegate.runtime.eval.columns import only
-from tidegate.runtime.eval.small.rows import Array, Few, Unfit, dtype_of
+from tidegate.runtime.eval.small.rows import Array, SmallRows, Unsupported, dtype_of
 
 #: The value of a term for all rows: an array, or one value for all of them.
 Value = Callable[[Mapping[str, Array]], Any]
@@ -57,11 +57,11 @@ _MANY: Final = MappingProxyType({"and": np.logical_and, "or": np.logical_or})
 
 
 def small_forms() -> frozenset[str]:
-    """Names of the kernels that are known here; every other one sends its step to Polars."""
+    """The names of the supported kernels. Any other kernel leaves its step to Polars."""
     return frozenset({*_BINARY, *_DOUBLE, *_SINGLE, *_MANY, "if", "coalesce"})
 
 
-def column_of(value: Value, kind: Kind, rows: Few) -> Array:
+def column_of(value: Value, kind: Kind, rows: SmallRows) -> Array:
     """A term's value as a column."""
     found: Array = np.asarray(value(rows.columns), dtype=dtype_of(kind))
     return found if found.ndim else np.full(rows.height, found)
@@ -69,12 +69,12 @@ def column_of(value: Value, kind: Kind, rows: Few) -> Array:
 
 @lru_cache(maxsize=4096)
 def array_term(term: Term, schema: Schema) -> Value | None:
-    """The term as a function of columns without NULL; None for one that can fail, or that only Polars knows."""
+    """The term as a function of columns without NULL. None for a term that can fail, or that only Polars supports."""
     typed = resolve(term, schema)
     return None if typed.fallible else _compile(typed)
 
 
-def _compile(term: Typed) -> Value | None:
+def _compile(term: TypedTerm) -> Value | None:
     source = term.source
     if term.kernel is ATTRIBUTE:
         assert isinstance(source, Attr)
@@ -107,31 +107,31 @@ def _compile(term: Typed) -> Value | None:
     return known[0] if kernel == "coalesce" else None
 
 
-def _of(kernel: Callable[[Any], Any], one: Value) -> Value:
-    return lambda columns: kernel(one(columns))
+def _of(kernel: Callable[[Any], Any], value: Value) -> Value:
+    return lambda columns: kernel(value(columns))
 
 
-def _both(kernel: Callable[[Any, Any], Any], one: Value, other: Value) -> Value:
-    return lambda columns: kernel(one(columns), other(columns))
+def _both(kernel: Callable[[Any, Any], Any], left: Value, right: Value) -> Value:
+    return lambda columns: kernel(left(columns), right(columns))
 
 
 def _number(value: Value) -> Value:
-    """A computed double; `Unfit` where one is NaN."""
+    """A computed double; `Unsupported` where a value is NaN."""
 
     def checked(columns: Mapping[str, Array]) -> Any:
         with np.errstate(all="ignore"):
             found = value(columns)
         if np.isnan(found).any():
-            raise Unfit
+            raise Unsupported
         return found
 
     return checked
 
 
-def holding(rows: Few, condition: Term) -> Few:
-    """Rows for which a condition of the analysis holds: comparisons of instants, shifted by numbers.
+def holding(rows: SmallRows, condition: Term) -> SmallRows:
+    """The rows for which a condition of the analysis holds. Such conditions compare shifted instants.
 
-    It speaks of other numbers in every batch, so it is not compiled. `Unfit` for any other condition.
+    It speaks of other numbers in every batch, so it is not compiled. `Unsupported` for any other condition.
     """
     mask = _holds(condition, rows.columns)
     if isinstance(mask, np.ndarray):
@@ -140,14 +140,16 @@ def holding(rows: Few, condition: Term) -> Few:
 
 
 def mask_of(frame: pl.DataFrame, condition: Term) -> Array:
-    """For which rows of a frame a condition of the analysis holds; `Unfit` where they are many, or it is any other."""
-    few = Few.of(only(frame, sorted(attributes_of(condition))))
+    """The mask of a frame's rows for which a condition of the analysis holds; `Unsupported` for many rows or another
+    condition.
+    """
+    few = SmallRows.of(only(frame, sorted(attributes_of(condition))))
     found = np.asarray(_holds(condition, few.columns), dtype=np.bool_)
     return found if found.ndim else np.full(frame.height, found)
 
 
 def holds_throughout(condition: Term, frame: pl.DataFrame) -> bool:
-    """Whether a condition of the analysis is seen to hold for every row by the least and greatest values of columns alone.
+    """Whether the least and greatest values of the columns prove that a condition of the analysis holds for every row.
 
     False says nothing. Columns are of integers; one with NULLs shows nothing.
     """
@@ -170,7 +172,7 @@ def holds_throughout(condition: Term, frame: pl.DataFrame) -> bool:
 
 
 def _extreme(term: Term, frame: pl.DataFrame, *, greatest: bool) -> int | None:
-    """An instant that no row exceeds, or falls short of; None where that is not seen."""
+    """An instant that bounds all rows from above or below; None where the bounds do not show it."""
     match term:
         case Lit(int(value)):
             return value
@@ -195,7 +197,7 @@ def _holds(condition: Term, columns: Mapping[str, Array]) -> Any:
         case Call("lt" | "le" | "gt" | "ge" as op, (one, other)):
             return _BINARY[op](_instant(one, columns), _instant(other, columns))
         case _:
-            raise Unfit
+            raise Unsupported
 
 
 def _instant(term: Term, columns: Mapping[str, Array]) -> Any:
@@ -207,4 +209,4 @@ def _instant(term: Term, columns: Mapping[str, Array]) -> Any:
         case Call("add", (one, other)):
             return _instant(one, columns) + _instant(other, columns)
         case _:
-            raise Unfit
+            raise Unsupported

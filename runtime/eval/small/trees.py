@@ -1,4 +1,4 @@
-"""Trees over few rows: every operator as a function from the rows of the leaves (TSA Def. 12 to 18)."""
+"""Trees over small batches: every operator is a function of the leaves' rows (TSA Def. 12 to 18)."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import Kind
 from tidegate.runtime.eval.small.groups import grouping
-from tidegate.runtime.eval.small.joins import MOST_PAIRS, few_join
-from tidegate.runtime.eval.small.rows import Few, Unfit, numbered, stacked
+from tidegate.runtime.eval.small.joins import MOST_PAIRS, small_join
+from tidegate.runtime.eval.small.rows import SmallRows, Unsupported, numbered, stacked
 from tidegate.runtime.eval.small.terms import Value, array_term, column_of
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One evaluation: rows by leaf, and parts that are computed already, by the place of their first leaf."""
+    """One evaluation: the rows by leaf, and the parts that are computed already, by the number of their first leaf."""
 
-    leaves: Mapping[int, Few]
-    ready: Mapping[tuple[int, Node], Few] = field(default_factory=dict)
+    leaves: Mapping[int, SmallRows]
+    ready: Mapping[tuple[int, Node], SmallRows] = field(default_factory=dict)
 
 
-Step = Callable[[Run], Few]
+Step = Callable[[Run], SmallRows]
 
 
 @lru_cache(maxsize=1024)
-def few_tree(node: Node, first: int = 0) -> Step | None:
-    """A tree as a function of its leaves, counted from `first`; None for one that has an operator only Polars knows.
+def small_tree(node: Node, first: int = 0) -> Step | None:
+    """The tree as a function of its leaves, counted from `first`. None where only Polars supports an operator of it.
 
-    Evaluating it raises `Unfit` where the rows turn out to be for Polars.
+    Evaluating it raises `Unsupported` where the rows turn out to be for Polars.
     """
     step = _step(node, first)
     if step is None or isinstance(node, Scan | Select | Project | Rename | Imbed):
         return step
     place = first, node
 
-    def known(run: Run) -> Few:
+    def known(run: Run) -> SmallRows:
         done = run.ready.get(place) if run.ready else None
         return step(run) if done is None else done
 
@@ -67,7 +67,7 @@ def _step(node: Node, first: int) -> Step | None:
     inputs: list[Step] = []
     place = first
     for child in children(node):
-        step = few_tree(child, place)
+        step = small_tree(child, place)
         if step is None:
             return None
         inputs.append(step)
@@ -96,7 +96,7 @@ def _union(inputs: Sequence[Step], names: tuple[str, ...]) -> Step:
 
 
 def _above(node: Select | Project | Rename | Imbed | Group | Distinct, below: Step) -> Step | None:
-    """An operator over one input."""
+    """An operator of one input."""
     match node:
         case Project(_, names):
             return lambda run: below(run).only(names)
@@ -117,49 +117,49 @@ def _above(node: Select | Project | Rename | Imbed | Group | Distinct, below: St
 
 
 def _between(node: Product | Join | Difference, left: Step, right: Step) -> Step | None:
-    """An operator over two inputs."""
+    """An operator of two inputs."""
     match node:
         case Product():
             return lambda run: _product(left(run), right(run))
         case Join():
-            join = few_join(node)
+            join = small_join(node)
             return None if join is None else lambda run: join(left(run), right(run))
         case Difference():
             return (lambda run: _difference(left(run), right(run))) if _countable(node.schema) else None
 
 
 def _countable(schema: Schema) -> bool:
-    """Whether equal rows have equal numbers: of doubles, zero has two."""
+    """Whether equal rows get equal numbers. Doubles do not, since zero has two signs."""
     return bool(len(schema)) and all(a.type.kind is not Kind.DOUBLE for a in schema.attributes)
 
 
-def _renamed(rows: Few, new: Mapping[str, str]) -> Few:
-    return Few({new.get(name, name): column for name, column in rows.columns.items()}, rows.height)
+def _renamed(rows: SmallRows, new: Mapping[str, str]) -> SmallRows:
+    return SmallRows({new.get(name, name): column for name, column in rows.columns.items()}, rows.height)
 
 
-def _selected(rows: Few, condition: Value) -> Few:
+def _selected(rows: SmallRows, condition: Value) -> SmallRows:
     return rows.where(column_of(condition, Kind.BOOLEAN, rows))
 
 
-def _imbedded(rows: Few, name: str, value: Value, kind: Kind) -> Few:
-    return Few({**rows.columns, name: column_of(value, kind, rows)}, rows.height)
+def _imbedded(rows: SmallRows, name: str, value: Value, kind: Kind) -> SmallRows:
+    return SmallRows({**rows.columns, name: column_of(value, kind, rows)}, rows.height)
 
 
-def _distinct(rows: Few) -> Few:
+def _distinct(rows: SmallRows) -> SmallRows:
     _, firsts = numbered(rows.columns.values())
     return rows.take(firsts)
 
 
-def _product(left: Few, right: Few) -> Few:
+def _product(left: SmallRows, right: SmallRows) -> SmallRows:
     if left.height * right.height > MOST_PAIRS:
-        raise Unfit
+        raise Unsupported
     one = left.take(np.repeat(np.arange(left.height), right.height))
     other = right.take(np.tile(np.arange(right.height), left.height))
-    return Few({**one.columns, **other.columns}, one.height)
+    return SmallRows({**one.columns, **other.columns}, one.height)
 
 
-def _difference(left: Few, right: Few) -> Few:
-    """Left rows that the right side does not have; NULL is not among them."""
+def _difference(left: SmallRows, right: SmallRows) -> SmallRows:
+    """The left rows that the right side does not have. None of them has NULL."""
     both = stacked([left, right.only(list(left.columns))])
     numbers, _ = numbered(both.columns.values())
     return left.where(~np.isin(numbers[: left.height], numbers[left.height :]))

@@ -99,7 +99,9 @@ def readings(metrics: Metrics) -> Iterator[tuple[str, tuple[str, ...], float]]:
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """A hook for `on_batch`; `of("orders")` is one for a program of that name, where several share a registry or meter."""
+    """A hook for `on_batch`; `of("orders")` is one for a program of that name, where several share a registry or
+    meter.
+    """
 
     record: Mapping[str, Callable[[Mapping[str, str], float], None]]
     program: str = ""

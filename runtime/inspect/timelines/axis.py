@@ -1,4 +1,6 @@
-"""The axis of timelines: where instants lie, and which of them are marked, in a picture and in each part of it that is shown."""
+"""The axis of timelines: where instants lie, and which of them are marked, in a picture and in each part of it that is
+shown.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,17 @@ MARKS: Final = 8
 _HALVINGS: Final = 12
 _SECOND, _MINUTE, _DAY = (MICROSECONDS[unit] for unit in ("s", "m", "d"))
 _MONTH: Final = 30 * _DAY
-#: What instants of the axis may lie apart, in seconds and in months; below a second and beyond ten years, round numbers.
+#: What instants of the axis may lie apart, in seconds and in months; below a second and beyond ten years, round
+#: numbers.
 _STEPS: Final = (1, 5, 15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, *(86_400 * days for days in (1, 2, 5, 10)))
 _MONTHS: Final = (1, 3, 6, 12, 24, 60, 120)
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """How far marks are apart, in ticks or in months, and which letters of an instant's text are their label and the whole."""
+    """How far marks are apart, in ticks or in months, and which letters of an instant's text are their label and the
+    whole.
+    """
 
     step: int
     months: int
@@ -38,7 +43,8 @@ class Level:
 class Axis:
     """The instants that are drawn, from the first to the last.
 
-    `zone`: whose clocks are shown, None for plain numbers; `stretches`: the parts of the axis in which they have one offset.
+    `zone`: whose clocks are shown, None for plain numbers; `stretches`: the parts of the axis in which they have one
+    offset.
     """
 
     first: int
@@ -78,7 +84,9 @@ class Axis:
                 dated = True
 
     def to_json(self) -> str:
-        """What a browser needs to mark a part of it; ticks are text, as numbers of JavaScript do not hold all of them."""
+        """What a browser needs to mark a part of it; ticks are text, as numbers of JavaScript do not hold all of
+        them.
+        """
         levels = [self._level((self.last - self.first) >> halved) for halved in range(_HALVINGS + 1)]
         return json.dumps(
             {

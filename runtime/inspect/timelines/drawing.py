@@ -1,4 +1,6 @@
-"""Timelines as pictures: an SVG element for each partition, on one axis, and a page or a part of a notebook that has them all."""
+"""Timelines as pictures: an SVG element for each partition, on one axis, and a page or a part of a notebook that has
+them all.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,15 @@ def page(title: str, charts: Mapping[str, str], lanes: Sequence[Lane], tz: str |
 
 
 def part(title: str, charts: Mapping[str, str], lanes: Sequence[Lane], tz: str | None, left_out: str) -> str:
-    """The charts of all partitions with a title, a legend and a field to search for them, as a part of a page or notebook.
+    """The charts of all partitions with a title, a legend and a field to search for them, as a part of a page or
+    notebook.
 
-    `lanes`: those of one of them; `tz`: the zone whose clocks they show, None for plain numbers; `left_out`: what is not drawn.
+    `lanes`: those of one of them; `tz`: the zone whose clocks they show, None for plain numbers; `left_out`: what is
+    not drawn.
     """
     parts = [
-        # Without its script a chart that is wider than the screen scrolls: letters that shrink with it could not be read.
+        # Without its script a chart that is wider than the screen scrolls: letters that shrink with it could not be
+        # read.
         f'<div data-partition="{_text(name)}"><h4>{_text(name)}</h4>\n<div style="overflow-x: auto">{chart}</div></div>'
         for name, chart in charts.items()
     ]
@@ -68,7 +73,8 @@ def _legend(lanes: Sequence[Lane]) -> str:
 def drawn(lanes: Sequence[Lane], axis: Axis, left_out: int) -> str:
     """One partition as an SVG element; `left_out`: matches that have no lane in it.
 
-    What starts with `data-` is for the script: places with so many digits that a 5,000th of the axis is right to the pixel.
+    What starts with `data-` is for the script: places with so many digits that a 5,000th of the axis is right to the
+    pixel.
     """
     rows = len(lanes) + (left_out > 0)
     height = _AXIS + _LANE * rows + _MARGIN

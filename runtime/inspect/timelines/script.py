@@ -1,13 +1,16 @@
-"""What a timeline does in a browser: it fits the screen, zooms, moves, says what a bar is where one taps, and is searched."""
+"""What a timeline does in a browser: it fits the screen, zooms, moves, says what a bar is where one taps, and is
+searched.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 #: All charts of a page show one part of the axis, `shown`: where it begins and how long it is, both in widths as drawn.
-#: A pointer holds the place of the axis that it was put down on: one moves the axis, two give it another length as well.
-#: The wheel zooms with Ctrl alone, as without it the page scrolls. Names at the left stay, and letters keep their size, as bars
-#: and lines are placed anew, and the axis is marked as finely as the part that is shown needs it. A notebook has the script once for each chart: those that listen are left alone.
+#: A pointer holds the place of the axis that it was put down on: one moves the axis, two give it another length as
+#: well. The wheel zooms with Ctrl alone, as without it the page scrolls. Names at the left stay, and letters keep their
+#: size, as bars and lines are placed anew, and the axis is marked as finely as the part that is shown needs it. A
+#: notebook has the script once for each chart: those that listen are left alone.
 SCRIPT: Final = """
 (function () {
   var full = WIDTH, left = LABELS, right = MARGIN, near = 16, shown = [0, full], charts = [], down = {}, tip = null, moved = 0;

@@ -1,4 +1,5 @@
-"""Timelines: situations and matches of each partition, to be drawn: people would rather look at intervals than read them.
+"""Timelines: situations and matches of each partition, to be drawn: people would rather look at intervals than read
+them.
 
 A lane per name of situations, a lane per match below them, a line where each match was detected.
 """
@@ -31,8 +32,8 @@ _OTHER_PICTURES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
 class Bar:
     """A period in a lane.
 
-    `end` None: it is not known, as the period had not ended when results were made. `open_from`: the instant at which a match
-    was detected, where the period had not ended then. `about`: what is shown of it besides.
+    `end` None: it is not known, as the period had not ended when results were made. `open_from`: the instant at which a
+    match was detected, where the period had not ended then. `about`: what is shown of it besides.
     """
 
     start: int
@@ -57,10 +58,10 @@ class Lane:
 class Timeline:
     """The lanes of each partition, by what its keys are; `instants`: times are timestamps, not plain numbers.
 
-    All partitions have one axis, in the clock of the zone `tz`. `left_out`: how many matches of a partition have no lane;
-    `partitions_left_out`: how many partitions there are besides. In a browser Ctrl and the wheel or two fingers zoom in
-    time, dragging moves, a click on the name of a match shows it alone, pointing at a bar or a tap shows its values and how
-    long it was, and a page has a field to search for partitions.
+    All partitions have one axis, in the clock of the zone `tz`. `left_out`: how many matches of a partition have no
+    lane; `partitions_left_out`: how many partitions there are besides. In a browser Ctrl and the wheel or two fingers
+    zoom in time, dragging moves, a click on the name of a match shows it alone, pointing at a bar or a tap shows its
+    values and how long it was, and a page has a field to search for partitions.
 
     Examples:
         >>> drawn = tg.program(Hits=tg.match(Fast.overlaps(Braking), within=10)).timeline(driven)
@@ -175,9 +176,9 @@ def timeline(
     """The timeline of results: tables of situations by name, with `ts` and `te`, and the table of a match of them.
 
     Tables are Arrow's, or frames that have Arrow data, such as those of Polars. Rows are told apart by the attributes
-    `partition_by`; of at most `most` partitions, those with matches first, and of at most `most_matches` matches in each:
-    a line says how many more there are. Times are shown as the clocks of the zone `tz` show them, `"America/New_York"`.
-    `QueryError` TG402 for what is no such table or zone.
+    `partition_by`; of at most `most` partitions, those with matches first, and of at most `most_matches` matches in
+    each: a line says how many more there are. Times are shown as the clocks of the zone `tz` show them,
+    `"America/New_York"`. `QueryError` TG402 for what is no such table or zone.
 
     Examples:
         >>> hits = tg.match(Fast.overlaps(Braking), within=10)

@@ -34,7 +34,9 @@ def zone_of(name: object) -> dt.tzinfo:
 
 
 def in_zone(value: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
-    """An instant as the clocks of a zone show it; in UTC at the ends of time, which have no other name in some zones."""
+    """An instant as the clocks of a zone show it; in UTC at the ends of time, which have no other name in some
+    zones.
+    """
     instant = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
     try:
         return instant.astimezone(zone)
@@ -43,7 +45,9 @@ def in_zone(value: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
 
 
 def stretches(first: int, last: int, zone: dt.tzinfo) -> list[tuple[int, int, int]]:
-    """The parts of a period in which the clocks of a zone are ahead of UTC by one offset: the first and last tick, and the offset."""
+    """The parts of a period in which the clocks of a zone are ahead of UTC by one offset: the first and last tick, and
+    the offset.
+    """
 
     def offset(instant: int) -> int:
         return instant_ticks(in_zone(ticks_instant(instant), zone).replace(tzinfo=dt.UTC)) - instant

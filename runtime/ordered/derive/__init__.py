@@ -1,1 +1,1 @@
-"""Situations derived from the events of a partition."""
+"""Derives situations from the events of a partition."""

@@ -1,4 +1,4 @@
-"""Deriving situations increment by increment, and what is kept of them in between."""
+"""Derives situations increment by increment, with the state in between."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import polars as pl
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.derive import Derive
-from tidegate.algebra.ordered.match import Given
+from tidegate.algebra.ordered.match import RowIntervals
 from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.eval.small.increment import as_frame
-from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs
-from tidegate.runtime.ordered.derive.events import Placed, Source, advance, sources
+from tidegate.runtime.kernels.situations import NEVER, Bools, ClosedSituations, Ints, Runs
+from tidegate.runtime.ordered.derive.events import PartitionedEvents, Source, advance, sources
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates
 from tidegate.runtime.ordered.derive.run_values import RunValues
-from tidegate.runtime.plan.steps import Stretched
+from tidegate.runtime.plan.steps import EncodedReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +36,25 @@ class Derivation:
 
     @classmethod
     def start(
-        cls, situations: Sequence[Derive], leaves: Sequence[int], stretched: Stretched | None = None
+        cls, situations: Sequence[Derive], leaves: Sequence[int], encoded: EncodedReading | None = None
     ) -> Derivation:
-        """Before the first event. Situations may be none."""
+        """The derivation before the first event. It may have no definition."""
         values = {number: RunValues.of(one) for number, one in enumerate(situations) if one.aggregates}
-        return cls(tuple(situations), sources(situations, leaves, stretched), values)
+        return cls(tuple(situations), sources(situations, leaves, encoded), values)
 
     def states(self, keys: Schema, definitions: int = 1) -> PartitionStates:
-        """What is held before the first event of partitions by these keys."""
+        """The empty state of partitions by these keys."""
         return PartitionStates(keys, [len(source.definitions) for source in self.sources], definitions)
 
     def read(
-        self, events: Sequence[Placed], before: Sequence[Runs], close_at: int | None = None
-    ) -> tuple[Derivation, tuple[Runs, ...], list[Read]]:
-        """The state after the events of an increment, the runs after them, by source, and what the events did.
+        self, events: Sequence[PartitionedEvents], before: Sequence[Runs], close_at: int | None = None
+    ) -> tuple[Derivation, tuple[Runs, ...], list[SourceIncrement]]:
+        """The state after an increment's events, the runs by source, and the effects of the events.
 
-        `before` has the runs of the partitions that are looked at. `close_at` is where all ends that is open then: after
-        every event.
+        `before` has the runs of the partitions that are looked at. `close_at` is where all ends that is open then:
+        after every event.
         """
-        done: list[Read] = []
+        done: list[SourceIncrement] = []
         runs, values, numbers = list[Runs](), dict(self.values), self.numbers
         for source, own_runs, rows in zip(self.sources, before, events, strict=True):
             found, after = advance(source, self.situations, rows, own_runs, numbers)
@@ -67,11 +67,11 @@ class Derivation:
                 ended, after = closed_at(source, after, close_at)
                 closed = joined(closed, ended)
             runs.append(after)
-            done.append(Read(source, closed, own))
+            done.append(SourceIncrement(source, closed, own))
         return replace(self, values=values, numbers=numbers), tuple(runs), done
 
-    def lasting(self, source: Source, closed: Closed) -> Closed:
-        """Situations of the durations that their definitions allow."""
+    def lasting(self, source: Source, closed: ClosedSituations) -> ClosedSituations:
+        """The situations whose durations their definitions allow."""
         limits = [(self.situations[n].at_least, self.situations[n].at_most) for n in source.definitions]
         least = np.array([low for low, _ in limits])
         most = np.array([NO_LIMIT if high is None else high for _, high in limits])
@@ -84,53 +84,53 @@ NO_LIMIT: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What the events of an increment did to the definitions of a source; `own` has the events of runs with aggregates."""
+class SourceIncrement:
+    """The effects of an increment's events on a source. `run_events` has the events of runs with aggregates."""
 
     source: Source
-    closed: Closed
-    own: Mapping[int, pl.DataFrame]
+    closed: ClosedSituations
+    run_events: Mapping[int, pl.DataFrame]
 
 
-def key_schema(situation: Derive | Given) -> Schema:
+def key_schema(situation: Derive | RowIntervals) -> Schema:
     """The attributes by which situations are partitioned."""
     return Schema(tuple(situation.input.schema[key] for key in situation.keys))
 
 
-def joined(one: Closed, other: Closed) -> Closed:
-    """Situations of both."""
-    return Closed(
-        np.concatenate([one.slot, other.slot]),
-        np.concatenate([one.symbol, other.symbol]),
-        np.concatenate([one.ts, other.ts]),
-        np.concatenate([one.te, other.te]),
-        np.concatenate([one.run, other.run]),
+def joined(first: ClosedSituations, second: ClosedSituations) -> ClosedSituations:
+    """The situations of both."""
+    return ClosedSituations(
+        np.concatenate([first.partition, second.partition]),
+        np.concatenate([first.symbol, second.symbol]),
+        np.concatenate([first.ts, second.ts]),
+        np.concatenate([first.te, second.te]),
+        np.concatenate([first.run, second.run]),
     )
 
 
-def closed_at(source: Source, runs: Runs, at: int) -> tuple[Closed, Runs]:
+def closed_at(source: Source, runs: Runs, at: int) -> tuple[ClosedSituations, Runs]:
     """The open runs as situations that end at an instant later than every event, and the state without them."""
-    slots, symbols = np.nonzero(runs.start != NEVER)
-    late = runs.last[slots] >= at
+    partitions, symbols = np.nonzero(runs.start != NEVER)
+    late = runs.last[partitions] >= at
     if late.any():
         type_ = source.schema[source.time].type
-        last, end = (value_text(int(value), type_) for value in (runs.last[slots].max(), at))
+        last, end = (value_text(int(value), type_) for value in (runs.last[partitions].max(), at))
         raise EvaluationError(
             "TG417", f"open situations can not end at {end}: there is an event at {last}", hint="close them later"
         )
-    ended = Closed(
-        slots.astype(np.int32),
+    ended = ClosedSituations(
+        partitions.astype(np.int32),
         symbols.astype(np.int16),
-        runs.start[slots, symbols],
-        np.full(len(slots), at, dtype=np.int64),
-        runs.number[slots, symbols],
+        runs.start[partitions, symbols],
+        np.full(len(partitions), at, dtype=np.int64),
+        runs.number[partitions, symbols],
     )
     none = Runs.empty(*runs.start.shape)
     return ended, Runs(runs.last, none.held, none.start, none.number)
 
 
 def without(derivation: Derivation, before: Derivation, held: Ints, live: Ints) -> Derivation:
-    """The state without the values of runs that were held before an increment, or began in it, and are not live any more."""
+    """The state without the values of dead runs, among those held before an increment or begun in it."""
     if not derivation.values:
         return derivation
     begun = np.arange(before.numbers, derivation.numbers)

@@ -1,4 +1,6 @@
-"""Events of one increment in the order that ordered operators read them: by partition slot and time, conditions as bits."""
+"""The events of an increment in the order in which operators read them: by partition and time, with conditions as
+bits.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +16,26 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.small.increment import Rows, as_frame
-from tidegate.runtime.eval.small.rows import Few
+from tidegate.runtime.eval.small.rows import SmallRows
 from tidegate.runtime.eval.terms import compile_term
-from tidegate.runtime.kernels.situations import Bits, Bytes, Closed, Ints, Runs, Status, derive, mark
-from tidegate.runtime.kernels.slots import SlotNumbers
+from tidegate.runtime.kernels.partition_numbers import Numbers
+from tidegate.runtime.kernels.situations import Bits, Bytes, ClosedSituations, Ints, Runs, Status, derive, mark
 from tidegate.runtime.ordered.partitions import Partitions
 from tidegate.runtime.plan.slices import Interleaved
-from tidegate.runtime.plan.steps import Stretched
+from tidegate.runtime.plan.steps import EncodedReading
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What several situations are derived from together: the same rows of one leaf, in the same order and partitions.
+    """Several situations derived from the same rows of one leaf, in the same order and partitions.
 
-    With `stretched`, these are stretches, and the j-th definition is told by bit `stretched.bits[j]`.
+    With `encoded` these are event runs, and bit `encoded.bits[j]` belongs to the j-th definition.
     """
 
     leaf: int
     situation: Derive
     definitions: tuple[int, ...]
-    stretched: Stretched | None = None
+    encoded: EncodedReading | None = None
 
     @property
     def time(self) -> str:
@@ -45,11 +47,11 @@ class Source:
 
 
 def sources(
-    situations: Sequence[Derive], leaves: Sequence[int], stretched: Stretched | None = None
+    situations: Sequence[Derive], leaves: Sequence[int], encoded: EncodedReading | None = None
 ) -> tuple[Source, ...]:
     """The definitions grouped by what they read."""
-    if stretched is not None:
-        return (Source(leaves[0], situations[0], tuple(range(len(situations))), stretched),)
+    if encoded is not None:
+        return (Source(leaves[0], situations[0], tuple(range(len(situations))), encoded),)
     found: dict[tuple[object, ...], list[int]] = {}
     for number, (one, leaf) in enumerate(zip(situations, leaves, strict=True)):
         found.setdefault((leaf, one.input, one.keys, one.time, one.tie), []).append(number)
@@ -57,41 +59,45 @@ def sources(
 
 
 @dataclass(frozen=True, slots=True)
-class Advanced:
-    """What events of an increment did: those rows in order, what closed, and per tracked definition the run of each row."""
+class EventIncrement:
+    """The effects of an increment's events: rows in order, closed situations, and the run of each row by tracked
+    definition.
+    """
 
     events: Rows
-    closed: Closed
+    closed: ClosedSituations
     member: Mapping[int, Ints]
     numbers: int
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """Events of an increment, and the slot of each."""
+class PartitionedEvents:
+    """The events of an increment, with the partition of each."""
 
     events: Rows
-    slot: SlotNumbers
+    partition: Numbers
 
     @classmethod
-    def of(cls, source: Source, events: Rows, partitions: Partitions) -> Placed:
+    def of(cls, source: Source, events: Rows, partitions: Partitions) -> PartitionedEvents:
         if isinstance(events, pl.DataFrame) and source.situation.tie is not None:
             events = events.sort(source.time, source.situation.tie)
         return cls(events, partitions.assign(events))
 
 
 def advance(
-    source: Source, situations: Sequence[Derive], placed: Placed, runs: Runs, numbers: int
-) -> tuple[Advanced, Runs]:
-    """Reads events of an increment, all later than those before: what they close, and the state of their slots after them."""
-    events, slot, tie = placed.events, placed.slot, source.situation.tie
+    source: Source, situations: Sequence[Derive], placed: PartitionedEvents, runs: Runs, numbers: int
+) -> tuple[EventIncrement, Runs]:
+    """Reads the events of an increment, all later than those before. Returns what they close and the state after
+    them.
+    """
+    events, partition, tie = placed.events, placed.partition, source.situation.tie
     tracked = [place for place, number in enumerate(source.definitions) if situations[number].aggregates]
     for attempt in range(2):
         grown = runs.copy()
         time = array_of(events, source.time)
-        until = None if source.stretched is None else array_of(events, source.stretched.stretches.until)
+        until = None if source.encoded is None else array_of(events, source.encoded.encoding.until)
         status, closed, member, after = derive(
-            slot,
+            partition,
             time,
             holds_of(source, [situations[number] for number in source.definitions], events),
             grown,
@@ -102,34 +108,34 @@ def advance(
         )
         if status is Status.DONE:
             break
-        order = np.lexsort((np.arange(len(slot)), time, slot))
+        order = np.lexsort((np.arange(len(partition)), time, partition))
         if status is Status.TIE or attempt or tie is not None:
             if until is not None and not np.array_equal(time, until):
                 raise Interleaved
-            raise _tied(source, events, slot)
-        events, slot = events.take(order) if isinstance(events, Few) else events[order], slot[order]
+            raise _tied(source, events, partition)
+        events, partition = events.take(order) if isinstance(events, SmallRows) else events[order], partition[order]
     if tie is not None:
-        _require_order(source, events, slot)
+        _require_order(source, events, partition)
     by_definition = {source.definitions[place]: member[row] for row, place in enumerate(tracked)}
-    return Advanced(events, closed, by_definition, after), grown
+    return EventIncrement(events, closed, by_definition, after), grown
 
 
 def array_of(rows: Rows, name: str) -> Ints:
     """A column of 64-bit integers."""
-    return rows.columns[name] if isinstance(rows, Few) else rows.get_column(name).to_numpy()
+    return rows.columns[name] if isinstance(rows, SmallRows) else rows.get_column(name).to_numpy()
 
 
 def holds_of(source: Source, situations: Sequence[Derive], events: Rows) -> Bits:
-    """Bit j of every row: whether the condition of the source's j-th situation is true."""
-    if source.stretched is not None:
-        return _chosen(array_of(events, source.stretched.stretches.holds), source.stretched)
+    """A bit mask per row: bit j says whether the condition of the source's j-th situation is true."""
+    if source.encoded is not None:
+        return _chosen(array_of(events, source.encoded.encoding.holds), source.encoded)
     conditions = [situation.condition for situation in situations]
     rows = as_frame(events)
     return mark(bitmaps(conditions, rows, source.schema), rows.height)
 
 
 def bitmaps(conditions: Sequence[Term], rows: pl.DataFrame, schema: Schema) -> list[tuple[Bytes, int]]:
-    """Where each condition is true, as `mark` takes it."""
+    """A bitmap of each condition, as `mark` takes it."""
     if not rows.height:
         return []
     true = evaluated(rows, *(compile_term(condition, schema) for condition in conditions))
@@ -137,35 +143,35 @@ def bitmaps(conditions: Sequence[Term], rows: pl.DataFrame, schema: Schema) -> l
 
 
 def _bitmap(true: pl.Series) -> tuple[Bytes, int]:
-    """A column of conditions as Arrow's bitmap, and where in it they begin; NULL is not true."""
+    """A column of conditions as Arrow's bitmap, with the offset of its first bit. NULL is not true."""
     array = (true.fill_null(value=False) if true.null_count() else true).alias("").rechunk().to_arrow()
     return np.frombuffer(array.buffers()[1], dtype=np.uint8), array.offset
 
 
-def _chosen(stored: Ints, stretched: Stretched) -> Bits:
-    """Of what stretches say the bits of the definitions, in their order."""
+def _chosen(stored: Ints, encoded: EncodedReading) -> Bits:
+    """The bits of the definitions, in their order, taken from the bits that event runs store."""
     every = stored.view(np.uint64)
-    if stretched.bits == tuple(range(len(stretched.stretches.conditions))):
+    if encoded.bits == tuple(range(len(encoded.encoding.conditions))):
         return every
     holds = np.zeros(len(every), dtype=np.uint64)
-    for j, bit in enumerate(stretched.bits):
+    for j, bit in enumerate(encoded.bits):
         holds |= (every >> np.uint64(bit) & np.uint64(1)) << np.uint64(j)
     return holds
 
 
-def _require_order(source: Source, events: Rows, slot: SlotNumbers) -> None:
+def _require_order(source: Source, events: Rows, partition: Numbers) -> None:
     """`EvaluationError` TG304 where two events of a partition are equal in time and tie-break."""
     tie = source.situation.tie
     assert tie is not None
     rows = as_frame(events)
-    keys = pl.DataFrame({"slot": slot, "time": rows.get_column(source.time), "tie": rows.get_column(tie)})
+    keys = pl.DataFrame({"partition": partition, "time": rows.get_column(source.time), "tie": rows.get_column(tie)})
     if keys.is_duplicated().any():
-        raise _tied(source, events, slot)
+        raise _tied(source, events, partition)
 
 
-def _tied(source: Source, events: Rows, slot: SlotNumbers) -> EvaluationError:
+def _tied(source: Source, events: Rows, partition: Numbers) -> EvaluationError:
     order = [source.time] if source.situation.tie is None else [source.time, source.situation.tie]
-    numbered = as_frame(events).with_columns(pl.Series("\0slot", slot))
-    twice = numbered.filter(pl.struct("\0slot", *order).is_duplicated())
+    numbered = as_frame(events).with_columns(pl.Series("\0partition", partition))
+    twice = numbered.filter(pl.struct("\0partition", *order).is_duplicated())
     at = twice.get_column(source.time)[0]
     return tied(at, source.schema[source.time].type)

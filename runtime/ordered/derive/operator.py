@@ -1,4 +1,4 @@
-"""Situations of one definition, increment by increment."""
+"""The operator that derives the situations of one definition, increment by increment."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from tidegate.algebra.time import Extended
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.kernels.situations import NEVER, Ints
-from tidegate.runtime.ordered.derive.derivation import Derivation, Read, key_schema, open_numbers, without
-from tidegate.runtime.ordered.derive.partition_states import Made, PartitionStates, located_in
+from tidegate.runtime.ordered.derive.derivation import Derivation, SourceIncrement, key_schema, open_numbers, without
+from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateChange, located_in
 from tidegate.runtime.ordered.derive.situations import Situations
 from tidegate.runtime.ordered.derive.tables import SITUATIONS, following, load_runs, load_values
 from tidegate.runtime.ordered.family import Family, Operator, Tables
-from tidegate.runtime.plan.steps import Ordered
+from tidegate.runtime.plan.steps import OrderedStep
 
 
 @dataclass(frozen=True, slots=True)
 class SituationOperator(Situations):
-    """Situations of one definition, reported as they end. See `MatchOperator` for `states` and `made`."""
+    """Situations of one definition, reported as they end. See `MatchOperator` for `states` and `change`."""
 
-    ordered: Ordered
+    ordered: OrderedStep
     derivation: Derivation
     states: PartitionStates
-    made: Made | None = None
+    change: StateChange | None = None
 
     @classmethod
-    def start(cls, ordered: Ordered) -> SituationOperator:
-        """Before the first event."""
+    def start(cls, ordered: OrderedStep) -> SituationOperator:
+        """The operator before the first event."""
         assert isinstance(ordered.node, Derive)
-        derivation = Derivation.start((ordered.node,), ordered.leaves, ordered.stretched)
+        derivation = Derivation.start((ordered.node,), ordered.leaves, ordered.encoded)
         return cls(ordered, derivation, derivation.states(key_schema(ordered.node)))
 
     def step(
@@ -44,17 +44,17 @@ class SituationOperator(Situations):
         states = self.settled().states
         states.ready()
         located = located_in(states, self.derivation.sources, events, (), NEVER, close_at)
-        before = states.cut(located.slots)
+        before = states.cut(located.partitions)
         derivation, runs, (read,) = self.derivation.read(located.events, before.runs, close_at)
-        rows = self._rows(derivation, read, located.slots)
+        rows = self._rows(derivation, read, located.partitions)
         derivation = without(derivation, self.derivation, open_numbers(before.runs), open_numbers(runs))
-        made = Made(before, replace(before, runs=runs), np.empty(0, dtype=np.bool_))
-        return replace(self, derivation=derivation, made=made), rows
+        made = StateChange(before, replace(before, runs=runs), np.empty(0, dtype=np.bool_))
+        return replace(self, derivation=derivation, change=made), rows
 
-    def _rows(self, derivation: Derivation, read: Read, slots: Ints) -> pl.DataFrame:
+    def _rows(self, derivation: Derivation, read: SourceIncrement, partitions: Ints) -> pl.DataFrame:
         node = self.ordered.node
         closed = derivation.lasting(read.source, read.closed)
-        rows = self.states.partitions.rows(slots[closed.slot]).with_columns(
+        rows = self.states.partitions.rows(partitions[closed.partition]).with_columns(
             pl.Series("ts", closed.ts), pl.Series("te", closed.te)
         )
         if 0 in derivation.values:
@@ -62,13 +62,13 @@ class SituationOperator(Situations):
         return rows.select(node.schema.names).cast(polars_schema(node.schema))
 
     @classmethod
-    def load(cls, ordered: Ordered, tables: Tables) -> SituationOperator:
-        """The operator with what was kept."""
+    def load(cls, ordered: OrderedStep, tables: Tables) -> SituationOperator:
+        """The operator with its stored state."""
         fresh = cls.start(ordered)
         if SITUATIONS not in tables:
             return fresh
-        slots, runs = load_runs(fresh.derivation, fresh.states, tables[SITUATIONS])
-        fresh.states.put(replace(fresh.states.cut(slots), runs=runs))
+        partitions, runs = load_runs(fresh.derivation, fresh.states, tables[SITUATIONS])
+        fresh.states.put(replace(fresh.states.cut(partitions), runs=runs))
         values = load_values(fresh.derivation, tables, open_numbers(runs))
         return replace(fresh, derivation=replace(fresh.derivation, values=values, numbers=following(tables)))
 
@@ -79,8 +79,8 @@ class SituationOperator(Situations):
 class DeriveFamily(Family[Derive]):
     node = Derive
 
-    def start(self, ordered: Ordered) -> Operator:
+    def start(self, ordered: OrderedStep) -> Operator:
         return SituationOperator.start(ordered)
 
-    def load(self, ordered: Ordered, tables: Tables, reached: Extended) -> Operator:
+    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> Operator:
         return SituationOperator.load(ordered, tables)

@@ -1,4 +1,4 @@
-"""What operators that derive situations hold of their partitions: runs, and situations that are over."""
+"""The state by partition of operators that derive situations: open runs and closed situations."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ import polars as pl
 
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.eval.small.increment import Rows
-from tidegate.runtime.kernels.layout import Situations
-from tidegate.runtime.kernels.shelf import Shelf
+from tidegate.runtime.kernels.cells import Situations
+from tidegate.runtime.kernels.partition_numbers import Numbers
+from tidegate.runtime.kernels.pool import SituationPool
 from tidegate.runtime.kernels.situations import NEVER, Bools, Ints, Runs
-from tidegate.runtime.kernels.slots import SlotNumbers
-from tidegate.runtime.ordered.derive.events import Placed, Source
-from tidegate.runtime.ordered.held_partitions import HeldPartitions
+from tidegate.runtime.ordered.derive.events import PartitionedEvents, Source
+from tidegate.runtime.ordered.partition_store import PartitionStore
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """What is held of some partitions, which are numbered anew from 0 on: `slots` has them in ascending order.
+class StateExtract:
+    """The state of some partitions, renumbered from 0 on. `partitions` has their numbers in ascending order.
 
     `runs` are those of each source of events, `kept` situations that are over, `number` their runs, `look` is when each
-    partition has to be looked at although nothing new comes for it. `version` is that of the states of which it was cut.
+    partition has to be looked at although nothing new comes for it. `version` is that of the states of which it was
+    cut.
     """
 
-    slots: Ints
+    partitions: Ints
     runs: tuple[Runs, ...]
     kept: Situations
     number: Ints
@@ -35,84 +36,93 @@ class Cut:
 
     @property
     def open(self) -> Bools:
-        """Whether a run of the partition is open."""
-        found = np.zeros(len(self.slots), dtype=np.bool_)
+        """Which partitions have an open run."""
+        found = np.zeros(len(self.partitions), dtype=np.bool_)
         for runs in self.runs:
             found |= (runs.start != NEVER).any(axis=1)
         return found
 
 
-class PartitionStates(HeldPartitions[Cut]):
-    """By slot: the runs of every source, the situations that are over, and when it has to be looked at."""
+class PartitionStates(PartitionStore[StateExtract]):
+    """The state by partition: the runs of every source, the closed situations, and when it has to be read."""
 
     def __init__(self, keys: Schema, widths: Sequence[int], definitions: int) -> None:
-        """`widths` has the definitions derived from each source, `definitions` is how many a situation may be of."""
+        """`widths` has the number of definitions of each source, `definitions` the number of all."""
         super().__init__(keys)
         self.runs = [Runs.empty(0, width) for width in widths]
-        self.shelf = Shelf(definitions)
+        self.pool = SituationPool(definitions)
         self.open = 0
 
     def emptied(self) -> PartitionStates:
         widths = [one.start.shape[1] for one in self.runs]
-        return PartitionStates(self.partitions.schema, widths, self.shelf.definitions)
+        return PartitionStates(self.partitions.schema, widths, self.pool.definitions)
 
-    def cut(self, slots: Ints) -> Cut:
-        runs = tuple(Runs(one.last[slots], one.held[slots], one.start[slots], one.number[slots]) for one in self.runs)
-        return Cut(slots, runs, *self.shelf.take(slots), self._look[slots], self.version)
+    def cut(self, partitions: Ints) -> StateExtract:
+        runs = tuple(
+            Runs(one.last[partitions], one.held[partitions], one.start[partitions], one.number[partitions])
+            for one in self.runs
+        )
+        return StateExtract(partitions, runs, *self.pool.take(partitions), self._look[partitions], self.version)
 
-    def hold(self, cut: Cut) -> Bools:
-        slots = cut.slots
+    def hold(self, cut: StateExtract) -> Bools:
+        partitions = cut.partitions
         for held, new in zip(self.runs, cut.runs, strict=True):
-            self.open += int(np.count_nonzero(new.start != NEVER) - np.count_nonzero(held.start[slots] != NEVER))
-            held.last[slots], held.held[slots] = new.last, new.held
-            held.start[slots], held.number[slots] = new.start, new.number
-        self.shelf.put(slots, cut.kept, cut.number)
-        sizes = np.diff(cut.kept.offsets[:: self.shelf.definitions])
+            self.open += int(np.count_nonzero(new.start != NEVER) - np.count_nonzero(held.start[partitions] != NEVER))
+            held.last[partitions], held.held[partitions] = new.last, new.held
+            held.start[partitions], held.number[partitions] = new.start, new.number
+        self.pool.put(partitions, cut.kept, cut.number)
+        sizes = np.diff(cut.kept.offsets[:: self.pool.definitions])
         return cut.open | (sizes > 0)
 
-    def room(self, slots: int) -> None:
-        self.runs = [runs.grown(slots) for runs in self.runs]
-        self.shelf.grow(slots)
+    def room(self, partitions: int) -> None:
+        self.runs = [runs.grown(partitions) for runs in self.runs]
+        self.pool.grow(partitions)
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
-    """Slots that an increment looks at, and the rows of each source and of `others`, by their places among these."""
+class RowLocations:
+    """The partitions that an increment reads, and the position among them of each row of each source and of
+    `other_rows`.
+    """
 
-    slots: Ints
-    events: tuple[Placed, ...]
-    others: tuple[SlotNumbers, ...]
+    partitions: Ints
+    events: tuple[PartitionedEvents, ...]
+    other_rows: tuple[Numbers, ...]
 
 
 def located_in(
     states: PartitionStates,
     sources: Sequence[Source],
     events: Sequence[Rows],
-    others: Sequence[pl.DataFrame],
+    other_rows: Sequence[pl.DataFrame],
     until: int,
     close_at: int | None,
-) -> Located:
-    """Where the rows of an increment up to `until` belong; with `close_at`, all slots are looked at."""
+) -> RowLocations:
+    """Finds the partitions of an increment's rows up to `until`. With `close_at` all partitions are read."""
     pairs = zip(sources, events, strict=False)
-    placed = [Placed.of(source, rows, states.partitions) for source, rows in pairs]
-    slots = [states.partitions.assign(rows) for rows in others]
-    parts = [*(one.slot for one in placed), *slots]
-    looked = states.touched(parts, until) if close_at is None else states.all_slots()
-    return Located(
+    placed = [PartitionedEvents.of(source, rows, states.partitions) for source, rows in pairs]
+    partitions = [states.partitions.assign(rows) for rows in other_rows]
+    parts = [*(one.partition for one in placed), *partitions]
+    looked = states.touched(parts, until) if close_at is None else states.all_partitions()
+    return RowLocations(
         looked,
-        tuple(Placed(one.events, states.places(looked, one.slot)) for one in placed),
-        tuple(states.places(looked, slot) for slot in slots),
+        tuple(PartitionedEvents(one.events, states.places(looked, one.partition)) for one in placed),
+        tuple(states.places(looked, partition) for partition in partitions),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What an increment has made of the partitions that it looked at; `is_new` marks what is over since, of all kept."""
+class StateChange:
+    """The change of an increment to the partitions that it read. `is_new` marks the kept situations that ended
+    since.
+    """
 
-    before: Cut
-    after: Cut
+    before: StateExtract
+    after: StateExtract
     is_new: Bools
 
     def settle(self, states: PartitionStates) -> None:
-        """It is what is held of them from now on. `InternalError` where another increment has been settled meanwhile."""
+        """It is what is held of them from now on. `InternalError` where another increment has been settled
+        meanwhile.
+        """
         states.settle(self.before, self.after)

@@ -1,4 +1,6 @@
-"""What is held of the aggregates of runs: partial results that merge, and the different values that are to be counted."""
+"""The state of the aggregates of runs: partial results that merge, and the distinct values that count_distinct
+counts.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,14 @@ _VALUE = "value"
 
 @dataclass(frozen=True, slots=True)
 class RunPartials:
-    """Partial results by run: `merged` has a row per run, `different`, of each count_distinct, one per run and value."""
+    """Partial results by run. `merged` has a row per run; `different` one per run and value of each count_distinct."""
 
     merged: pl.DataFrame
     different: tuple[pl.DataFrame, ...] = ()
 
     @property
     def height(self) -> int:
-        """Rows of all tables."""
+        """The number of rows in all tables."""
         return sum(rows.height for rows in self.tables)
 
     @property
@@ -43,11 +45,11 @@ class RunPartials:
         return (self.merged, *self.different)
 
     def of(self, runs: pl.DataFrame) -> RunPartials:
-        """Those of some runs."""
+        """The partial results of these runs."""
         return RunPartials.from_tables(rows.join(runs, on=runs.columns[0], how="semi") for rows in self.tables)
 
     def without(self, runs: pl.DataFrame) -> RunPartials:
-        """Those of other runs."""
+        """The partial results of the other runs."""
         return RunPartials.from_tables(rows.join(runs, on=runs.columns[0], how="anti") for rows in self.tables)
 
     @classmethod
@@ -83,12 +85,14 @@ class RunAggregates:
 
     @property
     def run(self) -> str:
-        """The column that has the number of a run."""
+        """The column with the number of the run."""
         return self.group.keys[0]
 
     @property
     def requested(self) -> tuple[str, str]:
-        """Columns beside it and those of events, of requests for values: the instant up to which events count, the number."""
+        """Columns beside it and those of events, of requests for values: the instant up to which events count, the
+        number.
+        """
         return _requested(self.run)
 
     @property
@@ -97,7 +101,7 @@ class RunAggregates:
         return list(self.group.input.schema.names)
 
     def nothing(self) -> RunPartials:
-        """Those of no events."""
+        """The partial results of no events."""
         schema = self.group.input.schema
         shapes = [partial_schema(self.group)]
         for aggregate in self.distinct:
@@ -107,17 +111,17 @@ class RunAggregates:
         return RunPartials.from_tables(pl.DataFrame(schema=polars_schema(shape)) for shape in shapes)
 
     def partial(self, events: pl.DataFrame) -> RunPartials:
-        """Those of events, with their runs, each run's in the order of the derivation.
+        """The partial results of events, given each event's run. The events of a run are in order.
 
         Events of one instant are never divided between partial results, so these need not hold what orders ties.
         """
         merged = partial(self.group, events, ordered_by=self.time) if self.group.aggregates else self.nothing().merged
         return RunPartials(merged, tuple(self._different(one, events) for one in self.distinct))
 
-    def merge(self, one: RunPartials, other: RunPartials) -> RunPartials:
-        """Those of disjoint parts of the events together."""
-        merged = pl.concat([one.merged, other.merged])
-        different = zip(one.different, other.different, strict=True)
+    def merge(self, first: RunPartials, second: RunPartials) -> RunPartials:
+        """Merges the partial results of disjoint parts of the events."""
+        merged = pl.concat([first.merged, second.merged])
+        different = zip(first.different, second.different, strict=True)
         return RunPartials(
             merge(self.group, merged) if self.group.aggregates else merged,
             tuple(pl.concat(pair).unique() for pair in different),
@@ -142,7 +146,7 @@ class RunAggregates:
         return values.select(self.names)
 
     def _different(self, aggregate: Aggregate, events: pl.DataFrame) -> pl.DataFrame:
-        """Run and value of the argument, NULL left out, each pair once."""
+        """The distinct pairs of run and argument value, without NULL."""
         assert aggregate.argument is not None
         schema = self.group.input.schema
         value = compile_term(aggregate.argument, schema)

@@ -1,4 +1,4 @@
-"""Aggregates of situations: partial results per run of events, carried on while a run is open or may still be matched."""
+"""Aggregates of situations: partial results per run of events, kept while a run is open or may still be matched."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tidegate.runtime.ordered.derive.run_partials import RunAggregates, RunParti
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Values as they were at an instant: for each request the run and the instant up to which its events count."""
+class ValueRequests:
+    """Requests for values as of an instant: the run of each, and the instant up to which its events count."""
 
     run: Ints
     until: Ints
@@ -22,7 +22,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class RunValues:
-    """Partial results of one definition's aggregates by run, for the runs that are still of use.
+    """Partial results of one definition's aggregates by run, for live runs.
 
     `advanced` are the runs that had events in the last increment, `added` the different values that were new in it.
     """
@@ -35,7 +35,7 @@ class RunValues:
 
     @property
     def run(self) -> str:
-        """The column that has the number of a run."""
+        """The column with the number of the run."""
         return self.aggregates.run
 
     @classmethod
@@ -46,7 +46,7 @@ class RunValues:
         return cls(aggregates, situation.time, partials or nothing, runs, nothing.different)
 
     def with_events(self, events: pl.DataFrame, member: Ints) -> tuple[RunValues, pl.DataFrame]:
-        """The values after events, `member` being the run of each or -1; and the events of runs, with their runs."""
+        """The values after events, where `member` is the run of each or -1, and the events with their runs."""
         own = events.with_columns(pl.Series(self.run, member)).filter(pl.col(self.run) >= 0)
         if not own.height:
             added = tuple(rows.clear() for rows in self.added)
@@ -62,7 +62,7 @@ class RunValues:
         return replace(self, partials=partials, advanced=runs, added=added), own
 
     def changed(self) -> RunPartials:
-        """What the last increment has changed and is still of use: the values of runs, and different values that are new."""
+        """The live values that the last increment changed: those of runs, and new distinct values."""
         merged = self.partials.merged.join(self.advanced, on=self.run, how="semi")
         kept = zip(self.added, self.partials.different, strict=True)
         return RunPartials(merged, tuple(new.join(all_, on=self.run, how="semi") for new, all_ in kept))
@@ -71,12 +71,14 @@ class RunValues:
         """The aggregates of these runs over all their events so far, in order."""
         return self.aggregates.final(run, self.partials)
 
-    def at(self, asked: Asked, before: RunPartials, own: pl.DataFrame) -> pl.DataFrame:
-        """The aggregates asked for, in order: of `before`, the partial results before `own`, and those of its events in time."""
+    def at(self, asked: ValueRequests, before: RunPartials, events: pl.DataFrame) -> pl.DataFrame:
+        """The aggregates asked for, in order: of `before`, the partial results before `events`, and those of its events
+        in time.
+        """
         until, request = self.aggregates.requested
         requests = pl.DataFrame({self.run: asked.run, until: asked.until}).with_row_index(request)
         number = pl.col(request).cast(pl.Int64).alias(self.run)
-        early = own.join(requests, on=self.run, maintain_order="left").filter(pl.col(self.time) <= pl.col(until))
+        early = events.join(requests, on=self.run, maintain_order="left").filter(pl.col(self.time) <= pl.col(until))
         carried = RunPartials.from_tables(
             rows.join(requests, on=self.run).with_columns(number).select(rows.columns) for rows in before.tables
         )
@@ -84,11 +86,11 @@ class RunValues:
         return self.aggregates.final(np.arange(len(asked.run)), self.aggregates.merge(carried, own_part))
 
     def without(self, gone: Ints) -> RunValues:
-        """The values of all runs but those that are of no use any more."""
+        """The values without those of runs that are dead."""
         if not len(gone) or not self.partials.height:
             return self
         return replace(self, partials=self.partials.without(pl.DataFrame({self.run: gone})))
 
     def only(self, live: Ints) -> RunValues:
-        """The values of runs that are still of use."""
+        """The values of live runs."""
         return replace(self, partials=self.partials.of(pl.DataFrame({self.run: live})))

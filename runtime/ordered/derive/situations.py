@@ -1,4 +1,4 @@
-"""What operators that derive situations have in common: the events that they read, and what they keep."""
+"""The common part of operators that derive situations: the events that they read, and their state."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tidegate.algebra.time import Extended
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
-from tidegate.runtime.eval.small.rows import Few
+from tidegate.runtime.eval.small.rows import SmallRows
 from tidegate.runtime.ordered.derive.derivation import Derivation
 from tidegate.runtime.ordered.derive.events import Source, array_of
-from tidegate.runtime.ordered.derive.partition_states import Made, PartitionStates
+from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateChange
 from tidegate.runtime.ordered.derive.tables import SITUATIONS, bounds_of, changes, described, everything, values_of
 from tidegate.runtime.ordered.derive.ties import untied
 from tidegate.runtime.ordered.family import Bounds, Operator
@@ -26,26 +26,26 @@ from tidegate.runtime.ordered.state_tables import StateTable
 
 
 class Situations(Operator):
-    """An operator that derives situations: `states` are what is held of its partitions, `made` what its last increment has
-    made of some, which counts once it is settled.
+    """An operator that derives situations: `states` are what is held of its partitions, `change` what its last
+    increment has made of some, which counts once it is settled.
     """
 
     __slots__ = ()
 
     derivation: Derivation
     states: PartitionStates
-    made: Made | None
+    change: StateChange | None
 
     def settled(self) -> Self:
         """The operator, with what its last increment has made in `states`: there is no way back from then on."""
-        if self.made is not None:
-            self.made.settle(self.states)
+        if self.change is not None:
+            self.change.settle(self.states)
         return self
 
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
         found: list[Rows] = []
         for source in self.derivation.sources:
-            rows = _stretches(source, leaves[source.leaf]) if source.stretched else _rows(source, leaves[source.leaf])
+            rows = _encoded_rows(source, leaves[source.leaf]) if source.encoded else _rows(source, leaves[source.leaf])
             found.append(_between(rows, source.time, old, new))
         return found
 
@@ -68,7 +68,7 @@ class Situations(Operator):
         return everything(self.derivation, self.settled().states)
 
     def changes(self) -> dict[str, pa.Table] | None:
-        made, states = self.made, self.settled().states
+        made, states = self.change, self.settled().states
         if made is None:
             return None
         return changes(self.derivation, states.partitions, made.before, made.after, made.is_new)
@@ -80,10 +80,10 @@ class Situations(Operator):
         return bounds_of(tables[SITUATIONS]) if SITUATIONS in tables else {}
 
     def counts(self) -> dict[str, int]:
-        """Situations that are open and over, values of aggregates."""
+        """The numbers of open situations, closed ones, and values of aggregates."""
         states, derivation = self.settled().states, self.derivation
         values = {values_of(number): one.partials.height for number, one in derivation.values.items()}
-        return {OPEN: states.open, CLOSED: states.shelf.rows, **values}
+        return {OPEN: states.open, CLOSED: states.pool.rows, **values}
 
 
 def _between(rows: Rows, name: str, old: Extended, new: Extended) -> Rows:
@@ -94,19 +94,19 @@ def _between(rows: Rows, name: str, old: Extended, new: Extended) -> Rows:
     if all(mask.all() for mask in inside):
         return rows
     mask = np.logical_and.reduce(inside)
-    return rows.where(mask) if isinstance(rows, Few) else rows.filter(pl.Series(mask))
+    return rows.where(mask) if isinstance(rows, SmallRows) else rows.filter(pl.Series(mask))
 
 
 def _rows(source: Source, stored: Rows) -> Rows:
     return evaluate(source.situation.input, {0: as_frame(stored)})
 
 
-def _stretches(source: Source, stored: Rows) -> Rows:
-    """Stretches with partition and time under the names that the situations give them."""
-    assert source.stretched is not None
-    stretches, situation = source.stretched.stretches, source.situation
-    inner, outer = (*stretches.keys, stretches.time), (*situation.keys, situation.time)
-    named = [*zip(inner, outer, strict=True), (stretches.until,) * 2, (stretches.holds,) * 2]
-    if isinstance(stored, Few):
-        return Few({new: stored.columns[name] for name, new in named}, stored.height)
+def _encoded_rows(source: Source, stored: Rows) -> Rows:
+    """Event runs, with partition and time renamed as the situations call them."""
+    assert source.encoded is not None
+    encoding, situation = source.encoded.encoding, source.situation
+    inner, outer = (*encoding.keys, encoding.time), (*situation.keys, situation.time)
+    named = [*zip(inner, outer, strict=True), (encoding.until,) * 2, (encoding.holds,) * 2]
+    if isinstance(stored, SmallRows):
+        return SmallRows({new: stored.columns[name] for name, new in named}, stored.height)
     return pl.DataFrame([stored.get_column(name).alias(new) for name, new in named])

@@ -1,4 +1,6 @@
-"""What an operator keeps as tables: situations by the keys of their partitions, and the values of their aggregates."""
+"""The state of an operator as tables: situations by the keys of their partitions, and the values of their
+aggregates.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,18 @@ import pyarrow as pa
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import MAX_INSTANT
-from tidegate.runtime.kernels.layout import Situations
-from tidegate.runtime.kernels.situations import NEVER, Bools, Closed, Ints, Runs
+from tidegate.runtime.kernels.cells import Situations
+from tidegate.runtime.kernels.situations import NEVER, Bools, ClosedSituations, Ints, Runs
 from tidegate.runtime.ordered.derive.derivation import Derivation
-from tidegate.runtime.ordered.derive.partition_states import Cut, PartitionStates
+from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateExtract
 from tidegate.runtime.ordered.derive.run_partials import RunPartials
 from tidegate.runtime.ordered.derive.run_values import RunValues
 from tidegate.runtime.ordered.partitions import Partitions, key_columns
 from tidegate.runtime.ordered.sizes import CLOSED, END, OPEN, START, VALUES
 from tidegate.runtime.ordered.state_tables import KEY, NO_ID, StateTable
 
-#: The table of situations: columns beside the keys, which are named by their places. Of an open one, END is the time of the
-#: last event of its partition. Where DEFINITION is NOTHING, the partition is one of which none is open any more.
+#: The table of situations: columns beside the keys, which are named by their places. Of an open one, END is the time of
+#: the last event of its partition. Where DEFINITION is NOTHING, the partition is one of which none is open any more.
 SITUATIONS: Final = "situations"
 IS_OPEN: Final = "open"
 DEFINITION: Final = "definition"
@@ -33,28 +35,30 @@ DIFFERENT: Final = "different "
 COLUMNS: Final = (IS_OPEN, DEFINITION, START, END, NUMBER)
 _INSTANTS: Final = pl.col(START).is_between(-MAX_INSTANT, pl.col(END)) & (pl.col(END) <= MAX_INSTANT)
 
-#: Slot, and the columns of the table.
+#: Partition, and the columns of the table.
 _Columns = tuple[Ints, Bools, Ints, Ints, Ints, Ints]
 
 
 def everything(derivation: Derivation, states: PartitionStates) -> dict[str, pa.Table]:
-    """All that is kept; no table that is empty."""
-    cut = states.cut(states.all_slots())
-    parts = [_open(derivation, cut.slots, cut.runs), _over(cut.slots, cut.kept, cut.number)]
+    """All tables of the state, without empty ones."""
+    cut = states.cut(states.all_partitions())
+    parts = [_open(derivation, cut.partitions, cut.runs), _over(cut.partitions, cut.kept, cut.number)]
     return _filled(_table(states.partitions, parts), {n: one.partials for n, one in derivation.values.items()})
 
 
-def changes(derivation: Derivation, partitions: Partitions, before: Cut, after: Cut, new: Bools) -> dict[str, pa.Table]:
-    """What an increment has changed: of the partitions that it looked at all that is open, situations that are over since,
-    those `new` in what is kept, and the values of runs that had events.
+def changes(
+    derivation: Derivation, partitions: Partitions, before: StateExtract, after: StateExtract, new: Bools
+) -> dict[str, pa.Table]:
+    """What an increment has changed: of the partitions that it looked at all that is open, situations that are over
+    since, those `new` in what is kept, and the values of runs that had events.
     """
     was_open = before.open & ~after.open
-    closed = after.slots[was_open]
+    closed = after.partitions[was_open]
     zeros = np.zeros(len(closed), dtype=np.int64)
     parts = [
-        _open(derivation, after.slots, after.runs),
+        _open(derivation, after.partitions, after.runs),
         (closed, np.ones(len(closed), dtype=np.bool_), zeros + NOTHING, zeros, zeros, zeros + NOTHING),
-        _chosen(_over(after.slots, after.kept, after.number), new),
+        _chosen(_over(after.partitions, after.kept, after.number), new),
     ]
     return _filled(_table(partitions, parts), {n: one.changed() for n, one in derivation.values.items()})
 
@@ -66,82 +70,91 @@ def _filled(situations: pa.Table, values: Mapping[int, RunPartials]) -> dict[str
 
 
 def values_of(definition: int) -> str:
-    """The name of the table with the values of a definition."""
+    """The name of the table of a definition's values."""
     return f"{VALUES}{definition}"
 
 
 def named_values(definition: int, partials: RunPartials) -> dict[str, pl.DataFrame]:
-    """The tables of the values of a definition by name: partial results, then the different values of each count_distinct."""
+    """The tables of the values of a definition by name: partial results, then the different values of each
+    count_distinct.
+    """
     different = {f"{DIFFERENT}{definition}.{place}": rows for place, rows in enumerate(partials.different)}
     return {values_of(definition): partials.merged} | different
 
 
 def _table(partitions: Partitions, parts: Sequence[_Columns]) -> pa.Table:
-    slots, *columns = (np.concatenate(one) for one in zip(*parts, strict=True))
-    keys = partitions.arrays(slots)
+    numbers, *columns = (np.concatenate(one) for one in zip(*parts, strict=True))
+    keys = partitions.arrays(numbers)
     names = [KEY.format(place) for place in range(len(keys))]
     return pa.Table.from_arrays([*keys, *map(pa.array, columns)], names=[*names, *COLUMNS])
 
 
-def _open(derivation: Derivation, slots: Ints, runs: Sequence[Runs]) -> _Columns:
-    """The open runs of slots."""
+def _open(derivation: Derivation, partitions: Ints, runs: Sequence[Runs]) -> _Columns:
+    """The open runs of partitions."""
     parts: list[_Columns] = []
     for source, one in zip(derivation.sources, runs, strict=True):
         place, symbol = np.nonzero(one.start != NEVER)
         definition = np.array(source.definitions, dtype=np.int64)[symbol]
         is_open = np.ones(len(place), dtype=np.bool_)
         parts.append(
-            (slots[place], is_open, definition, one.start[place, symbol], one.last[place], one.number[place, symbol])
+            (
+                partitions[place],
+                is_open,
+                definition,
+                one.start[place, symbol],
+                one.last[place],
+                one.number[place, symbol],
+            )
         )
     if len(parts) == 1:
         return parts[0]
     none = np.empty(0, dtype=np.int64)
     parts.append((none, none.astype(np.bool_), none, none, none, none))
-    slot, is_open, *columns = (np.concatenate(one) for one in zip(*parts, strict=True))
+    partition, is_open, *columns = (np.concatenate(one) for one in zip(*parts, strict=True))
     definition, start, last, number = columns
-    return slot, is_open, definition, start, last, number
+    return partition, is_open, definition, start, last, number
 
 
-def _over(slots: Ints, kept: Situations, number: Ints) -> _Columns:
-    """The situations of slots that are over."""
+def _over(partitions: Ints, kept: Situations, number: Ints) -> _Columns:
+    """The closed situations of partitions."""
     cells = np.repeat(np.arange(len(kept.offsets) - 1), np.diff(kept.offsets))
     place, definition = np.divmod(cells, kept.definitions)
-    return slots[place], np.zeros(len(cells), dtype=np.bool_), definition, kept.ts, kept.te, number
+    return partitions[place], np.zeros(len(cells), dtype=np.bool_), definition, kept.ts, kept.te, number
 
 
 def _chosen(columns: _Columns, mask: Bools) -> _Columns:
-    slot, is_open, definition, start, end, number = columns
-    return slot[mask], is_open[mask], definition[mask], start[mask], end[mask], number[mask]
+    partition, is_open, definition, start, end, number = columns
+    return partition[mask], is_open[mask], definition[mask], start[mask], end[mask], number[mask]
 
 
 def load_runs(derivation: Derivation, states: PartitionStates, rows: pl.DataFrame) -> tuple[Ints, tuple[Runs, ...]]:
-    """The slots of all partitions in a table of situations, and the runs that are open there."""
-    slot = states.partitions.of_kept(rows)
+    """The partitions in a table of situations, and the runs that are open there."""
+    partition = states.partitions.of_kept(rows)
     open_, definition, start, last, number = (rows.get_column(name).to_numpy() for name in COLUMNS)
-    slots = states.all_slots()
+    partitions = states.all_partitions()
     found = []
     for source in derivation.sources:
-        runs = Runs.empty(len(slots), len(source.definitions))
+        runs = Runs.empty(len(partitions), len(source.definitions))
         for symbol, wanted in enumerate(source.definitions):
             chosen = open_ & (definition == wanted)
-            at = slot[chosen]
+            at = partition[chosen]
             runs.start[at, symbol], runs.number[at, symbol] = start[chosen], number[chosen]
             runs.held[at] |= np.uint64(1 << symbol)
             runs.last[at] = last[chosen]
         found.append(runs)
-    return slots, tuple(found)
+    return partitions, tuple(found)
 
 
-def load_closed(states: PartitionStates, rows: pl.DataFrame) -> Closed:
-    """The situations that are over, of a table."""
+def load_closed(states: PartitionStates, rows: pl.DataFrame) -> ClosedSituations:
+    """The closed situations in a table."""
     rows = rows.filter(~pl.col(IS_OPEN))
     _, definition, start, end, number = (rows.get_column(name).to_numpy() for name in COLUMNS)
-    slot = states.partitions.of_kept(rows)
-    return Closed(slot, definition.astype(np.int16), start, end, number)
+    partition = states.partitions.of_kept(rows)
+    return ClosedSituations(partition, definition.astype(np.int16), start, end, number)
 
 
 def load_values(derivation: Derivation, tables: Mapping[str, pl.DataFrame], live: Ints) -> dict[int, RunValues]:
-    """The values of runs that are still of use."""
+    """The values of live runs."""
     found = {}
     for number, fresh in derivation.values.items():
         kept = [tables.get(name, none) for name, none in named_values(number, fresh.partials).items()]
@@ -150,7 +163,7 @@ def load_values(derivation: Derivation, tables: Mapping[str, pl.DataFrame], live
 
 
 def following(tables: Mapping[str, pl.DataFrame]) -> int:
-    """A number that no run has, nor any later one."""
+    """A number that no run has and no later run will get."""
     numbers = [
         rows.get_column(NUMBER if name == SITUATIONS else rows.columns[0]).max() for name, rows in tables.items()
     ]
@@ -192,7 +205,7 @@ def described(derivation: Derivation, keys: Schema) -> dict[str, StateTable]:
 
 
 def bounds_of(situations: pa.Table) -> dict[str, dict[str, tuple[int, int]]]:
-    """When situations began and, where they are over, ended."""
+    """The least and greatest start of situations and, where they are over, of ends."""
     is_open, definition = (situations.column(name).to_numpy() for name in (IS_OPEN, DEFINITION))
     found: dict[str, dict[str, tuple[int, int]]] = {}
     for kind, mask, columns in ((OPEN, is_open & (definition != NOTHING), (START,)), (CLOSED, ~is_open, (START, END))):

@@ -1,4 +1,4 @@
-"""Events of one partition at one instant of which nothing says which comes first: those that are equal are one, others go."""
+"""Ties: events of one partition at one instant without an order. Equal ones count once, the others are left out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIE: Final = "tie"
 
 
 def untied(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -> tuple[pl.DataFrame, list[SetAside]]:
-    """The events without ties, and those that are left out.
+    """The events without ties, and the events that are left out.
 
     All events of an instant are there when progress passes it, so it does not matter in which batches they came.
     """
@@ -42,5 +42,5 @@ def untied(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -
 
 
 def _true(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -> pl.Series:
-    """Which conditions are true of each event."""
+    """The conditions that are true of each event."""
     return pl.Series("\0true", holds_of(source, situations, events))

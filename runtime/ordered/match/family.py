@@ -1,4 +1,4 @@
-"""Matches of patterns towards the runtime."""
+"""The family of pattern matches, as the runtime sees it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from tidegate.algebra.ordered.match import Match
 from tidegate.algebra.time import Extended
 from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.ordered.match.operator import MatchOperator
-from tidegate.runtime.plan.steps import Ordered
+from tidegate.runtime.plan.steps import OrderedStep
 
 
 class MatchFamily(Family[Match]):
     node = Match
 
-    def start(self, ordered: Ordered) -> Operator:
+    def start(self, ordered: OrderedStep) -> Operator:
         return MatchOperator.start(ordered)
 
-    def load(self, ordered: Ordered, tables: Tables, reached: Extended) -> Operator:
+    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> Operator:
         return MatchOperator.load(ordered, tables, reached)

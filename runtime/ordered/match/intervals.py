@@ -1,4 +1,4 @@
-"""Situations that rows give: read from stored rows in every increment, since what of them is needed, the query's keep says."""
+"""Intervals read from stored rows. The keep condition decides which rows are still stored."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.ordered.derive import END, START
-from tidegate.algebra.ordered.match import Given, measures
-from tidegate.runtime.kernels.situations import Closed, Ints
-from tidegate.runtime.kernels.slots import SlotNumbers
+from tidegate.algebra.ordered.match import RowIntervals, measures
+from tidegate.runtime.kernels.partition_numbers import Numbers
+from tidegate.runtime.kernels.situations import ClosedSituations, Ints
 
 
 @dataclass(frozen=True, slots=True)
-class GivenRows:
-    """The rows of one given symbol that may take part in matches of an increment, in the order of their starts.
+class IntervalRows:
+    """The rows of one symbol's intervals that may take part in matches of an increment, in the order of their starts.
 
     A row's number is its place here.
     """
 
-    given: Given
+    intervals: RowIntervals
     definition: int
     rows: pl.DataFrame
 
     @classmethod
-    def of(cls, given: Given, definition: int, rows: pl.DataFrame) -> GivenRows:
-        return cls(given, definition, rows.sort(START, maintain_order=True))
+    def of(cls, intervals: RowIntervals, definition: int, rows: pl.DataFrame) -> IntervalRows:
+        return cls(intervals, definition, rows.sort(START, maintain_order=True))
 
-    def closed(self, slot: SlotNumbers) -> Closed:
-        """The rows as situations that are over, with the slot of each."""
+    def closed(self, partition: Numbers) -> ClosedSituations:
+        """The rows as closed situations, with the partition of each."""
         count = self.rows.height
-        return Closed(
-            slot,
+        return ClosedSituations(
+            partition,
             np.full(count, self.definition, dtype=np.int16),
             self.rows.get_column(START).to_numpy(),
             self.rows.get_column(END).to_numpy(),
@@ -40,5 +40,5 @@ class GivenRows:
         )
 
     def values(self, numbers: Ints) -> pl.DataFrame:
-        """What is known of the rows beside keys and ends."""
-        return self.rows.select(measures(self.given))[numbers]
+        """The columns of the rows beside keys and ends."""
+        return self.rows.select(measures(self.intervals))[numbers]

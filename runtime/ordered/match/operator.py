@@ -1,4 +1,4 @@
-"""Temporal patterns in the embedded engine: situations derived, kept and matched, increment by increment."""
+"""The pattern operator: it derives, keeps and matches situations, increment by increment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.ordered.derive import Derive
-from tidegate.algebra.ordered.match import Given, Match, measures
+from tidegate.algebra.ordered.match import Match, RowIntervals, measures
 from tidegate.algebra.time import Extended
 from tidegate.algebra.types import MAX_INSTANT
 from tidegate.analysis.ordered.match.chosen_orders import order_lines, pinned_order
@@ -20,15 +20,22 @@ from tidegate.analysis.ordered.match.partners import situation_partners
 from tidegate.runtime.eval.columns import only, polars_schema
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
-from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, next_looks, purge
+from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, next_looks, purge
+from tidegate.runtime.kernels.partition_numbers import Numbers
 from tidegate.runtime.kernels.partners import Partners, of_use
-from tidegate.runtime.kernels.pattern_plan import Pattern, Steps, plan_steps, triggering
-from tidegate.runtime.kernels.patterns import Matches, enumerate_matches
-from tidegate.runtime.kernels.situations import Bools, Closed, Ints, Runs
-from tidegate.runtime.kernels.slots import SlotNumbers
-from tidegate.runtime.ordered.derive.derivation import Derivation, Read, joined, key_schema, open_numbers, without
-from tidegate.runtime.ordered.derive.partition_states import Cut, Made, PartitionStates, located_in
-from tidegate.runtime.ordered.derive.run_values import Asked
+from tidegate.runtime.kernels.search import Matches, enumerate_matches
+from tidegate.runtime.kernels.search_plan import Pattern, Steps, plan_steps, triggering
+from tidegate.runtime.kernels.situations import Bools, ClosedSituations, Ints, Runs
+from tidegate.runtime.ordered.derive.derivation import (
+    Derivation,
+    SourceIncrement,
+    joined,
+    key_schema,
+    open_numbers,
+    without,
+)
+from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateChange, StateExtract, located_in
+from tidegate.runtime.ordered.derive.run_values import ValueRequests
 from tidegate.runtime.ordered.derive.situations import Situations as SituationsOperator
 from tidegate.runtime.ordered.derive.tables import (
     SITUATIONS,
@@ -37,19 +44,19 @@ from tidegate.runtime.ordered.derive.tables import (
     load_runs,
     load_values,
 )
-from tidegate.runtime.ordered.held_partitions import EVER, ticks
-from tidegate.runtime.ordered.match.intervals import GivenRows
+from tidegate.runtime.ordered.match.intervals import IntervalRows
 from tidegate.runtime.ordered.match.order import MatchOrder
+from tidegate.runtime.ordered.partition_store import EVER, ticks
 from tidegate.runtime.ordered.partitions import Partitions
-from tidegate.runtime.plan.steps import Ordered, Stretched
+from tidegate.runtime.plan.steps import EncodedReading, OrderedStep
 
 #: A horizon that has passed whatever the end: nothing of these is kept.
 _GONE: Final = -3 * MAX_INSTANT
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
-    """A pattern as the kernels take it. Role i has the situations of definition `definition[i]`.
+class CompiledPattern:
+    """A pattern for the kernels. Role i has the situations of definition `definition[i]`.
 
     First come the definitions of derived situations, then one per symbol whose situations are given, with their leaves.
     """
@@ -57,7 +64,7 @@ class Matching:
     node: Match
     definitions: tuple[Derive, ...]
     leaves: tuple[int, ...]
-    given: tuple[tuple[Given, int], ...]
+    intervals: tuple[tuple[RowIntervals, int], ...]
     definition: tuple[int, ...]
     pattern: Pattern
     detection: Detection
@@ -65,20 +72,20 @@ class Matching:
     from_end: tuple[Ints, ...]
     horizons: Ints
     partners: Partners | None
-    stretched: Stretched | None
+    encoded: EncodedReading | None
     nothing: pl.DataFrame
     """No matches."""
 
     @classmethod
-    def of(cls, ordered: Ordered) -> Matching:
+    def of(cls, ordered: OrderedStep) -> CompiledPattern:
         node = ordered.node
         assert isinstance(node, Match)
         definitions = tuple(dict.fromkeys(one for one in node.situations if isinstance(one, Derive)))
         leaves = tuple(ordered.leaves[node.situations.index(one)] for one in definitions)
-        given: list[tuple[Given, int]] = []
+        given: list[tuple[RowIntervals, int]] = []
         numbers: list[int] = []
         for one, leaf in zip(node.situations, ordered.leaves, strict=True):
-            if isinstance(one, Given):
+            if isinstance(one, RowIntervals):
                 numbers.append(len(definitions) + len(given))
                 given.append((one, leaf))
             else:
@@ -115,11 +122,13 @@ class Matching:
 
     @property
     def count(self) -> int:
-        """All definitions."""
-        return len(self.definitions) + len(self.given)
+        """The number of definitions."""
+        return len(self.definitions) + len(self.intervals)
 
     def left(self, situations: Situations, until: int) -> tuple[Situations, Ints]:
-        """What stays of all situations of some slots once all matches up to `until` are found, and when to look again."""
+        """The situations that stay once all matches up to `until` are found, and the next instant to read each
+        partition.
+        """
         within, looked = self.pattern.within, (self.from_start, self.from_end)
         kept = purge(situations, within, self.horizons, until)
         if self.partners is None:
@@ -130,38 +139,38 @@ class Matching:
         return kept if stays.all() else kept.where(stays), np.minimum(look, own)
 
 
-def _by_definition(ordered: Ordered, definitions: Sequence[Derive]) -> Stretched | None:
-    """The operator's stretches, with the bits of its definitions instead of its situations."""
-    if ordered.stretched is None:
+def _by_definition(ordered: OrderedStep, definitions: Sequence[Derive]) -> EncodedReading | None:
+    """How the operator reads event runs, with the bits of its definitions instead of its situations."""
+    if ordered.encoded is None:
         return None
     assert isinstance(ordered.node, Match)
     places = [ordered.node.situations.index(one) for one in definitions]
-    return replace(ordered.stretched, bits=tuple(ordered.stretched.bits[place] for place in places))
+    return replace(ordered.encoded, bits=tuple(ordered.encoded.bits[place] for place in places))
 
 
-def _limits(one: Derive | Given) -> tuple[int, int]:
-    """The limits of a situation's duration."""
-    if isinstance(one, Given):
-        return (0 if one.points else 1), NONE
-    return one.at_least, NONE if one.at_most is None else one.at_most
+def _limits(situation: Derive | RowIntervals) -> tuple[int, int]:
+    """The least and greatest duration of a situation."""
+    if isinstance(situation, RowIntervals):
+        return (0 if situation.points else 1), NONE
+    return situation.at_least, NONE if situation.at_most is None else situation.at_most
 
 
-def _horizons(found: Detection, definition: Sequence[int], derived: int) -> Ints:
-    """How long after its end a situation of each definition may still be matched; with a window, that alone decides.
+def _horizons(detection: Detection, definition: Sequence[int], derived: int) -> Ints:
+    """How long after its end a situation of each definition may still be matched. With a window only that decides.
 
     Given ones stay where their rows are stored.
     """
     longest = np.full(max(definition) + 1, NONE)
-    if found.within is None:
+    if detection.within is None:
         longest[:] = -EVER
-        for number, horizon in zip(definition, horizons(found), strict=True):
+        for number, horizon in zip(definition, horizons(detection), strict=True):
             longest[number] = max(longest[number], ticks(horizon.after_end))
     longest[derived:] = _GONE
     return longest
 
 
-def _partners(ordered: Ordered, definition: Sequence[int], derived: int) -> Partners | None:
-    """What frees situations sooner, where the plan says so."""
+def _partners(ordered: OrderedStep, definition: Sequence[int], derived: int) -> Partners | None:
+    """The rule that frees situations sooner, where the plan uses it."""
     node = ordered.node
     assert isinstance(node, Match)
     rule = None if ordered.purging == "off" else situation_partners(node, always=ordered.purging == "always")
@@ -178,7 +187,7 @@ def _partners(ordered: Ordered, definition: Sequence[int], derived: int) -> Part
 
 
 def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts: Bools) -> tuple[Ints, ...]:
-    """What the roles of each definition have, together; nothing where its situations make no match certain."""
+    """The offsets of the roles of each definition. They are empty where its situations make no match certain."""
     return tuple(
         np.array(
             sorted({o for role, d in zip(by_role, definition, strict=True) if d == number for o in role}),
@@ -190,25 +199,25 @@ def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts:
 
 @dataclass(frozen=True, slots=True)
 class MatchOperator(SituationsOperator):
-    """Matches of a pattern, reported as they are detected.
+    """The matches of a pattern, reported as they are detected.
 
-    `states` are what is held of the partitions; an increment changes them only once it is settled, by what it has `made` of
-    some. `order` is what the search for matches goes by, `steps` the pattern in that order. Neither has a part in what is
-    found.
+    `states` are what is held of the partitions; an increment changes them only once it is settled, by the `change` that
+    it made of some. `order` is what the search for matches goes by, `steps` the pattern in that order. Neither has a
+    part in what is found.
     """
 
-    matching: Matching
+    matching: CompiledPattern
     derivation: Derivation
     states: PartitionStates
     order: MatchOrder
     steps: Steps
-    made: Made | None = None
+    change: StateChange | None = None
 
     @classmethod
-    def start(cls, ordered: Ordered) -> MatchOperator:
-        """Before the first event."""
-        matching = Matching.of(ordered)
-        derivation = Derivation.start(matching.definitions, matching.leaves, matching.stretched)
+    def start(cls, ordered: OrderedStep) -> MatchOperator:
+        """The operator before the first event."""
+        matching = CompiledPattern.of(ordered)
+        derivation = Derivation.start(matching.definitions, matching.leaves, matching.encoded)
         states = derivation.states(key_schema(matching.node.situations[0]), matching.count)
         order = MatchOrder.initial(matching.detection, pinned_order(matching.node))
         return cls(matching, derivation, states, order, plan_steps(matching.pattern, order.order))
@@ -223,19 +232,21 @@ class MatchOperator(SituationsOperator):
         located = located_in(
             states, self.derivation.sources, events, [rows.rows for rows in given.values()], high, close_at
         )
-        before = states.cut(located.slots)
+        before = states.cut(located.partitions)
         derivation, runs, reads = self.derivation.read(located.events, before.runs, close_at)
-        closed = _closed(derivation, reads, given, located.others)
+        closed = _closed(derivation, reads, given, located.other_rows)
         every = _all_runs(derivation, runs, one.count)
-        situations = arrange(before.kept, closed, every, len(located.slots))
+        situations = arrange(before.kept, closed, every, len(located.partitions))
         number = np.concatenate([before.number, closed.run, every.number.ravel()])[situations.origin]
         triggers = find_triggers(situations, one.from_start, one.from_end, low, high)
         found = enumerate_matches(self.steps, situations, triggers, low, high)
-        keys = _Keys(states.partitions, located.slots)
+        keys = _Keys(states.partitions, located.partitions)
         rows = self._rows(keys, derivation, reads, given, situations, number, found)
         kept, look = one.left(situations, high)
-        made = Made(
-            before, Cut(located.slots, runs, kept, number[kept.origin], look), _is_new(before, situations, kept)
+        made = StateChange(
+            before,
+            StateExtract(located.partitions, runs, kept, number[kept.origin], look),
+            _is_new(before, situations, kept),
         )
         live = np.concatenate([made.after.number, open_numbers(runs)])
         held = np.concatenate([before.number, open_numbers(before.runs)])
@@ -246,7 +257,7 @@ class MatchOperator(SituationsOperator):
         return MatchOperator(one, derivation, states, order, steps, made), rows
 
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
-        given = [evaluate(one.input, {0: as_frame(leaves[leaf])}) for one, leaf in self.matching.given]
+        given = [evaluate(one.input, {0: as_frame(leaves[leaf])}) for one, leaf in self.matching.intervals]
         return [*super(MatchOperator, self).events(leaves, old, new), *given]
 
     def orders(self) -> list[str]:
@@ -254,17 +265,17 @@ class MatchOperator(SituationsOperator):
         return order_lines(self.matching.node, order.order.tolist(), order.chosen_by, "seen or assumed")
 
     def emptied(self) -> MatchOperator:
-        """The operator without situations, in the order of search that it has come to."""
+        """The operator without situations. It keeps the search order that it has chosen."""
         one = self.matching
-        derivation = Derivation.start(one.definitions, one.leaves, one.stretched)
+        derivation = Derivation.start(one.definitions, one.leaves, one.encoded)
         states = derivation.states(self.states.partitions.schema, one.count)
-        return replace(self, derivation=derivation, states=states, made=None)
+        return replace(self, derivation=derivation, states=states, change=None)
 
-    def _given(self, rows: Sequence[Rows]) -> dict[int, GivenRows]:
+    def _given(self, rows: Sequence[Rows]) -> dict[int, IntervalRows]:
         first = len(self.matching.definitions)
-        parts = zip(self.matching.given, rows, strict=True)
+        parts = zip(self.matching.intervals, rows, strict=True)
         return {
-            first + place: GivenRows.of(one, first + place, as_frame(part))
+            first + place: IntervalRows.of(one, first + place, as_frame(part))
             for place, ((one, _), part) in enumerate(parts)
         }
 
@@ -272,27 +283,27 @@ class MatchOperator(SituationsOperator):
         self,
         keys: _Keys,
         derivation: Derivation,
-        reads: Sequence[Read],
-        given: Mapping[int, GivenRows],
+        reads: Sequence[SourceIncrement],
+        intervals: Mapping[int, IntervalRows],
         situations: Situations,
         number: Ints,
-        found: Matches,
+        matches: Matches,
     ) -> pl.DataFrame:
-        node, detected = self.matching.node, found.detected
+        node, detected = self.matching.node, matches.detected
         if not len(detected):
             return self.matching.nothing
-        cell = np.searchsorted(situations.offsets, found.situation[:, 0], side="right") - 1
+        cell = np.searchsorted(situations.offsets, matches.situation[:, 0], side="right") - 1
         columns = keys.of(cell // situations.definitions).get_columns()
-        own = {n: (read.own[n]) for read in reads for n in read.own}
+        own = {n: read.run_events[n] for read in reads for n in read.run_events}
         for role, (symbol, definition) in enumerate(zip(node.symbols, self.matching.definition, strict=True)):
-            place = found.situation[:, role]
+            place = matches.situation[:, role]
             te = situations.te[place]
-            ends, unknown = pl.Series(f"{symbol}.te", te), (te > detected) & (definition not in given)
+            ends, unknown = pl.Series(f"{symbol}.te", te), (te > detected) & (definition not in intervals)
             columns.append(pl.Series(f"{symbol}.ts", situations.ts[place]))
             columns.append(ends.set(pl.Series(unknown), None) if unknown.any() else ends)
             values = None
-            if definition in given and measures(given[definition].given):
-                values = given[definition].values(number[place])
+            if definition in intervals and measures(intervals[definition].intervals):
+                values = intervals[definition].values(number[place])
             elif definition in derivation.values:
                 values = self._values(derivation, definition, own[definition], number[place], te <= detected, detected)
             if values is not None:
@@ -302,29 +313,29 @@ class MatchOperator(SituationsOperator):
         return rows if rows.schema == wanted else rows.cast(wanted)
 
     def _values(
-        self, derivation: Derivation, definition: int, own: pl.DataFrame, run: Ints, over: Bools, detected: Ints
+        self, derivation: Derivation, definition: int, events: pl.DataFrame, run: Ints, over: Bools, detected: Ints
     ) -> pl.DataFrame:
-        """Aggregates of situations as of the detection: of those that are over by then, over all of their events."""
+        """The aggregates of situations at the detection. Those that are over by then cover all of their events."""
         values = derivation.values[definition]
         at_end = values.at_end(run[over]).with_columns(pl.Series("row", np.flatnonzero(over)))
-        asked = Asked(run[~over], detected[~over])
-        at = values.at(asked, self.derivation.values[definition].partials, own)
+        asked = ValueRequests(run[~over], detected[~over])
+        at = values.at(asked, self.derivation.values[definition].partials, events)
         both = pl.concat([at_end, at.with_columns(pl.Series("row", np.flatnonzero(~over)))])
         return both.sort("row").drop("row")
 
     @classmethod
-    def load(cls, ordered: Ordered, tables: Mapping[str, pl.DataFrame], reached: Extended) -> MatchOperator:
-        """The operator with what was kept when progress was `reached`."""
+    def load(cls, ordered: OrderedStep, tables: Mapping[str, pl.DataFrame], reached: Extended) -> MatchOperator:
+        """The operator with its stored state, for the progress `reached`."""
         fresh = cls.start(ordered)
         if SITUATIONS not in tables:
             return fresh
         rows, states, one, high = tables[SITUATIONS], fresh.states, fresh.matching, ticks(reached)
-        slots, runs = load_runs(fresh.derivation, states, rows)
+        partitions, runs = load_runs(fresh.derivation, states, rows)
         closed, every = load_closed(states, rows), _all_runs(fresh.derivation, runs, one.count)
-        situations = arrange(Situations.empty(one.count), closed, every, len(slots))
+        situations = arrange(Situations.empty(one.count), closed, every, len(partitions))
         kept, look = one.left(situations, high)
         number = np.concatenate([closed.run, every.number.ravel()])[situations.origin[kept.origin]]
-        states.put(Cut(slots, runs, kept, number, look))
+        states.put(StateExtract(partitions, runs, kept, number, look))
         values = load_values(fresh.derivation, tables, np.concatenate([number, open_numbers(runs)]))
         derivation = replace(fresh.derivation, values=values, numbers=following(tables))
         return replace(fresh, derivation=derivation)
@@ -332,33 +343,36 @@ class MatchOperator(SituationsOperator):
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The keys of partitions by their places among some slots."""
+    """The keys of partitions, looked up by position in `numbers`."""
 
     partitions: Partitions
-    slots: Ints
+    numbers: Ints
 
     def of(self, places: Ints) -> pl.DataFrame:
-        return self.partitions.rows(self.slots[places])
+        return self.partitions.rows(self.numbers[places])
 
 
-def _is_new(before: Cut, situations: Situations, kept: Situations) -> Bools:
-    """Which of the kept situations are over since the last increment."""
+def _is_new(before: StateExtract, situations: Situations, kept: Situations) -> Bools:
+    """Which of the kept situations ended since the last increment."""
     is_new: Bools = situations.origin[kept.origin] >= len(before.kept.ts)
     return is_new
 
 
 def _closed(
-    derivation: Derivation, reads: Sequence[Read], given: Mapping[int, GivenRows], slots: Sequence[SlotNumbers]
-) -> Closed:
-    """What closed in an increment and is of the right duration, and what is given, by definition."""
-    found: Closed | None = None
-    for rows, slot in zip(given.values(), slots, strict=True):
-        own = rows.closed(slot)
+    derivation: Derivation,
+    reads: Sequence[SourceIncrement],
+    intervals: Mapping[int, IntervalRows],
+    partitions: Sequence[Numbers],
+) -> ClosedSituations:
+    """The situations that closed in an increment with an allowed duration, and the intervals, by definition."""
+    found: ClosedSituations | None = None
+    for rows, partition in zip(intervals.values(), partitions, strict=True):
+        own = rows.closed(partition)
         found = own if found is None else joined(found, own)
     for read in reads:
         lasting = derivation.lasting(read.source, read.closed)
         symbol = np.array(read.source.definitions, dtype=np.int16)[lasting.symbol]
-        own = Closed(lasting.slot, symbol, lasting.ts, lasting.te, lasting.run)
+        own = ClosedSituations(lasting.partition, symbol, lasting.ts, lasting.te, lasting.run)
         found = own if found is None else joined(found, own)
     assert found is not None
     return found

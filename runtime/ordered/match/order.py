@@ -1,4 +1,6 @@
-"""Evaluation orders of a pattern at work: chosen by the cost model, and chosen again when what it rests on has changed."""
+"""The evaluation orders of a pattern at run time. The cost model chooses them, again when its statistics have
+changed.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from numpy.typing import NDArray
 from tidegate.analysis.ordered.match.chosen_orders import chosen_orders, first_statistics, ordered_pair
 from tidegate.analysis.ordered.match.detection import Detection
 from tidegate.analysis.ordered.match.order import Pair, Statistics
-from tidegate.runtime.kernels.layout import Situations
-from tidegate.runtime.kernels.patterns import Matches
+from tidegate.runtime.kernels.cells import Situations
+from tidegate.runtime.kernels.search import Matches
 from tidegate.runtime.kernels.situations import Bools, Ints
 
 #: Weight of the last increment in the averages, and the change of one of them that makes orders be chosen again.
@@ -27,11 +29,11 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class MatchOrder:
-    """The orders in use, `order[i]` for trigger i, what they were chosen by, and what has been seen since.
+    """The current orders, `order[i]` for trigger i, the statistics that chose them, and the counts since.
 
     `counted` has, for each trigger and each step but the first, the intermediate results, the candidates that the model
-    expects for them and those that passed, as long as they are too few to tell a share: increments may be small. None: no
-    counts.
+    expects for them and those that passed, as long as they are too few to tell a share: increments may be small. None:
+    no counts.
     """
 
     order: Ints
@@ -41,15 +43,15 @@ class MatchOrder:
     counted: Doubles | None = None
 
     @classmethod
-    def initial(cls, found: Detection, pinned: tuple[int, ...] = ()) -> MatchOrder:
-        """By the relations that the pattern allows; `pinned` stays, whatever is seen."""
-        statistics = first_statistics(found)
+    def initial(cls, detection: Detection, pinned: tuple[int, ...] = ()) -> MatchOrder:
+        """The orders by the relations that the pattern allows. A `pinned` order never changes."""
+        statistics = first_statistics(detection)
         return cls(orders(statistics, pinned), statistics, statistics, pinned)
 
-    def after(self, situations: Situations, definition: Sequence[int], found: Matches) -> MatchOrder:
-        """What an increment has shown; orders are chosen again once it differs enough from what they were chosen by."""
+    def after(self, situations: Situations, definition: Sequence[int], matches: Matches) -> MatchOrder:
+        """The orders after an increment. They are chosen again once the statistics differ enough."""
         sizes = _mean_sizes(situations, definition)
-        counted = self._counted(sizes, found)
+        counted = self._counted(sizes, matches)
         enough = counted[0] >= _ENOUGH
         told = np.count_nonzero(enough) > 0
         shares = self._selectivities(counted, enough) if told else {}
@@ -61,15 +63,15 @@ class MatchOrder:
         same = (again.order == self.order).all(axis=1)
         return replace(again, counted=np.where(same[:, None], left, 0.0))
 
-    def _counted(self, sizes: Sequence[float], found: Matches) -> Doubles:
-        """The counts so far and those of an increment; steps without candidates tell nothing."""
+    def _counted(self, sizes: Sequence[float], matches: Matches) -> Doubles:
+        """The counts so far plus those of an increment. Steps without candidates do not count."""
         size = np.array(sizes)[self.order[:, 1:]]
-        before, passed = found.counters[:, :-1, 1], found.counters[:, 1:, 1]
+        before, passed = matches.counters[:, :-1, 1], matches.counters[:, 1:, 1]
         new = np.array([before * (size > 0), before * size, passed])
         return new if self.counted is None else self.counted + new
 
     def _selectivities(self, counted: Doubles, enough: Bools) -> dict[Pair, float]:
-        """Those of the pairs that the steps with enough intermediate results compare."""
+        """The selectivities of the pairs compared by steps with enough intermediate results."""
         shares: dict[Pair, list[float]] = {}
         for trigger, place in np.argwhere(enough).tolist():
             order, step = self.order[trigger].tolist(), place + 1
@@ -88,7 +90,7 @@ class MatchOrder:
 
 
 def _mean_sizes(situations: Situations, definition: Sequence[int]) -> tuple[float, ...]:
-    """How many situations a partition has for each symbol, where it has any."""
+    """The mean number of situations of a partition for each symbol, over partitions that have any."""
     width = situations.definitions
     held = int(np.count_nonzero(np.diff(situations.offsets[::width])))
     mean = np.diff(situations.offsets).reshape(-1, width).sum(axis=0) / max(1, held)

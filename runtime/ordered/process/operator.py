@@ -22,12 +22,12 @@ from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.ordered.family import Family, Operator, Tables
-from tidegate.runtime.ordered.held_partitions import EVER
+from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.partitions import key_columns
 from tidegate.runtime.ordered.process.checks import called, require_equal, require_order, result_of
 from tidegate.runtime.ordered.process.partition_tables import PARTITION, Cut, PartitionTables
 from tidegate.runtime.ordered.state_tables import StateTable
-from tidegate.runtime.plan.steps import Ordered
+from tidegate.runtime.plan.steps import OrderedStep
 
 #: Of a kept row: whether it says that its partition has none.
 _NONE: Final = "~none"
@@ -40,7 +40,7 @@ class ProcessOperator(Operator):
     after, which counts once it is settled.
     """
 
-    ordered: Ordered
+    ordered: OrderedStep
     held: PartitionTables
     made: tuple[Cut, Cut] | None = None
 
@@ -70,7 +70,7 @@ class ProcessOperator(Operator):
         reach = Reach(_instant(after), _instant(until), close_at)
         before, left, result = _stepped(self.node, held, rows, reach)
         if self.node.verifies:
-            _verify(self.node, held.part(before.slots), rows, reach, held.rows(left), result)
+            _verify(self.node, held.part(before.partitions), rows, reach, held.rows(left), result)
         return replace(self, made=(before, left)), result
 
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
@@ -98,7 +98,7 @@ class ProcessOperator(Operator):
 
     def tables(self) -> dict[str, pa.Table]:
         held = self.settled()
-        rows = held.rows(held.cut(held.all_slots()))
+        rows = held.rows(held.cut(held.all_partitions()))
         return {name: _saying(own, none=False).to_arrow() for name, own in rows.items() if own.height}
 
     def changes(self) -> dict[str, pa.Table] | None:
@@ -107,7 +107,7 @@ class ProcessOperator(Operator):
         held, (before, after) = self.settled(), self.made
         found = {}
         for name, rows in held.rows(after).items():
-            emptied = after.slots[before.has_rows(name) & ~after.has_rows(name)]
+            emptied = after.partitions[before.has_rows(name) & ~after.has_rows(name)]
             none = _saying(held.partitions.kept(emptied), none=True)
             found[name] = pl.concat([_saying(rows, none=False), none], how="diagonal").to_arrow()
         return found
@@ -132,18 +132,18 @@ class ProcessOperator(Operator):
 class ProcessFamily(Family[Process]):
     node = Process
 
-    def start(self, ordered: Ordered) -> ProcessOperator:
+    def start(self, ordered: OrderedStep) -> ProcessOperator:
         assert isinstance(ordered.node, Process)
         node = ordered.node
         keys = Schema(tuple(node.input.schema[key] for key in node.keys))
         columns = {name: _table_schema(text) for name, text in node.operator.tables.items()}
         return ProcessOperator(ordered, PartitionTables(keys, columns, node.operator.wakes))
 
-    def load(self, ordered: Ordered, tables: Tables, reached: Extended) -> ProcessOperator:
+    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> ProcessOperator:
         fresh = self.start(ordered)
         held = fresh.held
         slots = {name: held.partitions.of_kept(rows).astype(np.int64) for name, rows in tables.items()}
-        none = held.cut(held.all_slots())
+        none = held.cut(held.all_partitions())
         kept = {
             name: tables[name].select(pl.Series(PARTITION, slots[name]), *held.columns[name])
             if name in tables
@@ -213,4 +213,4 @@ def _verify(
             part.settle(before, after)
             parts.append(some)
         when = f"its events came in two batches, those up to {cut} and those after"
-        require_equal(node, left, result, part.rows(part.cut(part.all_slots())), pl.concat(parts), when)
+        require_equal(node, left, result, part.rows(part.cut(part.all_partitions())), pl.concat(parts), when)

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.schema import Schema
-from tidegate.runtime.kernels.layout import NONE
+from tidegate.runtime.kernels.cells import NONE
 from tidegate.runtime.kernels.situations import Bools, Ints
-from tidegate.runtime.ordered.held_partitions import EVER, HeldPartitions
+from tidegate.runtime.ordered.partition_store import EVER, PartitionStore
 from tidegate.runtime.ordered.state import to_merge
 
 #: The first column of all frames that users see: the place of a partition among those that an increment looks at.
@@ -77,19 +77,19 @@ class PartitionRows:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The rows of some partitions, table by table in order of PARTITION, which says their places in `slots`."""
+    """The rows of some partitions, table by table in order of PARTITION, which says their places in `partitions`."""
 
-    slots: Ints
+    partitions: Ints
     tables: Mapping[str, pl.DataFrame]
     look: Ints
     version: int = 0
 
     def has_rows(self, name: str) -> Bools:
         """Which partitions have rows in that table."""
-        return counts(self.tables[name], len(self.slots)) > 0
+        return counts(self.tables[name], len(self.partitions)) > 0
 
 
-class PartitionTables(HeldPartitions[Cut]):
+class PartitionTables(PartitionStore[Cut]):
     """All tables of an operator. A partition that has rows is looked at when the first instant in `wakes`, a table and a column
     of it, is reached, and at the end.
     """
@@ -110,7 +110,7 @@ class PartitionTables(HeldPartitions[Cut]):
 
     def after(self, before: Cut, tables: Mapping[str, pl.DataFrame]) -> Cut:
         """These rows instead of those that were cut."""
-        slots = before.slots
+        slots = before.partitions
         found = Cut(
             slots, {name: rows.sort(PARTITION, maintain_order=True) for name, rows in tables.items()}, before.look
         )
@@ -127,14 +127,14 @@ class PartitionTables(HeldPartitions[Cut]):
         """The rows that were cut, with the keys of their partitions, as they are kept."""
         found = {}
         for name, rows in cut.tables.items():
-            keys = self.partitions.kept(cut.slots[rows.get_column(PARTITION).to_numpy()])
+            keys = self.partitions.kept(cut.partitions[rows.get_column(PARTITION).to_numpy()])
             found[name] = pl.concat([keys, rows.drop(PARTITION)], how="horizontal")
         return found
 
     def hold(self, cut: Cut) -> Bools:
-        is_held = np.zeros(len(cut.slots), dtype=np.bool_)
+        is_held = np.zeros(len(cut.partitions), dtype=np.bool_)
         for name, table in self.tables.items():
-            table.put(cut.slots, cut.tables[name])
+            table.put(cut.partitions, cut.tables[name])
             is_held |= cut.has_rows(name)
         return is_held
 

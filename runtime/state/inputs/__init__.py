@@ -1,1 +1,1 @@
-"""What of the input was read, and where files go that were."""
+"""The consumed input: which files were read, and where they go afterwards."""

@@ -1,4 +1,4 @@
-"""Which files of a source were read, in 32 bytes each: a look-up costs what is looked up, not what was ever read."""
+"""The consumed files of a source, in 32 bytes each. The cost of a look-up does not grow with the files ever read."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _Hash = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of some paths, in their order: whether each was read, and with which size and time."""
+class PathStatus:
+    """The status of some paths, in their order: whether each was read, and its size and time then."""
 
     read: np.ndarray[Any, np.dtype[np.bool_]]
     size: _Number
@@ -29,8 +29,8 @@ class Known:
 class ConsumedFiles:
     """Paths of one source with the size and time of what was read there.
 
-    A path is known by two 64-bit hashes. Their seeds are random in every process, so nobody can choose names that collide,
-    and two of a million names do with a probability of 10^-27.
+    A path is known by two 64-bit hashes. Their seeds are random in every process, so nobody can choose names that
+    collide, and two of a million names do with a probability of 10^-27.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class ConsumedFiles:
         return len(self._first) + len(self._recent) - int((again >= 0).sum())
 
     def add(self, path: str, size: int, mtime_ns: int) -> None:
-        """Another file, or another version of one."""
+        """Adds a file, or another version of one."""
         self._recent[path] = size, mtime_ns
         if len(self._recent) > max(FEW, len(self._first) // _SHARE):
             paths, versions = list(self._recent), np.array(list(self._recent.values()), np.int64)
@@ -66,7 +66,7 @@ class ConsumedFiles:
         self._mtime_ns = np.concatenate([self._mtime_ns, mtimes_ns])[order][last]
 
     def discard(self, paths: Iterable[str]) -> None:
-        """Forget these: a file of such a name is a new one."""
+        """Forgets these paths. A file of such a name is a new one."""
         gone = list(paths)
         for path in gone:
             self._recent.pop(path, None)
@@ -78,12 +78,12 @@ class ConsumedFiles:
                 self._first, self._second = self._first[kept], self._second[kept]
                 self._size, self._mtime_ns = self._size[kept], self._mtime_ns[kept]
 
-    def known(self, paths: Sequence[str]) -> Known:
-        """What is known of these paths."""
+    def known(self, paths: Sequence[str]) -> PathStatus:
+        """The status of these paths."""
         if len(self._first):
             found = self._in_arrays(paths)
         else:
-            found = Known(np.zeros(len(paths), np.bool_), *np.zeros((2, len(paths)), np.int64))
+            found = PathStatus(np.zeros(len(paths), np.bool_), *np.zeros((2, len(paths)), np.int64))
         if self._recent:
             for number, path in enumerate(paths):
                 version = self._recent.get(path)
@@ -92,10 +92,10 @@ class ConsumedFiles:
                     found.size[number], found.mtime_ns[number] = version
         return found
 
-    def _in_arrays(self, paths: Sequence[str]) -> Known:
+    def _in_arrays(self, paths: Sequence[str]) -> PathStatus:
         at = self._places(paths)
         read = at >= 0
-        return Known(read, np.where(read, self._size[at], 0), np.where(read, self._mtime_ns[at], 0))
+        return PathStatus(read, np.where(read, self._size[at], 0), np.where(read, self._mtime_ns[at], 0))
 
     def _places(self, paths: Sequence[str]) -> _Number:
         """Where each path is in the arrays, -1 for those that are not."""

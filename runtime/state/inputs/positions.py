@@ -1,7 +1,7 @@
 """Source positions: which files of file sources are consumed, and how far other sources were read.
 
-Consumed files are a log: the newest stand in the manifest itself, and when they become many they go to a table, of which
-there are few, since they are merged by size tiers. So n files cost n·log n rows written in all, not n per batch.
+Consumed files are a log: the newest stand in the manifest itself, and when they become many they go to a table, of
+which there are few, since they are merged by size tiers. So n files cost n·log n rows written in all, not n per batch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SourceFile:
     mtime_ns: int
 
     def is_as_found(self) -> bool:
-        """Whether the file is still this one."""
+        """Whether the file still has this size and time."""
         try:
             status = os.stat(self.path)
         except OSError:
@@ -73,7 +73,9 @@ class SourceOffset:
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """The part of a manifest that says what was read: consumed files per source, those in tables, offsets of other sources."""
+    """The part of a manifest that says what was read: consumed files per source, those in tables, offsets of other
+    sources.
+    """
 
     recent: Mapping[str, tuple[SourceFile, ...]] = field(default_factory=dict)
     log: tuple[Segment, ...] = ()
@@ -84,8 +86,8 @@ class Positions:
 class Offer:
     """What a batch could read: new files per file source, the offset reached per other source, Spark's name for it.
 
-    `fingerprint` is what Spark knows the batch by, also when it is repeated; "" where there is no Spark. `pushed` identifies the rows
-    that a session was given; "" where it was given none.
+    `fingerprint` is what Spark knows the batch by, also when it is repeated; "" where there is no Spark. `pushed`
+    identifies the rows that a session was given; "" where it was given none.
     """
 
     files: Mapping[str, tuple[SourceFile, ...]] = field(default_factory=dict)
@@ -105,7 +107,7 @@ class ChangedFile:
 
     source: str
     consumed: SourceFile
-    found: SourceFile
+    current: SourceFile
 
 
 class PositionLog:
@@ -137,7 +139,9 @@ class PositionLog:
                 self.leaving[source] += files
 
     def gone(self, source: str, files: Sequence[SourceFile]) -> None:
-        """These are not in their directory any more: a file of such a name is a new one. The next batch forgets them."""
+        """Records that files left their directory, so that a file of such a name is new. The next batch forgets
+        them.
+        """
         if files:
             self._of(source).discard(file.path for file in files)
             self._gone |= {(source, file) for file in files}
@@ -176,7 +180,9 @@ class PositionLog:
         return flags
 
     def check_names(self, offer: Offer) -> None:
-        """`StateError` TG500 for a file name that can not be written down, TG527 for results read before that were merged since."""
+        """`StateError` TG500 for a file name that can not be written down, TG527 for results read before that were
+        merged since.
+        """
         for source, files in offer.files.items():
             for file in files:
                 self._check_merged(source, file)
@@ -204,7 +210,9 @@ class PositionLog:
             )
 
     def check_reader(self, offer: Offer) -> None:
-        """`StateError` TG506 if another reader goes on, who does not know where sources that are not made of files stand."""
+        """`StateError` TG506 if another reader goes on, who does not know where sources that are not made of files
+        stand.
+        """
         for source, known in self.positions.offsets.items():
             if known.reader != offer.reader:
                 raise StateError(
@@ -251,8 +259,8 @@ class PositionLog:
             self.leaving[source] += offer.files[source]
 
     def _without_gone(self, seq: int, attempt: str) -> tuple[Segment, ...]:
-        """The tables of the log, written anew where files in them were put away: those of a source that was not told to do so
-        before, or of which that failed for long."""
+        """The tables of the log, written anew where files in them were put away: those of a source that was not told to
+        do so before, or of which that failed for long."""
         if self._gone.isdisjoint(self._logged):
             return self.positions.log
         rows = [

@@ -1,8 +1,8 @@
 """Files that were read leave their directory once their rows are durable: to an archive, or for good.
 
-A file is put away after the commit of the batch that read it, and only in the version that was read. Whatever was begun when
-a run died is done again by the next start: linked, but not removed yet; copied, but not linked. No link is followed below
-the directory and the archive, and no file in the archive is ever overwritten.
+A file is put away after the commit of the batch that read it, and only in the version that was read. Whatever was begun
+when a run died is done again by the next start: linked, but not removed yet; copied, but not linked. No link is
+followed below the directory and the archive, and no file in the archive is ever overwritten.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _logger = logging.getLogger("tidegate.state")
 
 @dataclass(frozen=True, slots=True)
 class PuttingAway:
-    """What becomes of the files below `directory` that were read: they go to `archive`, or are deleted where that is None."""
+    """What becomes of the files below `directory` that were read: they go to `archive`, or are deleted where that is
+    None.
+    """
 
     directory: str
     archive: str | None
@@ -45,8 +47,8 @@ def put_away(
     failpoints: Failpoints,
     known: Collection[SourceFile] = (),
 ) -> tuple[list[SourceFile], list[SourceFile]]:
-    """Puts files away; gives those that are gone, and those that are to be tried again. Those that are `known` to have left
-    are gone if they are not there.
+    """Puts files away; gives those that are gone, and those that are to be tried again. Those that are `known` to have
+    left are gone if they are not there.
 
     When it returns, what is gone is so durably: a file that came back after a power failure would be read twice.
     """

@@ -1,1 +1,1 @@
-"""Results on their way out, and directories of results."""
+"""Results between staging and publication, and directories of results."""

@@ -1,9 +1,9 @@
-"""Compaction of directories of results: small files become few, and whoever lists the directory sees each row exactly once.
+"""Compaction of directories of results: it merges small files. A reader of the directory sees each row exactly once.
 
-A list of names can be changed at once in one way only: by exchanging the directory with another (`renameat2`). So the other
-one is made beside it, with the merged files and with links to those that stay, and then takes its place. A program that reads
-the directory as a stream goes by the names of files, and would take a merged file for new rows: it holds a shared lock,
-and compaction keeps away. Decision 25 has the reasons.
+A list of names can be changed at once in one way only: by exchanging the directory with another (`renameat2`). So the
+other one is made beside it, with the merged files and with links to those that stay, and then takes its place. A
+program that reads the directory as a stream goes by the names of files, and would take a merged file for new rows: it
+holds a shared lock, and compaction keeps away. Decision 25 has the reasons.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _APART: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class CompactionResult:
     """What a compaction did to a directory: files and bytes before and after, and rows that were written again."""
 
     directory: str
@@ -84,11 +84,12 @@ def parts_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 def compact(
     directory: str | os.PathLike[str], *, failpoints: Failpoints | None = None, fanout: int = FANOUT
-) -> Compacted:
+) -> CompactionResult:
     """Merge the small files of each query in a directory of results, but those of the newest batch there.
 
-    `StateError` TG526 where the directory is none, holds anything else or can not be exchanged, TG527 while a program reads it as a
-    stream, or another compaction goes on. A crash leaves the directory as it was or compacted, nothing between.
+    `StateError` TG526 where the directory is none, holds anything else or can not be exchanged, TG527 while a program
+    reads it as a stream, or another compaction goes on. A crash leaves the directory as it was or compacted, nothing
+    between.
     """
     points = Failpoints() if failpoints is None else failpoints
     top = Path(os.path.realpath(directory))
@@ -99,7 +100,7 @@ def compact(
         plan = _plan([_file(top, result) for result in names], fanout)
         before = sum((top / result.name).stat().st_size for result in names)
         if not plan:
-            return Compacted(str(top), len(names), len(names), before, before, 0)
+            return CompactionResult(str(top), len(names), len(names), before, before, 0)
         _check_exchange(top)
         with _beside(top) as other:
             merged = [_merge(group, other) for group in plan]
@@ -118,12 +119,12 @@ def compact(
             left = [path.stat().st_size for path in top.iterdir()]
     rows = sum(one.rows for group in plan for one in group)
     assert len(merged) == len(plan)
-    return Compacted(str(top), len(names), len(left), before, sum(left), rows)
+    return CompactionResult(str(top), len(names), len(left), before, sum(left), rows)
 
 
 @contextmanager
 def shared(directory: str) -> Iterator[None]:
-    """While a batch publishes into a directory, or a stream is read from it, no compaction exchanges it."""
+    """Keeps compaction from exchanging the directory while a batch publishes into it or a stream reads it."""
     descriptor = hold(directory)
     try:
         yield
@@ -133,7 +134,9 @@ def shared(directory: str) -> Iterator[None]:
 
 
 def hold(directory: str) -> int | None:
-    """A descriptor that keeps compaction away from a directory until it is closed; None where there are no locks, or no directory."""
+    """A descriptor that keeps compaction away from a directory until it is closed; None where there are no locks, or no
+    directory.
+    """
     while True:
         try:
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -151,7 +154,7 @@ def hold(directory: str) -> int | None:
 
 @contextmanager
 def _alone(top: Path) -> Iterator[None]:
-    """Nobody publishes into the directory, and nobody reads it, or one above it, as a stream."""
+    """Locks the directory and those above it: nobody publishes into it, and nobody reads one of them as a stream."""
     held: list[int] = []
     try:
         for directory in (top, *top.parents):
@@ -198,7 +201,9 @@ def _lock(descriptor: int, directory: Path, top: Path) -> None:
 
 @contextmanager
 def _beside(top: Path) -> Iterator[Path]:
-    """An empty directory beside the other, for one compaction at a time. After the exchange it holds what was there before."""
+    """An empty directory beside the other, for one compaction at a time. After the exchange it holds what was there
+    before.
+    """
     other = top.with_name(f".{top.name}.compacted")
     with suppress(FileExistsError):
         os.mkdir(other, 0o700)
@@ -247,10 +252,10 @@ def _file(top: Path, result: Result) -> _File:
 
 
 def _plan(files: Sequence[_File], fanout: int) -> list[list[_File]]:
-    """Groups to merge: of one query and schema, each of neighbours in the order of batches.
+    """The groups to merge: neighbours in the order of batches, of one query and schema.
 
-    Tier by tier, from the small to the large: `fanout` files of a tier become one with what lies between them, so a row is
-    written again once a tier. A file of the newest batch may have to be published again after a crash, and stays.
+    Tier by tier, from the small to the large: `fanout` files of a tier become one with what lies between them, so a row
+    is written again once a tier. A file of the newest batch may have to be published again after a crash, and stays.
     """
     newest = max((one.result.last for one in files), default=0)
     plan = []
@@ -304,13 +309,13 @@ def _rows(run: Sequence[_File]) -> int:
     return sum(one.rows for one in run)
 
 
-def _merge(group: Sequence[_File], other: Path) -> Path:
+def _merge(group: Sequence[_File], target: Path) -> Path:
     """One file with the rows of a group in their order, durable; about `_ROW_GROUP` rows are in memory at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     first, last = group[0].result, group[-1].result
-    path = other / first.merged_with(last)
+    path = target / first.merged_with(last)
     parts = json.dumps([part for one in group for part in one.parts]).encode()
     schema = pq.read_schema(group[0].path).remove_metadata()
     waiting: list[Any] = []
@@ -348,26 +353,26 @@ def _check_exchange(top: Path) -> None:
         )
 
 
-def _exchange(one: Path, other: Path) -> None:
-    """Each takes the other's name, at once."""
+def _exchange(left: Path, right: Path) -> None:
+    """Exchanges the names of two directories atomically."""
     call: Callable[..., int] | None = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if call is not None and call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+    if call is not None and call(_HERE, os.fsencode(left), _HERE, os.fsencode(right), _EXCHANGE) == 0:
         return
     number = ctypes.get_errno() if call is not None else errno.ENOSYS
     if number in (errno.ENOSYS, errno.EINVAL, errno.EBUSY, errno.EXDEV):
         raise StateError(
             FOREIGN,
-            f"{one} can not be exchanged for another directory: {os.strerror(number)}",
+            f"{left} can not be exchanged for another directory: {os.strerror(number)}",
             hint="compaction needs Linux, and a local file system such as ext4, xfs, btrfs or tmpfs",
         )
-    raise OSError(number, os.strerror(number), str(one))
+    raise OSError(number, os.strerror(number), str(left))
 
 
-def _same_owner(top: Path, other: Path) -> None:
+def _same_owner(top: Path, target: Path) -> None:
     status = top.stat()
     with suppress(PermissionError):
-        os.chown(other, status.st_uid, status.st_gid)
-    os.chmod(other, stat.S_IMODE(status.st_mode))
+        os.chown(target, status.st_uid, status.st_gid)
+    os.chmod(target, stat.S_IMODE(status.st_mode))
 
 
 def _sync(directory: Path) -> None:

@@ -32,7 +32,7 @@ class Result:
 
 
 def result_of(name: str) -> Result | None:
-    """What the name of a file of results says; None for any other name."""
+    """The parts of a result file's name; None for any other name."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None

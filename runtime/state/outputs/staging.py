@@ -13,12 +13,15 @@ from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.paths import slug
 
 Deliver = Callable[[int, StagedOutput, Any], None]
-"""A sink that is called with batch number, output and Arrow table: at least once per output, again after a crash in between."""
+"""A sink that is called with batch number, output and Arrow table: at least once per output, again after a crash in
+between.
+"""
 
 Sink = str | Deliver
 """An output directory (absolute path), or a function to call."""
 
-#: Of a query without a sink so many parts of packs wait; then they become one, or a file once they fill no part any more.
+#: Of a query without a sink so many parts of packs wait; then they become one, or a file once they fill no part any
+#: more.
 GATHERED: Final = 8
 
 
@@ -90,8 +93,8 @@ def publish_outputs(store: Store, manifest: Manifest, sinks: Mapping[str, Sink],
 def check_not_ahead(store: Store, sinks: Mapping[str, Sink], seq: int) -> None:
     """`StateError` TG508 where a file of results has rows of batches after `seq`, the last commit, merged with others.
 
-    A checkpoint that was restored makes these batches again. A file as a batch publishes it is found by its name then; one that
-    was merged is not.
+    A checkpoint that was restored makes these batches again. A file as a batch publishes it is found by its name then;
+    one that was merged is not.
     """
     for query, sink in sinks.items():
         if not isinstance(sink, str) or is_inside(sink):

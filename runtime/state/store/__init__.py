@@ -1,1 +1,1 @@
-"""Where state lives: a directory, or memory."""
+"""Stores of state: a directory, or memory."""

@@ -1,4 +1,4 @@
-"""Where state lives: the `Store` interface, with local directories and with memory behind it."""
+"""The `Store` interface, with local directories and memory behind it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Lock(Protocol):
         """False where the file system has no locks: then only the exclusive manifest keeps writers apart."""
 
     def held(self) -> bool:
-        """Whether nobody has taken the store over meanwhile."""
+        """Whether nobody has taken over the store meanwhile."""
 
     def release(self) -> None: ...
 
@@ -34,10 +34,11 @@ class Lock(Protocol):
 class Store(Protocol):
     """Files of one checkpoint under relative POSIX paths.
 
-    Files are written once under a new name and never changed. A write returns only when the file and its directory entry are
-    durable, unless it is said to be `hasty`. Where a file is read, the path may name a part of a pack (`packs.py`). Tables are `pyarrow.Table`. A missing file is a `FileNotFoundError`, other failures are `OSError` or Arrow's
-    errors; the callers in this package turn them into `StateError`. A link in the place of a file, or of a directory that
-    leads to it, is never followed: every operation refuses it (TG511).
+    Files are written once under a new name and never changed. A write returns only when the file and its directory
+    entry are durable, unless it is said to be `hasty`. Where a file is read, the path may name a part of a pack
+    (`packs.py`). Tables are `pyarrow.Table`. A missing file is a `FileNotFoundError`, other failures are `OSError` or
+    Arrow's errors; the callers in this package turn them into `StateError`. A link in the place of a file, or of a
+    directory that leads to it, is never followed: every operation refuses it (TG511).
     """
 
     failpoints: Failpoints
@@ -46,7 +47,7 @@ class Store(Protocol):
 
     @property
     def where(self) -> str:
-        """The place, for messages."""
+        """The location, for messages."""
 
     def read_bytes(self, path: str) -> bytes: ...
 
@@ -78,7 +79,7 @@ class Store(Protocol):
         """
 
     def foreign_files(self, prefix: str) -> list[str]:
-        """What else there is below a directory, sorted; the path itself if it is no directory."""
+        """Other files below a directory, sorted; the path itself if it is no directory."""
 
     def names(self) -> list[str]:
         """Names of the files and directories at the top, sorted."""
@@ -100,7 +101,8 @@ class Store(Protocol):
         """Make files durable, with their directory entries, side by side."""
 
     def publish(self, moves: Sequence[tuple[str, str]]) -> None:
-        """Move each file to its target, an absolute path outside or a relative one inside, where it appears at once and complete.
+        """Move each file to its target, an absolute path outside or a relative one inside, where it appears at once and
+        complete.
 
         Repeating it is harmless. A target that exists with other content is left alone and refused (TG508).
         """
@@ -109,7 +111,7 @@ class Store(Protocol):
         """The size of a published file, None if there is none."""
 
     def target_names(self, directory: str) -> list[str]:
-        """What lies in a directory of results, given absolutely; nothing where there is none."""
+        """The names in a directory of results, given absolutely; none where it does not exist."""
 
     def local_path(self, path: str) -> str | None:
         """The file's absolute path for other processes; None where no other process can read it."""

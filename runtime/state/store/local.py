@@ -93,11 +93,12 @@ class LocalStore:
         # zstd costs twice the time of plain pages: results stay and are worth it, state is soon replaced
         is_result = path.startswith("staging/")
         compression = "zstd" if table.nbytes > (_CHUNK if is_result else _LARGE) else "none"
-        # Of numbers and instants that are near each other, differences take a fourth more than zstd in half of its time.
+        # Of numbers and instants that are near each other, differences take a fourth more than zstd in half of its
+        # time.
         t, packed = pa.types, is_result and compression != "none"
         near = [f.name for f in table.schema if packed and (t.is_int64(f.type) or t.is_timestamp(f.type))]
         with target.open("xb") as file:
-            checked = _Checked(file)
+            checked = _ChecksumFile(file)
             # of numbers, looking for repeated values costs twice the time of writing, and zstd finds them too
             texts = [
                 field.name
@@ -388,7 +389,8 @@ class _FileLock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # It is written over, so it must be ours: not behind a link, no pipe that would wait for a reader, a note or empty.
+        # It is written over, so it must be ours: not behind a link, no pipe that would wait for a reader, a note or
+        # empty.
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(path, flags, 0o666)
         if not _is_note(descriptor):
@@ -438,14 +440,16 @@ class _FileLock:
 
 
 def _is_note(descriptor: int) -> bool:
-    """Whether this is a regular file with a lock's note in it, or empty; a machine that died can leave zeros for a note."""
+    """Whether this is a regular file with a lock's note in it, or empty; a machine that died can leave zeros for a
+    note.
+    """
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         return False
     found = os.pread(descriptor, _NOTE_BYTES + 1, 0)
     return len(found) <= _NOTE_BYTES and (found.startswith(b"process ") or not found.strip(b"\0"))
 
 
-class _Checked:
+class _ChecksumFile:
     """A file for Arrow to write to that sums up what passes through; Parquet is written front to back."""
 
     closed = False
@@ -482,7 +486,9 @@ class _Checked:
 
 
 def make_directory(directory: str) -> None:
-    """A directory outside of checkpoints, and those that lead to it, made durable; `StateError` TG500 for a file there."""
+    """A directory outside of checkpoints, and those that lead to it, made durable; `StateError` TG500 for a file
+    there.
+    """
     LocalStore(directory)._make_directory(Path(directory).absolute())
 
 

@@ -1,4 +1,4 @@
-"""A store in memory: tables stay Arrow objects, nothing is serialised; for tests and for runs that need not survive."""
+"""A store in memory, for tests and runs that need not survive. Tables stay Arrow objects."""
 
 from __future__ import annotations
 

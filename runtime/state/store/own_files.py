@@ -1,4 +1,5 @@
-"""Which files of a checkpoint's directory are the checkpoint's own: their names have the form that Tidegate or Spark gives them.
+"""Which files of a checkpoint's directory are the checkpoint's own: their names have the form that Tidegate or Spark
+gives them.
 
 All else in the directory belongs to somebody else. It is never listed, overwritten or deleted.
 """

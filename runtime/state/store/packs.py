@@ -1,7 +1,8 @@
 """Packs: the small tables of a batch in one file, so that a batch of few rows costs one write and one sync.
 
-A pack begins with `MAGIC`. Each part is a checksum (CRC-32, four bytes, little-endian), its length (four bytes) and a table as
-an Arrow IPC stream. A part has a path of its own, `packs/NAME@OFFSET+LENGTH`, by which a store reads it like a file.
+A pack begins with `MAGIC`. Each part is a checksum (CRC-32, four bytes, little-endian), its length (four bytes) and a
+table as an Arrow IPC stream. A part has a path of its own, `packs/NAME@OFFSET+LENGTH`, by which a store reads it like a
+file.
 """
 
 from __future__ import annotations

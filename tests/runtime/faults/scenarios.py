@@ -1,6 +1,7 @@
 """Programs of every kind with a script of batches, and an undisturbed run of each to compare disturbed ones with.
 
-Every step of a scenario is one batch, so that after a crash the number of the last commit says what is still to be done.
+Every step of a scenario is one batch, so that after a crash the number of the last commit says what is still to be
+done.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A program, what is promised of its sources, and what happens batch by batch; after the last all input has ended."""
+    """A program, what is promised of its sources, and what happens batch by batch; after the last all input has
+    ended.
+    """
 
     program: tg.Program
     steps: tuple[Step, ...]
@@ -61,7 +64,9 @@ def rows_of(rng: random.Random, step: int, count: int = 6) -> list[tuple[int, in
 
 
 def script(*streams: str, repeat: bool = False, count: int = 6) -> tuple[Step, ...]:
-    """Rows in disorder that progress permits, a batch without rows, rows that are rejected, and the end of all input."""
+    """Rows in disorder that progress permits, a batch without rows, rows that are rejected, and the end of all
+    input.
+    """
     rng = random.Random(",".join(streams))
     steps, before = [], {name: rows_of(rng, 0) for name in streams}
     for number in range(STEPS - 1):
@@ -136,7 +141,9 @@ def event_controlled() -> tg.Program:
 
 
 def pattern() -> tg.Program:
-    """Matches of three situations, with aggregates, and what is derived beside them; some are in flight after every batch."""
+    """Matches of three situations, with aggregates, and what is derived beside them; some are in flight after every
+    batch.
+    """
     periods = e.partition_by("k", tie="v").derive(
         A=tg.situation(e.v > 4, n=tg.count(), most=tg.max(e.v)), B=tg.situation(e.v < 8, n=tg.count())
     )
@@ -156,7 +163,7 @@ def own_operators() -> tg.Program:
     )
 
 
-def stretches() -> tg.Program:
+def event_runs() -> tg.Program:
     """Matches of situations of which only the conditions matter: with a delay, events are joined as they are read."""
     periods = e.partition_by("k").derive(A=tg.situation(e.v > 1), B=tg.situation(e.v < 7, at_least=2))
     a, b, c = periods.A, periods.B, periods.A.as_("c")
@@ -182,7 +189,7 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "chain of queries": lambda: Scenario(chain(), script("E", "F")),
     "static join": lambda: Scenario(static_join(), script("E"), {"N": NAMES}),
     "pattern": lambda: Scenario(pattern(), script("E"), sources=ONCE),
-    "stretches": lambda: Scenario(stretches(), script("E", count=40), sources=UNTIED),
+    "event runs": lambda: Scenario(event_runs(), script("E", count=40), sources=UNTIED),
     "operators of one's own": lambda: Scenario(own_operators(), script("E"), sources=ONCE),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
 }
@@ -195,7 +202,9 @@ def scenario(name: str) -> Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run is judged by: rows of every result file, of the quarantine, counts, progress and stored rows in the end."""
+    """What a run is judged by: rows of every result file, of the quarantine, counts, progress and stored rows in the
+    end.
+    """
 
     results: Mapping[str, list[tuple[Any, ...]]]
     quarantine: list[str]

@@ -1,4 +1,6 @@
-"""What changed between two runs on a checkpoint: another program is refused and changes nothing, another engine goes on."""
+"""What changed between two runs on a checkpoint: another program is refused and changes nothing, another engine goes
+on.
+"""
 
 from __future__ import annotations
 
@@ -189,7 +191,9 @@ def found(place: Path) -> tuple[list[str], dict[str, Any]]:
 @pytest.mark.spark
 @pytest.mark.parametrize("where", [None, "commit-before-manifest", "commit-after-manifest"])
 def test_a_run_changes_engines_again_and_again(spark: SparkSession, tmp_path: Path, where: str | None) -> None:
-    """Spark, embedded, Spark, embedded, each over new files; stopped in order, or by a crash in the second of its batches."""
+    """Spark, embedded, Spark, embedded, each over new files; stopped in order, or by a crash in the second of its
+    batches.
+    """
     for number in range(4):
         write(tmp_path / "in", range(number * 3, number * 3 + 3))
         store = LocalStore(tmp_path / "state")

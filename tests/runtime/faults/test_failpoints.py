@@ -1,4 +1,6 @@
-"""A crash at every step of the commit protocol, in programs of every kind: a restart ends as if nothing had happened."""
+"""A crash at every step of the commit protocol, in programs of every kind: a restart ends as if nothing had
+happened.
+"""
 
 from __future__ import annotations
 
@@ -70,14 +72,14 @@ def test_every_failpoint_is_passed(name: str) -> None:
         assert store.failpoints.passed.get(failpoint, 0) > 0
 
 
-def test_events_are_joined_to_stretches_and_others_wait() -> None:
+def test_events_are_joined_into_event_runs_and_others_wait() -> None:
     tally, waiting = Tally(), []
     store: Store = MemoryStore(packs=True)
     with counting_joined(tally):
         for done in range(1, STEPS):
-            go_on(scenario("stretches"), store, until=done)
+            go_on(scenario("event runs"), store, until=done)
             store = again(store)
-            with opened(scenario("stretches"), store) as session:
+            with opened(scenario("event runs"), store) as session:
                 waiting.append(session.live_rows())
     assert tally.joined > 20
     assert sum(rows["E#0"] > 0 for rows in waiting) > 2

@@ -64,7 +64,9 @@ def full(place: Path, mounted: bool, free: int) -> Iterator[None]:
 
 @contextmanager
 def read_only(place: Path, mounted: bool) -> Iterator[None]:
-    """Nothing can be written: the file system says so, or the directories, or (of them root takes no notice) no byte fits."""
+    """Nothing can be written: the file system says so, or the directories, or (of them root takes no notice) no byte
+    fits.
+    """
     if mounted:
         subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
         yield

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 LARGE = "x" * (1 << 20)
 events = tg.stream("E", "k bigint, t timestamp, s string", progress="t")
 
-#: Names that are taken as they are: what looks alike is not the same, and nothing in them is a command, a path or a pattern.
+#: Names that are taken as they are: what looks alike is not the same, and nothing in them is a command, a path or a
+#: pattern.
 NAMES = [
     "it's",
     'a "quoted" name',
@@ -181,7 +182,9 @@ def ends(*instants: Any) -> list[str]:
 
 
 def test_the_first_and_the_last_years() -> None:
-    """Instants count in ticks: the years 1 to 9999 and what lies two days before and after, as progress and as results."""
+    """Instants count in ticks: the years 1 to 9999 and what lies two days before and after, as progress and as
+    results.
+    """
     assert ends("0001-01-01T00:00Z", "0001-01-01T00:00:00.000001Z") == [
         "0001-01-01T00:00:00+00:00",
         "0001-01-01T01:00:00+00:00",
@@ -258,7 +261,9 @@ def shown(error: TidegateError) -> str:
     ],
 )
 def test_secrets_in_locations_are_not_shown(place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Such locations are refused wherever one is given; the refusal names scheme and host, and nothing is made locally."""
+    """Such locations are refused wherever one is given; the refusal names scheme and host, and nothing is made
+    locally.
+    """
     made = tg.program(Out=events)
     uses: list[Callable[[], object]] = [
         lambda: made.session(checkpoint=place),
@@ -287,7 +292,9 @@ def test_secrets_in_locations_are_not_shown(place: str, tmp_path: Path, caplog: 
 def test_secrets_in_options_are_not_shown(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Options of a DataFrame that is read are with Spark; neither a file of the checkpoint nor a message repeats them."""
+    """Options of a DataFrame that is read are with Spark; neither a file of the checkpoint nor a message repeats
+    them.
+    """
     (tmp_path / "in").mkdir()
     reader = spark.readStream.schema("k bigint, t timestamp, s string").option("password", SECRET)
     source = tg.source(reader.json(str(tmp_path / "in")), delay="1h", on_error="fail")

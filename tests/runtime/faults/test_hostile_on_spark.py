@@ -1,4 +1,5 @@
-"""Names and values at their limits on Spark, at each place of an increment: what they yield is what they yield embedded.
+"""Names and values at their limits on Spark, at each place of an increment: what they yield is what they yield
+embedded.
 
 The programs take as many of them at once as there are; `test_hostile.py` tells one from the other.
 """
@@ -88,7 +89,9 @@ def check_equal(found: Any, expected: Any) -> None:
 
 
 def of_names() -> tg.Program:
-    """Every name for everything that has one, in a grouping, a join with a table, an anti-join and a join of a result."""
+    """Every name for everything that has one, in a grouping, a join with a table, an anti-join and a join of a
+    result.
+    """
     schema = pa.schema([*((name, pa.string()) for name in NAMES), (TIME, pa.int64())])
     e, table = tg.stream(STREAM, schema, progress=TIME), tg.table("Été", pa.schema([(HOSTILE, pa.string())]))
     a, b, r = e.as_("а"), e.as_("a"), table.as_("名前")
@@ -140,7 +143,9 @@ def of_values() -> tg.Program:
 
 
 def files() -> list[pa.Table]:
-    """Instants in ticks, as text with offsets, as text that names none, and again in ticks, the last of which is late."""
+    """Instants in ticks, as text with offsets, as text that names none, and again in ticks, the last of which is
+    late.
+    """
     old = [-62_135_596_800_000_000, -62_135_596_799_999_999, -12_219_292_800_000_001, -1, 0]
     texts = ["2023-02-29T12:00Z", "1500-02-29", "2000-02-29T00:00Z", "2024-02-29T12:30Z", "2026-03-29T02:30"]
     texts += ["2026-03-29T02:30:00+01:00", "2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"]

@@ -1,4 +1,6 @@
-"""Bounded inputs and static tables that the Spark engine keeps as files: durable before they count, whole or refused."""
+"""Bounded inputs and static tables that the Spark engine keeps as files: durable before they count, whole or
+refused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What happens to runs on Spark only: engines in turn, its own checkpoint lost or damaged, workers that can not write."""
+"""What happens to runs on Spark only: engines in turn, its own checkpoint lost or damaged, workers that can not
+write.
+"""
 
 from __future__ import annotations
 
@@ -234,7 +236,8 @@ def failure_of(one: Any, place: Path, spark: SparkSession) -> Exception | None:
 def test_the_last_entries_of_spark_are_lost(
     lost: tuple[str, ...], stopped: tuple[Path, Answer], spark: SparkSession
 ) -> None:
-    """The last commit alone is what a crash between our commit and Spark's leaves: that batch comes again, and is known.
+    """The last commit alone is what a crash between our commit and Spark's leaves: that batch comes again, and is
+    known.
 
     With more gone, Spark's checkpoint is older than ours, and the run is refused.
     """

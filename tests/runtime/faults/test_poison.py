@@ -1,4 +1,6 @@
-"""State that someone who means harm wrote, checksums and all: taken as data or refused, and nothing of it is executed."""
+"""State that someone who means harm wrote, checksums and all: taken as data or refused, and nothing of it is
+executed.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ def tables_of(store: LocalStore, area: str) -> list[str]:
 
 
 def put(store: LocalStore, path: str, table: pa.Table, *, schema: bool) -> None:
-    """Another table in the place of one, and a manifest that fits it; `schema`: also where it says what columns there are."""
+    """Another table in the place of one, and a manifest that fits it; `schema`: also where it says what columns there
+    are.
+    """
     pack = PackWriter.of(3, "0" * 12)
     file = pack.add(table)
     if part_of(path) is None:

@@ -10,40 +10,40 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.runtime.kernels.reference import Compiled, Event, Match, Spec, compile_spec
+from tidegate.runtime.kernels.cells import NONE, Ints, Situations, Symbols, arrange, find_triggers, purge
 from tidegate.runtime.kernels.counting import count_matches, tails_of
-from tidegate.runtime.kernels.layout import NONE, Ints, Situations, Symbols, arrange, find_triggers, purge
 from tidegate.runtime.kernels.partners import Partners, of_use
-from tidegate.runtime.kernels.pattern_plan import hull_of, plan_steps, triggering
-from tidegate.runtime.kernels.patterns import enumerate_matches
-from tidegate.runtime.kernels.situations import Bits, Bools, Runs, Slots, Status, derive
+from tidegate.runtime.kernels.search import enumerate_matches
+from tidegate.runtime.kernels.search_plan import hull_of, plan_steps, triggering
+from tidegate.runtime.kernels.situations import Bits, Bools, Numbers, Runs, Status, derive
 
 
 @dataclass(frozen=True)
 class Columns:
-    slot: Slots
+    partition: Numbers
     time: Ints
     holds: Bits
 
 
 def columns(events: Sequence[Event]) -> Columns:
     return Columns(
-        np.array([event.slot for event in events], dtype=np.int32),
+        np.array([event.partition for event in events], dtype=np.int32),
         np.array([event.time for event in events], dtype=np.int64),
         np.array([sum(1 << bit for bit in event.true) for event in events], dtype=np.uint64),
     )
 
 
 def random_events(
-    rng: random.Random, slots: int, length: int, conditions: int, ties: bool = False, lasting: float | None = None
+    rng: random.Random, partitions: int, length: int, conditions: int, ties: bool = False, lasting: float | None = None
 ) -> list[Event]:
     """Events in time order, conditions that last for a while."""
     events = []
-    for slot in range(slots):
+    for partition in range(partitions):
         time, true = rng.randrange(3), set[int]()
         stay = lasting or rng.choice([0.3, 0.7, 0.8])
         while time < length:
             true = {c for c in range(conditions) if (c in true) == (rng.random() < stay)}
-            events.append(Event(slot, time, frozenset(true)))
+            events.append(Event(partition, time, frozenset(true)))
             time += rng.choice([0, 1, 1, 2] if ties else [1, 1, 2, 4])
     if not ties:
         rng.shuffle(events)
@@ -57,12 +57,14 @@ def random_increments(rng: random.Random, length: int) -> list[int]:
 
 
 def batches(rng: random.Random, events: Sequence[Event], length: int) -> list[tuple[int, int, list[Event]]]:
-    """Random increments (after, until], with their events: in the order of time over all slots, or slot by slot."""
+    """Random increments (after, until], with their events: in the order of time over all partitions, or partition by
+    partition.
+    """
     made = []
     for after, until in itertools.pairwise(random_increments(rng, length)):
         batch = [event for event in events if after < event.time <= until]
         if rng.random() < 0.5:
-            batch.sort(key=lambda event: event.slot)
+            batch.sort(key=lambda event: event.partition)
         made.append((after, until, batch))
     return made
 
@@ -106,7 +108,7 @@ class Increments:
 
     compiled: Compiled
     definitions: int
-    slots: int
+    partitions: int
     horizons: Ints
     found: list[Match]
     examined: int = 0
@@ -116,25 +118,25 @@ class Increments:
     partners: Partners | None = None
 
     @classmethod
-    def of(cls, spec: Spec, definitions: int, slots: int, *, freeing: bool = False) -> Increments:
-        made = cls(compile_spec(spec, definitions), definitions, slots, np.full(definitions, NONE), [])
+    def of(cls, spec: Spec, definitions: int, partitions: int, *, freeing: bool = False) -> Increments:
+        made = cls(compile_spec(spec, definitions), definitions, partitions, np.full(definitions, NONE), [])
         if freeing:
             every, pattern = np.ones(definitions, dtype=np.bool_), made.compiled.pattern
             made.partners = Partners(pattern.definition, every, every, np.array(hull_of(pattern), dtype=np.int64))
         return made
 
     def run(self, rng: random.Random, events: Sequence[Event], progress: Sequence[int]) -> None:
-        runs = Runs.empty(self.slots, self.definitions)
+        runs = Runs.empty(self.partitions, self.definitions)
         kept = Situations.empty(self.definitions)
         pattern = self.compiled.pattern
         for after, until in itertools.pairwise(progress):
             new = columns([event for event in events if after < event.time <= until])
-            status, closed, _, _ = derive(new.slot, new.time, new.holds, runs)
+            status, closed, _, _ = derive(new.partition, new.time, new.holds, runs)
             assert status is Status.DONE
             if rng.random() < 0.5:
                 closed = closed.where(self.may_matter(closed.symbol, closed.te - closed.ts))
             lacking = pattern.final and self.partners is None and rng.random() < 0.5
-            laid = arrange(kept, closed, None if lacking else runs, self.slots)
+            laid = arrange(kept, closed, None if lacking else runs, self.partitions)
             self.largest = max(self.largest, len(laid.ts))
             offsets = self.compiled.from_start, self.compiled.from_end
             if rng.random() < 0.7:  # situations that make nothing certain need not trigger
@@ -180,10 +182,10 @@ class Increments:
 
 
 def random_case(rng: random.Random) -> tuple[Spec, int, int, list[Event], list[int]]:
-    """Pattern, definitions, slots, events and progress; fewer situations where combinations are many."""
+    """Pattern, definitions, partitions, events and progress; fewer situations where combinations are many."""
     roles = rng.choice([1, 2, 2, 3, 3, 4, 5])
     definitions = rng.randint(max(1, roles - 2), roles)
     length = {1: 16, 2: 14, 3: 10, 4: 7, 5: 5}[roles]
-    slots = rng.randint(1, 3)
-    events = random_events(rng, slots, length, definitions)
-    return random_spec(rng, roles, definitions), definitions, slots, events, random_increments(rng, length)
+    partitions = rng.randint(1, 3)
+    events = random_events(rng, partitions, length, definitions)
+    return random_spec(rng, roles, definitions), definitions, partitions, events, random_increments(rng, length)

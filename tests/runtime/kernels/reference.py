@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.runtime.kernels.layout import NONE
-from tidegate.runtime.kernels.pattern_plan import ALL, Ints, Pattern
+from tidegate.runtime.kernels.cells import NONE
+from tidegate.runtime.kernels.search_plan import ALL, Ints, Pattern
 from tidegate.runtime.kernels.situations import Bools
 
 #: (u, v, c): endpoint u - endpoint v <= c, endpoints as in a pattern's matrices.
@@ -18,7 +18,7 @@ Atom = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Event:
-    slot: int
+    partition: int
     time: int
     true: frozenset[int]
 
@@ -27,7 +27,7 @@ class Event:
 class Situation:
     """A run of true events; `end` is None where no later event is false."""
 
-    slot: int
+    partition: int
     condition: int
     start: int
     end: int | None
@@ -37,15 +37,15 @@ class Situation:
 def situations(events: Sequence[Event], conditions: int) -> list[Situation]:
     """The situations of a complete stream, events of equal time in the order given."""
     found = []
-    for slot in sorted({event.slot for event in events}):
-        own = sorted((event for event in events if event.slot == slot), key=lambda event: event.time)
+    for partition in sorted({event.partition for event in events}):
+        own = sorted((event for event in events if event.partition == partition), key=lambda event: event.time)
         for condition in range(conditions):
             for truth, run in itertools.groupby(enumerate(own), key=lambda item: condition in item[1].true):
                 members = list(run)
                 after = members[-1][0] + 1
                 start, end = members[0][1].time, own[after].time if after < len(own) else None
                 if truth and start != end:
-                    found.append(Situation(slot, condition, start, end, tuple(event.time for _, event in members)))
+                    found.append(Situation(partition, condition, start, end, tuple(event.time for _, event in members)))
     return found
 
 
@@ -133,15 +133,18 @@ class Match:
 
 
 def matches(spec: Spec, found: Iterable[Situation], until: int) -> list[Match]:
-    """All matches detected by `until`: every combination of situations of one slot is tried."""
+    """All matches detected by `until`: every combination of situations of one partition is tried."""
     made = []
     pool = list(found)
-    for slot in sorted({s.slot for s in pool}):
-        choices = [[s for s in pool if s.slot == slot and s.condition == definition] for definition in spec.definition]
+    for partition in sorted({s.partition for s in pool}):
+        choices = [
+            [s for s in pool if s.partition == partition and s.condition == definition]
+            for definition in spec.definition
+        ]
         for chosen in itertools.product(*choices):
             instant = detection(spec, chosen, until)
             if instant is not None:
-                made.append(Match(tuple((s.slot, s.condition, s.start) for s in chosen), instant))
+                made.append(Match(tuple((s.partition, s.condition, s.start) for s in chosen), instant))
     return made
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.runtime.kernels.driver import Increments, random_events
 from tests.runtime.kernels.reference import Spec, matches, situations
-from tidegate.runtime.kernels.layout import NONE, Ints, Situations, purge
+from tidegate.runtime.kernels.cells import NONE, Ints, Situations, purge
 from tidegate.runtime.kernels.partners import Partners, of_use
-from tidegate.runtime.kernels.pattern_plan import RELATIONS
+from tidegate.runtime.kernels.search_plan import RELATIONS
 from tidegate.runtime.kernels.situations import OPEN, Bools
 
 BEFORE, MEETS, OVERLAPS, CONTAINS, EQUALS, AFTER = (
@@ -24,7 +24,7 @@ One = tuple[int, int, int]
 
 
 def of_use_by_definition(rule: Partners, own: list[One], kept: set[One], until: int) -> tuple[set[One], int]:
-    """What of one slot is of use, and when to look again: the greatest set in which each has all that it needs."""
+    """What of one partition is of use, and when to look again: the greatest set in which each has all that it needs."""
     roles, useful = range(len(rule.definition)), {one for one in own if one[2] == OPEN or one in kept}
     while True:
         waits = {
@@ -62,7 +62,9 @@ def waits_until(rule: Partners, useful: set[One], one: One, role: int, until: in
 
 
 def fit(bounds: Ints, one: One, role: int, partner: One, other: int, until: int) -> bool:
-    """Whether each bound between the two, and on the end of a partner that is open, is met by some ends after `until`."""
+    """Whether each bound between the two, and on the end of a partner that is open, is met by some ends after
+    `until`.
+    """
     ends = {2 * role: (one[1], one[1]), 2 * role + 1: range_of(one, until)}
     others = {2 * other: (partner[1], partner[1]), 2 * other + 1: range_of(partner, until)}
     both = ends | others
@@ -96,10 +98,10 @@ def test_what_is_of_use_is_what_the_rule_says(seed: int) -> None:
     rng = random.Random(seed)
     gone = 0
     for _ in range(300):
-        definitions, slots, until = rng.randint(1, 3), 2, 20
+        definitions, partitions, until = rng.randint(1, 3), 2, 20
         rule = random_rule(rng, definitions)
         own: list[list[One]] = []
-        for definition in [*range(definitions)] * slots:
+        for definition in [*range(definitions)] * partitions:
             instants = sorted(rng.sample(range(until + 1), 2 * rng.randrange(5)))
             cell = [(definition, ts, te) for ts, te in zip(instants[::2], instants[1::2], strict=True)]
             if cell and rng.random() < 0.5:
@@ -111,15 +113,15 @@ def test_what_is_of_use_is_what_the_rule_says(seed: int) -> None:
         laid = Situations(definitions, offsets, ts, te, np.arange(len(flat)))
         kept = purge(laid, rng.choice((NONE, 12)), np.full(definitions, NONE), until)
         useful, look = of_use(rule, laid, kept, until)
-        for slot in range(slots):
-            cells = own[slot * definitions : (slot + 1) * definitions]
-            first = int(offsets[slot * definitions])
+        for partition in range(partitions):
+            cells = own[partition * definitions : (partition + 1) * definitions]
+            first = int(offsets[partition * definitions])
             known = [one for cell in cells for one in cell]
             places = range(first, first + len(known))
             stay = {flat[place] for place in kept.origin.tolist() if place in places}
             expected, when = of_use_by_definition(rule, known, stay, until)
             assert {flat[place] for place in places if useful[place]} == expected, (rule, known, until)
-            assert look[slot] == when, (rule, known, until)
+            assert look[partition] == when, (rule, known, until)
             gone += len(known) - len(expected)
     assert gone > 900
 

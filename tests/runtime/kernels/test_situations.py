@@ -12,17 +12,17 @@ import pytest
 
 from tests.runtime.kernels.driver import batches, columns, random_events
 from tests.runtime.kernels.reference import Situation, situations
-from tidegate.runtime.kernels.situations import NEVER, OPEN, Closed, Runs, Status, derive, mark
+from tidegate.runtime.kernels.situations import NEVER, OPEN, ClosedSituations, Runs, Status, derive, mark
 
 Named = tuple[int, int, int, int | None]
 
 
 def bare(found: Sequence[Situation]) -> Counter[Named]:
-    return Counter((s.slot, s.condition, s.start, s.end) for s in found)
+    return Counter((s.partition, s.condition, s.start, s.end) for s in found)
 
 
-def rows(closed: Closed) -> Counter[Named]:
-    parts = (closed.slot, closed.symbol, closed.ts, closed.te)
+def rows(closed: ClosedSituations) -> Counter[Named]:
+    parts = (closed.partition, closed.symbol, closed.ts, closed.te)
     return Counter(zip(*(part.tolist() for part in parts), strict=True))
 
 
@@ -30,28 +30,28 @@ def rows(closed: Closed) -> Counter[Named]:
 def test_derive_is_the_longest_runs_in_any_batches(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(150):
-        slots, conditions, length = rng.randint(1, 4), rng.randint(1, 5), rng.randint(1, 30)
+        partitions, conditions, length = rng.randint(1, 4), rng.randint(1, 5), rng.randint(1, 30)
         ties = rng.random() < 0.5
-        events = random_events(rng, slots, length, conditions, ties)
+        events = random_events(rng, partitions, length, conditions, ties)
         expected = situations(events, conditions)
-        runs = Runs.empty(1, conditions).grown(slots)
+        runs = Runs.empty(1, conditions).grown(partitions)
         found = Counter[Named]()
         for _, _, batch in batches(rng, events, length):
             new = columns(batch)
-            status, closed, _, _ = derive(new.slot, new.time, new.holds, runs, ties_by_row=ties)
+            status, closed, _, _ = derive(new.partition, new.time, new.holds, runs, ties_by_row=ties)
             assert status is Status.DONE
             found += rows(closed)
         assert found == bare([s for s in expected if s.end is not None])
         still = [s for s in expected if s.end is None]
-        assert {(s.slot, s.condition): s.start for s in still} == {
-            (slot, condition): int(runs.start[slot, condition])
-            for slot, condition in itertools.product(range(slots), range(conditions))
-            if runs.start[slot, condition] != NEVER
+        assert {(s.partition, s.condition): s.start for s in still} == {
+            (partition, condition): int(runs.start[partition, condition])
+            for partition, condition in itertools.product(range(partitions), range(conditions))
+            if runs.start[partition, condition] != NEVER
         }
 
 
 def test_events_out_of_order_and_ties_are_told_apart() -> None:
-    slot, holds = np.zeros(2, dtype=np.int32), np.zeros(2, dtype=np.uint64)
+    partition, holds = np.zeros(2, dtype=np.int32), np.zeros(2, dtype=np.uint64)
     for times, ties_by_row, expected in (
         ([5, 4], False, Status.UNSORTED),
         ([5, 4], True, Status.UNSORTED),
@@ -59,12 +59,12 @@ def test_events_out_of_order_and_ties_are_told_apart() -> None:
         ([5, 5], True, Status.DONE),
         ([5, 6], False, Status.DONE),
     ):
-        status, *_ = derive(slot, np.array(times), holds, Runs.empty(1, 1), ties_by_row=ties_by_row)
+        status, *_ = derive(partition, np.array(times), holds, Runs.empty(1, 1), ties_by_row=ties_by_row)
         assert status is expected, (times, ties_by_row)
     runs = Runs.empty(1, 1)
-    derive(slot[:1], np.array([5]), holds[:1], runs)
-    assert derive(slot[:1], np.array([5]), holds[:1], runs)[0] is Status.TIE
-    assert derive(slot[:1], np.array([4]), holds[:1], runs)[0] is Status.UNSORTED
+    derive(partition[:1], np.array([5]), holds[:1], runs)
+    assert derive(partition[:1], np.array([5]), holds[:1], runs)[0] is Status.TIE
+    assert derive(partition[:1], np.array([4]), holds[:1], runs)[0] is Status.UNSORTED
 
 
 def test_more_closes_at_once_than_the_output_first_holds() -> None:
@@ -81,13 +81,13 @@ def test_more_closes_at_once_than_the_output_first_holds() -> None:
 
 def test_state_that_grows_stays_as_it_is() -> None:
     """Runs keep their starts and numbers, so that what closes later is told by the number that it had."""
-    slot, time, holds = np.array([0, 1], dtype=np.int32), np.array([3, 4]), np.array([0b10, 0b11], dtype=np.uint64)
+    partition, time, holds = np.array([0, 1], dtype=np.int32), np.array([3, 4]), np.array([0b10, 0b11], dtype=np.uint64)
     runs = Runs.empty(2, 2)
-    _, _, _, numbers = derive(slot, time, holds, runs, first_number=40)
+    _, _, _, numbers = derive(partition, time, holds, runs, first_number=40)
     assert numbers == 43
-    for slots, room in ((2, 2), (3, 3), (9, 9)):
-        larger = runs.grown(slots)
-        assert (len(larger.last) >= room, larger is runs) == (True, slots == 2)
+    for partitions, room in ((2, 2), (3, 3), (9, 9)):
+        larger = runs.grown(partitions)
+        assert (len(larger.last) >= room, larger is runs) == (True, partitions == 2)
         for name in ("last", "held", "start", "number"):
             old, new = getattr(runs, name), getattr(larger, name)
             assert (new[:2] == old).all()
@@ -101,7 +101,7 @@ def test_state_that_grows_stays_as_it_is() -> None:
         tracked=np.array([0], dtype=np.int16),
     )
     assert list(
-        zip(closed.slot.tolist(), closed.symbol.tolist(), closed.ts.tolist(), closed.run.tolist(), strict=True)
+        zip(closed.partition.tolist(), closed.symbol.tolist(), closed.ts.tolist(), closed.run.tolist(), strict=True)
     ) == [
         (0, 1, 3, 40),
         (1, 1, 4, 42),

@@ -1,4 +1,6 @@
-"""How often the driver's Python calls its JVM for the increments of a batch: every call costs, however small the data."""
+"""How often the driver's Python calls its JVM for the increments of a batch: every call costs, however small the
+data.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tidegate as tg
-from tests.runtime.test_common import queries, rows, run
+from tests.runtime.test_shared_parts import queries, rows, run
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import Source, parquet
 from tidegate.runtime.engines.spark.engine import start

@@ -1,4 +1,6 @@
-"""Files that are put away or written again after they were read, seen from a run on Spark that was stopped in between."""
+"""Files that are put away or written again after they were read, seen from a run on Spark that was stopped in
+between.
+"""
 
 from __future__ import annotations
 

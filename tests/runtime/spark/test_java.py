@@ -43,7 +43,7 @@ def test_java_home_comes_first(bare: Path, monkeypatch: pytest.MonkeyPatch) -> N
     on_path = fake_java(bare / "path", "21.0.1")
     monkeypatch.setenv("PATH", f"{on_path}/bin:/bin:/usr/bin")
     monkeypatch.setenv("JAVA_HOME", str(home))
-    assert java.ensure_java() == java.JavaFound(home, "17.0.1", "JAVA_HOME")
+    assert java.ensure_java() == java.JavaRuntime(home, "17.0.1", "JAVA_HOME")
     assert os.environ["JAVA_HOME"] == str(home)
 
 
@@ -52,7 +52,7 @@ def test_an_old_java_home_gives_way_to_the_path(bare: Path, monkeypatch: pytest.
     on_path = fake_java(bare / "path", "17.0.15")
     monkeypatch.setenv("PATH", f"{on_path}/bin:/bin:/usr/bin")
     monkeypatch.setenv("JAVA_HOME", str(fake_java(bare / "home", version)))
-    assert java.ensure_java() == java.JavaFound(on_path, "17.0.15", "PATH")
+    assert java.ensure_java() == java.JavaRuntime(on_path, "17.0.15", "PATH")
     # Spark's launcher would otherwise have taken the old one.
     assert os.environ["JAVA_HOME"] == str(on_path)
 

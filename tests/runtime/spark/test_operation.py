@@ -1,4 +1,6 @@
-"""A run on Spark as it goes on for months: files leave, results are compacted, rejected rows end, and nothing else is touched."""
+"""A run on Spark as it goes on for months: files leave, results are compacted, rejected rows end, and nothing else is
+touched.
+"""
 
 from __future__ import annotations
 

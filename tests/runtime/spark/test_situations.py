@@ -1,4 +1,6 @@
-"""Situations and patterns on Spark, in the driver and by shards of the partitions: the same rows, and the same state."""
+"""Situations and patterns on Spark, in the driver and by shards of the partitions: the same rows, and the same
+state.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ FILES = 6
 
 
 def program(*, keyed: bool = True) -> tg.Program:
-    """A pattern of stretches, one with aggregates, and situations by themselves."""
+    """A pattern of event runs, one with aggregates, and situations by themselves."""
     parts = readings.partition_by("name") if keyed else readings.partition_by()
     found = parts.derive(A=tg.situation(readings.x.is_in(1, 3)), B=tg.situation(readings.x.is_in(2, 3)))
     summed = parts.derive(
@@ -41,7 +43,9 @@ def program(*, keyed: bool = True) -> tg.Program:
 
 
 def write(folder: Path, *, keyed: bool = True, by_key: bool = False, apart: bool = False) -> Path:
-    """Readings in files of neighbouring spans of time, or of some names each; `apart`: spans in two files, even and odd."""
+    """Readings in files of neighbouring spans of time, or of some names each; `apart`: spans in two files, even and
+    odd.
+    """
     rng = random.Random(7)
     rows = []
     for name in ("one", "two", "three", None) if keyed else ("one",):

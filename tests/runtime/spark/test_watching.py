@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # it has no types
 
 from tidegate.runtime.engines.spark.input import watching
-from tidegate.runtime.engines.spark.input.watching import Watching
+from tidegate.runtime.engines.spark.input.watching import Watcher
 
 
 def watchers() -> list[Any]:
@@ -32,7 +32,7 @@ def test_a_look_that_fails_is_tried_again_and_said_once(caplog: pytest.LogCaptur
             raise OSError("no")
         done.set()
 
-    watch = Watching(look, lambda: True)
+    watch = Watcher(look, lambda: True)
     assert done.wait(60)
     watch.stop()
     assert not watchers()
@@ -51,7 +51,7 @@ def test_the_clock_goes_on_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None
         if looks.count(True) == 2:
             done.set()
 
-    watch = Watching(look, lambda: True)
+    watch = Watcher(look, lambda: True)
     assert done.wait(60)
     watch.stop()
     assert looks.count(True) < len(looks)
@@ -64,21 +64,21 @@ def test_it_ends_with_the_query(end: str) -> None:
             raise Py4JNetworkError
         return False
 
-    Watching(lambda _: None, is_active)
+    Watcher(lambda _: None, is_active)
     for thread in watchers():
         thread.join(60)
     assert not watchers()
 
 
 def test_a_look_may_stop_it() -> None:
-    made: list[Watching] = []
+    made: list[Watcher] = []
     ready = Event()
 
     def look(_: bool) -> None:
         assert ready.wait(60)
         made[0].stop()
 
-    made.append(Watching(look, lambda: True))
+    made.append(Watcher(look, lambda: True))
     ready.set()
     for thread in watchers():
         thread.join(60)

@@ -253,7 +253,9 @@ def test_second_writer_without_locks(place: Place) -> None:
 
 
 def test_without_locks_nothing_is_swept(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What looks like a leftover may belong to a run elsewhere; which is noticed as a takeover by the one that came first."""
+    """What looks like a leftover may belong to a run elsewhere; which is noticed as a takeover by the one that came
+    first.
+    """
 
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOLCK, "no locks available")
@@ -576,7 +578,7 @@ def test_consumed_files(place: Place) -> None:
         assert log.is_consumed("s", changed) == "changed"
         admitted = checkpoint.admit(Offer({"s": (changed, FILES[1], FILES[2])}))
         assert admitted.offer.files == {"s": (FILES[2],)}
-        assert [(c.source, c.consumed, c.found) for c in admitted.changed] == [("s", FILES[0], changed)]
+        assert [(c.source, c.consumed, c.current) for c in admitted.changed] == [("s", FILES[0], changed)]
 
 
 @pytest.mark.parametrize("per_batch", [1, 40, 65])

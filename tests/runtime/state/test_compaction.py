@@ -103,7 +103,8 @@ def by_arrow(directory: Path) -> list[int]:
 def test_every_listing_has_each_row_once(tmp_path: Path, read: Callable[[Path], list[int]]) -> None:
     """Another thread reads the directory all the time, while batches publish and files are merged.
 
-    A list is never wrong. Whoever opens the files of an older list may find one gone: that is an error, not another result.
+    A list is never wrong. Whoever opens the files of an older list may find one gone: that is an error, not another
+    result.
     """
     out, over = tmp_path / "out", Event()
     seen, wrong = [0], list[object]()

@@ -226,7 +226,9 @@ def test_output_lost(place: Place) -> None:
 
 
 def test_all_is_durable_before_it_counts(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file that a manifest names, its directory and the directories above are synced before the manifest appears."""
+    """Every file that a manifest names, its directory and the directories above are synced before the manifest
+    appears.
+    """
     contents: set[Path] = set()
     entries: set[Path] = set()
     fsync, link = os.fsync, os.link

@@ -29,7 +29,7 @@ from tidegate.runtime.state.manifest import (
     encode_intent,
     encode_manifest,
 )
-from tidegate.runtime.state.quarantine import CLOCK, Dropped, Quarantine
+from tidegate.runtime.state.quarantine import CLOCK, DroppedTotals, Quarantine
 from tidegate.runtime.state.segments import Segment, new_path
 from tidegate.runtime.state.store.interface import FileRef
 
@@ -101,7 +101,7 @@ manifests = st.builds(
     quarantine=st.builds(
         Quarantine,
         st.lists(rejected, max_size=2).map(tuple),
-        st.builds(Dropped, counts, counts, counts, st.none() | ints),
+        st.builds(DroppedTotals, counts, counts, counts, st.none() | ints),
     ),
     progress=st.dictionaries(names, extended, max_size=4),
     counts=st.dictionaries(names, source_counts, max_size=2),

@@ -102,7 +102,9 @@ def test_names_of_users_are_not_of_our_form() -> None:
 def test_files_of_others_inside_survive_a_crash_anywhere(
     local: Place, checkpoint: Path, failpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In every directory of a checkpoint and in that of results, over crashes, recoveries and sweeps; results as without them."""
+    """In every directory of a checkpoint and in that of results, over crashes, recoveries and sweeps; results as
+    without them.
+    """
     link = os.link
 
     def another_file_system(source: Path, target: Path) -> None:

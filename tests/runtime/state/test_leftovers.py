@@ -1,4 +1,6 @@
-"""Which files of a checkpoint go with a retired manifest, and which a sweep finds that nobody names; no other file goes."""
+"""Which files of a checkpoint go with a retired manifest, and which a sweep finds that nobody names; no other file
+goes.
+"""
 
 from __future__ import annotations
 

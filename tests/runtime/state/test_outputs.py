@@ -52,7 +52,9 @@ def test_where_results_go() -> None:
 
 
 def test_results_that_wait_keep_the_order_of_batches() -> None:
-    """Some become a file once they are many, or where a worker wrote one; all that were staged in a batch are one part."""
+    """Some become a file once they are many, or where a worker wrote one; all that were staged in a batch are one
+    part.
+    """
     store = MemoryStore(packs=True)
     expected: list[int] = []
     with Checkpoint.open(store, "f", {}, sinks={"q": INSIDE}) as checkpoint:

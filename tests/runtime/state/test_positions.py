@@ -1,4 +1,6 @@
-"""Consumed files against a dictionary: over batches that read some, files that are put away, and a log that is read again."""
+"""Consumed files against a dictionary: over batches that read some, files that are put away, and a log that is read
+again.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ def test_a_file_with_another_size_or_time_is_changed() -> None:
     assert log.is_consumed("s", file(3)) == log.is_consumed("other", file(1)) == "new"
     fresh, changed = log.unconsumed({"s": [file(2, size=5), file(3)]})
     assert fresh == {"s": (file(3),)}
-    assert [(one.source, one.consumed, one.found) for one in changed] == [("s", file(2), file(2, size=5))]
+    assert [(one.source, one.consumed, one.current) for one in changed] == [("s", file(2), file(2, size=5))]
 
 
 @pytest.mark.parametrize("wrong", ["names", "types", "nulls"])

@@ -22,26 +22,26 @@ from tidegate.algebra.typed.terms import type_range
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.engines.spark.eval.column_cache import kept, kept_term
 from tidegate.runtime.engines.spark.eval.functions.shared import whole_groups
-from tidegate.runtime.engines.spark.eval.names import Named, col
+from tidegate.runtime.engines.spark.eval.names import NamedFrame, col
 from tidegate.runtime.engines.spark.eval.sums import added_pairs, added_ranges, exponent_range, split_sums
 from tidegate.runtime.plan.aggregate_states import Form, State, require_partials, row_column, states
 
 _LOW = 2**32 - 1
 
 
-def aggregate(group: Group, rows: Named) -> Named:
+def aggregate(group: Group, rows: NamedFrame) -> NamedFrame:
     """One row per group of the grouping's input; keys keep their columns."""
     keys = {key: rows.columns[key] for key in group.keys}
     done = _from_rows(group, rows)
     results = [_result(state, f"{state.prefix}result") for state in states(group)]
     frame = done.select(*map(col, keys.values()), *results)
-    return Named(frame, {**keys, **{state.aggregate.name: f"{state.prefix}result" for state in states(group)}})
+    return NamedFrame(frame, {**keys, **{state.aggregate.name: f"{state.prefix}result" for state in states(group)}})
 
 
 def partial(group: Group, frame: DataFrame) -> DataFrame:
     """Partial results, one per group, of the rows of the grouping's input in `frame`."""
     require_partials(group)
-    return _from_rows(group, Named(frame, {name: name for name in group.input.schema}))
+    return _from_rows(group, NamedFrame(frame, {name: name for name in group.input.schema}))
 
 
 def merge(group: Group, partials: DataFrame) -> DataFrame:
@@ -56,7 +56,7 @@ def final(group: Group, partials: DataFrame) -> DataFrame:
     return partials.select(*map(col, group.keys), *results)
 
 
-def _from_rows(group: Group, rows: Named) -> DataFrame:
+def _from_rows(group: Group, rows: NamedFrame) -> DataFrame:
     """One row of states per group of rows, under the columns of the keys and the names of the states."""
     keys = [rows.columns[key] for key in group.keys]
     lifted = _lifted(group, rows, keys)
@@ -79,7 +79,7 @@ def same_zero(column: Column) -> Column:
     return F.when(column == 0.0, F.lit(0.0)).otherwise(column)
 
 
-def _lifted(group: Group, rows: Named, keys: Sequence[str]) -> DataFrame:
+def _lifted(group: Group, rows: NamedFrame, keys: Sequence[str]) -> DataFrame:
     """Rows as the partial results of themselves: keys and states."""
     schema, all_states = group.input.schema, states(group)
     # Terms are evaluated once, before what is derived from them.
@@ -293,7 +293,9 @@ def _value(state: State) -> Column:
 
 
 def _total(high: Column, low: Column, state: State) -> Column:
-    """An integer sum as one number; out of range it is NULL for try_sum, else the job fails with an `EvaluationError`'s text."""
+    """An integer sum as one number; out of range it is NULL for try_sum, else the job fails with an `EvaluationError`'s
+    text.
+    """
     limits = type_range(state.result)
     assert limits is not None
     least, most = (divmod(limit, 2**32) for limit in limits)

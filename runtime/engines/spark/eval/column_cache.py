@@ -1,4 +1,6 @@
-"""Columns that are made once: Python makes each part of one by a call to the JVM, and batches need the same ones again."""
+"""Columns that are made once: Python makes each part of one by a call to the JVM, and batches need the same ones
+again.
+"""
 
 from __future__ import annotations
 

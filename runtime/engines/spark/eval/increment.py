@@ -1,4 +1,6 @@
-"""One increment of a query as a Spark DataFrame: the same parts as embedded, with filters that Catalyst pushes into files."""
+"""One increment of a query as a Spark DataFrame: the same parts as embedded, with filters that Catalyst pushes into
+files.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def read_leaves(
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What several queries contain: for each of them the parts by the place of their first leaf, and what to let go of."""
+    """What several queries contain: for each of them the parts by the place of their first leaf, and what to let go
+    of.
+    """
 
     ready: Sequence[Ready[DataFrame]]
     held: Sequence[DataFrame]

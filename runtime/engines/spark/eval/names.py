@@ -29,7 +29,7 @@ def renamed(name: str, new: str) -> Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedFrame:
     """A DataFrame and the column that holds each attribute; other columns mean nothing."""
 
     frame: DataFrame

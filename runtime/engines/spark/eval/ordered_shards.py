@@ -1,4 +1,6 @@
-"""Ordered operators shard by shard: a task has the operator of a share of the partitions, with the state of that share."""
+"""Ordered operators shard by shard: a task has the operator of a share of the partitions, with the state of that
+share.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class OrderedJob:
 
 
 def evaluate_ordered(place: Place, jobs: Sequence[OrderedJob], shards: int) -> Callable[[Batches], Batches]:
-    """For `mapInArrow` over shard numbers: the new rows of each operator's share, stored, and what it keeps from now on."""
+    """For `mapInArrow` over shard numbers: the new rows of each operator's share, stored, and what it keeps from now
+    on.
+    """
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
@@ -80,7 +84,7 @@ def _evaluate(place: Place, one: OrderedJob, shard: int, shards: int) -> list[st
                 "query": query.name,
                 "shard": shard,
                 "kept": [plain(one) for one in kept],
-                "part": [plain(layer) for layer in part],
+                "part": [plain(delta) for delta in part],
             }
         )
     ]

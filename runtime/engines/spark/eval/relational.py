@@ -32,10 +32,10 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import call
 from tidegate.algebra.typed.operations import resolve
-from tidegate.algebra.typed.terms import Typed, typed_nodes
+from tidegate.algebra.typed.terms import TypedTerm, typed_nodes
 from tidegate.runtime.engines.spark.eval.aggregates import aggregate
 from tidegate.runtime.engines.spark.eval.column_cache import kept, kept_term
-from tidegate.runtime.engines.spark.eval.names import Named, col, renamed
+from tidegate.runtime.engines.spark.eval.names import NamedFrame, col, renamed
 from tidegate.runtime.engines.spark.eval.terms import SparkTerms
 from tidegate.runtime.eval.functions.frame import is_leaf, leaf_name
 from tidegate.runtime.plan.join_parts import join_parts
@@ -68,7 +68,7 @@ class _Evaluation:
         self._leaves, self._ready, self._place = leaves, ready, first
         self._names: Iterator[str] = (f"c{number}" for number in count())
 
-    def evaluate(self, node: Node) -> Named:
+    def evaluate(self, node: Node) -> NamedFrame:
         if self._ready and (done := self._ready.get((self._place, node))) is not None:
             self._place += len(occurrences(node))
             return self._scan(done, node.schema)
@@ -78,25 +78,25 @@ class _Evaluation:
                 return self._scan(self._leaves[self._place - 1], stream.schema)
             case Select(input_, condition):
                 rows = self.evaluate(input_)
-                return Named(rows.frame.filter(kept_term(condition, input_.schema, rows.columns)), rows.columns)
+                return NamedFrame(rows.frame.filter(kept_term(condition, input_.schema, rows.columns)), rows.columns)
             case Project(input_, names):
                 rows = self.evaluate(input_)
-                return Named(rows.frame, {name: rows.columns[name] for name in names})
+                return NamedFrame(rows.frame, {name: rows.columns[name] for name in names})
             case Rename(input_, pairs):
                 rows, new = self.evaluate(input_), dict(pairs)
-                return Named(rows.frame, {new.get(name, name): column for name, column in rows.columns.items()})
+                return NamedFrame(rows.frame, {new.get(name, name): column for name, column in rows.columns.items()})
             case Imbed(input_, name, term):
                 rows, made = self.evaluate(input_), next(self._names)
                 value = kept_term(term, input_.schema, rows.columns)
-                return Named(rows.frame.withColumn(made, value), {**rows.columns, name: made})
+                return NamedFrame(rows.frame.withColumn(made, value), {**rows.columns, name: made})
             case Group(input_):
                 return self._fresh(aggregate(node, self.evaluate(input_)))
             case Distinct(input_):
                 rows = self.evaluate(input_)
-                return Named(rows.narrowed().distinct(), rows.columns)
+                return NamedFrame(rows.narrowed().distinct(), rows.columns)
             case Product(left, right):
                 one, other = self.evaluate(left), self.evaluate(right)
-                return Named(one.narrowed().crossJoin(other.narrowed()), {**one.columns, **other.columns})
+                return NamedFrame(one.narrowed().crossJoin(other.narrowed()), {**one.columns, **other.columns})
             case Join(left, right):
                 one = self.evaluate(left)
                 return self._join(node, one, self.evaluate(right))
@@ -110,52 +110,53 @@ class _Evaluation:
             case _:
                 assert_never(node)
 
-    def _scan(self, leaf: DataFrame, schema: Schema) -> Named:
+    def _scan(self, leaf: DataFrame, schema: Schema) -> NamedFrame:
         made = dict(zip(schema.names, self._names, strict=False))
-        return Named(leaf.select(*(renamed(name, new) for name, new in made.items())), made)
+        return NamedFrame(leaf.select(*(renamed(name, new) for name, new in made.items())), made)
 
-    def _fresh(self, rows: Named) -> Named:
+    def _fresh(self, rows: NamedFrame) -> NamedFrame:
         """The same rows, each attribute in a column of its own and new name."""
         columns = dict(zip(rows.columns, self._names, strict=False))
         frame = rows.frame.select(*(renamed(rows.columns[name], made) for name, made in columns.items()))
-        return Named(frame, columns)
+        return NamedFrame(frame, columns)
 
-    def _join(self, node: Join, left: Named, right: Named) -> Named:
+    def _join(self, node: Join, left: NamedFrame, right: NamedFrame) -> NamedFrame:
         """A join whose condition is split, so that Catalyst sees equal keys apart from what may fail."""
         columns = {**left.columns, **right.columns}
         condition = _join_condition(node, tuple(columns.items()))
         if node.kind != "inner" and _in_python(node):
             return self._join_by_pairs(node, left, right, condition)
         joined = left.narrowed().join(right.narrowed(), condition, _JOINS[node.kind])
-        return Named(joined, columns if node.kind in ("inner", "left") else left.columns)
+        return NamedFrame(joined, columns if node.kind in ("inner", "left") else left.columns)
 
-    def _join_by_pairs(self, node: Join, left: Named, right: Named, condition: Column) -> Named:
-        """A left, semi- or anti-join by the pairs of the inner join: Spark takes no Python over both sides in other conditions.
+    def _join_by_pairs(self, node: Join, left: NamedFrame, right: NamedFrame, condition: Column) -> NamedFrame:
+        """A left, semi- or anti-join by the pairs of the inner join: Spark takes no Python over both sides in other
+        conditions.
 
         Equal rows of the left have the same partners, so the rows that have one are told by their values.
         """
         columns = {**left.columns, **right.columns}
         pairs = left.narrowed().join(right.narrowed(), condition, "inner")
-        partnered = self._fresh(Named(pairs, left.columns))
+        partnered = self._fresh(NamedFrame(pairs, left.columns))
         same = reduce(and_, [col(c).eqNullSafe(col(partnered.columns[name])) for name, c in left.columns.items()])
         kind = "left_semi" if node.kind == "semi" else "left_anti"
         found = left.narrowed().join(partnered.frame.distinct(), same, kind)
         if node.kind != "left":
-            return Named(found, left.columns)
+            return NamedFrame(found, left.columns)
         types = dict(right.narrowed().dtypes)
         nulls = [F.lit(None).cast(types[column]).alias(column) for column in right.columns.values()]
-        return Named(pairs.unionAll(found.select("*", *nulls)), columns)
+        return NamedFrame(pairs.unionAll(found.select("*", *nulls)), columns)
 
-    def _union(self, inputs: list[Named]) -> Named:
+    def _union(self, inputs: list[NamedFrame]) -> NamedFrame:
         first = self._fresh(inputs[0])
         frame = first.frame
         for other in inputs[1:]:
             frame = frame.unionAll(other.frame.select(*(col(other.columns[name]) for name in first.columns)))
-        return Named(frame, first.columns)
+        return NamedFrame(frame, first.columns)
 
-    def _difference(self, left: Named, right: Named) -> Named:
+    def _difference(self, left: NamedFrame, right: NamedFrame) -> NamedFrame:
         condition = reduce(and_, [col(c).eqNullSafe(col(right.columns[name])) for name, c in left.columns.items()])
-        return Named(left.narrowed().join(right.narrowed(), condition, "left_anti"), left.columns)
+        return NamedFrame(left.narrowed().join(right.narrowed(), condition, "left_anti"), left.columns)
 
 
 def _in_python(node: Join) -> bool:
@@ -167,7 +168,7 @@ def _in_python(node: Join) -> bool:
     return any(names & left and names & right for part in shared if (names := _read(part)))
 
 
-def _read(term: Typed) -> frozenset[str]:
+def _read(term: TypedTerm) -> frozenset[str]:
     return frozenset(leaf_name(leaf) for leaf in typed_nodes(term) if is_leaf(leaf))
 
 

@@ -1,7 +1,7 @@
 """Increments shard by shard: every task evaluates all of a query over its share of the keys, with the embedded steps.
 
-A task reads the relevant segments one after the other, each once for every key that they are shared out by, and keeps what
-is relevant of its share. What several queries contain is computed once where they share it out alike.
+A task reads the relevant segments one after the other, each once for every key that they are shared out by, and keeps
+what is relevant of its share. What several queries contain is computed once where they share it out alike.
 """
 
 from __future__ import annotations

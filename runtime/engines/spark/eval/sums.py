@@ -1,8 +1,8 @@
 """Sums of doubles in Spark, rounded once, with built-in functions alone.
 
 Below the query's grouping stands one by ranges of exponents, 32 binary digits wide, in which plain sums of suitably
-rounded parts are exact: partial before the shuffle, and rarely more than three ranges a group. The few sums of a group are
-then added with an error-free transformation. Merging partial results takes the second step only.
+rounded parts are exact: partial before the shuffle, and rarely more than three ranges a group. The few sums of a group
+are then added with an error-free transformation. Merging partial results takes the second step only.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from tidegate.runtime.engines.spark.eval.functions import (
     rounding,
     text,
 )
-from tidegate.runtime.eval.functions.frame import Compiled, Expressions, checked_forms, is_leaf, leaf_name
+from tidegate.runtime.eval.functions.frame import CompiledTerm, Expressions, checked_forms, is_leaf, leaf_name
 
 
 def held_type(type_: DataType) -> str:
@@ -102,7 +102,7 @@ def _column(name: str, names: Mapping[str, str]) -> Column:
 
 def compile_pair(
     term: Term, schema: Mapping[str, Attribute], columns: Mapping[str, str] | None = None
-) -> Compiled[Column]:
+) -> CompiledTerm[Column]:
     """The term's value and error. `columns` names the column of an attribute, and of a parameter under `$name`."""
     return SparkTerms(columns or {}).compile(resolve(term, schema))
 

@@ -130,7 +130,9 @@ def _measured(frame: DataFrame, names: list[str], found: Mapping[str, Any]) -> C
 
 
 def stored_statics(setup: Setup, store: LocalStore) -> dict[str, str]:
-    """Static tables as files that workers read, named by their content; written at every start, so never damaged ones."""
+    """Static tables as files that workers read, named by their content; written at every start, so never damaged
+    ones.
+    """
     paths = {}
     for name, frame in setup.statics.items():
         named = f"statics/{slug(name)}-{static_digest(frame)}"

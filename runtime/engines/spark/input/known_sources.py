@@ -20,16 +20,19 @@ _REPLACED = "spark-replaced"
 
 @dataclass(frozen=True, slots=True)
 class KnownSources:
-    """The document: the streams that are read from streaming DataFrames, in the order of Spark's sources; wake-ups come first."""
+    """The document: the streams that are read from streaming DataFrames, in the order of Spark's sources; wake-ups come
+    first.
+    """
 
     streams: tuple[str, ...]
 
 
 def begin_spark_part(store: LocalStore, streams: Sequence[str]) -> None:
-    """Makes Spark's part of a checkpoint ready for the streams that are streaming DataFrames, in the order of their names.
+    """Makes Spark's part of a checkpoint ready for the streams that are streaming DataFrames, in the order of their
+    names.
 
-    A part that was begun for other streams is begun anew where it has no streaming DataFrames: it then knows nothing that this
-    checkpoint does not. `StateError` TG506 where it has some, since Spark alone knows how far they were read.
+    A part that was begun for other streams is begun anew where it has no streaming DataFrames: it then knows nothing
+    that this checkpoint does not. `StateError` TG506 where it has some, since Spark alone knows how far they were read.
     """
     root, known = Path(store.where), KnownSources(tuple(sorted(streams)))
     with storage_errors(f"looking for sources in {store.where}"):
@@ -57,7 +60,9 @@ def _dataframes(known: KnownSources) -> str:
 
 
 def _begun(store: LocalStore, known: KnownSources) -> KnownSources | None:
-    """What Spark has planned batches with; None where it has planned none, or where nothing is lost with what it says."""
+    """What Spark has planned batches with; None where it has planned none, or where nothing is lost with what it
+    says.
+    """
     if not any(path.name.isdigit() for path in (Path(store.where) / "spark" / "offsets").glob("[0-9]*")):
         return None
     there = store.exists(FILE)

@@ -10,7 +10,9 @@ _PATTERN = re.compile(r"([\\*?\[\]{}])")
 
 
 def local_uri(path: str | os.PathLike[str]) -> str:
-    """A path as one of local files, whatever file system Spark takes paths to be of, and wherever its JVM was started."""
+    """A path as one of local files, whatever file system Spark takes paths to be of, and wherever its JVM was
+    started.
+    """
     return f"file:{os.path.abspath(path)}"
 
 

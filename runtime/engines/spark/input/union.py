@@ -1,4 +1,6 @@
-"""What Spark watches: the streaming DataFrames of a program and its wake-ups as one, of which it plans one batch after another."""
+"""What Spark watches: the streaming DataFrames of a program and its wake-ups as one, of which it plans one batch after
+another.
+"""
 
 from __future__ import annotations
 

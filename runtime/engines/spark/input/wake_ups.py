@@ -1,7 +1,8 @@
 """What makes Spark run a batch: a source without rows, which has something new whenever the driver says so.
 
-Spark asks this source for its latest offset before each batch, in a Python process of the driver's machine. The offset is what a file
-beside Spark's checkpoint says: a name that the driver makes anew for each wake-up. So Spark remembers one name, however long it runs.
+Spark asks this source for its latest offset before each batch, in a Python process of the driver's machine. The offset
+is what a file beside Spark's checkpoint says: a name that the driver makes anew for each wake-up. So Spark remembers
+one name, however long it runs.
 """
 
 from __future__ import annotations
@@ -134,7 +135,9 @@ def _register(spark: SparkSession) -> None:
 
 @contextmanager
 def _active(spark: SparkSession) -> Iterator[None]:
-    """Makes a session this thread's active one meanwhile: Spark looks for a source there, whichever session is asked."""
+    """Makes a session this thread's active one meanwhile: Spark looks for a source there, whichever session is
+    asked.
+    """
     sessions = spark._jvm.SparkSession  # type: ignore[union-attr]
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)

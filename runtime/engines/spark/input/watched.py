@@ -13,8 +13,8 @@ _LOCAL = re.compile(r"(?:file:)?(?://(?=/))?(/.*)")
 
 
 def watched_directories(frame: DataFrame) -> list[str]:
-    """The local directories and files from which a DataFrame's rows come, as far as Spark's plan tells; of a pattern the
-    directory in which it is looked for."""
+    """The local directories and files from which a DataFrame's rows come, as far as Spark's plan tells; of a pattern
+    the directory in which it is looked for."""
     try:
         found = _paths(frame)
     except Py4JError:  # a plan of another form

@@ -22,10 +22,11 @@ AGAIN = 1.0
 _logger = logging.getLogger("tidegate.spark")
 
 
-class Watching:
+class Watcher:
     """A thread that calls `look` again and again until the query ends or `stop` is called.
 
-    `look` is told whether the clock may have gone on; one that fails is tried again. `is_active` says whether the query runs.
+    `look` is told whether the clock may have gone on; one that fails is tried again. `is_active` says whether the query
+    runs.
     """
 
     def __init__(self, look: Callable[[bool], None], is_active: Callable[[], bool]) -> None:

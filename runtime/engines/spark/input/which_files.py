@@ -1,7 +1,7 @@
 """Which files a batch on Spark reads: Spark says when there is a batch, this checkpoint says which files.
 
-They are those that a session would read: the ones that were not read, oldest first, then by name. A batch that is repeated reads what
-its intent says.
+They are those that a session would read: the ones that were not read, oldest first, then by name. A batch that is
+repeated reads what its intent says.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tidegate.runtime.state.checkpoint import Checkpoint
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Which files a run is to read: as long as it lasts all that come, or those that were there when it began, in as many batches
-    as their sources want or `at_once`.
+    """Which files a run is to read: as long as it lasts all that come, or those that were there when it began, in as
+    many batches as their sources want or `at_once`.
 
     `there` are the paths by source, None for all that come.
     """

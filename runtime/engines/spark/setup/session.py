@@ -46,7 +46,9 @@ def check_session(spark: object) -> None:
 
 
 def own_session(spark: SparkSession) -> SparkSession:
-    """A session beside the user's, on the same Spark, with the settings that increments want; the user's stay as they are."""
+    """A session beside the user's, on the same Spark, with the settings that increments want; the user's stay as they
+    are.
+    """
     own = spark.newSession()
     for key, value in query_settings(cores=spark.sparkContext.defaultParallelism).items():
         own.conf.set(key, value)

@@ -1,4 +1,6 @@
-"""Functions of doubles in Spark, whose own differ from Python's in the last bit: but for the square root they are Polars'."""
+"""Functions of doubles in Spark, whose own differ from Python's in the last bit: but for the square root they are
+Polars'.
+"""
 
 from __future__ import annotations
 

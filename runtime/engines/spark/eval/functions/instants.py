@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidegate.algebra.typed.kernels import ERA_DAYS, ERA_YEARS
-from tidegate.algebra.typed.terms import Typed
+from tidegate.algebra.typed.terms import TypedTerm
 from tidegate.runtime.engines.spark.eval.functions.forms import divided, floor_div, long
 from tidegate.runtime.engines.spark.eval.functions.numbers import subtract
 from tidegate.runtime.eval.functions.frame import Form
@@ -24,7 +24,7 @@ def year(day: Column) -> Column:
     return F.year(date(day)).cast("bigint") + floor_div(day, ERA_DAYS) * ERA_YEARS
 
 
-def _ceil(term: Typed, a: Column, unit: Column) -> Column:
+def _ceil(term: TypedTerm, a: Column, unit: Column) -> Column:
     rest = F.pmod(a, unit)
     return subtract(term, a, F.when(rest == 0, long(0)).otherwise(rest - unit))
 

@@ -12,68 +12,68 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidegate.algebra.terms import Lit
-from tidegate.algebra.typed.terms import Typed, can_overflow
+from tidegate.algebra.typed.terms import TypedTerm, can_overflow
 from tidegate.algebra.types import INT64_MAX, INT64_MIN
 from tidegate.runtime.engines.spark.eval.functions.forms import divided, long
 from tidegate.runtime.eval.functions.frame import Form
 
 
-def _may_leave(term: Typed) -> bool:
+def _may_leave(term: TypedTerm) -> bool:
     """Whether the result may leave int64: also where an operand has failed, whose value is any integer then."""
     return can_overflow(term) or any(arg.fallible for arg in term.args)
 
 
-def _add(term: Typed, a: Column, b: Column) -> Column:
+def _add(term: TypedTerm, a: Column, b: Column) -> Column:
     a, b = _apart(term, a, b, ("add_int",), sum)
     return F.try_add(a, b) if _may_leave(term) else a + b
 
 
-def subtract(term: Typed, a: Column, b: Column) -> Column:
+def subtract(term: TypedTerm, a: Column, b: Column) -> Column:
     return F.try_subtract(a, b) if _may_leave(term) else a - b
 
 
-def _multiply(term: Typed, a: Column, b: Column) -> Column:
+def _multiply(term: TypedTerm, a: Column, b: Column) -> Column:
     a, b = _apart(term, a, b, ("mul_int", "rescale"), prod)
     return F.try_multiply(a, b) if _may_leave(term) else a * b
 
 
 def _apart(
-    term: Typed, a: Column, b: Column, kernels: Collection[str], combine: Callable[[list[int]], int]
+    term: TypedTerm, a: Column, b: Column, kernels: Collection[str], combine: Callable[[list[int]], int]
 ) -> tuple[Column, Column]:
     """The operands of a sum, or of a product, such that Spark does not put constants of nested ones together.
 
     It does so for sums of sums and products of products, and where the constants leave int64, no row has a value.
     """
 
-    def constants(one: Typed) -> int:
-        if one.kernel.name in kernels:
+    def constants(term: TypedTerm) -> int:
+        if term.kernel.name in kernels:
             return combine(
-                [*map(constants, one.args), *(abs(value) for value in one.constants if isinstance(value, int))]
+                [*map(constants, term.args), *(abs(value) for value in term.constants if isinstance(value, int))]
             )
-        value = one.source.value if isinstance(one.source, Lit) else None
+        value = term.source.value if isinstance(term.source, Lit) else None
         return abs(value) if isinstance(value, int) else combine([])
 
     return (a.bitwiseOR(long(0)), b.bitwiseOR(long(0))) if constants(term) > INT64_MAX else (a, b)
 
 
-def _idiv(term: Typed, a: Column, b: Column) -> Column:
+def _idiv(term: TypedTerm, a: Column, b: Column) -> Column:
     possible = b != 0
     if _may_leave(term):
         possible = possible & ~((a == INT64_MIN) & (b == -1))
     return F.when(possible, divided(a, b))
 
 
-def _floordiv(term: Typed, a: Column, b: Column) -> Column:
+def _floordiv(term: TypedTerm, a: Column, b: Column) -> Column:
     # `div` truncates: one down where a remainder is left and the signs differ.
     rest = F.when(b != 0, a % b)
     return _idiv(term, a, b) - ((rest != 0) & ((rest < 0) != (b < 0))).cast("bigint")
 
 
-def _abs(term: Typed, a: Column) -> Column:
+def _abs(term: TypedTerm, a: Column) -> Column:
     return F.when(a < 0, subtract(term, long(0), a)).otherwise(a)
 
 
-def _rescale(term: Typed, a: Column, factor: int) -> Column:
+def _rescale(term: TypedTerm, a: Column, factor: int) -> Column:
     return a if factor == 1 else _multiply(term, a, long(factor))
 
 
@@ -83,18 +83,18 @@ def _clamped(a: Column, factor: int) -> Column:
     return beyond_all.otherwise(a.bitwiseOR(long(0)) * long(factor))
 
 
-def _least(term: Typed, *args: Column) -> Column:
+def _least(term: TypedTerm, *args: Column) -> Column:
     return _unless_null(term, args, F.least(*args)) if len(args) > 1 else args[0]
 
 
-def _greatest(term: Typed, *args: Column) -> Column:
+def _greatest(term: TypedTerm, *args: Column) -> Column:
     return _unless_null(term, args, F.greatest(*args)) if len(args) > 1 else args[0]
 
 
-def _unless_null(term: Typed, args: Sequence[Column], found: Column) -> Column:
+def _unless_null(term: TypedTerm, args: Sequence[Column], result: Column) -> Column:
     # Spark's own forms skip NULLs.
     present = [arg.isNotNull() for arg, typed in zip(args, term.args, strict=True) if typed.nullable]
-    return F.when(reduce(and_, present), found) if present else found
+    return F.when(reduce(and_, present), result) if present else result
 
 
 def _no_divisor(_: Column, b: Column) -> Column:
@@ -126,6 +126,8 @@ FORMS: Final[Mapping[str, Form[Column]]] = {
 
 
 def beyond(value: Column, low: int, high: int) -> Column:
-    """Whether a result is beyond the limits: every kernel that can leave int64 yields NULL there; decimals end earlier."""
+    """Whether a result is beyond the limits: every kernel that can leave int64 yields NULL there; decimals end
+    earlier.
+    """
     lost = value.isNull()
     return lost if (low, high) == (INT64_MIN, INT64_MAX) else lost | (value < low) | (value > high)

@@ -14,7 +14,7 @@ from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.typed.kernels import ATTRIBUTE, Constant
 from tidegate.algebra.typed.operations import KERNELS
-from tidegate.algebra.typed.terms import Typed, type_range
+from tidegate.algebra.typed.terms import TypedTerm, type_range
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.functions.frame import Form
 
@@ -26,7 +26,7 @@ _ARROW: Final = {"boolean": pa.bool_(), "double": pa.float64(), "string": pa.str
 def by_polars(name: str) -> Form[Column]:
     """The kernel of this name as the embedded engine computes it."""
 
-    def over(term: Typed, *given: Any) -> Column:
+    def over(term: TypedTerm, *given: Any) -> Column:
         types = tuple(arg.type for arg in term.args)
         operands = given[: len(types)]
         held = _HELD.get(term.type.kind, "bigint")
@@ -46,10 +46,10 @@ def _computed(
         from tidegate.runtime.eval.terms import PolarsTerms
 
         leaves = tuple(
-            Typed(ATTRIBUTE, (), type_, Attr(str(place)), nullable=True, range=type_range(type_))
+            TypedTerm(ATTRIBUTE, (), type_, Attr(str(place)), nullable=True, range=type_range(type_))
             for place, type_ in enumerate(types)
         )
-        term = Typed(KERNELS[name], leaves, result, Attr(""), nullable=True, constants=constants)
+        term = TypedTerm(KERNELS[name], leaves, result, Attr(""), nullable=True, constants=constants)
         value = PolarsTerms.forms[name].over(term, [pl.col(leaf.source.name) for leaf in leaves])  # type: ignore[union-attr]
         rows = pl.DataFrame({str(place): pl.from_arrow(array) for place, array in enumerate(arrays)})
         return rows.select(value.alias("value")).get_column("value").to_arrow().cast(_ARROW[held])

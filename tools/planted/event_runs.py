@@ -1,23 +1,23 @@
-"""Slips in joining events to stretches, and in finding slices that interleave."""
+"""Slips in joining events into event runs, and in finding slices that interleave."""
 
 from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
 SLICES = "runtime/plan/slices.py"
-KERNEL = "runtime/kernels/stretches.py"
+KERNEL = "runtime/kernels/event_runs.py"
 INTAKE = "runtime/ingest/ingest.py"
 RUNNER = "runtime/batch/loop.py"
 STATE = "runtime/ordered/state.py"
 
 GROUP = Group(
-    "stretches",
+    "event runs",
     (
-        "tests/runtime/test_stretching.py",
+        "tests/runtime/test_event_runs.py",
         "tests/runtime/test_operator_state.py",
         "tests/properties/test_situations.py",
-        "tests/runtime/test_arriving.py",
-        "tests/runtime/kernels/test_stretches.py",
+        "tests/runtime/test_slices.py",
+        "tests/runtime/kernels/test_event_runs.py",
     ),
     (
         bug(
@@ -39,16 +39,16 @@ GROUP = Group(
             "cls(earliest + delay, latest - delay)",
         ),
         bug(
-            "stretches go on whatever holds",
+            "event runs go on whatever holds",
             KERNEL,
-            "if before < low or time > high or now != held[slot]:",
+            "if before < low or time > high or now != held[partition]:",
             "if before < low or time > high:",
         ),
         bug(
-            "stretches begin with uncertain events",
+            "event runs begin with uncertain events",
             KERNEL,
-            "if before < low or time > high or now != held[slot]:",
-            "if time < low or time > high or now != held[slot]:",
+            "if before < low or time > high or now != held[partition]:",
+            "if time < low or time > high or now != held[partition]:",
         ),
         bug(
             "equal times are joined",
@@ -63,7 +63,7 @@ GROUP = Group(
             "row_out[new], holds_out[new] = row, now",
         ),
         bug(
-            "stretches that nothing follows end where they begin",
+            "event runs that nothing follows end where they begin",
             KERNEL,
             "until[newest[seen]] = last[seen]",
             "until[newest[seen]] = time[row[newest[seen]]]",
@@ -99,10 +99,10 @@ GROUP = Group(
             "    return rows",
         ),
         bug(
-            "an event within a stretch goes unseen",
+            "an event within an event run goes unseen",
             "runtime/kernels/situations.py",
-            "last[slot] = untils[row]",
-            "last[slot] = time",
+            "last[partition] = untils[row]",
+            "last[partition] = time",
         ),
         bug(
             "slices that interleave are taken for equal times",
@@ -143,8 +143,8 @@ GROUP = Group(
         bug(
             "conditions in the order of the buffer",
             "runtime/ordered/derive/events.py",
-            "for j, bit in enumerate(stretched.bits):",
-            "for j, bit in enumerate(range(len(stretched.bits))):",
+            "for j, bit in enumerate(encoded.bits):",
+            "for j, bit in enumerate(range(len(encoded.bits))):",
         ),
         bug(
             "situations by the bits of the pattern's symbols",
@@ -167,8 +167,8 @@ GROUP = Group(
         bug(
             "parts of a state are told apart by their number alone",
             STATE,
-            "return found.hash == _hash() and len(found.parts) == share.shards",
-            "return len(found.parts) == share.shards",
+            "return parts.hash == _hash() and len(parts.parts) == share.shards",
+            "return len(parts.parts) == share.shards",
         ),
     ),
 )

@@ -1,7 +1,7 @@
-"""Matches of a temporal pattern in an increment: a backtracking search over the situations of each slot.
+"""Enumerates the matches of a pattern in an increment by a backtracking search over the situations of each partition.
 
 Every match holds a triggered situation. It is found from the least role that one is bound to: role i binds a triggered
-situation, roles below i situations that are not triggered, roles above i any. So the search visits only slots with
+situation, roles below i situations that are not triggered, roles above i any. So the search visits only partitions with
 something new. Candidates of a step are a range of its cell by bounds to what is bound already, then checked exactly.
 """
 
@@ -13,20 +13,20 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.cells import NONE, Situations, Triggers
 from tidegate.runtime.kernels.compiling import compiled
-from tidegate.runtime.kernels.layout import NONE, Situations, Triggers
-from tidegate.runtime.kernels.pattern_plan import TE_FROM, TS_FROM, TS_TO, Steps
+from tidegate.runtime.kernels.search_plan import TE_FROM, TS_FROM, TS_TO, Steps
 from tidegate.runtime.kernels.situations import NEVER, OPEN
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
-Slots = np.ndarray[Any, np.dtype[np.int32]]
+Numbers = np.ndarray[Any, np.dtype[np.int32]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
 _CUBE = nb.types.Array(nb.int64, 3, "C", readonly=True)
 _FLAGS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
-_SLOTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
+_NUMBERS = nb.types.Array(nb.int32, 1, "C", readonly=True)
 _OUT = nb.int64[::1]
 
 #: Rows of the search's stack, one column a step: what is bound, the rest of the candidates' range, and the greatest
@@ -36,7 +36,7 @@ _BOUND, _NEXT, _STOP, _TS_TO, _TE_TO, _INSTANT, _START = range(7)
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The matches of an increment, and what the search for them took."""
+    """The matches of an increment, and what the search cost."""
 
     #: int64[c, m]: index of the situation of every role.
     situation: Ints
@@ -47,7 +47,7 @@ class Matches:
 
 
 def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, after: int, until: int) -> Matches:
-    """The matches with a triggered situation that are detected in (after, until], in no particular order.
+    """Enumerates the matches with a triggered situation that are detected in (after, until], in no particular order.
 
     All situations that a match may use are given: begun by `until`, over by then or OPEN. Detection is the least
     instant, max ts at least, at which the pattern is certain whatever the ends not known by then turn out to be; or,
@@ -68,7 +68,7 @@ def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, 
             pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
             steps.order, steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
             situations.definitions, situations.offsets, situations.ts, situations.te, reach, disjoint,
-            triggers.first, triggers.hit, triggers.slot, triggers.quiet, after, min(until, OPEN - 1),
+            triggers.first, triggers.hit, triggers.partition, triggers.quiet, after, min(until, OPEN - 1),
             position, stack, ends, found, detected, counters,
         )  # fmt: skip
         parts.append((found[:count], detected[:count]))
@@ -79,7 +79,7 @@ def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, 
 
 @compiled(nb.int64[::1](nb.int64, _INTS, _INTS))
 def _reach(definitions: int, offsets: Ints, te: Ints) -> Ints:
-    """The greatest end of a situation and those before it in its cell: what `te` is of disjoint ones."""
+    """The running maximum of ends in each cell. For disjoint situations it equals `te`."""
     found = te.copy()
     for cell in range(offsets.shape[0] - 1):
         for place in range(offsets[cell] + 1, offsets[cell + 1]):
@@ -89,7 +89,7 @@ def _reach(definitions: int, offsets: Ints, te: Ints) -> Ints:
 
 @compiled(nb.int64(nb.int64, nb.int64, nb.int64, nb.int64), inline="always")
 def _relation(ts: int, te: int, other_ts: int, other_te: int) -> int:
-    """Allen's relation, of `RELATIONS`; of two open ones, that with equal ends."""
+    """The number in `RELATIONS` of Allen's relation between two situations. Two open ones count as ending together."""
     if te < other_ts:
         return 0
     if te == other_ts:
@@ -130,7 +130,9 @@ def _instant(
     ts: int, te: int, at_least: int, at_most: int, final: bool, first: int, last: int, pairs: Ints, instant: int,
     ends: Ints,
 ) -> int:  # fmt: skip
-    """The detection so far with a candidate, from that without it; NONE if it is not possible or not certain yet."""
+    """The detection time with a candidate, given that without it. NONE if the candidate is impossible or not certain
+    yet.
+    """
     if te != OPEN and not at_least <= te - ts <= at_most:
         return NONE
     if final:
@@ -159,7 +161,7 @@ def _open_step(
     step: int, first: int, last: int, bounds: Ints, within: int, final: bool, ends: Ints, ts: Ints, reach: Ints,
     low: int, high: int, stack: Ints,
 ) -> None:  # fmt: skip
-    """Sets the range of a step's candidates in its cell, the situations from `low` to `high`; `reach` does not fall there."""
+    """Sets the range `low` to `high` of a step's candidates in its cell. `reach` does not fall within a cell."""
     ts_from, ts_to, te_from, te_to = NEVER, NONE, NEVER, NONE
     for place in range(first, last):
         kind, end = bounds[place, 0], ends[bounds[place, 1]]
@@ -200,7 +202,9 @@ def _bind(
     first_cell: int, offsets: Ints, ts: Ints, te: Ints, reach: Ints, until: int,
     stack: Ints, ends: Ints, counters: Ints,
 ) -> bool:  # fmt: skip
-    """Binds a step's candidate and opens the next step; False if the candidate can be in no match detected up to `until`."""
+    """Binds a step's candidate and opens the next step. Returns False if no match detected up to `until` has the
+    candidate.
+    """
     roles = definition.shape[0]
     role, cell = order[trigger, step], trigger * roles + step
     counters[trigger, step, 0] += 1
@@ -226,7 +230,7 @@ def _bind(
 
 @compiled(nb.int64(_CUBE, nb.int64, nb.boolean, _INTS, nb.int64[:, ::1]), inline="always")
 def _detected(zones: Ints, within: int, final: bool, ends: Ints, stack: Ints) -> int:
-    """When the match of which every role is bound is detected; OPEN if it is none."""
+    """The detection time of a match whose roles are all bound; OPEN if it is no match."""
     last = stack.shape[1] - 1
     instant, known = stack[_INSTANT, last], _formula_instant(zones, ends)
     if not final or known == NONE:
@@ -237,7 +241,7 @@ def _detected(zones: Ints, within: int, final: bool, ends: Ints, stack: Ints) ->
 @compiled(
     nb.int64(
         _INTS, _INTS, _INTS, _CUBE, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE, _INTS, _TABLE,
-        nb.int64, _INTS, _INTS, _INTS, _INTS, _FLAGS, _INTS, _INTS, _SLOTS, _INTS, nb.int64, nb.int64,
+        nb.int64, _INTS, _INTS, _INTS, _INTS, _FLAGS, _INTS, _INTS, _NUMBERS, _INTS, nb.int64, nb.int64,
         _OUT, nb.int64[:, ::1], _OUT, nb.int64[:, ::1], _OUT, nb.int64[:, :, ::1],
     ),
     nogil=True,
@@ -246,10 +250,12 @@ def _search(
     definition: Ints, at_least: Ints, at_most: Ints, zones: Ints, within: int, final: bool,
     order: Ints, bound_first: Ints, bounds: Ints, pair_first: Ints, pairs: Ints,
     definitions: int, offsets: Ints, ts: Ints, te: Ints, reach: Ints, disjoint: Bools,
-    hit_first: Ints, hits: Ints, hit_slots: Slots, quiet: Ints, after: int, until: int,
+    hit_first: Ints, hits: Ints, hit_partitions: Numbers, quiet: Ints, after: int, until: int,
     position: Ints, stack: Ints, ends: Ints, found: Ints, detected: Ints, counters: Ints,
 ) -> int:  # fmt: skip
-    """Searches on from `position` (trigger role, hit, step; step -1 to begin a hit) until done or the output is full."""
+    """Continues the search from `position` (trigger role, hit, step; step -1 to begin a hit) until done or the output
+    is full.
+    """
     roles = definition.shape[0]
     count = 0
     trigger, hit, step = position[0], position[1], position[2]
@@ -259,7 +265,7 @@ def _search(
             if trigger < roles:
                 hit = hit_first[definition[trigger]]
             continue
-        first_cell = hit_slots[hit] * definitions
+        first_cell = hit_partitions[hit] * definitions
         if step < 0:
             possible = True
             for role in range(trigger):

@@ -1,4 +1,5 @@
-"""Rows in groups by value, and slices of a group between two values: what a join by equal keys and ranges searches.
+"""The kernel of a band join: sorts the inner rows by group and value, and finds the slice between two values of a
+group.
 
 Compiled once for these types into a cache beside this file (or numba's own, where that cannot be written).
 """
@@ -24,8 +25,8 @@ _MOVES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
-    """The rows of G groups, each group by its values."""
+class SortedGroups:
+    """Rows sorted by group, and within each group by value."""
 
     #: int64[G + 1]: group g has the places first[g] to first[g + 1].
     first: Ints
@@ -35,19 +36,19 @@ class Sorted:
     values: Ints
 
 
-def sort_groups(group: Ints, values: Ints, valid: Bools, groups: int) -> Sorted | None:
-    """The valid rows with a group (not -1) in order; None where they are too far from ascending values in each group.
+def sort_groups(group: Ints, values: Ints, valid: Bools, groups: int) -> SortedGroups | None:
+    """Sorts the valid rows that have a group (not -1). Returns None where they are too far from ascending order.
 
     Rows that come in order of their values, as those of streams nearly do, cost a few passes and no comparison sort.
     """
     first = np.zeros(groups + 1, dtype=np.int64)
     _count(group, valid, first)
     order, placed = np.empty(first[-1], dtype=np.int64), np.empty(first[-1], dtype=np.int64)
-    return Sorted(first, order, placed) if _place(group, values, valid, first, order, placed) else None
+    return SortedGroups(first, order, placed) if _place(group, values, valid, first, order, placed) else None
 
 
-def find_slices(rows: Sorted, group: Ints, valid: Bools, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """For every outer row the places of its group's rows with low <= value <= high: int64[m] start and stop."""
+def find_slices(rows: SortedGroups, group: Ints, valid: Bools, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """Finds for every outer row the rows of its group with low <= value <= high: int64[m] start and stop."""
     start, stop = np.zeros(len(group), dtype=np.int64), np.zeros(len(group), dtype=np.int64)
     _search(rows.first, rows.values, group, valid, low, high, start, stop)
     return start, stop
@@ -64,7 +65,7 @@ def _count(group: Ints, valid: Bools, first: Ints) -> None:
 
 @compiled(nb.boolean(_INTS, _INTS, _BOOLS, _INTS, _OUT, _OUT), nogil=True)
 def _place(group: Ints, values: Ints, valid: Bools, first: Ints, order: Ints, placed: Ints) -> bool:
-    """Puts every row behind those of its group with values up to its own; rows of equal values keep their order."""
+    """Inserts every row after those of its group with values up to its own. Rows of equal values keep their order."""
     next_place = first.copy()
     left = _MOVES * group.shape[0]
     for row in range(group.shape[0]):

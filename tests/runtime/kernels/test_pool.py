@@ -1,4 +1,4 @@
-"""The shelf against a dictionary, and when slots have to be looked at against their definition."""
+"""The pool against a dictionary, and when partitions have to be looked at against their definition."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tidegate.runtime.kernels.layout import NONE, Ints, Situations, find_triggers, next_looks, purge
-from tidegate.runtime.kernels.shelf import Shelf
+from tidegate.runtime.kernels.cells import NONE, Ints, Situations, find_triggers, next_looks, purge
+from tidegate.runtime.kernels.pool import SituationPool
 from tidegate.runtime.kernels.situations import OPEN
 
-#: Of every definition of a slot its situations: start, end, number of the run.
+#: Of every definition of a partition its situations: start, end, number of the run.
 Kept = list[list[tuple[int, int, int]]]
 DEFINITIONS = 3
 
 
-def laid(slots: list[Kept]) -> tuple[Situations, Ints]:
-    flat = [one for kept in slots for cell in kept for one in cell]
-    offsets = np.cumsum([0, *(len(cell) for kept in slots for cell in kept)])
+def laid(partitions: list[Kept]) -> tuple[Situations, Ints]:
+    flat = [one for kept in partitions for cell in kept for one in cell]
+    offsets = np.cumsum([0, *(len(cell) for kept in partitions for cell in kept)])
     ts, te, number = (np.array([one[side] for one in flat], dtype=np.int64) for side in range(3))
     return Situations(DEFINITIONS, offsets, ts, te, np.arange(len(flat))), number
 
@@ -34,51 +34,51 @@ def random_kept(rng: random.Random, most: int) -> Kept:
 @pytest.mark.parametrize("seed", range(5))
 def test_what_was_put_last_is_there(seed: int) -> None:
     rng = random.Random(seed)
-    shelf, known = Shelf(DEFINITIONS), dict[int, Kept]()
+    pool, known = SituationPool(DEFINITIONS), dict[int, Kept]()
     for _ in range(60):
-        shelf.grow(rng.randrange(1, 80))
-        room = len(shelf._count)
-        slots = sorted(rng.sample(range(room), rng.randrange(min(room, 30) + 1)))
-        new = [random_kept(rng, rng.choice((0, 2, 40))) for _ in slots]
-        shelf.put(np.array(slots, dtype=np.int64), *laid(new))
-        known |= dict(zip(slots, new, strict=True))
+        pool.grow(rng.randrange(1, 80))
+        room = len(pool._count)
+        partitions = sorted(rng.sample(range(room), rng.randrange(min(room, 30) + 1)))
+        new = [random_kept(rng, rng.choice((0, 2, 40))) for _ in partitions]
+        pool.put(np.array(partitions, dtype=np.int64), *laid(new))
+        known |= dict(zip(partitions, new, strict=True))
         wanted = sorted(rng.sample(range(room), rng.randrange(room + 1)))
-        found, number = shelf.take(np.array(wanted, dtype=np.int64))
+        found, number = pool.take(np.array(wanted, dtype=np.int64))
         empty: Kept = [[] for _ in range(DEFINITIONS)]
-        expected, numbers = laid([known.get(slot, empty) for slot in wanted])
+        expected, numbers = laid([known.get(partition, empty) for partition in wanted])
         assert found.offsets.tolist() == expected.offsets.tolist()
         assert (found.ts.tolist(), found.te.tolist()) == (expected.ts.tolist(), expected.te.tolist())
         assert number.tolist() == numbers.tolist()
-        assert shelf.rows == sum(len(cell) for kept in known.values() for cell in kept)
+        assert pool.rows == sum(len(cell) for kept in known.values() for cell in kept)
 
 
 def test_the_pool_does_not_grow_with_what_has_gone() -> None:
-    shelf, rng = Shelf(DEFINITIONS, 50), random.Random(1)
+    pool, rng = SituationPool(DEFINITIONS, 50), random.Random(1)
     for _ in range(2000):
-        slots = sorted(rng.sample(range(50), 5))
-        shelf.put(np.array(slots), *laid([random_kept(rng, 9) for _ in slots]))
-    assert shelf.places < 20 * 50 * DEFINITIONS * 9
+        partitions = sorted(rng.sample(range(50), 5))
+        pool.put(np.array(partitions), *laid([random_kept(rng, 9) for _ in partitions]))
+    assert pool.places < 20 * 50 * DEFINITIONS * 9
 
 
-def test_slots_that_all_get_empty_leave_no_room_behind() -> None:
+def test_partitions_that_all_get_empty_leave_no_room_behind() -> None:
     """The pool is packed while nothing new comes."""
-    shelf, rng = Shelf(DEFINITIONS, 400), random.Random(2)
-    slots = np.arange(400)
-    shelf.put(slots, *laid([random_kept(rng, 20) for _ in slots]))
+    pool, rng = SituationPool(DEFINITIONS, 400), random.Random(2)
+    partitions = np.arange(400)
+    pool.put(partitions, *laid([random_kept(rng, 20) for _ in partitions]))
     empty: Kept = [[] for _ in range(DEFINITIONS)]
     for _ in range(3):
-        shelf.put(slots, *laid([empty for _ in slots]))
-        found, number = shelf.take(slots)
-        assert (len(found.ts), len(number), shelf.rows) == (0, 0, 0)
+        pool.put(partitions, *laid([empty for _ in partitions]))
+        found, number = pool.take(partitions)
+        assert (len(found.ts), len(number), pool.rows) == (0, 0, 0)
         assert not found.offsets.any()
-    assert shelf.places == 0
+    assert pool.places == 0
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_slots_need_no_look_before_they_are_said_to(seed: int) -> None:
+def test_partitions_need_no_look_before_they_are_said_to(seed: int) -> None:
     """Until then none has a trigger, nor anything that may go; then one has."""
     rng = random.Random(seed)
-    slots = []
+    partitions = []
     for _ in range(4):
         kept = []
         for _ in range(DEFINITIONS):
@@ -87,8 +87,8 @@ def test_slots_need_no_look_before_they_are_said_to(seed: int) -> None:
             if cell and rng.random() < 0.4:
                 cell[-1] = cell[-1][0], OPEN
             kept.append([(ts, te, 0) for ts, te in cell])
-        slots.append(kept)
-    situations, _ = laid(slots)
+        partitions.append(kept)
+    situations, _ = laid(partitions)
     starts, ends = (
         tuple(np.array([0, *rng.sample(range(1, 9), rng.randrange(3))]) for _ in range(DEFINITIONS)) for _ in range(2)
     )
@@ -97,14 +97,14 @@ def test_slots_need_no_look_before_they_are_said_to(seed: int) -> None:
     until = rng.randrange(30)
     situations = without_what_is_gone(situations, within, horizons, until)
     looks = next_looks(situations, starts, ends, within, horizons, until)
-    seen = [NONE] * len(slots)
+    seen = [NONE] * len(partitions)
     for low, high in pairwise(range(until, 100)):
-        triggered = set(find_triggers(situations, starts, ends, low, high).slot.tolist())
+        triggered = set(find_triggers(situations, starts, ends, low, high).partition.tolist())
         left = [purge(situations, within, horizons, limit).offsets[::DEFINITIONS] for limit in (low, high)]
-        for slot in range(len(slots)):
-            goes = np.diff(left[0])[slot] != np.diff(left[1])[slot]
-            if seen[slot] == NONE and (slot in triggered or goes):
-                seen[slot] = high
+        for partition in range(len(partitions)):
+            goes = np.diff(left[0])[partition] != np.diff(left[1])[partition]
+            if seen[partition] == NONE and (partition in triggered or goes):
+                seen[partition] = high
     assert looks.tolist() == seen
     useful = np.array([rng.random() < 0.6 for _ in situations.te], dtype=np.bool_)
     some = next_looks(situations, starts, ends, within, horizons, until, useful)

@@ -1,4 +1,6 @@
-"""Rows of a batch that are taken in some at a time: the same as all at once, and files that are read when it is their turn."""
+"""Rows of a batch that are taken in some at a time: the same as all at once, and files that are read when it is their
+turn.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 
 
 def program() -> tg.Program:
-    """A buffer of stretches, one of partial aggregates, and one of rows."""
+    """A buffer of event runs, one of partial aggregates, and one of rows."""
     derived = readings.partition_by("k").derive(A=tg.situation(readings.x > 0), B=tg.situation(readings.x > 1))
     a, b = readings.as_("a"), readings.as_("b")
     return tg.program(

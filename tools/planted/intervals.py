@@ -6,7 +6,7 @@ from tools.planted.bugs import Group, bug
 
 GIVEN = "runtime/ordered/match/intervals.py"
 MATCHES = "runtime/ordered/match/operator.py"
-SEARCH = "runtime/kernels/patterns.py"
+SEARCH = "runtime/kernels/search.py"
 FEDERATION = "analysis/federation/federation.py"
 MATCH = "analysis/ordered/match/family.py"
 PIPELINE = "analysis/pipeline.py"
@@ -18,7 +18,7 @@ CLOSING = "runtime/batch/end_of_input.py"
 GROUP = Group(
     "given",
     (
-        "tests/runtime/test_given.py",
+        "tests/runtime/test_intervals.py",
         "tests/runtime/test_closing.py",
         "tests/runtime/test_closing_cuts.py",
         "tests/runtime/test_match_order.py",
@@ -43,13 +43,13 @@ GROUP = Group(
         bug(
             "an end that the row says is withheld",
             MATCHES,
-            "(te > detected) & (definition not in given)",
+            "(te > detected) & (definition not in intervals)",
             "te > detected",
         ),
         bug(
             "no situation given may be a point",
             MATCHES,
-            "return (0 if one.points else 1), NONE",
+            "return (0 if situation.points else 1), NONE",
             "return 1, NONE",
         ),
         bug(
@@ -73,20 +73,20 @@ GROUP = Group(
         bug(
             "rows that may end before they begin are taken",
             MATCH,
-            "least = 0 if given.points else -1",
+            "least = 0 if intervals.points else -1",
             "least = 1",
         ),
         bug(
             "what is open is closed a tick early",
             SITUATIONS,
-            "np.full(len(slots), at, dtype=np.int64)",
-            "np.full(len(slots), at - 1, dtype=np.int64)",
+            "np.full(len(partitions), at, dtype=np.int64)",
+            "np.full(len(partitions), at - 1, dtype=np.int64)",
         ),
         bug(
             "what is open is closed before an event",
             SITUATIONS,
-            "late = runs.last[slots] >= at",
-            "late = runs.last[slots] > at",
+            "late = runs.last[partitions] >= at",
+            "late = runs.last[partitions] > at",
         ),
         bug(
             "what is open is closed before all streams have ended",

@@ -12,8 +12,8 @@ from tidegate.algebra.nodes import Join, Node
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.eval import relational
 from tidegate.runtime.eval.joins import ranges as joins_module
-from tidegate.runtime.eval.small import increment as few_increment
-from tidegate.runtime.eval.small import rows as few_rows
+from tidegate.runtime.eval.small import increment as small_increment
+from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.plan.shared_parts import Demand, repeated
 
 events = tg.stream("E", "k bigint, t bigint, v bigint", progress="t")
@@ -59,7 +59,7 @@ def test_queries_that_advance_together_compute_their_common_part_once(monkeypatc
 
     join_frames = joins_module.join_frames
     monkeypatch.setattr(relational, "join_frames", counted)
-    monkeypatch.setattr(few_rows, "MOST", -1)
+    monkeypatch.setattr(small_rows, "MOST", -1)
     alone = run(**queries(ByKey=True))
     for_one, joins = joins, 0
     together = run(**queries(ByKey=True, ByValue=True))
@@ -76,8 +76,8 @@ def test_of_few_rows_too_the_common_part_is_computed_once(monkeypatch: pytest.Mo
         joins += isinstance(node, Join)
         return evaluated(node, *given)
 
-    evaluated = few_increment._evaluated
-    monkeypatch.setattr(few_increment, "_evaluated", counted)
+    evaluated = small_increment._evaluated
+    monkeypatch.setattr(small_increment, "_evaluated", counted)
     together = run(**queries(ByKey=True, ByValue=True))
     assert joins > 3
     once, joins = joins, 0

@@ -1,4 +1,4 @@
-"""What an operator holds of its partitions between increments; an increment takes out those that it has to look at."""
+"""The store of an operator's state by partition. An increment takes out only the partitions that it has to read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import MAX_INSTANT
-from tidegate.runtime.kernels.layout import NONE
+from tidegate.runtime.kernels.cells import NONE
+from tidegate.runtime.kernels.partition_numbers import Numbers
 from tidegate.runtime.kernels.situations import Bools, Ints
-from tidegate.runtime.kernels.slots import SlotNumbers
 from tidegate.runtime.ordered.partitions import Partitions
 
-#: Partitions of which nothing is held may be so many before their slots are given up, or as many as the others.
+#: Partitions of which nothing is held may be so many before their partitions are given up, or as many as the others.
 LOOSE: Final = 1024
 #: Later than every instant, as partitions are looked at and the kernels take progress.
 EVER: Final = 2 * MAX_INSTANT - 1
@@ -29,8 +29,8 @@ def ticks(progress: Extended) -> int:
     return int(progress)
 
 
-class HeldOfSlots(Protocol):
-    """What is held of some partitions, a dataclass: `slots` has them in ascending order.
+class PartitionExtract(Protocol):
+    """The state of some partitions, as a dataclass: `partitions` has their numbers in ascending order.
 
     `look` is when each has to be looked at although nothing new comes for it. `version` is that of what it was cut of.
     """
@@ -38,21 +38,22 @@ class HeldOfSlots(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
-    def slots(self) -> Ints: ...
+    def partitions(self) -> Ints: ...
     @property
     def look(self) -> Ints: ...
     @property
     def version(self) -> int: ...
 
 
-C = TypeVar("C", bound=HeldOfSlots)
+C = TypeVar("C", bound=PartitionExtract)
 
 
-class HeldPartitions(Generic[C]):
-    """By slot: what a family holds, and when it has to be looked at. `cut` takes out what is held of some, `put` puts it back.
+class PartitionStore(Generic[C]):
+    """The state of a family by partition, and when each has to be read. `cut` copies the state of some, `put` replaces
+    it.
 
     What an increment costs depends on the partitions that it takes out, not on those held; only when to look at them is
-    compared for all. Slots of partitions of which nothing is held are given up once they are most.
+    compared for all. Numbers of partitions of which nothing is held are given up once they are most.
     """
 
     def __init__(self, keys: Schema) -> None:
@@ -65,37 +66,37 @@ class HeldPartitions(Generic[C]):
         self._place = np.empty(0, dtype=np.int32)
 
     def emptied(self) -> Self:
-        """The same, and nothing is held."""
+        """A store of the same kind that is empty."""
         raise NotImplementedError
 
-    def cut(self, slots: Ints) -> C:
-        """A copy of what is held of these slots."""
+    def cut(self, partitions: Ints) -> C:
+        """A copy of the state of these partitions."""
         raise NotImplementedError
 
     def hold(self, cut: C) -> Bools:
-        """Holds this of its slots from now on; whether that is anything, slot by slot."""
+        """Stores the state of these partitions. Returns which of them have any."""
         raise NotImplementedError
 
-    def room(self, slots: int) -> None:
-        """Makes room for what is held of so many slots, and of no fewer than before."""
+    def room(self, partitions: int) -> None:
+        """Makes room for the state of this many partitions, no fewer than before."""
         raise NotImplementedError
 
     def ready(self) -> None:
-        """Before an increment: slots that are not held are given up if they are many. Slots change by it."""
+        """Prepares an increment: renumbers the partitions without those that are empty, if these are many."""
         if len(self.partitions) > LOOSE + 2 * self.held and len(self.partitions.schema):
             fresh = self.part(np.flatnonzero(self._is_held))
             fresh.last, fresh.version = self.last, self.version
             vars(self).update(vars(fresh))
 
-    def part(self, slots: Ints) -> Self:
-        """What is held of these slots alone, which are slots 0, 1, ... there."""
+    def part(self, partitions: Ints) -> Self:
+        """The state of these partitions alone, renumbered 0, 1, ..."""
         fresh = self.emptied()
-        fresh.partitions = Partitions(self.partitions.schema, self.partitions.rows(slots))
-        fresh.put(replace(self.cut(slots), slots=np.arange(len(slots))))
+        fresh.partitions = Partitions(self.partitions.schema, self.partitions.rows(partitions))
+        fresh.put(replace(self.cut(partitions), partitions=np.arange(len(partitions))))
         return fresh
 
-    def touched(self, parts: Sequence[SlotNumbers], until: int) -> Ints:
-        """The slots that have rows in one of the parts or have to be looked at when progress is `until`, in order."""
+    def touched(self, parts: Sequence[Numbers], until: int) -> Ints:
+        """The partitions that have rows in one of the parts or have to be read at progress `until`, in order."""
         self._grow()
         every = len(self.partitions)
         due = np.flatnonzero(self._look[:every] <= until)
@@ -107,29 +108,29 @@ class HeldPartitions(Generic[C]):
             marked[part] = True
         return np.flatnonzero(marked)
 
-    def all_slots(self) -> Ints:
+    def all_partitions(self) -> Ints:
         self._grow()
         return np.arange(len(self.partitions))
 
-    def places(self, slots: Ints, part: SlotNumbers) -> SlotNumbers:
-        """Instead of slots their places in `slots`, which has them all."""
-        if len(slots) == len(self.partitions):
+    def places(self, partitions: Ints, part: Numbers) -> Numbers:
+        """Translates partition numbers to positions in `partitions`, which has them all."""
+        if len(partitions) == len(self.partitions):
             return part
-        self._place[slots] = np.arange(len(slots), dtype=np.int32)
+        self._place[partitions] = np.arange(len(partitions), dtype=np.int32)
         return self._place[part]
 
     def put(self, cut: C) -> None:
-        """From now on this is what is held of its slots."""
+        """Replaces the state of these partitions."""
         self._grow()
         is_held = self.hold(cut)
-        self._look[cut.slots] = cut.look
-        self.held += int(np.count_nonzero(is_held) - np.count_nonzero(self._is_held[cut.slots]))
-        self._is_held[cut.slots] = is_held
+        self._look[cut.partitions] = cut.look
+        self.held += int(np.count_nonzero(is_held) - np.count_nonzero(self._is_held[cut.partitions]))
+        self._is_held[cut.partitions] = is_held
         self.last, self.version = cut, self.version + 1
 
     def settle(self, before: C, after: C) -> None:
-        """What an increment has made of `before` is what is held from now on. `InternalError` where another increment has been
-        settled meanwhile.
+        """What an increment has made of `before` is what is held from now on. `InternalError` where another increment
+        has been settled meanwhile.
         """
         if self.last is after:
             return
@@ -138,10 +139,10 @@ class HeldPartitions(Generic[C]):
         self.put(after)
 
     def _grow(self) -> None:
-        slots, known = len(self.partitions), len(self._look)
-        if slots <= known:
+        partitions, known = len(self.partitions), len(self._look)
+        if partitions <= known:
             return
-        more = max(slots, known + known // 2) - known
+        more = max(partitions, known + known // 2) - known
         self.room(known + more)
         self._look = np.concatenate([self._look, np.full(more, NONE)])
         self._is_held = np.concatenate([self._is_held, np.zeros(more, dtype=np.bool_)])

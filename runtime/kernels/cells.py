@@ -1,7 +1,8 @@
-"""Situations as the pattern kernel reads them: by slot, then definition, then start; and what of them is kept.
+"""Situations in cells: sorted by partition, then definition, then start. Also which of them are kept.
 
-The situations of one slot and definition, a cell, are in the order of their starts. Derived ones are disjoint, so these are
-also in the order of their ends, and one that is still open is the last. Cell = slot * definitions + definition.
+The situations of one partition and definition, a cell, are in the order of their starts. Derived ones are disjoint, so
+these are also in the order of their ends, and one that is still open is the last. Cell = partition * definitions +
+definition.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import numba as nb
 import numpy as np
 
 from tidegate.runtime.kernels.compiling import compiled
-from tidegate.runtime.kernels.situations import NEVER, OPEN, Bools, Closed, Runs
+from tidegate.runtime.kernels.situations import NEVER, OPEN, Bools, ClosedSituations, Runs
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
-Slots = np.ndarray[Any, np.dtype[np.int32]]
+Numbers = np.ndarray[Any, np.dtype[np.int32]]
 Symbols = np.ndarray[Any, np.dtype[np.int16]]
 
 #: No bound, in windows, horizons and matrices.
@@ -25,14 +26,14 @@ NONE = (1 << 63) - 1
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
 _FLAGS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
-_SLOTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
+_NUMBERS = nb.types.Array(nb.int32, 1, "C", readonly=True)
 _SYMBOLS = nb.types.Array(nb.int16, 1, "C", readonly=True)
 _OUT = nb.int64[::1]
 
 
 @dataclass(frozen=True, slots=True)
 class Situations:
-    """N situations of K slots and D definitions."""
+    """N situations of K partitions and D definitions."""
 
     definitions: int
     #: int64[K * D + 1]: cell c has the situations offsets[c] to offsets[c + 1].
@@ -46,44 +47,44 @@ class Situations:
 
     @classmethod
     def empty(cls, definitions: int) -> Situations:
-        """No slots."""
+        """Situations of no partition."""
         none = np.empty(0, dtype=np.int64)
         return cls(definitions, np.zeros(1, dtype=np.int64), none, none, none)
 
     def where(self, keep: Bools) -> Situations:
-        """Those that are marked; the slots stay."""
+        """The situations that the mask marks. The partitions stay."""
         before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(keep)])
         return Situations(self.definitions, before[self.offsets], self.ts[keep], self.te[keep], self.origin[keep])
 
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """The situations that may complete a match in an increment: H of the N."""
+    """The situations that may complete a match in an increment: H of the N situations."""
 
-    #: int64[D + 1]: definition d has the hits first[d] to first[d + 1], by slot, then start.
+    #: int64[D + 1]: definition d has the hits first[d] to first[d + 1], by partition, then start.
     first: Ints
     #: int64[H]: index of the situation.
     hit: Ints
     #: int32[H]
-    slot: Slots
+    partition: Numbers
     #: int64[N + 1]: the first situation from here on that is not triggered, N if none.
     quiet: Ints
 
 
-def arrange(kept: Situations, closed: Closed, runs: Runs | None, slots: int) -> Situations:
-    """What was kept (all over, slots <= `slots`), what closed since, and with `runs` what is open, laid out together.
+def arrange(kept: Situations, closed: ClosedSituations, runs: Runs | None, partitions: int) -> Situations:
+    """Merges kept situations (all over), situations that closed since and, with `runs`, the open ones into cells.
 
     A situation's origin is its index in `kept`; or len(kept.ts) + its index in `closed`; or, open, len(kept.ts) +
-    len(closed.ts) + slot * m + condition, for the m conditions of `runs`, which then are the definitions.
+    len(closed.ts) + partition * m + condition, for the m conditions of `runs`, which then are the definitions.
     """
-    cells = slots * kept.definitions
-    start = np.empty((0, kept.definitions), dtype=np.int64) if runs is None else runs.start[:slots]
+    cells = partitions * kept.definitions
+    start = np.empty((0, kept.definitions), dtype=np.int64) if runs is None else runs.start[:partitions]
     offsets = np.zeros(cells + 1, dtype=np.int64)
-    _count(kept.offsets, closed.slot, closed.symbol, kept.definitions, start, offsets)
+    _count(kept.offsets, closed.partition, closed.symbol, kept.definitions, start, offsets)
     total = int(offsets[-1])
     ts, te, origin = (np.empty(total, dtype=np.int64) for _ in range(3))
     _fill(
-        kept.offsets, kept.ts, kept.te, closed.slot, closed.symbol, closed.ts, closed.te, kept.definitions, start,
+        kept.offsets, kept.ts, kept.te, closed.partition, closed.symbol, closed.ts, closed.te, kept.definitions, start,
         offsets, ts, te, origin,
     )  # fmt: skip
     return Situations(kept.definitions, offsets, ts, te, origin)
@@ -92,7 +93,8 @@ def arrange(kept: Situations, closed: Closed, runs: Runs | None, slots: int) -> 
 def find_triggers(
     situations: Situations, from_start: tuple[Ints, ...], from_end: tuple[Ints, ...], after: int, until: int
 ) -> Triggers:
-    """The situations with ts + o in (after, until] for an o in from_start[d], or te + o for an o in from_end[d].
+    """The situations that trigger: ts + o in (after, until] for an o in from_start[d], or te + o for an o in
+    from_end[d].
 
     d is the situation's definition; 0 is among all offsets that an analysis yields. Unknown ends trigger nothing.
     """
@@ -104,13 +106,13 @@ def find_triggers(
     arrays = (situations.offsets, situations.ts, situations.te)
     _mark(definitions, *arrays, starts, start_first, ends, end_first, after, until, quiet, found)
     first = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(found)])
-    hit, slot = np.empty(first[-1], dtype=np.int64), np.empty(first[-1], dtype=np.int32)
-    _list(definitions, situations.offsets, quiet, first.copy(), hit, slot)
-    return Triggers(first, hit, slot, quiet)
+    hit, partition = np.empty(first[-1], dtype=np.int64), np.empty(first[-1], dtype=np.int32)
+    _list(definitions, situations.offsets, quiet, first.copy(), hit, partition)
+    return Triggers(first, hit, partition, quiet)
 
 
 def purge(situations: Situations, within: int, horizons: Ints, until: int) -> Situations:
-    """The closed situations that a match detected after `until` may use; origin = index in `situations`.
+    """The closed situations that a match detected after `until` may use. Their origin is the index in `situations`.
 
     One stays while ts + within > until and te + horizons[d] > until, for its definition d; NONE is no bound. Open ones
     are left out: `Runs` has them.
@@ -134,11 +136,12 @@ def next_looks(
     until: int,
     useful: Bools | None = None,
 ) -> Ints:
-    """When each slot has to be looked at again although nothing new comes for it: int64[K], NONE for never.
+    """The next instant at which each partition has to be read although nothing new comes for it: int64[K], NONE for
+    never.
 
-    That is the first instant after `until` at which one of its situations is triggered or need not be kept any more; see
-    `find_triggers` and `purge`. Situations that `purge` leaves out have no part in it, unless they are open; with `useful`,
-    bool[N], nor have those that are not marked.
+    That is the first instant after `until` at which one of its situations is triggered or need not be kept any more;
+    see `find_triggers` and `purge`. Situations that `purge` leaves out have no part in it, unless they are open; with
+    `useful`, bool[N], nor have those that are not marked.
     """
     starts, start_first = _flat(from_start)
     ends, end_first = _flat(from_end)
@@ -157,29 +160,29 @@ def _flat(parts: tuple[Ints, ...]) -> tuple[Ints, Ints]:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts]), first
 
 
-@compiled(nb.void(_INTS, _SLOTS, _SYMBOLS, nb.int64, _TABLE, _OUT), nogil=True)
-def _count(kept: Ints, slots: Slots, symbols: Symbols, definitions: int, start: Ints, offsets: Ints) -> None:
-    """The offsets of all cells, from zeros."""
+@compiled(nb.void(_INTS, _NUMBERS, _SYMBOLS, nb.int64, _TABLE, _OUT), nogil=True)
+def _count(kept: Ints, partitions: Numbers, symbols: Symbols, definitions: int, start: Ints, offsets: Ints) -> None:
+    """Computes the offsets of all cells, in an array that is zero at first."""
     for cell in range(kept.shape[0] - 1):
         offsets[cell + 1] = kept[cell + 1] - kept[cell]
-    for place in range(slots.shape[0]):
-        offsets[slots[place] * definitions + symbols[place] + 1] += 1
-    for slot in range(start.shape[0]):
+    for place in range(partitions.shape[0]):
+        offsets[partitions[place] * definitions + symbols[place] + 1] += 1
+    for partition in range(start.shape[0]):
         for symbol in range(definitions):
-            if start[slot, symbol] != NEVER:
-                offsets[slot * definitions + symbol + 1] += 1
+            if start[partition, symbol] != NEVER:
+                offsets[partition * definitions + symbol + 1] += 1
     for cell in range(offsets.shape[0] - 1):
         offsets[cell + 1] += offsets[cell]
 
 
 @compiled(
     nb.void(
-        _INTS, _INTS, _INTS, _SLOTS, _SYMBOLS, _INTS, _INTS, nb.int64, _TABLE, _INTS, _OUT, _OUT, _OUT
+        _INTS, _INTS, _INTS, _NUMBERS, _SYMBOLS, _INTS, _INTS, nb.int64, _TABLE, _INTS, _OUT, _OUT, _OUT
     ),
     nogil=True,
 )  # fmt: skip
 def _fill(
-    kept: Ints, kept_ts: Ints, kept_te: Ints, slots: Slots, symbols: Symbols, closed_ts: Ints, closed_te: Ints,
+    kept: Ints, kept_ts: Ints, kept_te: Ints, partitions: Numbers, symbols: Symbols, closed_ts: Ints, closed_te: Ints,
     definitions: int, start: Ints, offsets: Ints, ts: Ints, te: Ints, origin: Ints,
 ) -> None:  # fmt: skip
     next_place = offsets.copy()
@@ -192,20 +195,20 @@ def _fill(
             place += 1
         next_place[cell] = place
     before = kept_ts.shape[0]
-    for new in range(slots.shape[0]):
-        cell = np.int64(slots[new]) * definitions + symbols[new]
+    for new in range(partitions.shape[0]):
+        cell = np.int64(partitions[new]) * definitions + symbols[new]
         place = next_place[cell]
         ts[place] = closed_ts[new]
         te[place] = closed_te[new]
         origin[place] = before + new
         next_place[cell] = place + 1
-    before += slots.shape[0]
-    for slot in range(start.shape[0]):
+    before += partitions.shape[0]
+    for partition in range(start.shape[0]):
         for symbol in range(definitions):
-            if start[slot, symbol] != NEVER:
-                cell = slot * definitions + symbol
+            if start[partition, symbol] != NEVER:
+                cell = partition * definitions + symbol
                 place = next_place[cell]
-                ts[place] = start[slot, symbol]
+                ts[place] = start[partition, symbol]
                 te[place] = OPEN
                 origin[place] = before + cell
 
@@ -224,34 +227,34 @@ def _within(time: int, after: int, until: int) -> Any:
 )  # fmt: skip
 def _mark(
     definitions: int, offsets: Ints, ts: Ints, te: Ints, starts: Ints, start_first: Ints, ends: Ints, end_first: Ints,
-    after: int, until: int, quiet: Ints, found: Ints,
+    after: int, until: int, quiet: Ints, counts: Ints,
 ) -> None:  # fmt: skip
     """Fills `quiet` from its end, and counts the triggered situations of every definition."""
     calm = quiet.shape[0] - 1
     quiet[calm] = calm
-    for slot in range((offsets.shape[0] - 1) // definitions - 1, -1, -1):
+    for partition in range((offsets.shape[0] - 1) // definitions - 1, -1, -1):
         for definition in range(definitions - 1, -1, -1):
-            cell = slot * definitions + definition
+            cell = partition * definitions + definition
             for place in range(offsets[cell + 1] - 1, offsets[cell] - 1, -1):
                 triggered = False
                 for offset in range(start_first[definition], start_first[definition + 1]):
                     triggered |= _within(ts[place] + starts[offset], after, until)
                 for offset in range(end_first[definition], end_first[definition + 1]):
                     triggered |= (te[place] != OPEN) & _within(te[place] + ends[offset], after, until)
-                found[definition] += triggered
+                counts[definition] += triggered
                 calm = calm if triggered else place
                 quiet[place] = calm
 
 
 @compiled(nb.void(nb.int64, _INTS, _INTS, _OUT, _OUT, nb.int32[::1]), nogil=True)
-def _list(definitions: int, offsets: Ints, quiet: Ints, next_place: Ints, hit: Ints, hit_slot: Slots) -> None:
-    for slot in range((offsets.shape[0] - 1) // definitions):
+def _list(definitions: int, offsets: Ints, quiet: Ints, next_place: Ints, hit: Ints, hit_partition: Numbers) -> None:
+    for partition in range((offsets.shape[0] - 1) // definitions):
         for definition in range(definitions):
-            cell = slot * definitions + definition
+            cell = partition * definitions + definition
             for place in range(offsets[cell], offsets[cell + 1]):
                 if quiet[place] != place:
                     hit[next_place[definition]] = place
-                    hit_slot[next_place[definition]] = slot
+                    hit_partition[next_place[definition]] = partition
                     next_place[definition] += 1
 
 
@@ -264,9 +267,9 @@ def _keep(
     offsets_out: Ints, ts_out: Ints, te_out: Ints, origin: Ints,
 ) -> int:  # fmt: skip
     count = 0
-    for slot in range((offsets.shape[0] - 1) // definitions):
+    for partition in range((offsets.shape[0] - 1) // definitions):
         for definition in range(definitions):
-            cell, horizon = slot * definitions + definition, horizons[definition]
+            cell, horizon = partition * definitions + definition, horizons[definition]
             for place in range(offsets[cell], offsets[cell + 1]):
                 in_window = within == NONE or ts[place] + within > until
                 in_horizon = horizon == NONE or te[place] + horizon > until
@@ -288,12 +291,12 @@ def _keep(
 )  # fmt: skip
 def _look(
     definitions: int, offsets: Ints, ts: Ints, te: Ints, starts: Ints, start_first: Ints, ends: Ints, end_first: Ints,
-    within: int, horizons: Ints, until: int, useful: Bools, found: Ints,
+    within: int, horizons: Ints, until: int, useful: Bools, look: Ints,
 ) -> None:  # fmt: skip
-    for slot in range(found.shape[0]):
+    for partition in range(look.shape[0]):
         first = NONE
         for definition in range(definitions):
-            cell, horizon = slot * definitions + definition, horizons[definition]
+            cell, horizon = partition * definitions + definition, horizons[definition]
             for place in range(offsets[cell], offsets[cell + 1]):
                 if not useful[place]:
                     continue
@@ -315,4 +318,4 @@ def _look(
                         instant = te[place] + ends[offset]
                         if until < instant < first:
                             first = instant
-        found[slot] = first
+        look[partition] = first

@@ -1,4 +1,4 @@
-"""What the pattern kernel is told of a pattern and of an evaluation order, as arrays.
+"""The parameters of the search: a pattern and an evaluation order, as arrays.
 
 A pattern has roles 0..m-1, its symbols, with the endpoints 2*i = ts and 2*i + 1 = te of role i. Matrices are
 difference bounds: entry [v, u] bounds u - v, NONE where there is no bound.
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.runtime.kernels.layout import NONE
+from tidegate.runtime.kernels.cells import NONE
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
@@ -76,7 +76,7 @@ class Pattern:
 
     @classmethod
     def of_pairs(cls, masks: Ints, *, within: int = NONE, final: bool = False) -> Pattern:
-        """Pair constraints only, role i by definition i."""
+        """A pattern of pair constraints alone, in which role i has definition i."""
         roles = len(masks)
         return cls(
             definition=np.arange(roles),
@@ -92,7 +92,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """A pattern with an evaluation order; cell i * m + k is step k of trigger role i."""
+    """A pattern with evaluation orders. Cell i * m + k is step k of trigger role i."""
 
     pattern: Pattern
     #: int64[m, m]: the roles in the order in which trigger role i binds them; [i, 0] == i.
@@ -107,7 +107,7 @@ class Steps:
 
 
 def plan_steps(pattern: Pattern, order: Ints) -> Steps:
-    """The bounds and constraints of every step."""
+    """Computes the bounds and constraints of every step."""
     roles = len(pattern.definition)
     hull = _hull(pattern)
     bound_first, bounds, pair_first, pairs = [0], list[tuple[int, int, int]](), [0], list[tuple[int, int, int]]()
@@ -132,7 +132,7 @@ def plan_steps(pattern: Pattern, order: Ints) -> Steps:
 
 
 def triggering(pattern: Pattern) -> Bools:
-    """bool[D]: the definitions whose situations can be the last to make a match certain.
+    """bool[D]: the definitions whose situations can be the last that a match needs to be certain.
 
     A situation that is over when another of its match begins can not: whatever it settles, the other's start settles
     later. Not said where a formula counts on from endpoints, or where points could be over and begin at once.
@@ -150,13 +150,13 @@ def triggering(pattern: Pattern) -> Bools:
 
 
 def hull_of(pattern: Pattern) -> Matrix:
-    """Closed difference bounds that hold in every match, over 2m endpoints; the window is left out."""
+    """The closed difference bounds over 2m endpoints that hold in every match. They leave out the window."""
     return _hull(pattern)
 
 
-def mask_of(pattern: Pattern, one: int, other: int) -> int | None:
+def mask_of(pattern: Pattern, left: int, right: int) -> int | None:
     """The relations of (one, other) that are allowed; None where all are."""
-    mask = _mask(pattern, one, other)
+    mask = _mask(pattern, left, right)
     return None if mask == ALL else mask
 
 
@@ -179,17 +179,17 @@ def inverse(mask: int) -> int:
     return sum(1 << len(RELATIONS) - 1 - bit for bit in bits if mask >> bit & 1)
 
 
-def _mask(pattern: Pattern, one: int, other: int) -> int:
-    return int(pattern.masks[one, other]) if one < other else inverse(int(pattern.masks[other, one]))
+def _mask(pattern: Pattern, left: int, right: int) -> int:
+    return int(pattern.masks[left, right]) if left < right else inverse(int(pattern.masks[right, left]))
 
 
 def _certain(mask: int) -> int:
-    """The allowed relations that need no end to be known: their whole prefix group is allowed."""
+    """The allowed relations that are certain before an end is known, because their whole prefix group is allowed."""
     return mask & _CERTAIN | sum(group for group in _PREFIX_GROUPS if group & mask == group)
 
 
 def _hull(pattern: Pattern) -> Matrix:
-    """Closed difference bounds that hold in every match; the window is left to the kernel."""
+    """The closed difference bounds that hold in every match. The kernel checks the window."""
     roles = len(pattern.definition)
     hull = [[int(bound) for bound in row] for row in pattern.implied]
     for role in range(roles):
@@ -223,7 +223,7 @@ def _tighten(matrix: Matrix, v: int, u: int, bound: int) -> None:
 
 
 def _closed(matrix: Matrix) -> Matrix:
-    """Shortest paths (Floyd-Warshall), within what can be added to a time."""
+    """The shortest paths between all pairs (Floyd-Warshall). Sums stay small enough to be added to a time."""
     ends = range(len(matrix))
     for via in ends:
         for v in ends:
@@ -236,7 +236,7 @@ def _closed(matrix: Matrix) -> Matrix:
 
 
 def _bounds(hull: Matrix, candidate: int, earlier: list[int]) -> list[tuple[int, int, int]]:
-    """Bounds on the candidate from the endpoints bound before, without those that others imply."""
+    """The bounds on a candidate by the endpoints bound before, without those that other bounds imply."""
     ts, te = 2 * candidate, 2 * candidate + 1
     known = {end for role in earlier for end in (2 * role, 2 * role + 1)}
     ends = [(v, u) for end in sorted(known) for own in (ts, te) for v, u in ((end, own), (own, end))]
@@ -248,9 +248,9 @@ def _bounds(hull: Matrix, candidate: int, earlier: list[int]) -> list[tuple[int,
     return [(kinds[v][0], u, -bound) if v in kinds else (kinds[u][1], v, bound) for (v, u), bound in edges.items()]
 
 
-def _implied(hull: Matrix, edges: Edges, one: Edge, other: Edge, known: set[int]) -> bool:
-    """Whether the bound along both edges is as tight as the direct one, and neither of them has been left out."""
-    (v, via), (_, u) = one, other
+def _implied(hull: Matrix, edges: Edges, first: Edge, second: Edge, known: set[int]) -> bool:
+    """Whether the path along both edges is as tight as the direct edge and neither edge was left out."""
+    (v, via), (_, u) = first, second
     if NONE in (hull[v][via], hull[via][u]) or hull[v][via] + hull[via][u] > hull[v][u]:
         return False
-    return all(edge in edges or len(known & {*edge}) != 1 for edge in (one, other))
+    return all(edge in edges or len(known & {*edge}) != 1 for edge in (first, second))

@@ -4,50 +4,50 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-LAYOUT = "runtime/kernels/layout.py"
-SHELF = "runtime/kernels/shelf.py"
-SLOTS = "runtime/kernels/slots.py"
+CELLS = "runtime/kernels/cells.py"
+POOL = "runtime/kernels/pool.py"
+NUMBERS = "runtime/kernels/partition_numbers.py"
 STATES = "runtime/ordered/derive/partition_states.py"
-HELD = "runtime/ordered/held_partitions.py"
+HELD = "runtime/ordered/partition_store.py"
 TABLES = "runtime/ordered/derive/tables.py"
 DESCRIBED = "runtime/ordered/state_tables.py"
 
 GROUP = Group(
     "kept",
     (
-        "tests/runtime/kernels/test_shelf.py",
-        "tests/runtime/kernels/test_slots.py",
+        "tests/runtime/kernels/test_pool.py",
+        "tests/runtime/kernels/test_partition_numbers.py",
         "tests/runtime/test_partition_states.py",
-        "tests/runtime/test_kept_layers.py",
+        "tests/runtime/test_state_deltas.py",
         "tests/runtime/faults/test_poison.py::test_poisoned_state_of_a_pattern",
     ),
     (
         bug(
             "what becomes certain without an event is seen a tick late",
-            LAYOUT,
+            CELLS,
             "instant = ts[place] + starts[offset]\n                    if until < instant < first:",
             "instant = ts[place] + starts[offset] + 1\n                    if until < instant < first:",
         ),
         bug(
             "what may go stays as long as nothing new comes",
-            LAYOUT,
+            CELLS,
             "                first = min(first, gone)\n",
             "",
         ),
         bug(
-            "a slot that moves takes its old place",
-            SHELF,
-            "if total > room[slot]:",
-            "if total > 2 * room[slot] + 1:",
+            "a partition that moves takes its old place",
+            POOL,
+            "if total > room[partition]:",
+            "if total > 2 * room[partition] + 1:",
         ),
         bug(
             "the pool is turned round where it is packed",
-            SHELF,
+            POOL,
             "self._pool.take(places, axis=1)",
             "self._pool[:, places]",
         ),
         bug(
-            "partitions that have gone keep their slots",
+            "partitions that have gone keep their partitions",
             HELD,
             "if len(self.partitions) > LOOSE + 2 * self.held",
             "if len(self.partitions) > LOOSE + (1 << 40)",
@@ -63,8 +63,8 @@ GROUP = Group(
         bug(
             "only what was over before is written",
             TABLES,
-            "_chosen(_over(after.slots, after.kept, after.number), new)",
-            "_chosen(_over(after.slots, after.kept, after.number), ~new)",
+            "_chosen(_over(after.partitions, after.kept, after.number), new)",
+            "_chosen(_over(after.partitions, after.kept, after.number), ~new)",
         ),
         bug(
             "situations that end before they begin are taken",
@@ -80,51 +80,56 @@ GROUP = Group(
         ),
         bug("the first values of a run count", DESCRIBED, 'keep="last"', 'keep="first"'),
         bug("one different value of a run is enough", TABLES, '"append" if different else "id"', '"id"'),
-        bug("rows that go leave the shelf as full", SHELF, "- int(self._count[slots].sum())", ""),
-        bug("a slot has room where others have theirs", SHELF, "used += room[slot]", "used += total"),
+        bug("rows that go leave the pool as full", POOL, "- int(self._count[partitions].sum())", ""),
+        bug("a partition has room where others have theirs", POOL, "used += room[partition]", "used += total"),
         bug(
-            "a slot keeps its room where the pool is packed",
-            SHELF,
+            "a partition keeps its room where the pool is packed",
+            POOL,
             "self._room, self._used = first, self._count.copy(), len(places)",
             "self._used = first, len(places)",
         ),
         bug(
             "a larger pool begins empty",
-            SHELF,
+            POOL,
             "            larger[:, : self._used] = self._pool[:, : self._used]\n",
             "            larger[:] = 0\n",
         ),
         bug(
-            "keys that share a place share a slot", SLOTS, "while slot != _FREE and known[slot] != key:", "while False:"
+            "keys that share a place share a partition",
+            NUMBERS,
+            "while number != _FREE and known[number] != key:",
+            "while False:",
         ),
-        bug("a larger table forgets who was there", SLOTS, "            _enter(known, self._table)\n", ""),
+        bug("a larger table forgets who was there", NUMBERS, "            _enter(known, self._table)\n", ""),
         bug(
-            "keys seen before get new slots in another range",
-            SLOTS,
+            "keys seen before get new partitions in another range",
+            NUMBERS,
             "            self._dense[known - low] = np.arange(len(known), dtype=np.int32)\n",
             "",
         ),
-        bug("a range is that of the coming keys alone", SLOTS, "for part in (known, coming)", "for part in (coming,)"),
+        bug(
+            "a range is that of the coming keys alone", NUMBERS, "for part in (known, coming)", "for part in (coming,)"
+        ),
         bug(
             "a range begins before the least key that there is",
-            SLOTS,
+            NUMBERS,
             "max(low - (high - low) // 2, _LEAST)",
             "low - (high - low) // 2",
         ),
         bug(
             "a key that is entered again takes the place of another",
-            SLOTS,
+            NUMBERS,
             "while table[place] != _FREE:",
             "while False:",
         ),
         bug(
-            "partitions with open runs lose their slots",
+            "partitions with open runs lose their partitions",
             STATES,
             "return cut.open | (sizes > 0)",
             "return sizes > 0",
         ),
         bug(
-            "partitions with past situations lose their slots",
+            "partitions with past situations lose their partitions",
             STATES,
             "return cut.open | (sizes > 0)",
             "return cut.open",
@@ -137,12 +142,12 @@ GROUP = Group(
             "for part in parts:\n",
             "for part in parts[:1]:\n",
         ),
-        bug("rows keep the slots of their partitions", HELD, "return self._place[part]", "return part"),
+        bug("rows keep the partitions of their partitions", HELD, "return self._place[part]", "return part"),
         bug(
             "numbered anew, no partition is due",
             HELD,
-            "slots=np.arange(len(slots))",
-            "slots=np.arange(len(slots)), look=np.full(len(slots), NONE)",
+            "partitions=np.arange(len(partitions))",
+            "partitions=np.arange(len(partitions)), look=np.full(len(partitions), NONE)",
         ),
         bug(
             "what was settled before partitions are numbered anew is settled again",
@@ -150,8 +155,8 @@ GROUP = Group(
             "            fresh.last, fresh.version = self.last, self.version\n",
             "",
         ),
-        bug("partitions are held for ever", HELD, " - np.count_nonzero(self._is_held[cut.slots])", ""),
-        bug("runs are open for ever", STATES, " - np.count_nonzero(held.start[slots] != NEVER)", ""),
+        bug("partitions are held for ever", HELD, " - np.count_nonzero(self._is_held[cut.partitions])", ""),
+        bug("runs are open for ever", STATES, " - np.count_nonzero(held.start[partitions] != NEVER)", ""),
         bug("two increments go on from the same", HELD, "if self.version != before.version:", "if False:"),
         bug(
             "what is settled is settled again",

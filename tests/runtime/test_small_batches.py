@@ -1,4 +1,4 @@
-"""Few rows as arrays: what fits, what is made of them, and which pairs of them have equal numbers."""
+"""Small batches as arrays: what is supported, what is made of them, and which pairs of them have equal numbers."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, STRING
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.small import joins, rows, trees
-from tidegate.runtime.eval.small.rows import Few, Unfit, no_rows, numbered, stacked
+from tidegate.runtime.eval.small.rows import SmallRows, Unsupported, no_rows, numbered, stacked
 from tidegate.runtime.eval.small.terms import array_term, column_of
-from tidegate.runtime.eval.small.trees import Run, few_tree
+from tidegate.runtime.eval.small.trees import Run, small_tree
 
 FRAME = pl.DataFrame(
     {"i": [3, -1, 3, 7], "d": [0.5, math.inf, -0.0, 2.0], "b": [True, False, True, True], "s": ["", "a\0", "b", "a"]}
@@ -46,7 +46,7 @@ SCHEMA = Schema((Attribute("i", BIGINT), Attribute("d", DOUBLE), Attribute("b", 
 
 
 def test_rows_come_back_as_they_went_in() -> None:
-    few = Few.of(FRAME)
+    few = SmallRows.of(FRAME)
     assert few.frame().equals(FRAME)
     assert few.table().to_pydict() == FRAME.to_dict(as_series=False)
     assert few.only(["s", "i"]).frame().equals(FRAME.select("s", "i"))
@@ -57,7 +57,7 @@ def test_rows_come_back_as_they_went_in() -> None:
 
 
 def test_rows_where_a_mask_is_true() -> None:
-    few = Few.of(FRAME)
+    few = SmallRows.of(FRAME)
     for mask in ([True, False, False, True], [False] * 4, [True] * 4):
         found = few.where(np.array(mask))
         assert found.height == sum(mask)
@@ -66,16 +66,16 @@ def test_rows_where_a_mask_is_true() -> None:
 
 def test_what_is_missing_or_too_many_is_unfit() -> None:
     for values in ([1, None], [1.0, None], [1.0, math.nan], ["a", None], [True, None]):
-        with pytest.raises(Unfit):
-            Few.of(pl.DataFrame({"a": values}))
+        with pytest.raises(Unsupported):
+            SmallRows.of(pl.DataFrame({"a": values}))
     with patch.object(rows, "MOST", 4):
-        assert Few.of(FRAME).height == 4
-        with pytest.raises(Unfit):
-            Few.of(pl.concat([FRAME, FRAME[:1]]))
+        assert SmallRows.of(FRAME).height == 4
+        with pytest.raises(Unsupported):
+            SmallRows.of(pl.concat([FRAME, FRAME[:1]]))
 
 
 def test_bounds_are_the_least_and_the_greatest() -> None:
-    few = Few.of(FRAME.with_columns(j=pl.Series([5, 6, 2, 4])))
+    few = SmallRows.of(FRAME.with_columns(j=pl.Series([5, 6, 2, 4])))
     assert few.bounds(["i", "j"]) == {"i": (-1, 7), "j": (2, 6)}
     assert few.bounds([]) == {}
     assert no_rows(SCHEMA).bounds(["i"]) == {}
@@ -101,35 +101,39 @@ def test_pairs_with_equal_numbers_are_all_listed_or_none(seed: int) -> None:
     with patch.object(joins, "MOST_PAIRS", len(wanted)):
         left, right = joins._equal(ones, others)
         assert sorted(zip(left.tolist(), right.tolist(), strict=True)) == wanted
-    with patch.object(joins, "MOST_PAIRS", len(wanted) - 1), pytest.raises(Unfit):
+    with patch.object(joins, "MOST_PAIRS", len(wanted) - 1), pytest.raises(Unsupported):
         joins._equal(ones, others)
     nothing = joins._equal(ones, others[:0])
     assert [len(part) for part in nothing] == [0, 0]
 
 
 def test_all_pairs_are_looked_at_up_to_a_number_of_them() -> None:
-    """Whatever the keys up to `FEW_PAIRS`; up to `MOST_PAIRS` where there are none."""
+    """Whatever the keys up to `SMALL_PRODUCT`; up to `MOST_PAIRS` where there are none."""
     key = joins._Column(lambda columns: columns["i"], BIGINT.kind)
-    left = right = Few.of(FRAME)
+    left = right = SmallRows.of(FRAME)
     by_key, without = (
         joins._Pairing("inner", ((key, key),), None, None, None),
         joins._Pairing("semi", (), None, None, None),
     )
     for few, called in ((16, False), (15, True)):
-        with patch.object(joins, "FEW_PAIRS", few), patch.object(joins, "_equal", wraps=joins._equal) as equal:
+        with patch.object(joins, "SMALL_PRODUCT", few), patch.object(joins, "_equal", wraps=joins._equal) as equal:
             one, other = by_key._candidates(left, right)
         assert equal.called == called
         pairs = sorted(zip(one.tolist(), other.tolist(), strict=True))
         assert pairs == [(0, 0), (0, 2), (1, 1), (2, 0), (2, 2), (3, 3)]
     for pairing in (by_key, without):
-        with patch.object(joins, "FEW_PAIRS", 16), patch.object(joins, "MOST_PAIRS", 15), pytest.raises(Unfit):
+        with (
+            patch.object(joins, "SMALL_PRODUCT", 16),
+            patch.object(joins, "MOST_PAIRS", 15),
+            pytest.raises(Unsupported),
+        ):
             pairing._candidates(left, right)
-    with patch.object(joins, "FEW_PAIRS", 0), patch.object(joins, "MOST_PAIRS", 16):
+    with patch.object(joins, "SMALL_PRODUCT", 0), patch.object(joins, "MOST_PAIRS", 16):
         assert len(without._candidates(left, right)[0]) == 16
 
 
 def test_terms_are_columns_of_their_kind() -> None:
-    few = Few.of(FRAME)
+    few = SmallRows.of(FRAME)
 
     def column(term: Term) -> list[Any]:
         value = array_term(term, SCHEMA)
@@ -142,7 +146,7 @@ def test_terms_are_columns_of_their_kind() -> None:
     assert column(call("coalesce", Attr("i"), Lit(5, BIGINT))) == [3, -1, 3, 7]
     assert column(call("if", Attr("b"), Attr("i"), Lit(5, BIGINT))) == [3, 5, 3, 7]
     assert column(call("mul", Attr("d"), Attr("d"))) == [0.25, math.inf, 0.0, 4.0]
-    with pytest.raises(Unfit):
+    with pytest.raises(Unsupported):
         column(call("sub", Attr("d"), Attr("d")))  # NaN of two infinities
     assert array_term(Lit(math.nan, DOUBLE), SCHEMA) is None
     assert array_term(call("add", Attr("i"), Attr("i")), SCHEMA) is None, "it may overflow"
@@ -202,7 +206,7 @@ RELATIONS = {"One": ONES, "Other": OTHERS, "Copy": COPIES}
 
 def run_of(node: Node, relations: Mapping[str, Sequence[Any]] = RELATIONS, ready: Any = None) -> Run:
     leaves = {
-        i: Few.of(pl.DataFrame(relations[s.name], schema=polars_schema(s.schema), orient="row"))
+        i: SmallRows.of(pl.DataFrame(relations[s.name], schema=polars_schema(s.schema), orient="row"))
         for i, s in enumerate(occurrences(node))
     }
     return Run(leaves, ready or {})
@@ -212,7 +216,7 @@ def run_of(node: Node, relations: Mapping[str, Sequence[Any]] = RELATIONS, ready
 def test_every_operator_is_known_by_numpy(name: str) -> None:
     """Else it were right all the same, and slow."""
     node = KNOWN[name]
-    step = few_tree(node)
+    step = small_tree(node)
     assert step is not None
     for relations in (RELATIONS, {**RELATIONS, "One": []}, {**RELATIONS, "Other": []}):
         found = step(run_of(node, relations)).frame()
@@ -222,17 +226,17 @@ def test_every_operator_is_known_by_numpy(name: str) -> None:
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_what_only_polars_knows_is_left_to_it(name: str) -> None:
-    assert few_tree(UNKNOWN[name]) is None
-    assert few_tree(Distinct(Project(UNKNOWN[name], UNKNOWN[name].schema.names[:1]))) is None
+    assert small_tree(UNKNOWN[name]) is None
+    assert small_tree(Distinct(Project(UNKNOWN[name], UNKNOWN[name].schema.names[:1]))) is None
 
 
 def test_what_is_computed_already_is_taken() -> None:
     """By the place of the first leaf: the same tree over other leaves is another one."""
     part = KNOWN["distinct"]
     node = Union((part, part))
-    step = few_tree(node)
+    step = small_tree(node)
     assert step is not None
-    done = Few.of(pl.DataFrame({"i": [5], "s": ["z"]}))
+    done = SmallRows.of(pl.DataFrame({"i": [5], "s": ["z"]}))
     whole = step(run_of(node)).frame()
     assert whole.height == 6
     for places in ((0,), (1,), (0, 1)):
@@ -242,11 +246,11 @@ def test_what_is_computed_already_is_taken() -> None:
 
 
 def test_products_are_of_few_pairs() -> None:
-    step = few_tree(KNOWN["product"])
+    step = small_tree(KNOWN["product"])
     assert step is not None
     with patch.object(trees, "MOST_PAIRS", 12):
         assert step(run_of(KNOWN["product"])).height == 12
-    with patch.object(trees, "MOST_PAIRS", 11), pytest.raises(Unfit):
+    with patch.object(trees, "MOST_PAIRS", 11), pytest.raises(Unsupported):
         step(run_of(KNOWN["product"]))
 
 
@@ -259,7 +263,7 @@ def test_zero_has_no_sign_in_what_is_grouped() -> None:
         Aggregate("by", Function.FIRST, I, D),
     ]
     node = Group(Scan(ONE), (), tuple(aggregates))
-    step = few_tree(node)
+    step = small_tree(node)
     assert step is not None
     for zeros in ((-0.0, -0.0), (0.0, -0.0), (-0.0, 0.0)):
         rows_ = [(1 + k, zero, True, "") for k, zero in enumerate(zeros)]

@@ -1,4 +1,4 @@
-"""Events joined to stretches as they are read: any cut into slices gives what all events give together."""
+"""Events joined into event runs as they are read: any cut into slices gives what all events give together."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.runtime.conftest import Start
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.algebra.time import INF, Extended
-from tidegate.runtime.kernels import stretches
-from tidegate.runtime.ordered import event_runs as embedded_stretches
-from tidegate.runtime.ordered.event_runs import stretched
+from tidegate.runtime.kernels import event_runs
+from tidegate.runtime.ordered import event_runs as ordered_event_runs
+from tidegate.runtime.ordered.event_runs import encode_events
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.table import start_operator
 from tidegate.runtime.plan.slices import Interleaved, Slice
@@ -61,7 +61,7 @@ def stored(buffer: Buffer, slices: Sequence[Sequence[Row]], delay: int | None) -
         frame = pl.DataFrame(list(rows), schema=SCHEMA, orient="row")
         times = [t for _, t, _ in rows]
         slice_ = None if delay is None or not rows else Slice.of(min(times), max(times), delay)
-        parts.append(stretched(buffer, frame, slice_))
+        parts.append(encode_events(buffer, frame, slice_))
     return pl.concat(parts)
 
 
@@ -129,7 +129,7 @@ def test_slices_that_interleave_are_found_or_do_no_harm(seed: int) -> None:
     assert joined == single
 
 
-def test_an_event_inside_a_stretch_of_another_slice_is_interleaved() -> None:
+def test_an_event_inside_a_run_of_another_slice_is_interleaved() -> None:
     planned = plan(pattern=False)
     slices: list[list[Row]] = [[(1, 0, 1), (1, 4, 1), (1, 9, 0)], [(1, 2, 0)]]
     with pytest.raises(Interleaved):
@@ -166,7 +166,7 @@ def test_what_can_not_be_joined_yet_waits_event_by_event(start: Start) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_queries_share_stretches_by_the_conditions_of_all(seed: int) -> None:
+def test_queries_share_event_runs_by_the_conditions_of_all(seed: int) -> None:
     rng = random.Random(seed)
     derived = readings.partition_by("key").derive(
         **{
@@ -194,7 +194,9 @@ def test_queries_share_stretches_by_the_conditions_of_all(seed: int) -> None:
 
 @pytest.mark.parametrize("keyed", [True, False])
 def test_slices_that_interleave_are_read_again(keyed: bool, tmp_path: Path) -> None:
-    """Even and odd instants in files of their own, two a batch and each of them a thread's, against one file in order."""
+    """Even and odd instants in files of their own, two a batch and each of them a thread's, against one file in
+    order.
+    """
     keys: list[int | None] = [1, 2, None] if keyed else [1]
     rows = random_readings(random.Random(3), keys, 80)
     parts = readings.partition_by("key") if keyed else readings.partition_by()
@@ -229,14 +231,14 @@ def test_files_of_many_row_groups_are_events_like_any_others(
     tmp_path: Path, keys: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Columns in pieces that end anywhere, with rows to reject, against the same rows event by event."""
-    monkeypatch.setattr(stretches, "BLOCK", 1024)
-    joined: list[stretches.Joined | None] = []
+    monkeypatch.setattr(event_runs, "BLOCK", 1024)
+    joined: list[event_runs.EventRuns | None] = []
 
-    def noted(*given: Any) -> stretches.Joined | None:
-        joined.append(stretches.stretch(*given))
+    def noted(*given: Any) -> event_runs.EventRuns | None:
+        joined.append(event_runs.encode(*given))
         return joined[-1]
 
-    monkeypatch.setattr(embedded_stretches, "stretch", noted)
+    monkeypatch.setattr(ordered_event_runs, "encode", noted)
     rng = np.random.default_rng(5)
     count = 30_000
     key, x = np.arange(count) % 40, np.repeat(rng.integers(0, 4, count // 40), 40)

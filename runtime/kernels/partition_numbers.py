@@ -1,7 +1,7 @@
-"""Slots: every key of a 64-bit integer column has one, numbered by first appearance, for as long as the state lives.
+"""Partition numbers of 64-bit integer keys, by first appearance. A key keeps its number as long as the state lives.
 
-A table over the range of the keys where that is small, else a hash table with open addressing. Only the keys in the
-order of their slots are state; the tables are built from them.
+A table over the range of the keys finds the number where that range is small, else a hash table with open addressing.
+Only the keys in the order of their numbers are state; both tables are built from them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from tidegate.runtime.kernels.compiling import compiled
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
-SlotNumbers = np.ndarray[Any, np.dtype[np.int32]]
+Numbers = np.ndarray[Any, np.dtype[np.int32]]
 
 _FREE = -1
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
@@ -25,15 +25,15 @@ _TABLE, _NUMBERS = nb.int32[::1], nb.int32[::1]
 _TWO = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
-class Slots:
-    """The slots of the keys seen so far."""
+class PartitionNumbers:
+    """The numbers of the keys seen so far."""
 
     def __init__(self, keys: Ints | None = None) -> None:
-        """With keys: those seen before, in the order of their slots."""
+        """Starts from the keys seen before, in the order of their numbers."""
         self._keys = np.empty(0, dtype=np.int64) if keys is None else np.array(keys, dtype=np.int64)
         self._count = len(self._keys)
         self._low = 0
-        self._dense: SlotNumbers | None = None
+        self._dense: Numbers | None = None
         self._table = np.empty(0, dtype=np.int32)
         self._cover(self._keys)
 
@@ -42,11 +42,11 @@ class Slots:
 
     @property
     def keys(self) -> Ints:
-        """The key of every slot."""
+        """The keys, in the order of their numbers."""
         return self._keys[: self._count]
 
-    def assign(self, keys: Ints, out: SlotNumbers | None = None) -> SlotNumbers:
-        """The slot of every row, int32[n], in `out` if given; keys not seen before get the next slots."""
+    def assign(self, keys: Ints, out: Numbers | None = None) -> Numbers:
+        """The partition number of every row, int32[n], in `out` if given. A new key gets the next number."""
         numbers = np.empty(len(keys), dtype=np.int32) if out is None else out[: len(keys)]
         row = 0
         while row < len(keys):
@@ -59,7 +59,7 @@ class Slots:
         return numbers
 
     def _cover(self, coming: Ints) -> None:
-        """Room for some of the coming keys, and at least the first: a larger range, or a larger hash table."""
+        """Makes room for at least the first of the coming keys: a larger range, or a larger hash table."""
         known = self.keys
         both = [ends for part in (known, coming) if len(part) for ends in (int(part.min()), int(part.max()))]
         low, high = (min(both), max(both)) if both else (0, 0)
@@ -85,21 +85,23 @@ class Slots:
     nogil=True,
 )
 def _look_up(
-    keys: Ints, row: int, low: int, table: SlotNumbers, known: Ints, count: int, numbers: SlotNumbers
+    keys: Ints, row: int, low: int, table: Numbers, known: Ints, count: int, numbers: Numbers
 ) -> tuple[int, int]:
-    """Numbers rows from `row` on until a key lies outside the table; that row, and the slots so far."""
+    """Numbers rows from `row` on until a key lies outside the table; returns that row and the count of numbers so
+    far.
+    """
     size, offset = np.uint64(table.shape[0]), np.uint64(np.int64(low))
     while row < keys.shape[0]:
         place = np.uint64(keys[row]) - offset
         if place >= size:
             break
-        slot = table[place]
-        if slot == _FREE:
-            slot = np.int32(count)
-            table[place] = slot
+        number = table[place]
+        if number == _FREE:
+            number = np.int32(count)
+            table[place] = number
             known[count] = keys[row]
             count += 1
-        numbers[row] = slot
+        numbers[row] = number
         row += 1
     return row, count
 
@@ -114,32 +116,32 @@ def _mixed(key: int) -> Any:
     _TWO(_KEYS, nb.int64, _TABLE, nb.int64[::1], nb.int64, _NUMBERS),
     nogil=True,
 )
-def _hash(keys: Ints, row: int, table: SlotNumbers, known: Ints, count: int, numbers: SlotNumbers) -> tuple[int, int]:
-    """Numbers rows from `row` on until the table is half full; the next row, and the slots so far."""
+def _hash(keys: Ints, row: int, table: Numbers, known: Ints, count: int, numbers: Numbers) -> tuple[int, int]:
+    """Numbers rows from `row` on until the table is half full; returns the next row and the count of numbers so far."""
     mask = np.uint64(table.shape[0] - 1)
     while row < keys.shape[0] and 2 * count < table.shape[0]:
         key = keys[row]
         place = _mixed(key) & mask
-        slot = table[place]
-        while slot != _FREE and known[slot] != key:
+        number = table[place]
+        while number != _FREE and known[number] != key:
             place = (place + np.uint64(1)) & mask
-            slot = table[place]
-        if slot == _FREE:
-            slot = np.int32(count)
-            table[place] = slot
+            number = table[place]
+        if number == _FREE:
+            number = np.int32(count)
+            table[place] = number
             known[count] = key
             count += 1
-        numbers[row] = slot
+        numbers[row] = number
         row += 1
     return row, count
 
 
 @compiled(nb.void(_KEYS, _TABLE), nogil=True)
-def _enter(known: Ints, table: SlotNumbers) -> None:
+def _enter(known: Ints, table: Numbers) -> None:
     """Enters keys, all different, into an empty hash table."""
     mask = np.uint64(table.shape[0] - 1)
-    for slot in range(known.shape[0]):
-        place = _mixed(known[slot]) & mask
+    for number in range(known.shape[0]):
+        place = _mixed(known[number]) & mask
         while table[place] != _FREE:
             place = (place + np.uint64(1)) & mask
-        table[place] = slot
+        table[place] = number

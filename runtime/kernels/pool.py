@@ -1,4 +1,4 @@
-"""Situations that are over, kept by slot: those of some slots are taken out and put back without a look at the others."""
+"""A pool of closed situations by partition. Taking out and putting back some partitions does not touch the others."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.kernels.cells import Situations
 from tidegate.runtime.kernels.compiling import compiled
-from tidegate.runtime.kernels.layout import Situations
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Table = np.ndarray[Any, np.dtype[np.int64]]
@@ -22,50 +22,52 @@ _DEFINITION, _TS, _TE, _NUMBER = range(4)
 _LOOSE = 4096
 
 
-class Shelf:
-    """Slot s has the places first[s] to first[s] + count[s] of a pool, in the order of definition and start.
+class SituationPool:
+    """The closed situations of all partitions: partition p has the places first[p] to first[p] + count[p].
 
-    It has room for some more; a slot that outgrows its room moves to the pool's end, and the pool is packed once most of
-    it is unused. So putting costs what is put, and now and then as much again.
+    It has room for some more; a partition that outgrows its room moves to the pool's end, and the pool is packed once
+    most of it is unused. So putting costs what is put, and now and then as much again.
     """
 
-    def __init__(self, definitions: int, slots: int = 0) -> None:
+    def __init__(self, definitions: int, partitions: int = 0) -> None:
         self.definitions = definitions
         self.rows = 0
-        self._first, self._count, self._room = (np.zeros(slots, dtype=np.int64) for _ in range(3))
+        self._first, self._count, self._room = (np.zeros(partitions, dtype=np.int64) for _ in range(3))
         self._pool = np.empty((4, 0), dtype=np.int64)
         self._used = 0
 
     @property
     def places(self) -> int:
-        """Places of the pool, used or not."""
+        """The size of the pool, used places and unused ones."""
         return self._pool.shape[1]
 
-    def grow(self, slots: int) -> None:
-        """Room for at least so many slots."""
+    def grow(self, partitions: int) -> None:
+        """Makes room for at least this many partitions."""
         known = len(self._count)
-        if slots > known:
-            more = np.zeros(max(slots, known + known // 2) - known, dtype=np.int64)
+        if partitions > known:
+            more = np.zeros(max(partitions, known + known // 2) - known, dtype=np.int64)
             self._first, self._count, self._room = (
                 np.concatenate([old, more]) for old in (self._first, self._count, self._room)
             )
 
-    def take(self, slots: Ints) -> tuple[Situations, Ints]:
-        """The situations of these slots, as those of slots 0, 1, ..., and the numbers of their runs. They stay here, too."""
-        total = int(self._count[slots].sum())
-        offsets = np.zeros(len(slots) * self.definitions + 1, dtype=np.int64)
+    def take(self, partitions: Ints) -> tuple[Situations, Ints]:
+        """Copies the situations of these partitions, renumbered 0, 1, ..., and the numbers of their runs."""
+        total = int(self._count[partitions].sum())
+        offsets = np.zeros(len(partitions) * self.definitions + 1, dtype=np.int64)
         ts, te, number = (np.empty(total, dtype=np.int64) for _ in range(3))
-        _take(self._first, self._count, slots, self.definitions, self._pool, offsets, ts, te, number)
+        _take(self._first, self._count, partitions, self.definitions, self._pool, offsets, ts, te, number)
         return Situations(self.definitions, offsets, ts, te, number), number
 
-    def put(self, slots: Ints, kept: Situations, number: Ints) -> None:
-        """From now on these slots have what slots 0, 1, ... of `kept` have, and nothing else; `number` are their runs."""
-        self.rows += len(kept.ts) - int(self._count[slots].sum())
+    def put(self, partitions: Ints, kept: Situations, number: Ints) -> None:
+        """Replaces the situations of these partitions by those of partitions 0, 1, ... of `kept`; `number` has their
+        runs.
+        """
+        self.rows += len(kept.ts) - int(self._count[partitions].sum())
         if self._used > 3 * self.rows + _LOOSE:
             self._pack()
         self._reserve(self._used + len(kept.ts) + len(kept.ts) // 2)
         self._used = _put(
-            slots, self.definitions, kept.offsets, kept.ts, kept.te, number,
+            partitions, self.definitions, kept.offsets, kept.ts, kept.te, number,
             self._first, self._count, self._room, self._used, self._pool,
         )  # fmt: skip
 
@@ -86,7 +88,7 @@ class Shelf:
 def _take(
     first: Ints,
     count: Ints,
-    slots: Ints,
+    partitions: Ints,
     definitions: int,
     pool: Table,
     offsets: Ints,
@@ -95,9 +97,9 @@ def _take(
     number: Ints,
 ) -> None:
     place = 0
-    for index in range(slots.shape[0]):
-        begin = first[slots[index]]
-        for held in range(begin, begin + count[slots[index]]):
+    for index in range(partitions.shape[0]):
+        begin = first[partitions[index]]
+        for held in range(begin, begin + count[partitions[index]]):
             offsets[index * definitions + pool[_DEFINITION, held] + 1] += 1
             ts[place] = pool[_TS, held]
             te[place] = pool[_TE, held]
@@ -109,19 +111,19 @@ def _take(
 
 @compiled(nb.int64(_INTS, nb.int64, _INTS, _INTS, _INTS, _INTS, _OUT, _OUT, _OUT, nb.int64, _POOL), nogil=True)
 def _put(
-    slots: Ints, definitions: int, offsets: Ints, ts: Ints, te: Ints, number: Ints, first: Ints, count: Ints, room: Ints,
+    partitions: Ints, definitions: int, offsets: Ints, ts: Ints, te: Ints, number: Ints, first: Ints, count: Ints, room: Ints,
     used: int, pool: Table,
 ) -> int:  # fmt: skip
-    """The pool's places in use afterwards."""
-    for index in range(slots.shape[0]):
-        slot, cell = slots[index], index * definitions
+    """Writes the situations into the pool. Returns the number of places in use afterwards."""
+    for index in range(partitions.shape[0]):
+        partition, cell = partitions[index], index * definitions
         total = offsets[cell + definitions] - offsets[cell]
-        if total > room[slot]:
-            first[slot] = used
-            room[slot] = total + total // 2
-            used += room[slot]
-        count[slot] = total
-        place = first[slot]
+        if total > room[partition]:
+            first[partition] = used
+            room[partition] = total + total // 2
+            used += room[partition]
+        count[partition] = total
+        place = first[partition]
         for definition in range(definitions):
             for new in range(offsets[cell + definition], offsets[cell + definition + 1]):
                 pool[_DEFINITION, place] = definition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.runtime.kernels.bands import find_slices, sort_groups
+from tidegate.runtime.kernels.band_join import find_slices, sort_groups
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -1,12 +1,12 @@
-"""Slots against a list of keys."""
+"""Partition numbers against a list of keys."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from tidegate.runtime.kernels.partition_numbers import Ints, PartitionNumbers, _hash
 from tidegate.runtime.kernels.situations import NEVER, OPEN
-from tidegate.runtime.kernels.slots import Ints, Slots, _hash
 
 
 def numbered(keys: Ints, known: list[int]) -> list[int]:
@@ -15,19 +15,19 @@ def numbered(keys: Ints, known: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_slots_are_numbered_by_first_appearance(seed: int) -> None:
+def test_partitions_are_numbered_by_first_appearance(seed: int) -> None:
     """Small ranges and large ones, ranges that grow and jump, and state that is taken up again."""
     rng = np.random.default_rng(seed)
     for _ in range(40):
-        slots, known = Slots(), list[int]()
+        numbers, known = PartitionNumbers(), list[int]()
         low = int(rng.choice([0, -5, 10**15, NEVER, OPEN - 40]))
         for _ in range(int(rng.integers(1, 6))):
             spread = int(rng.choice([3, 40, 10**7, 10**12])) if abs(low) < OPEN // 2 else 40
             keys = low + rng.integers(0, spread, int(rng.integers(0, 60)))
-            assert slots.assign(keys).tolist() == numbered(keys, known)
-            assert slots.keys.tolist() == known
+            assert numbers.assign(keys).tolist() == numbered(keys, known)
+            assert numbers.keys.tolist() == known
             if rng.random() < 0.3:
-                slots = Slots(slots.keys)
+                numbers = PartitionNumbers(numbers.keys)
             if rng.random() < 0.2:
                 low = int(rng.integers(-(10**9), 10**9))
 
@@ -41,9 +41,9 @@ def test_a_table_is_filled_to_half_of_it() -> None:
     assert known[:4].tolist() == [5, 6, 7, 8]
 
 
-def test_slots_of_many_keys() -> None:
+def test_numbers_of_many_keys() -> None:
     keys = np.random.default_rng(1).permutation(200_000).astype(np.int64) * 1_000_003
-    slots = Slots()
-    assert (slots.assign(keys) == np.arange(len(keys))).all()
-    assert (slots.assign(keys[::-1].copy()) == np.arange(len(keys))[::-1]).all()
-    assert len(slots) == len(keys)
+    numbers = PartitionNumbers()
+    assert (numbers.assign(keys) == np.arange(len(keys))).all()
+    assert (numbers.assign(keys[::-1].copy()) == np.arange(len(keys))[::-1]).all()
+    assert len(numbers) == len(keys)

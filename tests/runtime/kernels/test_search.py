@@ -19,10 +19,10 @@ from tests.runtime.kernels.driver import (
     random_spec,
 )
 from tests.runtime.kernels.reference import ALLEN, Match, Situation, Spec, compile_spec, matches, situations
-from tidegate.runtime.kernels.layout import NONE, Situations, arrange, find_triggers, purge
-from tidegate.runtime.kernels.pattern_plan import TE_TO, TS_FROM, Pattern, inverse, plan_steps, triggering
-from tidegate.runtime.kernels.patterns import _reach, _relation, enumerate_matches
-from tidegate.runtime.kernels.situations import NEVER, OPEN, Closed, Runs
+from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, purge
+from tidegate.runtime.kernels.search import _reach, _relation, enumerate_matches
+from tidegate.runtime.kernels.search_plan import TE_TO, TS_FROM, Pattern, inverse, plan_steps, triggering
+from tidegate.runtime.kernels.situations import NEVER, OPEN, ClosedSituations, Runs
 
 
 def check(seed: int, cases: int) -> tuple[int, int]:
@@ -30,9 +30,9 @@ def check(seed: int, cases: int) -> tuple[int, int]:
     rng = random.Random(seed)
     fruitful = total = 0
     for _ in range(cases):
-        spec, definitions, slots, events, progress = random_case(rng)
+        spec, definitions, partitions, events, progress = random_case(rng)
         expected = matches(spec, situations(events, definitions), progress[-1])
-        run = Increments.of(spec, definitions, slots, freeing=rng.random() < 0.5)
+        run = Increments.of(spec, definitions, partitions, freeing=rng.random() < 0.5)
         run.run(rng, events, progress)
         assert Counter(run.found) == Counter(expected), (spec, events, progress)
         fruitful += bool(expected)
@@ -82,10 +82,13 @@ def test_patterns_of_every_kind(pattern: Spec) -> None:
     rng = random.Random(7)
     total = 0
     for _ in range(40):
-        definitions, slots, length = max(pattern.definition) + 1, rng.randint(1, 3), 26
-        events, progress = random_events(rng, slots, length, definitions, lasting=0.7), random_increments(rng, length)
+        definitions, partitions, length = max(pattern.definition) + 1, rng.randint(1, 3), 26
+        events, progress = (
+            random_events(rng, partitions, length, definitions, lasting=0.7),
+            random_increments(rng, length),
+        )
         expected = matches(pattern, situations(events, definitions), progress[-1])
-        run = Increments.of(pattern, definitions, slots)
+        run = Increments.of(pattern, definitions, partitions)
         run.run(rng, events, progress)
         assert Counter(run.found) == Counter(expected), (events, progress)
         total += len(expected)
@@ -127,10 +130,10 @@ def cells(*situations_of_cell: list[tuple[int, int]]) -> Situations:
 
 
 def test_what_was_kept_what_closed_and_what_is_open_stand_by_cell_with_their_origins() -> None:
-    """Two slots of two definitions, kept of the first slot alone."""
+    """Two partitions of two definitions, kept of the first partition alone."""
     kept = Situations(2, np.array([0, 2, 3]), np.array([0, 4, 1]), np.array([2, 5, 3]), np.arange(3))
-    slot, symbol = np.array([1, 0], dtype=np.int32), np.array([0, 1], dtype=np.int16)
-    closed = Closed(slot, symbol, np.array([6, 7]), np.array([8, 9]), np.array([50, 51]))
+    partition, symbol = np.array([1, 0], dtype=np.int32), np.array([0, 1], dtype=np.int16)
+    closed = ClosedSituations(partition, symbol, np.array([6, 7]), np.array([8, 9]), np.array([50, 51]))
     runs = Runs.empty(2, 2)
     runs.start[0, 0], runs.start[1, 1] = 10, 11
     laid = arrange(kept, closed, runs, 2)
@@ -164,7 +167,7 @@ def test_purge_keeps_what_the_window_and_the_horizon_allow() -> None:
 def test_triggers_are_starts_and_ends_shifted_into_the_increment() -> None:
     laid = cells([(0, 4), (5, 9)], [(1, 2)], [(7, OPEN)], [])
     shifts = (np.array([0, 2]), np.array([0])), (np.array([0]), np.array([0, 5]))
-    for after, until, hits, slots in (
+    for after, until, hits, partitions in (
         (-1, 0, [0], [0]),
         (0, 2, [0, 2], [0, 0]),
         (4, 5, [1], [0]),
@@ -174,7 +177,7 @@ def test_triggers_are_starts_and_ends_shifted_into_the_increment() -> None:
     ):
         triggers = find_triggers(laid, *shifts, after, until)
         assert triggers.hit.tolist() == hits
-        assert triggers.slot.tolist() == slots
+        assert triggers.partition.tolist() == partitions
         assert triggers.quiet.tolist() == [min((q for q in range(p, 4) if q not in hits), default=4) for p in range(5)]
 
 
@@ -192,9 +195,9 @@ def test_the_search_goes_on_where_a_full_output_stopped_it() -> None:
 
 def test_the_search_costs_what_is_new_not_what_is_kept() -> None:
     """One new situation among a million: candidates examined are those in its window."""
-    slots, each = 1000, 500
+    partitions, each = 1000, 500
     starts = [(10 * i, 10 * i + 5) for i in range(each)]
-    cell = [*([starts, [(s + 6, e + 3) for s, e in starts]] * slots)]
+    cell = [*([starts, [(s + 6, e + 3) for s, e in starts]] * partitions)]
     end = 10 * each
     cell[1] = [*cell[1], (end, OPEN)]
     laid = cells(*cell)
@@ -264,13 +267,13 @@ def test_tails_of_random_patterns_are_counted_as_they_are_enumerated(seed: int) 
     assert tails > 5
 
 
-def overlapping(rng: random.Random, slots: int, definitions: int) -> list[Situation]:
+def overlapping(rng: random.Random, partitions: int, definitions: int) -> list[Situation]:
     """Situations that may overlap and contain each other, no two of a cell with one start."""
     found = []
-    for slot in range(slots):
+    for partition in range(partitions):
         for definition in range(definitions):
             starts = sorted(rng.sample(range(12), rng.randrange(6)))
-            found += [Situation(slot, definition, start, start + rng.choice((1, 2, 3, 9))) for start in starts]
+            found += [Situation(partition, definition, start, start + rng.choice((1, 2, 3, 9))) for start in starts]
     return found
 
 
@@ -279,10 +282,12 @@ def test_situations_that_overlap_are_all_looked_at(seed: int) -> None:
     """As given ones may: their ends are in no order."""
     rng, total = random.Random(seed), 0
     for _ in range(40):
-        roles, slots = rng.choice([1, 2, 2, 3]), rng.randint(1, 2)
+        roles, partitions = rng.choice([1, 2, 2, 3]), rng.randint(1, 2)
         wanted = random_spec(rng, roles, roles)
-        pool = overlapping(rng, slots, roles)
-        places = {cell: [s for s in pool if (s.slot, s.condition) == cell] for cell in np.ndindex(slots, roles)}
+        pool = overlapping(rng, partitions, roles)
+        places = {
+            cell: [s for s in pool if (s.partition, s.condition) == cell] for cell in np.ndindex(partitions, roles)
+        }
         flat = [s for cell in places.values() for s in cell]
         laid = Situations(
             roles,
@@ -303,7 +308,7 @@ def test_situations_that_overlap_are_all_looked_at(seed: int) -> None:
             made = enumerate_matches(steps, now, triggers, after, until)
             for chosen, detected in zip(made.situation, made.detected, strict=True):
                 of = [flat[int(over.origin[place])] for place in chosen]
-                found[Match(tuple((s.slot, s.condition, s.start) for s in of), int(detected))] += 1
+                found[Match(tuple((s.partition, s.condition, s.start) for s in of), int(detected))] += 1
         expected = Counter(matches(wanted, pool, 30))
         assert found == Counter({match: n for match, n in expected.items() if match.detected <= 24}), wanted
         total += len(found)

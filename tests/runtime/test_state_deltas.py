@@ -1,4 +1,4 @@
-"""What operators keep, once it is more than a little: layers of what changed, and partitions that come and go."""
+"""What operators keep, once it is more than a little: deltas of what changed, and partitions that come and go."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.kernels.situations import Ints
 from tidegate.runtime.ordered import state as operator_state
-from tidegate.runtime.ordered.derive.partition_states import Cut, PartitionStates
-from tidegate.runtime.ordered.held_partitions import LOOSE
+from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateExtract
 from tidegate.runtime.ordered.match.operator import MatchOperator
+from tidegate.runtime.ordered.partition_store import LOOSE
 from tidegate.runtime.ordered.state import part_of, to_merge
 from tidegate.runtime.state.segments import FANOUT, tier_of
 from tidegate.runtime.state.store.interface import Store
@@ -55,9 +55,9 @@ def test_a_batch_costs_what_it_touches(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     cut = PartitionStates.cut
 
-    def counted(self: PartitionStates, slots: Ints) -> Cut:
-        seen.append(len(slots))
-        return cut(self, slots)
+    def counted(self: PartitionStates, partitions: Ints) -> StateExtract:
+        seen.append(len(partitions))
+        return cut(self, partitions)
 
     monkeypatch.setattr(PartitionStates, "cut", counted)
     costs = []
@@ -95,7 +95,7 @@ def test_partitions_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
             states = states_of(run)
             assert len(states.partitions) <= LOOSE + 2 * (keys + 1) + keys
             assert len(states._look) <= 3 * (LOOSE + 3 * keys)
-            assert states.shelf.places < 20_000
+            assert states.pool.places < 20_000
             assert sum(state_files(run).values()) < 2_000_000
         assert found <= 100 * 2
         assert states.held <= 1
@@ -117,7 +117,7 @@ def test_partitions_are_looked_at_when_they_are_due_although_nothing_comes() -> 
 def test_a_run_that_starts_again_goes_on_the_same(
     key: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With layers of what changed from the first row on, and some values of aggregates; against one run without any."""
+    """With deltas of what changed from the first row on, and some values of aggregates; against one run without any."""
     rng = random.Random(f"{seed} {key}")
     keys: dict[str, list[object]] = {
         "bigint": [1, 2, 3, None],
@@ -138,7 +138,7 @@ def test_a_run_that_starts_again_goes_on_the_same(
     results = []
     for small in (10**6, 0):
         monkeypatch.setattr(operator_state, "SMALL", small)
-        monkeypatch.setattr("tidegate.runtime.ordered.held_partitions.LOOSE", 0 if small == 0 else LOOSE)
+        monkeypatch.setattr("tidegate.runtime.ordered.partition_store.LOOSE", 0 if small == 0 else LOOSE)
         store: Store = LocalStore(tmp_path / str(small), sync=False)
         run, most, live = Session(facts, store), 0, []
         for number, rows in enumerate(batches):
@@ -161,15 +161,15 @@ def test_a_run_that_starts_again_goes_on_the_same(
 def test_layers_are_few_and_rows_are_seldom_written_again() -> None:
     rng = random.Random(1)
     for spread in (1, 20, 3_000):
-        layers, written, new = [10**6], 0, 0
+        deltas, written, new = [10**6], 0, 0
         for _ in range(3_000):
             rows = rng.randint(1, spread)
-            count = to_merge([*layers, rows])
-            layers = [*[*layers, rows][:-count], sum([*layers, rows][-count:])]
-            written, new = written + layers[-1], new + rows
-            if len(layers) == 1:
+            count = to_merge([*deltas, rows])
+            deltas = [*[*deltas, rows][:-count], sum([*deltas, rows][-count:])]
+            written, new = written + deltas[-1], new + rows
+            if len(deltas) == 1:
                 written -= 10**6
-            assert len(layers) <= 1 + (FANOUT - 1) * (tier_of(10**6) + 1)
-            tiers = list(map(tier_of, layers))
+            assert len(deltas) <= 1 + (FANOUT - 1) * (tier_of(10**6) + 1)
+            tiers = list(map(tier_of, deltas))
             assert tiers == sorted(tiers, reverse=True)
         assert written < 8 * new
