@@ -82,9 +82,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Segments of a buffer to be written anew as few as possible, with the rows that `keep` lets live.
+    """A compaction: rewrites these segments as few segments, with the rows that `keep` accepts.
 
-    Where they are many bytes they are read and written piece by piece, each piece but the last with at least `least` rows.
+    Many bytes are read and written piece by piece. Each piece but the last has at least `least` rows.
     """
 
     buffer: Buffer
