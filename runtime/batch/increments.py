@@ -27,8 +27,11 @@ ENDLESS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Leniency:
-    """What does not fail a batch but is set aside: rows of which queries, by name, have no value (`queries`), of the queries
-    that read which buffers, by id (`buffers`), and events of which queries that nothing orders (`ties`)."""
+    """What is set aside instead of failing a batch.
+
+    `queries`: those, by name, of which rows without a value are set aside. `buffers`: those, by id, all of whose readers are
+    such queries. `ties`: the queries of which events are set aside that nothing orders.
+    """
 
     queries: frozenset[str]
     buffers: frozenset[str]
