@@ -10,7 +10,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Node
 from tidegate.algebra.row_wise import row_terms
 from tidegate.algebra.schema import StreamDef
-from tidegate.runtime.batch.executor import Ingested, Work
+from tidegate.runtime.batch.executor import IngestResult, Work
 from tidegate.runtime.batch.garbage import Garbage
 from tidegate.runtime.batch.source_activity import SourceActivity, idle_progress, means_of
 from tidegate.runtime.batch.state import RunState, with_stored
@@ -74,7 +74,7 @@ class Admission:
             terms=self.terms[stream.name],
         )
 
-    def check(self, ingested: Mapping[str, Ingested]) -> None:
+    def check(self, ingested: Mapping[str, IngestResult]) -> None:
         """`QueryError` TG410 where rows were rejected of a stream whose policy is to fail."""
         for name, one in ingested.items():
             if self.options[name].policy == "fail" and one.counts.rejected:
@@ -86,7 +86,7 @@ class Admission:
                     hint='correct the input, declare a longer delay, or use policy="quarantine" to set such rows aside',
                 )
 
-    def admitted(self, state: RunState, work: Work, ingested: Mapping[str, Ingested], clock: int) -> RunState:
+    def admitted(self, state: RunState, work: Work, ingested: Mapping[str, IngestResult], clock: int) -> RunState:
         """The state once rows are stored: their counts, and how far each input stream has come."""
         activity = self._activity(state.activity, work, ingested, clock)
         progress = self._progress(state.progress, activity, work, ingested, clock)
@@ -108,7 +108,7 @@ class Admission:
         )
 
     def _activity(
-        self, known: Mapping[str, SourceActivity], work: Work, ingested: Mapping[str, Ingested], clock: int
+        self, known: Mapping[str, SourceActivity], work: Work, ingested: Mapping[str, IngestResult], clock: int
     ) -> dict[str, SourceActivity]:
         """Per input stream; one is active where rows or punctuations of it came, or a call said something of its progress."""
         active = {name for name, one in ingested.items() if one.counts.rows_in or one.counts.punctuations}
@@ -126,7 +126,7 @@ class Admission:
         before: ProgressState,
         activity: Mapping[str, SourceActivity],
         work: Work,
-        ingested: Mapping[str, Ingested],
+        ingested: Mapping[str, IngestResult],
         clock: int,
     ) -> ProgressState:
         """By the clock for the time of arrival, by calls, by the rows less their delay, by punctuations, and while idle."""

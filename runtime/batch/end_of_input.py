@@ -16,7 +16,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.time import INF, Extended
-from tidegate.runtime.batch.executor import Ingested, Work
+from tidegate.runtime.batch.executor import IngestResult, Work
 from tidegate.runtime.ingest.inputs import instant_of
 from tidegate.runtime.plan.progress import ProgressState, input_streams, reach
 from tidegate.runtime.plan.situation_state import deriving, instants_of
@@ -81,7 +81,7 @@ class Closing:
     def to_json(self) -> Json:
         return [self.at, [[stream, a, value] for (stream, a), value in sorted(self.declared.items())]]
 
-    def after(self, work: Work, ingested: Mapping[str, Ingested], progress: ProgressState) -> Closing:
+    def after(self, work: Work, ingested: Mapping[str, IngestResult], progress: ProgressState) -> Closing:
         """After a batch, whose inputs have come to `progress`."""
         instants = [*work.declared.items(), *progress.inputs.items()]
         for name, one in ingested.items():

@@ -21,7 +21,7 @@ from tidegate.runtime.state.segments import Segment
 
 
 @dataclass(frozen=True, slots=True)
-class Ingested:
+class IngestResult:
     """What became of one stream's new rows: counts by fate, greatest instants, what was stored and set aside; files among that."""
 
     counts: SourceCounts
@@ -110,7 +110,7 @@ class Executor(Protocol):
     def limits(self) -> Limits | None:
         """By which an increment takes its place, where there are several."""
 
-    def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
+    def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, IngestResult]:
         """Read, judge and store the new rows of every stream."""
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:

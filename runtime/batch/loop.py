@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.runtime.batch.admission import Admission
-from tidegate.runtime.batch.executor import Executor, Increment, Ingested, Work
+from tidegate.runtime.batch.executor import Executor, Increment, IngestResult, Work
 from tidegate.runtime.batch.garbage import Garbage, GarbageCollection
 from tidegate.runtime.batch.increments import Evaluation, Leniency
 from tidegate.runtime.batch.report import BatchReport, greatest_instants
@@ -96,7 +96,7 @@ class Runner:
 
     def _evaluate(
         self, batch: Batch, work: Work, seconds: dict[str, float], *, joining: bool
-    ) -> tuple[dict[str, Ingested], Evaluation]:
+    ) -> tuple[dict[str, IngestResult], Evaluation]:
         clock = batch.intent.clock
         with _Step("ingest", seconds):
             ingested = self.executor.ingest(batch, work, self.intakes(clock, joining=joining))
@@ -130,7 +130,7 @@ class Runner:
         self,
         batch: Batch,
         state: RunState,
-        ingested: Mapping[str, Ingested],
+        ingested: Mapping[str, IngestResult],
         aside: Mapping[str, Mapping[str, int]],
     ) -> None:
         extra: dict[str, Json] = state.extra()
@@ -152,7 +152,7 @@ class Runner:
     def _report(
         self,
         batch: Batch,
-        ingested: Mapping[str, Ingested],
+        ingested: Mapping[str, IngestResult],
         evaluation: Evaluation,
         freed: Mapping[str, int],
         aside: Mapping[str, Mapping[str, int]],

@@ -16,7 +16,7 @@ from tidegate.runtime.state.inputs.positions import SparkBatch
 from tidegate.runtime.state.manifest import SourceCounts
 
 if TYPE_CHECKING:
-    from tidegate.runtime.batch.executor import Increment, Ingested
+    from tidegate.runtime.batch.executor import Increment, IngestResult
 
 KEPT_REPORTS: Final = 100
 """Reports that a run keeps, of its last batches. One takes 3 to 20 KB, so a run of months can not keep all; `on_batch` sees each."""
@@ -124,7 +124,7 @@ class Reports(list[BatchReport]):
 
 
 def greatest_instants(
-    plan: Plan, ingested: Mapping[str, Ingested], increments: Mapping[str, Increment]
+    plan: Plan, ingested: Mapping[str, IngestResult], increments: Mapping[str, Increment]
 ) -> dict[tuple[str, str], int]:
     """The greatest instants of new rows: of inputs as they were accepted, of results as other queries store them."""
     found = {(name, a): value for name, one in ingested.items() for a, value in one.greatest.items()}
