@@ -16,7 +16,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.time import INF, Extended
-from tidegate.runtime.batch.executor import Ingested, Work
+from tidegate.runtime.batch.executor import IngestResult, Work
 from tidegate.runtime.ingest.inputs import instant_of
 from tidegate.runtime.plan.progress import ProgressState, input_streams, reach
 from tidegate.runtime.plan.situation_state import deriving, instants_of
@@ -81,13 +81,15 @@ class Closing:
     def to_json(self) -> Json:
         return [self.at, [[stream, a, value] for (stream, a), value in sorted(self.declared.items())]]
 
-    def after(self, work: Work, ingested: Mapping[str, Ingested], progress: ProgressState) -> Closing:
-        """With what a batch says, whose inputs have come to `progress`."""
-        said = [*work.declared.items(), *progress.inputs.items()]
+    def after(self, work: Work, ingested: Mapping[str, IngestResult], progress: ProgressState) -> Closing:
+        """After a batch, whose inputs have come to `progress`."""
+        instants = [*work.declared.items(), *progress.inputs.items()]
         for name, one in ingested.items():
-            said += [((name, a), value) for values in (one.greatest, one.punctuation) for a, value in values.items()]
+            instants += [
+                ((name, a), value) for values in (one.greatest, one.punctuation) for a, value in values.items()
+            ]
         declared = dict(self.declared)
-        for key, value in said:
+        for key, value in instants:
             if isinstance(value, int):
                 declared[key] = max(value, declared.get(key, value))
         return replace(self, at=self.at if work.close_at is None else work.close_at, declared=declared)
@@ -125,7 +127,7 @@ def _reached(plan: Plan, inputs: Mapping[tuple[str, str], Extended], query: Quer
 
 
 @dataclass(frozen=True, slots=True)
-class _Passed:
+class _Finality:
     """How far the events of an operator are final before the end, and the inputs that make them so: attributes of streams, with
     the greatest instant that an event had or that was declared there."""
 
@@ -135,7 +137,7 @@ class _Passed:
     """Whether it takes the end of other streams that have a part in it."""
 
 
-def _passed(plan: Plan, declared: Declared, query: QueryPlan) -> _Passed | None:
+def _passed(plan: Plan, declared: Declared, query: QueryPlan) -> _Finality | None:
     """The greatest instant of the operator's timeline that what was declared amounts to; None where nothing was.
 
     Stream by stream, as if the others had ended: whatever was read in whichever batches, no operator can have come further
@@ -158,16 +160,16 @@ def _passed(plan: Plan, declared: Declared, query: QueryPlan) -> _Passed | None:
                 for a in stream.progress
                 if (stream.name, a) in telling and isinstance(value := inputs[stream.name, a], int)
             )
-            found.append(_Passed(at, because, any(name not in names for name, _ in telling)))
+            found.append(_Finality(at, because, any(name not in names for name, _ in telling)))
     return max(found, key=lambda one: one.at, default=None)
 
 
 def _matters(plan: Plan, inputs: Mapping[tuple[str, str], Extended], query: QueryPlan, key: tuple[str, str]) -> bool:
-    """Whether the operator would have come elsewhere had nothing been said of this attribute."""
+    """Whether the operator would have come elsewhere had nothing been declared of this attribute."""
     return _reached(plan, {**inputs, key: -INF}, query) != _reached(plan, inputs, query)
 
 
-def _too_early(at: int, passed: _Passed, query: QueryPlan) -> QueryError:
+def _too_early(at: int, passed: _Finality, query: QueryPlan) -> QueryError:
     assert query.ordered is not None
     type_ = instants_of(query.ordered)
     end, last, least = (value_text(instant, type_) for instant in (at, passed.at, passed.at + 1))

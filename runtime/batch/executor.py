@@ -21,7 +21,7 @@ from tidegate.runtime.state.segments import Segment
 
 
 @dataclass(frozen=True, slots=True)
-class Ingested:
+class IngestResult:
     """What became of one stream's new rows: counts by fate, greatest instants, what was stored and set aside; files among that."""
 
     counts: SourceCounts
@@ -82,9 +82,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Segments of a buffer to be written anew as few as possible, with the rows that `keep` lets live.
+    """A compaction: rewrites these segments as few segments, with the rows that `keep` accepts.
 
-    Where they are many bytes they are read and written piece by piece, each piece but the last with at least `least` rows.
+    Many bytes are read and written piece by piece. Each piece but the last has at least `least` rows.
     """
 
     buffer: Buffer
@@ -110,7 +110,7 @@ class Executor(Protocol):
     def limits(self) -> Limits | None:
         """By which an increment takes its place, where there are several."""
 
-    def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
+    def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, IngestResult]:
         """Read, judge and store the new rows of every stream."""
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:

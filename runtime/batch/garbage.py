@@ -53,6 +53,10 @@ class Garbage:
             return memory.keep(progress.of_input(buffer.stream))
         return self.plan.buffer_keep(buffer, progress.queries)
 
+    def admission_filters(self, buffers: Iterable[Buffer], progress: ProgressState) -> dict[str, Term]:
+        """The same per buffer, by its id: new rows that nobody needs are not stored at all."""
+        return {buffer.id: self.keep(buffer, progress) for buffer in buffers}
+
     def collected(
         self, executor: Executor, batch: Batch, segments: Segments, progress: ProgressState
     ) -> dict[str, tuple[Segment, ...]]:
@@ -89,7 +93,7 @@ class Garbage:
     ) -> dict[str, tuple[Segment, ...]]:
         """What partner and kill rule leave of the buffers that they change, at the progress of a whole batch (rule R23).
 
-        Exact: all that they can free. Amortised: of a bounded number of rows, those whose turn it is.
+        Exact: all that they can free. Amortised: of a bounded number of rows, those that are next.
         """
         found: dict[str, tuple[Segment, ...]] = {}
         if self.mode == "off":

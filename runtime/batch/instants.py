@@ -7,7 +7,7 @@ from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import DATE, Kind
 
 
-def moment(value: Extended, kind: Kind) -> str:
+def instant_text(value: Extended, kind: Kind) -> str:
     """An instant or progress value as text."""
     if isinstance(value, float):
         return "∞" if value == INF else "-∞"
@@ -20,8 +20,8 @@ def moment(value: Extended, kind: Kind) -> str:
             return str(value)
 
 
-def plain_moment(value: Extended, kind: Kind) -> str | int:
+def plain_instant(value: Extended, kind: Kind) -> str | int:
     """The same for JSON: ISO text, a number for integer time, the infinities as `inf` and `-inf`."""
     if isinstance(value, float):
         return "inf" if value == INF else "-inf"
-    return value if kind is Kind.BIGINT else moment(value, kind)
+    return value if kind is Kind.BIGINT else instant_text(value, kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.printing.plans import count_of
@@ -14,6 +14,9 @@ from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.inputs.positions import SparkBatch
 from tidegate.runtime.state.manifest import SourceCounts
+
+if TYPE_CHECKING:
+    from tidegate.runtime.batch.executor import Increment, IngestResult
 
 KEPT_REPORTS: Final = 100
 """Reports that a run keeps, of its last batches. One takes 3 to 20 KB, so a run of months can not keep all; `on_batch` sees each."""
@@ -26,7 +29,7 @@ class BatchReport:
 
     Of every stream that a query reads, by attribute: `bounds` says how far it has arrived, `greatest` what the batch
     brought. `live_rows` has rows per buffer and, as "Q: situations", those that the query Q keeps, open ones and such
-    as may be matched. `waiting` says of results that had no turn by the schedule why. `live_ranges` has the least and
+    as may be matched. `waiting` says of results that the schedule skipped why. `live_ranges` has the least and
     greatest instants that a buffer holds. Instants and progress are ticks: microseconds since 1970-01-01 UTC of
     timestamps, days of dates, numbers of integer time; `clock` is in microseconds too. `read` has rows and bytes of the
     segments that a query's increment read, `places` where, by `limits` (None: embedded, one place). `interleaved`:
@@ -89,7 +92,7 @@ class BatchReport:
             Line(
                 "out",
                 name,
-                joined([count_of(self.results.get(name, 0), "row"), final.get(name, ""), self._missed(name)]),
+                joined([count_of(self.results.get(name, 0), "row"), final.get(name, ""), self._skipped(name)]),
             )
             for name in final
         )
@@ -104,7 +107,7 @@ class BatchReport:
             ),
         )
 
-    def _missed(self, query: str) -> str:
+    def _skipped(self, query: str) -> str:
         """Of a query that was not evaluated why."""
         return f"not evaluated: {self.waiting[query]}" if query in self.waiting else ""
 
@@ -118,3 +121,18 @@ class Reports(list[BatchReport]):
     def _repr_html_(self) -> str:
         """For notebooks."""
         return f"<div>{''.join(report._repr_html_() for report in self)}</div>"
+
+
+def greatest_instants(
+    plan: Plan, ingested: Mapping[str, IngestResult], increments: Mapping[str, Increment]
+) -> dict[tuple[str, str], int]:
+    """The greatest instants of new rows: of inputs as they were accepted, of results as other queries store them."""
+    found = {(name, a): value for name, one in ingested.items() for a, value in one.greatest.items()}
+    for stored in (increment.segments for increment in increments.values()):
+        for buffer in plan.buffers:
+            if buffer.partial is None:
+                for segment in stored.get(buffer.id, ()):
+                    for attribute, (_, high) in segment.bounds.items():
+                        key = buffer.stream.name, attribute
+                        found[key] = max(high, found.get(key, high))
+    return found

@@ -1,4 +1,4 @@
-"""Turns: which queries a batch evaluates, and in which order; the others wait and lag (rule R24)."""
+"""The scheduler: which queries a batch evaluates, and in which order; the others wait and lag (rule R24)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tidegate.runtime.plan.schedule import Timetable
 from tidegate.runtime.plan.steps import Plan, QueryPlan
 from tidegate.runtime.state.codec import Json
 
-MISSED = "missed turns"
+SKIPPED = "skipped results"
 """Where it stands in a manifest's `extra`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
-    """Of a result that had no turn in the last batch: `batch` and `clock` of its last turn, how many batches in a row the
-    budget has put it off, and why it waits, in words."""
+class SkippedResult:
+    """A result that the last batch did not evaluate: `batch` and `clock` of its last evaluation, how many batches in a row
+    the budget has put it off, and why it waits, in words."""
 
     batch: int
     clock: int
@@ -28,22 +28,22 @@ class Missed:
 
 
 @dataclass(slots=True)
-class Turns:
-    """The turns of one batch, `seq` at `clock`, the last one having been `last` (its number and clock).
+class Scheduler:
+    """Which queries one batch evaluates: `seq` at `clock`, the last one having been `last` (its number and clock).
 
     Iterating yields queries to be evaluated together, of one level, none of which reads another but in a recursive
-    component; what is yielded is taken to be evaluated before the next is asked for. `before` and then `missed` are the
-    results without a turn in the last batch and in this one.
+    component; what is yielded is taken to be evaluated before the next is asked for. `before` are the results that
+    the last batch skipped, `skipped` those that this one does.
     """
 
     plan: Plan
     timetable: Timetable
     progress: ProgressState
-    before: Mapping[str, Missed]
+    before: Mapping[str, SkippedResult]
     last: tuple[int, int]
     seq: int
     clock: int
-    missed: dict[str, Missed] = field(init=False, default_factory=dict)
+    skipped: dict[str, SkippedResult] = field(init=False, default_factory=dict)
 
     def __iter__(self) -> Iterator[Sequence[QueryPlan]]:
         levels = self.plan.levels()
@@ -60,7 +60,7 @@ class Turns:
         yield from self._within_budget([query for level in due for query in level if query.name not in ended], started)
 
     def _ended(self, levels: Sequence[Sequence[QueryPlan]]) -> set[str]:
-        """The queries whose results will be complete once they and those below them are evaluated: no turn may be left."""
+        """The queries whose results will be complete once they and those below them are evaluated: none may wait."""
         found = {query.name for level in levels for query in level if query.facts.is_static}
         if INF not in self.progress.inputs.values() and not any(map(self._reads_itself_only, levels)):
             return found
@@ -80,8 +80,8 @@ class Turns:
         )
 
     def _is_due(self, stream: str) -> bool:
-        """Whether as many batches, or as much of the clock, have gone since the last turn; else it waits."""
-        batch, clock = self._last_turn(stream)
+        """Whether as many batches, or as much of the clock, have gone since its last evaluation; else it waits."""
+        batch, clock = self._last_evaluation(stream)
         if stream in self.timetable.batches:
             next_ = batch + self.timetable.batches[stream]
             is_due, when = self.seq >= next_, f"at batch {next_}"
@@ -92,10 +92,10 @@ class Turns:
             return True
         if not is_due:
             because = f"{self.timetable.cadence(stream)}, next {when}"
-            self.missed[stream] = Missed(batch, clock, 0, because)
+            self.skipped[stream] = SkippedResult(batch, clock, 0, because)
         return is_due
 
-    def _last_turn(self, stream: str) -> tuple[int, int]:
+    def _last_evaluation(self, stream: str) -> tuple[int, int]:
         known = self.before.get(stream)
         return self.last if known is None else (known.batch, known.clock)
 
@@ -117,7 +117,7 @@ class Turns:
             if all(reached[query.name] == self.progress.queries[query.name] for query in group):
                 continue
             if evaluated and monotonic() - started >= budget / 1_000_000:
-                self.missed |= {query.stream: self._again_put_off(query.stream) for query in group}
+                self.skipped |= {query.stream: self._again_put_off(query.stream) for query in group}
                 continue
             yield group
             evaluated = True
@@ -125,23 +125,23 @@ class Turns:
     def _urgency(self, stream: str) -> int:
         return self.timetable.priority.get(stream, 0) + self._put_off(stream)
 
-    def _again_put_off(self, stream: str) -> Missed:
+    def _again_put_off(self, stream: str) -> SkippedResult:
         assert self.timetable.budget is not None
         times = self._put_off(stream) + 1
         how_often = "once" if times == 1 else f"{times} times in a row"
         because = f"put off {how_often} by the budget of {format_duration(self.timetable.budget)} a batch"
-        return Missed(*self._last_turn(stream), times, because)
+        return SkippedResult(*self._last_evaluation(stream), times, because)
 
 
-def to_json(missed: Mapping[str, Missed]) -> Json:
-    return {name: [one.batch, one.clock, one.put_off, one.because] for name, one in missed.items()}
+def to_json(skipped: Mapping[str, SkippedResult]) -> Json:
+    return {name: [one.batch, one.clock, one.put_off, one.because] for name, one in skipped.items()}
 
 
-def from_json(found: Json) -> dict[str, Missed]:
+def from_json(found: Json) -> dict[str, SkippedResult]:
     """What a manifest says; nothing where it is silent."""
-    known: dict[str, Missed] = {}
+    known: dict[str, SkippedResult] = {}
     for name, one in found.items() if isinstance(found, dict) else ():
         match one:
             case [int(batch), int(clock), int(put_off), str(because)]:
-                known[name] = Missed(batch, clock, put_off, because)
+                known[name] = SkippedResult(batch, clock, put_off, because)
     return known

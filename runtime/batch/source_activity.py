@@ -1,68 +1,130 @@
-"""What is recorded of each input stream besides its progress: when it last spoke, how far its rows reach, what moves it."""
+"""Activity of input streams: when each was last active, how far its rows reach, what moves it, and progress while it is idle.
+
+Whoever declares a source idle after d gives up a guarantee: a row that comes after all, at or below the progress that
+was assumed, is late.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.algebra.schema import StreamDef
-from tidegate.algebra.time import format_duration
+from tidegate.algebra.time import INF, Extended, format_duration
 from tidegate.algebra.types import Kind
-from tidegate.runtime.connectors.sources import SourceOptions
+from tidegate.runtime.connectors.sources import DAY, SourceOptions
 from tidegate.runtime.state.codec import Json
 
-HEARD = "heard"
+ACTIVITY = "source activity"
 """Where it stands in a manifest's `extra`."""
+
+Progress = Mapping[tuple[str, str], Extended]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """`clock` of the last batch in which the stream said anything (or of the first batch), in microseconds; `greatest`
-    accepted instant and `means` of progress per attribute, as the last run had them."""
+class SourceActivity:
+    """Of one input stream: `clock` of the last batch in which it was active (or of the first batch), in microseconds;
+    `greatest` accepted instant and `means` of progress per attribute, as the last run had them."""
 
     clock: int
     greatest: Mapping[str, int] = field(default_factory=dict)
     means: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def again(self, clock: int | None, greatest: Mapping[str, int], means: Mapping[str, tuple[str, ...]]) -> Heard:
-        """After a batch; `clock` None where the stream said nothing."""
+    def after(
+        self, clock: int | None, greatest: Mapping[str, int], means: Mapping[str, tuple[str, ...]]
+    ) -> SourceActivity:
+        """After a batch; `clock` None where the stream was not active in it."""
         reached = {a: max(value, self.greatest.get(a, value)) for a, value in greatest.items()}
-        return Heard(self.clock if clock is None else clock, {**self.greatest, **reached}, means)
+        return SourceActivity(self.clock if clock is None else clock, {**self.greatest, **reached}, means)
 
 
 def means_of(stream: StreamDef, options: SourceOptions) -> dict[str, tuple[str, ...]]:
     """What moves the progress of each attribute by itself, in words; calls and the end of input always do."""
     found = {}
     for name in stream.progress:
-        said = ["the clock: it is the time of arrival"] if name == options.arrival else []
+        means = ["the clock: it is the time of arrival"] if name == options.arrival else []
         if (delay := options.delay.get(name)) is not None:
             is_timestamp = stream.schema[name].type.kind is Kind.TIMESTAMP
-            said.append(f"a delay of {format_duration(delay) if is_timestamp else delay}")
+            means.append(f"a delay of {format_duration(delay) if is_timestamp else delay}")
         if (column := options.progress_columns.get(name)) is not None:
-            said.append(f"the progress column {column}")
+            means.append(f"the progress column {column}")
         if options.idle is not None and name != options.arrival:
             whom = "the clock" if options.idle_follows == "clock" else "the others"
-            said.append(f"{whom}, when idle for {format_duration(options.idle)}")
-        found[name] = tuple(said)
+            means.append(f"{whom}, when idle for {format_duration(options.idle)}")
+        found[name] = tuple(means)
     return found
 
 
-def to_json(heard: Mapping[str, Heard]) -> Json:
+def to_json(activity: Mapping[str, SourceActivity]) -> Json:
     return {
-        name: [one.clock, dict(one.greatest), {a: list(said) for a, said in one.means.items()}]
-        for name, one in heard.items()
+        name: [one.clock, dict(one.greatest), {a: list(means) for a, means in one.means.items()}]
+        for name, one in activity.items()
     }
 
 
-def from_json(found: Json) -> dict[str, Heard]:
+def from_json(found: Json) -> dict[str, SourceActivity]:
     """What a manifest says; nothing where it is silent."""
-    known: dict[str, Heard] = {}
+    known: dict[str, SourceActivity] = {}
     for name, one in found.items() if isinstance(found, dict) else ():
         match one:
             case [int(clock), dict(greatest), dict(means)]:
-                known[name] = Heard(
+                known[name] = SourceActivity(
                     clock,
                     {a: value for a, value in greatest.items() if isinstance(value, int)},
-                    {a: tuple(map(str, said)) for a, said in means.items() if isinstance(said, list)},
+                    {a: tuple(map(str, some)) for a, some in means.items() if isinstance(some, list)},
                 )
     return known
+
+
+def idle_progress(
+    streams: Sequence[StreamDef],
+    options: Mapping[str, SourceOptions],
+    activity: Mapping[str, SourceActivity],
+    b: Progress,
+    clock: int,
+    waiting: Collection[str] = (),
+) -> dict[tuple[str, str], Extended]:
+    """Progress that idle streams are taken to have: of the clock less d, or the least of the streams that are not idle.
+
+    A stream that has ended is not idle, nor one that is `waiting`: rows of it are there, and this batch has read others.
+    """
+    idle = {s.name for s in streams if s.name not in waiting and is_idle(s, options[s.name], activity, b, clock)}
+    found: dict[tuple[str, str], Extended] = {}
+    for stream in (s for s in streams if s.name in idle):
+        given = options[stream.name]
+        for name in (a for a in stream.progress if a != given.arrival):
+            kind = stream.schema[name].type.kind
+            if given.idle_follows == "clock":
+                assert given.idle is not None
+                found[stream.name, name] = _behind(clock, max(given.idle, _delay(given, name, kind)), kind)
+                continue
+            others = [
+                b[other.name, a]
+                for other in streams
+                if other.name not in idle
+                for a in other.progress
+                if other.schema[a].type.kind is kind and a != options[other.name].arrival
+            ]
+            # Streams that have ended say nothing about how far time is.
+            if going_on := [value for value in others if value != INF]:
+                found[stream.name, name] = min(going_on)
+    return found
+
+
+def is_idle(
+    stream: StreamDef, options: SourceOptions, activity: Mapping[str, SourceActivity], b: Progress, clock: int
+) -> bool:
+    """Whether a stream with an idle policy has been inactive for long enough and has not ended."""
+    if options.idle is None or all(b[stream.name, a] == INF for a in stream.progress):
+        return False
+    known = activity.get(stream.name)
+    return known is not None and clock - known.clock >= options.idle
+
+
+def _delay(options: SourceOptions, name: str, kind: Kind) -> int:
+    return options.delay.get(name, 0) * (DAY if kind is Kind.DATE else 1)
+
+
+def _behind(clock: int, span: int, kind: Kind) -> int:
+    """Everything up to here is older than `span`; of dates, those that are over."""
+    return (clock - span) // DAY - 1 if kind is Kind.DATE else clock - span

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.printing.plans import count_of, listed, printable
 from tidegate.analysis.inner_queries import owner_of, stage_names
-from tidegate.runtime.batch.instants import moment
+from tidegate.runtime.batch.instants import instant_text
 from tidegate.runtime.plan.steps import one_of
 from tidegate.runtime.state.manifest import added, set_aside_rows, unreadable_files
 
@@ -105,7 +105,7 @@ def finals(plan: Plan, progress: Mapping[str, Mapping[str, Extended]]) -> dict[s
     """Of each query up to which instants its result is final; stages, whose results nobody reads, are left out."""
     schemas = {query.name: query.facts.output.schema for query in plan.queries if not query.facts.query.inner}
     return {
-        name: _final({a: moment(value, schemas[name][a].type.kind) for a, value in values.items()})
+        name: _final({a: instant_text(value, schemas[name][a].type.kind) for a, value in values.items()})
         for name, values in progress.items()
         if name in schemas
     }
@@ -151,15 +151,15 @@ def asked(plan: Plan) -> str:
 
 def standing(title: str, runner: Runner) -> Status:
     """How a run of a program stands, on either engine."""
-    last = runner.checkpoint.manifest
+    last, state = runner.checkpoint.manifest, runner.state
     return Status(
         title,
         (
-            *fates("in", dict(runner.counts)),
+            *fates("in", state.counts),
             *unreadables({} if last is None else unreadable_files(last)),
-            *(Line("out", name, text) for name, text in finals(runner.plan, runner.progress.queries).items()),
+            *(Line("out", name, text) for name, text in finals(runner.plan, state.progress.queries).items()),
             *asides({} if last is None else set_aside_rows(last)),
-            *kept(runner.plan, runner.live_rows()),
+            *kept(runner.plan, state.live_rows(runner.plan)),
         ),
     )
 

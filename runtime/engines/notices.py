@@ -13,7 +13,7 @@ from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import Kind
 from tidegate.analysis.inner_queries import stage_names
-from tidegate.runtime.batch.instants import moment
+from tidegate.runtime.batch.instants import instant_text
 from tidegate.runtime.connectors.sources import Files, Source
 from tidegate.runtime.engines.rejections import MENDS, all_rejected, example, is_rejected, last_of
 from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts, added
@@ -223,7 +223,7 @@ class Notices:
         for (name, attribute), value in declared.items():
             if value < known.get((name, attribute), -INF) and f"{name} back" not in self.reported:
                 kind = self.kinds[name, attribute]
-                now, then = moment(known[name, attribute], kind), moment(value, kind)
+                now, then = instant_text(known[name, attribute], kind), instant_text(value, kind)
                 self._say(
                     name,
                     f"{name} back",

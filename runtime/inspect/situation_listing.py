@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import Kind
-from tidegate.runtime.batch.instants import moment, plain_moment
+from tidegate.runtime.batch.instants import instant_text, plain_instant
 from tidegate.runtime.ordered.sizes import CLOSED, END, OPEN, SITUATIONS, START, VALUES
 from tidegate.runtime.plan.layout import Layout
 from tidegate.runtime.plan.situation_state import Situations, state_name
@@ -100,8 +100,8 @@ def situation_text(one: SituationState) -> str:
         lines.append(
             f"  over        {one.closed.rows:,}, ended {_between(low, high, kind)}; kept while a match may need them"
         )
-        lines.append(f"              p({one.of.time}) is {moment(one.progress, kind)}")
-        until = f"p({one.of.time}) reaches {moment(one.until, kind)}" if one.until != INF else "its input ends"
+        lines.append(f"              p({one.of.time}) is {instant_text(one.progress, kind)}")
+        until = f"p({one.of.time}) reaches {instant_text(one.until, kind)}" if one.until != INF else "its input ends"
         lines.append(f"              until {until}")
     if one.values:
         lines.append(f"  aggregates  {count_of(one.values, 'partial value')} of these")
@@ -111,7 +111,7 @@ def situation_text(one: SituationState) -> str:
 
 
 def _between(low: int, high: int, kind: Kind) -> str:
-    return moment(low, kind) if low == high else f"{moment(low, kind)} to {moment(high, kind)}"
+    return instant_text(low, kind) if low == high else f"{instant_text(low, kind)} to {instant_text(high, kind)}"
 
 
 def situation_dict(one: SituationState) -> dict[str, object]:
@@ -119,7 +119,7 @@ def situation_dict(one: SituationState) -> dict[str, object]:
     kind = Kind(one.of.kind)
 
     def part(kept: KeptRows) -> dict[str, object]:
-        ranges = {name: [plain_moment(t, kind) for t in bounds] for name, bounds in kept.bounds.items()}
+        ranges = {name: [plain_instant(t, kind) for t in bounds] for name, bounds in kept.bounds.items()}
         return {"rows": kept.rows, **ranges}
 
     return {
@@ -131,7 +131,7 @@ def situation_dict(one: SituationState) -> dict[str, object]:
         "over": part(one.closed),
         "partial_values": one.values,
         **({"tables": dict(one.tables)} if one.tables else {}),
-        "progress": {one.of.time: plain_moment(one.progress, kind)},
-        "until": {one.of.time: plain_moment(one.until, kind)} if one.closed.rows else {},
+        "progress": {one.of.time: plain_instant(one.progress, kind)},
+        "until": {one.of.time: plain_instant(one.until, kind)} if one.closed.rows else {},
         "bound": list(one.of.bounds),
     }

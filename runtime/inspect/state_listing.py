@@ -16,7 +16,7 @@ from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import Kind
 from tidegate.analysis.inner_queries import with_stage_names
-from tidegate.runtime.batch.instants import moment, plain_moment
+from tidegate.runtime.batch.instants import instant_text, plain_instant
 from tidegate.runtime.inspect.situation_listing import (
     SituationState,
     check_situations,
@@ -152,7 +152,7 @@ class StateListing:
             "clock": None if manifest is None else format_instant(manifest.clock),
             "pending": None if self.snapshot.pending is None else self.snapshot.pending.seq,
             "progress": [
-                {"of": of, "attribute": a, "reached": plain_moment(value, Kind(kind))}
+                {"of": of, "attribute": a, "reached": plain_instant(value, Kind(kind))}
                 for of, a, value, kind in _progress(self)
             ],
             "unreadable": {} if manifest is None else unreadable_files(manifest),
@@ -309,7 +309,7 @@ def _head(listing: StateListing) -> str:
     if pending is not None:
         lines.append(f"  pending     batch {pending.seq} was begun and is not committed")
     names = listing.layout.names
-    rows = [(f"{names.get(of, of)}.{a}", moment(value, Kind(kind))) for of, a, value, kind in _progress(listing)]
+    rows = [(f"{names.get(of, of)}.{a}", instant_text(value, Kind(kind))) for of, a, value, kind in _progress(listing)]
     width = max((len(name) for name, _ in rows), default=0)
     lines += [f"  {'' if i else 'progress':<12}{name.ljust(width)}  {text}" for i, (name, text) in enumerate(rows)]
     places = count_of(len(listing.buffers), "buffer")
@@ -328,14 +328,19 @@ def _buffer_text(one: BufferState) -> str:
     lines = [head]
     for name, (low, high) in one.range.items():
         kind = held.instants[name]
-        lines += [f"  oldest      {name} {moment(low, Kind(kind))}", f"  newest      {name} {moment(high, Kind(kind))}"]
+        lines += [
+            f"  oldest      {name} {instant_text(low, Kind(kind))}",
+            f"  newest      {name} {instant_text(high, Kind(kind))}",
+        ]
     lines += [f"  with table  {name}: {stored}" for name, stored in held.tables.items()]
     if held.key:
         lines.append(f"  kept        until they are late, since no other row may repeat their {', '.join(held.key)}")
     for kept in one.kept:
         if not held.key:
             lines.append(f"  kept        for {kept.query} {_while(kept.keep)}")
-        lines += [f"              p({a}) is {moment(value, Kind(kept.kinds[a]))}" for a, value in kept.progress.items()]
+        lines += [
+            f"              p({a}) is {instant_text(value, Kind(kept.kinds[a]))}" for a, value in kept.progress.items()
+        ]
         lines.append(f"              {_until_text(kept)}")
     return "\n".join(lines)
 
@@ -387,7 +392,7 @@ def _while(keep: str) -> str:
 def _until_text(kept: Kept) -> str:
     if kept.over:
         return "which needs none of it any more"
-    known = [f"p({a}) reaches {moment(t, Kind(kept.kinds[a]))}" for a, t in kept.until.items() if t != INF]
+    known = [f"p({a}) reaches {instant_text(t, Kind(kept.kinds[a]))}" for a, t in kept.until.items() if t != INF]
     return f"until {' or '.join(known)}" if known else "until its input ends"
 
 
@@ -402,14 +407,14 @@ def _buffer_dict(one: BufferState) -> dict[str, object]:
         "segments": one.segments,
         **({"key": list(one.held.key)} if one.held.key else {}),
         **({"tables": dict(one.held.tables)} if one.held.tables else {}),
-        "oldest": {a: plain_moment(low, Kind(kinds[a])) for a, (low, _) in one.range.items()},
-        "newest": {a: plain_moment(high, Kind(kinds[a])) for a, (_, high) in one.range.items()},
+        "oldest": {a: plain_instant(low, Kind(kinds[a])) for a, (low, _) in one.range.items()},
+        "newest": {a: plain_instant(high, Kind(kinds[a])) for a, (_, high) in one.range.items()},
         "kept": [
             {
                 "query": kept.query,
                 "while": kept.keep,
-                "progress": {a: plain_moment(v, Kind(kept.kinds[a])) for a, v in kept.progress.items()},
-                "until": {a: plain_moment(t, Kind(kept.kinds[a])) for a, t in kept.until.items()},
+                "progress": {a: plain_instant(v, Kind(kept.kinds[a])) for a, v in kept.progress.items()},
+                "until": {a: plain_instant(t, Kind(kept.kinds[a])) for a, t in kept.until.items()},
                 "needed": not kept.over,
             }
             for kept in one.kept

@@ -18,9 +18,9 @@ from tidegate.analysis.recursion import component_progress
 from tidegate.analysis.zones.sites import edge_lines
 from tidegate.analysis.zones.wording import amount, instant, shifted
 from tidegate.analysis.zones.zone import Edge
-from tidegate.runtime.batch.scheduler import MISSED, Missed
-from tidegate.runtime.batch.scheduler import from_json as missed_turns
-from tidegate.runtime.batch.source_activity import HEARD, Heard, from_json
+from tidegate.runtime.batch.scheduler import SKIPPED, SkippedResult
+from tidegate.runtime.batch.scheduler import from_json as skipped_results
+from tidegate.runtime.batch.source_activity import ACTIVITY, SourceActivity, from_json
 from tidegate.runtime.ingest.inputs import instant_of
 from tidegate.runtime.inspect.impossible import why_never
 from tidegate.runtime.inspect.why_answer import Hold, Part, Wait, Why
@@ -149,9 +149,9 @@ class _State:
     manifest: Manifest | None
     queries: dict[str, dict[str, Extended]] = field(init=False)
     b: dict[tuple[str, str], Extended] = field(init=False)
-    heard: dict[str, Heard] = field(init=False, default_factory=dict)
+    activity: dict[str, SourceActivity] = field(init=False, default_factory=dict)
     counts: Mapping[str, SourceCounts] = field(init=False, default_factory=dict)
-    missed: Mapping[str, Missed] = field(init=False, default_factory=dict)
+    skipped: Mapping[str, SkippedResult] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         inputs = {(s.name, a): -INF for s in self.facts.program.inputs for a in s.progress}
@@ -160,9 +160,9 @@ class _State:
         )
         if self.manifest is not None:
             state.load(self.manifest.progress)
-            self.heard = from_json(self.manifest.extra.get(HEARD))
+            self.activity = from_json(self.manifest.extra.get(ACTIVITY))
             self.counts = self.manifest.counts
-            self.missed = missed_turns(self.manifest.extra.get(MISSED))
+            self.skipped = skipped_results(self.manifest.extra.get(SKIPPED))
         self.queries, self.b = state.queries, dict(state.inputs)
         for query in self.facts.queries:
             for a in self.facts.streams[query.query.stream].progress:
@@ -205,11 +205,11 @@ class _State:
     def _scheduled(self, query: QueryFacts, attribute: str) -> Iterator[tuple[str, str]]:
         """That the query itself is behind what its inputs allow, by its schedule (rule R24)."""
         p, reach = self.queries[query.query.name][attribute], self._allowed(query, attribute)
-        missed = self.missed.get(query.query.stream)
-        if reach <= p or missed is None:
+        skipped = self.skipped.get(query.query.stream)
+        if reach <= p or skipped is None:
             return
         type_ = query.output.schema[attribute].type
-        yield "held back by", f"the schedule: {missed.because}"
+        yield "held back by", f"the schedule: {skipped.because}"
         further = f", {amount(int(reach - p), type_)} further" if INF not in (reach, -p) else ""
         yield "without it", f"final up to {attribute} = {instant(reach, type_)}{further}"
 
@@ -255,7 +255,7 @@ class _State:
         """What moves the progress of an input, and what it has said so far; nothing of a result stream."""
         if stream in self.facts.streams:
             return
-        known = self.heard.get(stream)
+        known = self.activity.get(stream)
         definition = next(s for s in self.facts.program.inputs if s.name == stream)
         type_ = definition.schema[y].type
         greatest = None if known is None else known.greatest.get(y)
@@ -335,7 +335,7 @@ class _State:
 
     def _stands(self, wait: Wait) -> bool:
         """Whether nothing moves what is waited for but calls and the end of the stream."""
-        known = self.heard.get(wait.stream)
+        known = self.activity.get(wait.stream)
         return known is not None and not any(known.means.values())
 
     def _wait(self, attribute: str, clause: Clause, value: int) -> Wait:

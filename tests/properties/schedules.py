@@ -26,7 +26,7 @@ from tidegate.analysis.recursion import component_progress
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.batch.report import BatchReport
-from tidegate.runtime.batch.scheduler import Missed
+from tidegate.runtime.batch.scheduler import SkippedResult
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.inspect.live_state import StateUse, state_use
 from tidegate.runtime.plan.progress import ProgressState, reach
@@ -155,7 +155,7 @@ class AnyTurns:
 
     plan: Plan
     rng: random.Random
-    missed: dict[str, Missed] = field(default_factory=dict)
+    skipped: dict[str, SkippedResult] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Sequence[QueryPlan]]:
         components = list(self.plan.facts.components)
@@ -179,7 +179,8 @@ def check_any_turns(case: Case, script: Script, facts: ProgramFacts, tally: Tall
     def any_turns(plan: Plan, *_: object) -> AnyTurns:
         return AnyTurns(plan, rng)
 
-    with patch("tidegate.runtime.batch.loop.Turns", any_turns), patch("tidegate.runtime.batch.loop.reach", any_reach):
+    batch = "tidegate.runtime.batch"
+    with patch(f"{batch}.loop.Scheduler", any_turns), patch(f"{batch}.increments.reach", any_reach):
         for number, step in enumerate((*script, *[Step({}, {})] * rng.choice((0, 2)))):
             run.step(step, rng.choice(CRASHES) if rng.random() < 0.05 else None)
             if rng.random() < 0.1:
@@ -292,9 +293,9 @@ def check_scheduled(case: Case, script: Script, facts: ProgramFacts, tally: Tall
             where = f"step {number} ({run.schedule}, garbage collection {run.garbage})"
             if budget is None and run.session.progress != model.p:
                 raise Broken(f"{where}: progress is {run.session.progress} instead of {model.p}")
-            most = max((one.put_off for one in run.session._runner.missed.values()), default=0)
+            most = max((one.put_off for one in run.session._runner.state.skipped.values()), default=0)
             if most > waits:
-                raise Broken(f"{where}: put off {most} times: {run.session._runner.missed}")
+                raise Broken(f"{where}: put off {most} times: {run.session._runner.state.skipped}")
             if rng.random() < 0.2:
                 run.restart()
             if rng.random() < 0.4:

@@ -134,7 +134,7 @@ def strata(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return evaluate(self, *args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(EmbeddedExecutor, "stratum", stratum)
-    monkeypatch.setattr("tidegate.runtime.batch.loop.ENDLESS", ALLOWED)
+    monkeypatch.setattr("tidegate.runtime.batch.increments.ENDLESS", ALLOWED)
     return counted
 
 

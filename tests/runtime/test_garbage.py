@@ -118,7 +118,7 @@ def test_a_large_segment_is_rewritten_piece_by_piece(
         (name,) = report.live_rows
         assert report.live_rows[name] == 499  # those whose partners may come after 10,500
         assert pieces == [100] * 10
-        assert len(session._runner.segments[name]) == 2
+        assert len(session._runner.state.segments[name]) == 2
         session.finish()
         session.step()
 
@@ -148,7 +148,7 @@ def test_a_crash_between_the_pieces_of_a_rewritten_segment_changes_nothing(
         assert session.live_rows()[name] == 1_000
         session.advance("Events", {"t": 10_500})
         assert session.step().live_rows == {name: 499}
-        segments = session._runner.segments[name]
+        segments = session._runner.state.segments[name]
         assert len(segments) > 3
         session.push("Events", [{"k": 499, "t": 10_600}])
         session.advance("Events", {"t": 10_600})

@@ -127,7 +127,7 @@ def test_streams_that_feed_each_other_advance_by_half_a_tick() -> None:
 
 def test_a_recursion_that_goes_on_when_all_inputs_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """With finite progress the clock ticks as far as that; without end it would for ever, and the batch fails."""
-    monkeypatch.setattr("tidegate.runtime.batch.loop.ENDLESS", 50)
+    monkeypatch.setattr("tidegate.runtime.batch.increments.ENDLESS", 50)
     start = tg.stream("Start", "t bigint", progress="t")
     ticks = tg.result("Ticks", "t bigint", progress="t")
     program = tg.program(tg.query(ticks, start), tg.query(ticks, ticks.select(t=ticks.t + 1)))

@@ -13,7 +13,7 @@ import tidegate as tg
 from tidegate import testing
 from tidegate.algebra.time import INF
 from tidegate.analysis.state.bounds import Bounded
-from tidegate.runtime.batch import scheduler as turns
+from tidegate.runtime.batch import scheduler
 from tidegate.runtime.batch.loop import APART
 from tidegate.runtime.inspect.live_state import state_use
 from tidegate.runtime.inspect.metrics.hooks import Metrics
@@ -151,7 +151,7 @@ def test_run_over_complete_inputs_is_complete() -> None:
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A timer on which a second goes by whenever it is read."""
     now = iter(range(10**9))
-    monkeypatch.setattr(turns, "monotonic", lambda: float(next(now)))
+    monkeypatch.setattr(scheduler, "monotonic", lambda: float(next(now)))
 
 
 def several(*names: str) -> tg.Program:

@@ -13,7 +13,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
-from tidegate.runtime.batch.loop import _timed
+from tidegate.runtime.batch.loop import _Step
 from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, ParquetSink, Sink
 from tidegate.runtime.connectors.sources import Files, Source, source
 from tidegate.runtime.engines.embedded.session import Session
@@ -520,11 +520,11 @@ def test_directories_of_results_are_durable_from_the_start(tmp_path: Path, monke
 
 def test_memory_that_is_refused_names_the_step() -> None:
     seconds: dict[str, float] = {}
-    with pytest.raises(StateError, match="in its step 'collect'"), _timed("collect", seconds):
+    with pytest.raises(StateError, match="in its step 'collect'"), _Step("collect", seconds):
         raise MemoryError
-    with pytest.raises(KeyError), _timed("collect", seconds):
+    with pytest.raises(KeyError), _Step("collect", seconds):
         raise KeyError("another error")
-    with _timed("commit", seconds):
+    with _Step("commit", seconds):
         assert seconds.keys() == {"collect"}
     assert seconds.keys() == {"collect", "commit"}
 

@@ -91,7 +91,7 @@ def test_partitions_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
             for at, x in ((1, 9), (2, 3), (3, 0)):
                 run.push("R", {"k": own, "t": np.full(keys, t + at), "x": np.full(keys, x)})
             push(run, t + span, [(-1, t + 5, 9 if batch % 2 else 0)])
-            found += run._runner.live_rows()["M: situations"]
+            found += run.live_rows()["M: situations"]
             states = states_of(run)
             assert len(states.partitions) <= LOOSE + 2 * (keys + 1) + keys
             assert len(states._look) <= 3 * (LOOSE + 3 * keys)

@@ -78,7 +78,7 @@ GROUPS = (
                 f"{STATE}/{name}.py"
                 for name in ("batch", "checkpoint", "outputs/staging", "inputs/positions", "segments", "intent")
             ),
-            "runtime/batch/loop.py",
+            *(f"runtime/batch/{name}.py" for name in ("loop", "state", "admission", "increments")),
         ),
         (
             "tests/runtime/state",

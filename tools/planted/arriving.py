@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-RUNNER = "runtime/batch/loop.py"
+ADMISSION = "runtime/batch/admission.py"
 INTAKE = "runtime/ingest/ingest.py"
 KEYS = "runtime/ingest/keys.py"
 
@@ -14,19 +14,19 @@ GROUP = Group(
     (
         bug(
             "the time of arrival needs data to go on",
-            RUNNER,
-            "            if one_source.arrival is not None:\n",
-            "            if one_source.arrival is not None and name in ingested:\n",
+            ADMISSION,
+            "            if source.arrival is not None:\n",
+            "            if source.arrival is not None and name in ingested:\n",
         ),
         bug(
             "rows arrive at the clock although it runs behind",
-            RUNNER,
+            ADMISSION,
             "        return max([clock, *(b + 1 for b in before)])\n",
             "        return clock\n",
         ),
         bug(
             "rows arrive when others had arrived already",
-            RUNNER,
+            ADMISSION,
             "*(b + 1 for b in before)",
             "*before",
         ),
@@ -37,6 +37,11 @@ GROUP = Group(
             "pl.lit(intake.arrival + 1, pl.Int64)",
         ),
         bug("equal rows that arrive at different times conflict", KEYS, "not in (*key, arrival)]", "not in key]"),
-        bug("the idle follow arrivals", "runtime/batch/idle.py", " and a != options[other.name].arrival\n", "\n"),
+        bug(
+            "the idle follow arrivals",
+            "runtime/batch/source_activity.py",
+            " and a != options[other.name].arrival\n",
+            "\n",
+        ),
     ),
 )

@@ -113,20 +113,20 @@ GROUP = Group(
         bug(
             "slices that interleave end the batch",
             RUNNER,
-            "            except Interleaved:\n",
-            "            except Interleaved:\n                raise\n",
+            "        except Interleaved:\n",
+            "        except Interleaved:\n            raise\n",
         ),
         bug(
             "what is read again counts twice",
             RUNNER,
-            "                self._restore(before)\n                batch.unstage()\n",
-            "                batch.unstage()\n",
+            "            state = self.admission.admitted(self.state, work, ingested, clock)\n",
+            "            state = self.state = self.admission.admitted(self.state, work, ingested, clock)\n",
         ),
         bug(
             "what is read again is set aside twice",
             RUNNER,
-            "                self._restore(before)\n                batch.unstage()\n",
-            "                self._restore(before)\n",
+            "            batch.unstage()\n",
+            "",
         ),
         bug(
             "what is read again is joined again",

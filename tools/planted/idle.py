@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-IDLE = "runtime/batch/idle.py"
+IDLE = "runtime/batch/source_activity.py"
 SETUP = "runtime/engines/setup.py"
 
 GROUP = Group(
@@ -14,9 +14,9 @@ GROUP = Group(
         bug("a source with unread files is silent", IDLE, "if s.name not in waiting and is_idle(", "if is_idle("),
         bug(
             "a source is silent although files of it wait",
-            "runtime/batch/loop.py",
-            "self.progress.inputs, clock, work.waiting)",
-            "self.progress.inputs, clock)",
+            "runtime/batch/admission.py",
+            "progress.inputs, clock, work.waiting)",
+            "progress.inputs, clock)",
         ),
         bug("what a batch reads waits still", SETUP, "any(file not in now for file", "any(True for file"),
         bug(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-RUNNER = "runtime/batch/loop.py"
+BATCH_ADMISSION = "runtime/batch/admission.py"
 ADMISSION = "runtime/ingest/admission.py"
 INTAKE = "runtime/ingest/ingest.py"
 KEYS = "runtime/ingest/keys.py"
@@ -53,9 +53,9 @@ GROUP = Group(
         ),
         bug(
             "keys are forgotten after each batch",
-            RUNNER,
-            "remembered = tuple(segment for buffer in own for segment in self.segments[buffer.id])",
-            "remembered = ()",
+            BATCH_ADMISSION,
+            "remembered=tuple(segment for buffer in own for segment in state.segments[buffer.id])",
+            "remembered=()",
         ),
         bug(
             "keys are forgotten an instant too early",

@@ -12,7 +12,8 @@ MATCH = "analysis/ordered/match/family.py"
 PIPELINE = "analysis/pipeline.py"
 BOUNDS = "analysis/ordered/match/bounds.py"
 SITUATIONS = "runtime/ordered/derive/derivation.py"
-RUNNER = "runtime/batch/loop.py"
+INCREMENTS = "runtime/batch/increments.py"
+RUN_STATE = "runtime/batch/state.py"
 CLOSING = "runtime/batch/end_of_input.py"
 
 GROUP = Group(
@@ -90,15 +91,15 @@ GROUP = Group(
         ),
         bug(
             "what is open is closed before all streams have ended",
-            RUNNER,
+            INCREMENTS,
             "last = query.ordered is not None and new[query.ordered.time] == INF",
             "last = query.ordered is not None",
         ),
         bug(
             "the manifest does not say that situations were closed",
-            RUNNER,
-            "extra=extra if self.closing is None else {**extra, CLOSING: self.closing.to_json()}",
-            "extra=extra",
+            RUN_STATE,
+            "return extra if self.closing is None else {**extra, CLOSING: self.closing.to_json()}",
+            "return extra",
         ),
         bug(
             "where situations end is forgotten by a restart",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-RUNNER = "runtime/batch/loop.py"
+RUN_STATE = "runtime/batch/state.py"
 
 PACKS = Group(
     "packs",
@@ -100,15 +100,15 @@ GROUP = Group(
         ),
         bug(
             "a restart forgets progress",
-            RUNNER,
-            "            self.progress.load(last.progress)\n",
+            RUN_STATE,
+            "        progress.load(last.progress)\n",
             "",
         ),
         bug(
             "a restart counts from nothing",
-            RUNNER,
-            "            self.counts |= last.counts\n",
-            "",
+            RUN_STATE,
+            "{**start.counts, **last.counts}",
+            "start.counts",
         ),
         bug(
             "a failing look at a file is no refusal",

@@ -6,7 +6,7 @@ from tools.planted.bugs import Group, bug
 
 RECURSION = "analysis/recursion.py"
 FACTS = "analysis/facts.py"
-RUNNER = "runtime/batch/loop.py"
+INCREMENTS = "runtime/batch/increments.py"
 EXECUTOR = "runtime/engines/embedded/executor.py"
 
 GROUP = Group(
@@ -85,16 +85,17 @@ GROUP = Group(
         ),
         bug(
             "progress rises before the loop, and with it the admission filters",
-            RUNNER,
-            "        rank, limit, idle = recursion.rank, None, 0\n",
-            "        rank, limit, idle = recursion.rank, None, 0\n        self.progress.queries |= new\n",
+            INCREMENTS,
+            "        limit, idle = None, 0\n",
+            "        limit, idle = None, 0\n        self.progress.queries |= new\n",
             required=True,
         ),
         bug(
             "garbage is collected within the loop",
-            RUNNER,
+            INCREMENTS,
             "            limit = stratum.limit\n",
-            "            limit = stratum.limit\n            self.progress.queries |= new\n            self._collect(batch)\n",
+            "            limit = stratum.limit\n            self.progress.queries |= new\n"
+            "            self.segments = self.garbage.collected(self.executor, self.batch, self.segments, self.progress)\n",
             required=True,
         ),
         bug(
@@ -113,7 +114,7 @@ GROUP = Group(
         ),
         bug(
             "later strata do not read what earlier ones found",
-            RUNNER,
+            INCREMENTS,
             "                added = offered(query, fresh)\n",
             "                added = offered(query, {})\n",
             required=True,

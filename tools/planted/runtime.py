@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 RUNNER = "runtime/batch/loop.py"
+INCREMENTS = "runtime/batch/increments.py"
 ADMISSION = "runtime/ingest/admission.py"
 PROGRESS = "runtime/plan/progress.py"
 STEPS = "runtime/plan/steps.py"
@@ -18,10 +19,13 @@ GROUP = Group(
     (
         bug(
             "collection before passing",
-            RUNNER,
-            "            jobs += self._job(query, relevant(query, offered(query, self.segments), old, new), old, new)\n            self.progress.queries[query.name] = new\n",
-            "            self.progress.queries[query.name] = new\n            self._collect(batch)\n"
-            "            jobs += self._job(query, relevant(query, offered(query, self.segments), old, new), old, new)\n",
+            INCREMENTS,
+            "                jobs += self._jobs(query, relevant(query, offered(query, self.segments), old, new), old, new)\n"
+            "            self.progress.queries[query.name] = new\n",
+            "                self.progress.queries[query.name] = new\n"
+            "                self.segments = self.garbage.collected(self.executor, self.batch, self.segments, self.progress)\n"
+            "                jobs += self._jobs(query, relevant(query, offered(query, self.segments), old, new), old, new)\n"
+            "            self.progress.queries[query.name] = new\n",
             required=True,
         ),
         bug(
@@ -76,8 +80,11 @@ GROUP = Group(
         bug(
             "rows are stored after the increments",
             RUNNER,
-            '            self._advance(work, ingested, batch.intent.clock)\n        with _timed("increments", seconds):\n            return ingested, self._increments(batch)\n',
-            '            pass\n        with _timed("increments", seconds):\n            increments = self._increments(batch)\n            self._advance(work, ingested, batch.intent.clock)\n            return ingested, increments\n',
+            "            return ingested, self._increments(batch, state)\n",
+            "            evaluation = self._increments(batch, self.state)\n"
+            "            stored = self.admission.admitted(evaluation.state(), work, ingested, clock)\n"
+            "            evaluation.before, evaluation.progress, evaluation.segments = stored, stored.progress, stored.segments\n"
+            "            return ingested, evaluation\n",
         ),
         bug(
             "a restart forgets the progress of queries",

@@ -6,7 +6,9 @@ from tools.planted.bugs import Group, bug
 
 GARBAGE = "runtime/batch/garbage.py"
 RUNNER = "runtime/batch/loop.py"
-TURNS = "runtime/batch/scheduler.py"
+INCREMENTS = "runtime/batch/increments.py"
+RUN_STATE = "runtime/batch/state.py"
+SCHEDULER = "runtime/batch/scheduler.py"
 
 ALLOWED = "{q.name: q.propagate(progress.bounds(self.plan), progress.queries[q.name]) for q in self.plan.queries}"
 
@@ -42,34 +44,34 @@ GROUP = Group(
         ),
         bug(
             "a query without a turn is taken to have progressed",
-            RUNNER,
-            "        self.missed = begun.missed\n",
-            "        self.missed = begun.missed\n"
+            INCREMENTS,
+            "        self.skipped = scheduler.skipped\n",
+            "        self.skipped = scheduler.skipped\n"
             "        for level in self.plan.levels():\n"
             "            self.progress.queries |= reach(self.plan, level, self.progress)\n",
         ),
         bug(
             "a restart forgets the last turns",
-            RUNNER,
-            "            self.missed |= turns.from_json(last.extra.get(MISSED))\n",
-            "",
+            RUN_STATE,
+            "            scheduler.from_json(last.extra.get(SKIPPED)),\n",
+            "            {},\n",
             required=True,
         ),
         bug(
             "a batch that fails uses up a turn",
             RUNNER,
-            "segments, counts, heard, self.missed, kernel, self.closing = before",
-            "segments, counts, heard, _, kernel, self.closing = before",
+            "        return evaluation\n",
+            "        self.state = replace(self.state, skipped=evaluation.skipped)\n        return evaluation\n",
         ),
         bug(
             "what has ended waits for its turn",
-            TURNS,
+            SCHEDULER,
             "        if INF not in self.progress.inputs.values() and not any(map(self._reads_itself_only, levels)):\n",
             "        if self.progress:\n",
             required=True,
         ),
-        bug("a turn comes a batch late", TURNS, "self.seq >= next_", "self.seq > next_"),
-        bug("who was put off is not more urgent", TURNS, " + self._put_off(stream)\n", "\n"),
+        bug("a turn comes a batch late", SCHEDULER, "self.seq >= next_", "self.seq > next_"),
+        bug("who was put off is not more urgent", SCHEDULER, " + self._put_off(stream)\n", "\n"),
         bug(
             "a component's queries have schedules of their own",
             "runtime/plan/schedule.py",

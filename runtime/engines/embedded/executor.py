@@ -16,7 +16,7 @@ from tidegate.algebra.time import INF
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.inner_queries import owner_of
 from tidegate.analysis.recursion import ranks_below
-from tidegate.runtime.batch.executor import Increment, Ingested, Rewrite, Stratum, Work
+from tidegate.runtime.batch.executor import Increment, IngestResult, Rewrite, Stratum, Work
 from tidegate.runtime.connectors.sources import SourceOptions
 from tidegate.runtime.eval.aggregates.partials import merge
 from tidegate.runtime.eval.columns import only, polars_schema, stored_arrow_schema, to_user_table
@@ -114,7 +114,7 @@ class EmbeddedExecutor:
     def limits(self) -> None:
         """There is one place only."""
 
-    def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
+    def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, IngestResult]:
         done = {}
         for name, arrivals in work.arrivals.items():
             intake, options = intakes[name], self.options[name]
@@ -126,7 +126,7 @@ class EmbeddedExecutor:
                 for buffer in intakes[name].buffers
                 if (stored := rows.stored.get(buffer.id)) is not None and stored.height
             }
-            done[name] = Ingested(
+            done[name] = IngestResult(
                 rows.counts, rows.greatest, rows.punctuation, segments, rows.first_rejected, rows.unreadable
             )
         return done

@@ -195,7 +195,7 @@ class Session:
         """
         definition = self._check_stream(stream)
         schema = self._setup.options[stream].judged(definition.schema)
-        self._notices.pushed(stream, self._runner.progress.inputs)
+        self._notices.pushed(stream, self._runner.state.progress.inputs)
         with Here():
             arrived = _read(stream, rows, schema)
         self._pushed.setdefault(stream, []).append(Arrival("push", arrived))
@@ -233,7 +233,7 @@ class Session:
         """
         definition = self._check_stream(stream)
         told = advances_of(definition, progress, self._setup.options[stream].arrival)
-        self._notices.advanced(self._runner.progress.inputs | self._advances, told)
+        self._notices.advanced(self._runner.state.progress.inputs | self._advances, told)
         for key, ticks in told.items():
             self._advances[key] = max(ticks, self._advances.get(key, -INF))
             if isinstance(ticks, int):
@@ -276,8 +276,9 @@ class Session:
             [{'car': 'blue', 'ts': 1, 'te': 9}]
         """
         ticks = closing_instant(self._plan, at)
-        if self._runner.closing is not None:
-            self._runner.closing.check_open(self._plan, self._runner.progress, ticks)
+        state = self._runner.state
+        if state.closing is not None:
+            state.closing.check_open(self._plan, state.progress, ticks)
         self._close_at = ticks
 
     def step(self) -> BatchReport:
@@ -326,7 +327,7 @@ class Session:
         self.discard()
         if self._on_batch is not None:
             self._on_batch(report)
-        self._notices.after(report, self._runner.counts)
+        self._notices.after(report, self._runner.state.counts)
         return report
 
     def _read_ahead(self, fresh: FoundFiles, reading: FoundFiles) -> None:
@@ -436,7 +437,7 @@ class Session:
             >>> pl.DataFrame(session.reader("Unpaid"))["customer"].to_list()
             ['Bob', 'Ada']
         """
-        self._notices.asked(self._runner.progress.inputs | self._advances, self._runner.counts)
+        self._notices.asked(self._runner.state.progress.inputs | self._advances, self._runner.state.counts)
         return read_results(self._plan, self._store, self._setup.checkpoint.manifest, self._sinks, name)
 
     def results(self, name: str) -> list[dict[str, Any]]:
@@ -460,7 +461,7 @@ class Session:
             >>> session.live_rows()
             {'Orders#0': 3, 'Payments#0': 0}
         """
-        return self._runner.live_rows()
+        return self._runner.state.live_rows(self._plan)
 
     def orders(self, name: str) -> list[str]:
         """In which order the situations of a result's pattern are looked for, what that is expected to cost, and by what it
@@ -491,7 +492,7 @@ class Session:
             >>> session.counts["Payments"]
             SourceCounts(rows_in=3, accepted=2, rejected={'null': 1})
         """
-        return dict(self._runner.counts)
+        return dict(self._runner.state.counts)
 
     @property
     def progress(self) -> dict[str, dict[str, Extended]]:
@@ -508,7 +509,7 @@ class Session:
             >>> session.progress
             {'Fast': {'te': 6}}
         """
-        return {name: dict(values) for name, values in self._runner.progress.queries.items()}
+        return {name: dict(values) for name, values in self._runner.state.progress.queries.items()}
 
     def why(self, name: str | None = None, row: Mapping[str, Any] | None = None) -> Why:
         """What holds a result back after the last step, or, with the instants of a row of it, when that row is final.
@@ -570,7 +571,7 @@ class Session:
         self._closed = True
         self._ahead.close()
         self._setup.close()
-        self._notices.ended(self._runner.counts)
+        self._notices.ended(self._runner.state.counts)
 
     def __enter__(self) -> Session:
         return self

@@ -385,7 +385,7 @@ def start(
         unread = setup.unread()
         there = {source: frozenset(file.path for file in files) for source, files in unread.items()}
         reading = Reading(None if lasts else there, at_once="once" in when)
-        calls = ProgressCalls(store, runner.progress.inputs)
+        calls = ProgressCalls(store, runner.state.progress.inputs)
         run = SparkRun(
             spark,
             setup,

@@ -17,7 +17,7 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import StreamDef
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
-from tidegate.runtime.batch.executor import Increment, Ingested, Rewrite, Stratum, Work
+from tidegate.runtime.batch.executor import Increment, IngestResult, Rewrite, Stratum, Work
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.spark.eval.aggregates import merge
 from tidegate.runtime.engines.spark.eval.increment import (
@@ -108,7 +108,7 @@ class SparkExecutor:
     def place(self, batch: Batch) -> Place:
         return Place(self.root, batch.seq, batch.attempt, self.static_paths)
 
-    def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, Ingested]:
+    def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, IngestResult]:
         offered: Mapping[str, StreamOffer] = work.arrivals
         remembered = sum(s.bytes for name, one in offered.items() if one.files for s in intakes[name].remembered)
         if remembered + sum(one.bytes for one in offered.values()) <= self.driver_bytes:
@@ -123,7 +123,7 @@ class SparkExecutor:
 
     def _ingest_here(
         self, batch: Batch, offered: Mapping[str, StreamOffer], intakes: Mapping[str, Intake]
-    ) -> dict[str, Ingested]:
+    ) -> dict[str, IngestResult]:
         from tidegate.runtime.ingest.inputs import Arrivals
 
         arrivals = {}
@@ -412,8 +412,8 @@ def _shares(files: Sequence[FileTask], whole: Collection[str], count: int) -> li
     return [share for share in shares if share]
 
 
-def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Ingested]:
-    done: dict[str, Ingested] = {}
+def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> dict[str, IngestResult]:
+    done: dict[str, IngestResult] = {}
     for summary in summaries:
         rejected = {reason: int(rows) for reason, rows in summary["rejected"].items()}
         rows_in = summary["accepted"] + sum(rejected.values())
@@ -421,7 +421,7 @@ def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> di
         segments = {buffer: (Segment.from_json(text),) for buffer, text in summary["segments"].items()}
         if summary["quarantine"]:
             batch.adopt_quarantine(Segment.from_json(summary["quarantine"]))
-        one = Ingested(
+        one = IngestResult(
             counts,
             summary["greatest"],
             summary["punctuation"],
@@ -434,8 +434,8 @@ def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> di
     return done
 
 
-def _join(left: Ingested, right: Ingested) -> Ingested:
-    return Ingested(
+def _join(left: IngestResult, right: IngestResult) -> IngestResult:
+    return IngestResult(
         left.counts + right.counts,
         _greatest(left.greatest, right.greatest),
         _greatest(left.punctuation, right.punctuation),

@@ -75,7 +75,7 @@ class SparkRun:
     def advance(self, stream: str, progress: Any) -> None:
         check_known(stream, self.setup.streams, "stream")
         told = advances_of(self.setup.streams[stream], progress, self.setup.options[stream].arrival)
-        self.notices.advanced(self.runner.progress.inputs, told)
+        self.notices.advanced(self.runner.state.progress.inputs, told)
         self._call(told)
 
     def finish(self, stream: str | None) -> None:
@@ -92,8 +92,9 @@ class SparkRun:
     def close_open(self, at: Any) -> None:
         ticks = closing_instant(self.setup.plan, at)
         with self.batching:
-            if self.runner.closing is not None:
-                self.runner.closing.check_open(self.setup.plan, self.runner.progress, ticks)
+            state = self.runner.state
+            if state.closing is not None:
+                state.closing.check_open(self.setup.plan, state.progress, ticks)
             self.closing.say(ticks)
             self._closing_recorded()
 
@@ -127,11 +128,12 @@ class SparkRun:
 
     def recorded(self) -> None:
         """Forget the calls that the last commit knows."""
-        self.calls.reached(self.runner.progress.inputs)
+        self.calls.reached(self.runner.state.progress.inputs)
         self._closing_recorded()
 
     def _closing_recorded(self) -> None:
-        self.closing.recorded(None if self.runner.closing is None else self.runner.closing.at)
+        closing = self.runner.state.closing
+        self.closing.recorded(None if closing is None else closing.at)
 
     def handle(self, frame: DataFrame, batch_id: int) -> None:
         """One micro-batch. The frame is evaluated exactly once: it recomputes all sources on every action."""
@@ -210,7 +212,7 @@ class SparkRun:
             display.after(report)
         if self.on_batch is not None:
             self.on_batch(report)
-        self.notices.after(report, self.runner.counts)
+        self.notices.after(report, self.runner.state.counts)
         return False
 
     def _stored(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> list[dict[str, Any]]:
@@ -227,7 +229,7 @@ class SparkRun:
         if self.watching is not None:
             self.watching.stop()
         self.setup.close()
-        self.notices.ended(self.runner.counts)
+        self.notices.ended(self.runner.state.counts)
 
 
 def _oldest_first(files: Sequence[SourceFile]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import Kind
 from tidegate.analysis.state.bounds import Bounded
-from tidegate.runtime.batch.instants import plain_moment
+from tidegate.runtime.batch.instants import plain_instant
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.plan.steps import Buffer, Leaf, Plan, QueryPlan
 from tidegate.runtime.state.inputs.positions import SparkBatch
@@ -203,7 +203,7 @@ class Metrics:
             "unreadable": dict(self.unreadable),
             "results": dict(self.results),
             "set_aside": {query: dict(reasons) for query, reasons in self.set_aside.items()},
-            "progress": {one.name: plain_moment(one.reached, one.kind) for one in self.progress},
+            "progress": {one.name: plain_instant(one.reached, one.kind) for one in self.progress},
             "state": {
                 one.buffer: {"rows": one.rows, "bytes": one.bytes, "extent": one.extent, "bound": one.bound}
                 for one in self.state

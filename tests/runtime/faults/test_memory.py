@@ -20,6 +20,8 @@ import tidegate as tg
 from tests.runtime.faults.faulty import READS, WRITES, FaultyStore
 from tests.runtime.faults.scenarios import again, go_on, opened, outcome, scenario, undisturbed
 from tidegate.algebra.errors import TidegateError
+from tidegate.runtime.batch.garbage import Garbage
+from tidegate.runtime.batch.increments import Evaluation
 from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.state.checkpoint import Checkpoint, inspect
@@ -118,9 +120,9 @@ def test_memory_that_is_refused_at_any_use_of_the_store(operation: str) -> None:
 
 STEPS: dict[str, tuple[Any, str]] = {
     "ingest": (EmbeddedExecutor, "ingest"),
-    "increments": (Runner, "_increments"),
-    "garbage": (Runner, "_collect"),
-    "rewrite": (Runner, "_sweep"),
+    "increments": (Evaluation, "run"),
+    "garbage": (Garbage, "collected"),
+    "rewrite": (Garbage, "swept"),
     "persist": (EmbeddedExecutor, "persist"),
     "commit": (Runner, "_commit"),
     "publish": (Checkpoint, "_publish"),

@@ -1,0 +1,238 @@
+"""The increments of a batch: which queries are evaluated over which stored rows, level by level and stratum by stratum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.time import INF
+from tidegate.analysis.facts import Rank, Recursion
+from tidegate.runtime.batch.executor import Executor, Increment
+from tidegate.runtime.batch.garbage import Garbage
+from tidegate.runtime.batch.scheduler import Scheduler, SkippedResult
+from tidegate.runtime.batch.state import RunState, Segments, with_stored
+from tidegate.runtime.connectors.sources import OnError, SourceOptions
+from tidegate.runtime.eval.job import Job
+from tidegate.runtime.plan.progress import ProgressState, reach
+from tidegate.runtime.plan.steps import Leaf, Plan, Progress, QueryPlan
+from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.manifest import KernelState
+from tidegate.runtime.state.segments import Segment
+
+#: After so many steps that read nothing but their own component's rows, a recursion is taken to be endless.
+ENDLESS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Leniency:
+    """What is set aside instead of failing a batch.
+
+    `queries`: those, by name, of which rows without a value are set aside. `buffers`: those, by id, all of whose readers are
+    such queries. `ties`: the queries of which events are set aside that nothing orders.
+    """
+
+    queries: frozenset[str]
+    buffers: frozenset[str]
+    ties: frozenset[str]
+
+    @classmethod
+    def of(cls, plan: Plan, options: Mapping[str, SourceOptions], on_error: Mapping[str, OnError]) -> Leniency:
+        """As `on_error` says per result stream; never over static tables alone, which whoever calls can mend."""
+        queries = frozenset(
+            query.name
+            for query in plan.queries
+            if on_error.get(query.stream, "quarantine") == "quarantine" and not query.facts.is_static
+        )
+
+        def unties(query: QueryPlan, leaf: Leaf) -> bool:
+            """As its source says of the events of a stream, and the query of those of a result."""
+            source = None if leaf.buffer is None else options.get(leaf.buffer.stream.name)
+            return query.name in queries if source is None else source.ties == "quarantine"
+
+        strict = {
+            leaf.buffer.id
+            for query in plan.queries
+            if query.name not in queries
+            for leaf in query.leaves
+            if leaf.buffer
+        }
+        return cls(
+            queries,
+            frozenset(buffer.id for buffer in plan.buffers if buffer.id not in strict),
+            frozenset(
+                query.name
+                for query in plan.queries
+                if query.ordered is not None and all(unties(query, leaf) for leaf in query.leaves)
+            ),
+        )
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """The queries of one batch at work, from the state in which the rows of the batch are stored.
+
+    `progress`, `segments` and `operators` are copies that change with every level. `increments` are what was found, and
+    `read` is rows and bytes that were read for it, per query.
+    """
+
+    plan: Plan
+    executor: Executor
+    garbage: Garbage
+    leniency: Leniency
+    batch: Batch
+    before: RunState
+    is_first: bool
+    """Whether no batch was committed before: static results are made in this one."""
+    progress: ProgressState = field(init=False)
+    segments: Segments = field(init=False)
+    operators: dict[str, KernelState] = field(init=False)
+    skipped: Mapping[str, SkippedResult] = field(init=False, default_factory=dict)
+    increments: dict[str, Increment] = field(init=False, default_factory=dict)
+    read: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.progress, self.segments = self.before.progress.copy(), self.before.segments
+        self.operators = dict(self.before.operators)
+
+    def run(self, scheduler: Scheduler) -> None:
+        """Every query that is due and whose progress advances, level by level or in the order of the schedule."""
+        for queries in scheduler:
+            recursion = self.plan.recursion(queries)
+            if recursion is None:
+                self._level(queries)
+            else:
+                self._recurse(queries, recursion)
+        self.skipped = scheduler.skipped
+
+    def state(self) -> RunState:
+        """The state with the increments."""
+        return replace(
+            self.before,
+            progress=self.progress,
+            segments=self.segments,
+            skipped=self.skipped,
+            operators=self.operators,
+        )
+
+    def _level(self, level: Sequence[QueryPlan]) -> None:
+        """Queries that do not read each other."""
+        jobs: list[Job] = []
+        reached = reach(self.plan, level, self.progress)
+        for query in level:
+            old, new = self.progress.queries[query.name], reached[query.name]
+            if new == old and not (query.facts.is_static and self.is_first):
+                continue
+            if new == old or query.may_pass(old, new):
+                jobs += self._jobs(query, relevant(query, offered(query, self.segments), old, new), old, new)
+            self.progress.queries[query.name] = new
+        for job, increment in zip(jobs, self.executor.increments(self.batch, jobs) if jobs else [], strict=True):
+            self._add(job.query.name, increment)
+            if increment.state is not None:
+                self.operators[job.query.name] = increment.state
+
+    def _recurse(self, level: Sequence[QueryPlan], recursion: Recursion) -> None:
+        """A recursive component, stratum by stratum: of the rows that would pass, those of the least ranks do (rule R20).
+
+        Its progress rises only after the loop: until then keep and admission filters let stay what later strata read.
+        """
+        new = reach(self.plan, level, self.progress)
+        advancing = [query for query in level if new[query.name] != self.progress.queries[query.name]]
+        found = self._strata(level, advancing, recursion.rank, new)
+        for name, increment in self.executor.settle(self.batch, advancing, found).items():
+            self._add(name, increment)
+        self.progress.queries |= new
+
+    def _strata(
+        self, level: Sequence[QueryPlan], queries: Sequence[QueryPlan], rank: Rank, new: Mapping[str, Progress]
+    ) -> dict[str, Increment]:
+        """What those queries of a component that advance find, up to the first stratum without a new row."""
+        old = {query.name: self.progress.queries[query.name] for query in queries}
+        done: dict[str, Increment] = {}
+        own = {query.stream for query in level}
+        finished = any(INF in p.values() for p in new.values())
+        limit, idle = None, 0
+        # What is not relevant to one stratum is not to a later one: each looks at what the one before read, and at new rows.
+        read = {query.name: offered(query, self.segments) for query in queries}
+        while queries:
+            jobs: list[Job] = []
+            for query in queries:
+                low = beyond(rank, query.stream, limit, old[query.name])
+                read[query.name] = relevant(query, read[query.name], low, new[query.name])
+                jobs += self._jobs(query, read[query.name], low, new[query.name])
+            stratum = self.executor.stratum(self.batch, jobs, rank) if jobs else None
+            if stratum is None:
+                break
+            fresh: dict[str, tuple[Segment, ...]] = {}
+            for job, increment in zip(jobs, stratum.increments, strict=True):
+                done[job.query.name] = done.get(job.query.name, Increment(0)).and_then(increment)
+                fresh |= {buffer: (*fresh.get(buffer, ()), *some) for buffer, some in increment.segments.items()}
+            for query in queries:
+                added = offered(query, fresh)
+                read[query.name] = [[*one, *other] for one, other in zip(read[query.name], added, strict=True)]
+            limit = stratum.limit
+            idle = 0 if any(job.waits_for_other_than(own) for job in jobs) else idle + 1
+            if finished and idle > ENDLESS:
+                raise endless(level)
+        return done
+
+    def _jobs(self, query: QueryPlan, inputs: Sequence[Sequence[Segment]], old: Progress, new: Progress) -> list[Job]:
+        """The increment of a query over relevant segments per leaf, if there are any to read."""
+        state = self.operators.get(query.name)
+        if not any(inputs) and state is None and all(leaf.buffer is not None for leaf in query.leaves):
+            return []
+        feeds = self.plan.feeds(query.stream)
+        closing = self.before.closing
+        last = query.ordered is not None and new[query.ordered.time] == INF
+        job = Job(
+            query,
+            inputs,
+            old,
+            new,
+            [(buffer, self.garbage.keep(buffer, self.progress)) for buffer in feeds],
+            state,
+            close_at=closing.at if last and closing is not None else None,
+            lenient=query.name in self.leniency.queries,
+            lenient_feeds=frozenset(buffer.id for buffer in feeds if buffer.id in self.leniency.buffers),
+            untied=query.name in self.leniency.ties,
+        )
+        rows, bytes_ = self.read.get(query.name, (0, 0))
+        self.read[query.name] = rows + job.rows, bytes_ + job.bytes
+        return [job]
+
+    def _add(self, name: str, increment: Increment) -> None:
+        """For the queries of later levels to read."""
+        self.increments[name] = increment
+        self.segments = with_stored(self.segments, increment.segments)
+
+
+def beyond(rank: Rank, stream: str, limit: int | None, old: Progress) -> Progress:
+    """The progress that lets only rows pass that pass after `old` and rank at least `limit`."""
+    if limit is None:
+        return old
+    return {a: max(old[a], instant) for a, instant in rank.below(stream, limit).items()}
+
+
+def offered(query: QueryPlan, segments: Mapping[str, Sequence[Segment]]) -> list[list[Segment]]:
+    """Per leaf of a query the segments of its buffer."""
+    return [[] if leaf.buffer is None else list(segments.get(leaf.buffer.id, ())) for leaf in query.leaves]
+
+
+def relevant(
+    query: QueryPlan, segments: Sequence[Sequence[Segment]], old: Progress, new: Progress
+) -> list[list[Segment]]:
+    """Per leaf those of its segments that may hold a row that matters between `old` and `new`."""
+    pairs = zip(query.leaves, segments, strict=True)
+    return [[s for s in some if leaf.segment_relevant(s.bounds, old, new)] for leaf, some in pairs]
+
+
+def endless(level: Sequence[QueryPlan]) -> QueryError:
+    """TG415: the strata of a component would go on for ever."""
+    names = ", ".join(dict.fromkeys(query.stream for query in level))
+    return QueryError(
+        "TG415",
+        f"{names}: the recursion does not end",
+        because=(f"its last {ENDLESS} steps found nothing new in other streams, so it would go on for ever",),
+        hint="end it by a condition: on a stream or table, or on a number that each step counts up",
+    )
