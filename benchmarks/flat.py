@@ -27,6 +27,7 @@ from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import parquet, source
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.state.store.local import LocalStore
 
 SOURCES = {"Events": source(None, delay="1s")}
@@ -140,7 +141,7 @@ class _Streaming:
             sinks={stream: parquet_sink(folder / "out" / stream) for stream in facts.streams},
             checkpoint=folder / "checkpoint",
             trigger="0 seconds",
-            on_batch=self._reports.append,
+            options=RunOptions(on_batch=self._reports.append),
         )
         self._query.processAllAvailable()  # the first batch of a query runs at once, perhaps before there is a file
         self._before = len(self._reports)

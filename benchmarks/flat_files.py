@@ -28,6 +28,7 @@ from benchmarks.figures import DECLARED, FILE_BATCHES, SPARK_FILE_BATCHES, Figur
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.spark.engine import RunningQuery
 from tidegate.runtime.state.store.local import LocalStore
 from tools.processes import cpu_seconds, family
@@ -198,7 +199,7 @@ def _streaming(spark: SparkSession, place: Path, files: int = 0) -> Iterator[Cal
         sources={"Events": parquet(place / "in", delay="1s")},
         checkpoint=place / "checkpoint",
         trigger="0 seconds",
-        on_batch=reports.append,
+        options=RunOptions(on_batch=reports.append),
     )
     query.processAllAvailable()  # the first batch of a query runs at once, perhaps before there is a file
     before = len(reports)

@@ -17,6 +17,7 @@ from benchmarks.native import FILES_A_BATCH, native
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.spark.engine import start
 
 #: Results of which native streaming leaves the last ones open, since it has no end of input, by the instant that
@@ -72,7 +73,7 @@ def tidegate(spark: SparkSession, name: str, files: Path, work: str) -> tuple[fl
         sources={"Events": parquet(files, per_batch=FILES_A_BATCH, delay="1s", bounded=True)},
         sinks={stream: parquet_sink(folder / "out")},
         checkpoint=folder / "checkpoint",
-        on_batch=reports.append,
+        options=RunOptions(on_batch=reports.append),
     )
     query.awaitTermination()
     taken = time.perf_counter() - began

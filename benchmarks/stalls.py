@@ -32,6 +32,7 @@ from benchmarks.figures import PAIRS, STALLED, STALLS, Figure, compared, declare
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.connectors.sinks import DiscardSink
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.memory import MemoryStore
 
@@ -120,7 +121,9 @@ def run(shape: str, rows: int, size: int, mode: GarbageCollection, folder: str) 
     (result,) = program.facts.streams
     store = MemoryStore() if folder == "-" else LocalStore(folder)
     cpu, live = [], 0
-    with Session(program.facts, store, sinks={result: DiscardSink()}, collect_garbage=mode) as session:
+    with Session(
+        program.facts, store, sinks={result: DiscardSink()}, options=RunOptions(collect_garbage=mode)
+    ) as session:
         base = _status("VmRSS")
         for given in _given(rows, size):
             for name, frame in given.items():

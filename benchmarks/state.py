@@ -13,6 +13,7 @@ import polars as pl
 import tidegate as tg
 from benchmarks.figures import PAIRS, Figure, compared, declared
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.plan.steps import PurgeMode
 
 orders = tg.stream("Orders", "id bigint, t bigint", progress="t")
@@ -87,7 +88,7 @@ def _run(
     """Live rows after each batch, seconds, and the sorted result."""
     live = []
     start = time.perf_counter()
-    with Session(program.facts, purging=purging) as session:
+    with Session(program.facts, options=RunOptions(purging=purging)) as session:
         for number in range(batches):
             low, high = count * number // batches, count * (number + 1) // batches
             for name, rows in given.items():

@@ -26,6 +26,7 @@ from benchmarks.situations_spark import BATCHES, FILES, written
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.state.store.local import LocalStore
 
 KEYS = {"1,000 keys": 1000, "no key": 1}
@@ -67,7 +68,7 @@ def run(files: Path, work: str, threads: int, *, keyed: bool) -> tuple[float, pl
         store=LocalStore(place / "checkpoint"),
         sources={"Events": parquet(files, per_batch=FILES, delay=0, bounded=True)},
         sinks={"Found": parquet_sink(place / "results")},
-        threads=threads,
+        options=RunOptions(threads=threads),
     ) as session:
         session.process()
         taken = time.perf_counter() - began

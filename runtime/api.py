@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +15,11 @@ from tidegate.runtime.extras import spark_extra
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidegate.runtime.batch.garbage import GarbageCollection
-    from tidegate.runtime.batch.report import BatchReport
     from tidegate.runtime.connectors.sinks import Sink
-    from tidegate.runtime.connectors.sources import OnError
-    from tidegate.runtime.engines.clock import Clock
     from tidegate.runtime.engines.embedded.session import Session
+    from tidegate.runtime.engines.options import RunOptions
     from tidegate.runtime.engines.spark.engine import RunningQuery
-    from tidegate.runtime.ingest.quarantine import Keep
     from tidegate.runtime.inspect.results import Results
-    from tidegate.runtime.plan.schedule import Schedule
-    from tidegate.runtime.plan.steps import PurgeMode
 
 
 def session(
@@ -35,21 +29,13 @@ def session(
     statics: Mapping[str, Any] | None = None,
     sinks: Mapping[str, Sink] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    collect_garbage: GarbageCollection = "amortised",
-    clock: Clock | None = None,
-    on_batch: Callable[[BatchReport], None] | None = None,
-    purging: PurgeMode = "planned",
-    schedule: Schedule | None = None,
-    threads: int = 1,
-    quarantine_keep: Keep | None = None,
-    on_error: OnError | Mapping[str, OnError] = "quarantine",
+    options: RunOptions,
 ) -> Session:
     """A push-style session in this process; with `checkpoint` its state survives in that directory, else in memory."""
     from tidegate.runtime.connectors.sources import sources_given
 
     given = sources_given(sources)
     from tidegate.runtime.connectors.sinks import ParquetSink
-    from tidegate.runtime.engines.clock import system_clock
     from tidegate.runtime.engines.embedded.session import Session
     from tidegate.runtime.plan.progress import check_known
     from tidegate.runtime.state.store.local import LocalStore
@@ -71,21 +57,7 @@ def session(
     streams = {name: source for name, source in given.items() if name not in tables}
     complete = {name: source.data for name, source in given.items() if name in tables}
     complete |= mapping_of("statics", statics, "rows")
-    return Session(
-        facts,
-        store,
-        streams,
-        complete,
-        sinks,
-        collect_garbage,
-        system_clock if clock is None else clock,
-        purging=purging,
-        on_batch=on_batch,
-        schedule=schedule,
-        threads=threads,
-        quarantine_keep=quarantine_keep,
-        on_error=on_error,
-    )
+    return Session(facts, store, streams, complete, sinks, options)
 
 
 def run(
@@ -94,11 +66,8 @@ def run(
     *,
     sinks: Mapping[str, Sink] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    on_batch: Callable[[BatchReport], None] | None = None,
-    schedule: Schedule | None = None,
+    options: RunOptions,
     close_at: Any = None,
-    threads: int = 1,
-    on_error: OnError | Mapping[str, OnError] = "quarantine",
     progress: bool | None = None,
 ) -> Results:
     """Run a program over complete inputs: frames, rows, or `Source`s such as directories, static tables among them."""
@@ -119,16 +88,7 @@ def run(
             "TG407", f"no rows given for stream {', '.join(missing)}", hint="give an empty list where there are none"
         )
     complete = {name: _complete(data) for name, data in inputs.items()}
-    with session(
-        facts,
-        sources=complete,
-        sinks=sinks,
-        checkpoint=checkpoint,
-        on_batch=on_batch,
-        schedule=schedule,
-        threads=threads,
-        on_error=on_error,
-    ) as live:
+    with session(facts, sources=complete, sinks=sinks, checkpoint=checkpoint, options=options) as live:
         live._notices.judged_at_end = True
         if close_at is not None:
             live.close_open(close_at)
@@ -149,23 +109,11 @@ def _complete(data: Any) -> Any:
     return replace(source_given(data), bounded=True)
 
 
-def start(
-    facts: ProgramFacts,
-    spark: SparkSession,
-    *,
-    sources: Mapping[str, Any],
-    driver_bytes: int | None = None,
-    shard_bytes: int | None = None,
-    clock: Clock | None = None,
-    **options: Any,
-) -> RunningQuery:
-    """Start a program on Spark; see `runtime.engines.spark.engine.start`, whose defaults None stands for."""
+def start(facts: ProgramFacts, spark: SparkSession, *, sources: Mapping[str, Any], **given: Any) -> RunningQuery:
+    """Start a program on Spark; see `runtime.engines.spark.engine.start`."""
     from tidegate.runtime.connectors.sources import sources_given
 
-    given = sources_given(sources)
+    found = sources_given(sources)
     with spark_extra():
         from tidegate.runtime.engines.spark.engine import start as start_on_spark
-    chosen: dict[str, Any] = {"driver_bytes": driver_bytes, "shard_bytes": shard_bytes, "clock": clock}
-    return start_on_spark(
-        spark, facts, sources=given, **options, **{name: value for name, value in chosen.items() if value is not None}
-    )
+    return start_on_spark(spark, facts, sources=found, **given)

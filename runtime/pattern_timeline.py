@@ -16,6 +16,7 @@ from tidegate.algebra.ordered.match import Match
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.analysis.pipeline import analyse
 from tidegate.runtime.api import run
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.inspect.timelines.timeline import Timeline, timeline
 from tidegate.runtime.plan.progress import check_known
 
@@ -39,7 +40,7 @@ def pattern_timeline(
     shown = [named_query(one, relation, query.site) for one, relation in {**situations, name: matches}.items()]
     taken = {one.stream for one in shown}
     needed = [one for one in program.queries if one.stream not in taken and one is not query]
-    found = run(analyse(ProgramDef((*needed, *shown))), inputs, close_at=close_at)
+    found = run(analyse(ProgramDef((*needed, *shown))), inputs, options=RunOptions(), close_at=close_at)
     tables = {one: found[one] for one in situations}
     return timeline(tables, found[name], partition_by=keys, title=query.stream, **drawing)
 

@@ -182,17 +182,16 @@ class Program:
             {'null': 1}
         """
         from tidegate.runtime.api import run
+        from tidegate.runtime.engines.options import RunOptions
 
+        options = RunOptions(on_batch=on_batch, schedule=schedule, threads=threads, on_error=on_error)
         return run(
             self.facts,
             inputs,
             sinks=sinks,
             checkpoint=checkpoint,
-            on_batch=on_batch,
-            schedule=schedule,
+            options=options,
             close_at=close_at,
-            threads=threads,
-            on_error=on_error,
             progress=progress,
         )
 
@@ -234,21 +233,21 @@ class Program:
             {'Unpaid': 3}
         """
         from tidegate.runtime.api import session
+        from tidegate.runtime.engines.clock import system_clock
+        from tidegate.runtime.engines.options import RunOptions
 
-        return session(
-            self.facts,
-            sources=sources,
-            statics=statics,
-            sinks=sinks,
-            checkpoint=checkpoint,
+        options = RunOptions(
             collect_garbage=collect_garbage,
-            clock=clock,
-            on_batch=on_batch,
             purging=purging,
+            clock=system_clock if clock is None else clock,
+            on_batch=on_batch,
             schedule=schedule,
             threads=threads,
             quarantine_keep=quarantine_keep,
             on_error=on_error,
+        )
+        return session(
+            self.facts, sources=sources, statics=statics, sinks=sinks, checkpoint=checkpoint, options=options
         )
 
     def why(
@@ -352,7 +351,18 @@ class Program:
             ['Bob', 'Ada']
         """
         from tidegate.runtime.api import start
+        from tidegate.runtime.engines.clock import system_clock
+        from tidegate.runtime.engines.options import RunOptions
 
+        options = RunOptions(
+            collect_garbage=collect_garbage,
+            purging=purging,
+            clock=system_clock if clock is None else clock,
+            on_batch=on_batch,
+            schedule=schedule,
+            quarantine_keep=quarantine_keep,
+            on_error=on_error,
+        )
         return start(
             self.facts,
             spark,
@@ -360,19 +370,13 @@ class Program:
             checkpoint=checkpoint,
             statics=statics,
             sinks=sinks,
+            options=options,
             trigger=trigger,
             driver_bytes=driver_bytes,
             shard_bytes=shard_bytes,
-            collect_garbage=collect_garbage,
             name=name,
-            on_batch=on_batch,
-            clock=clock,
             advance=advance,
             close_at=close_at,
-            purging=purging,
-            schedule=schedule,
-            quarantine_keep=quarantine_keep,
-            on_error=on_error,
             progress=progress,
         )
 

@@ -40,7 +40,7 @@ class Result:
 
 
 def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
-    """All parts by name, quick ones first. Tools keep what they have done in the folder; `seed` is of the random cases."""
+    """All parts by name, quick ones first; tools keep what they have done in the folder. `seed` is of random cases."""
 
     def random(name: str, family: str, cases: int, at_least: int) -> Commands:
         drawn = ["--family", family, "--cases", str(cases), "--at-least", str(at_least), "--seed", str(seed)]

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -16,27 +16,29 @@ import tidegate
 from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.rewrites import rewrite_program
-from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
+from tidegate.runtime.batch.executor import Executor
 from tidegate.runtime.batch.garbage import GarbageCollection
+from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.connectors.directory import Directory
 from tidegate.runtime.connectors.overlaps import check_apart, read_places
 from tidegate.runtime.connectors.read_files import putting_away
 from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink
 from tidegate.runtime.connectors.sources import ON_ERROR, Files, OnError, Source, SourceOptions
 from tidegate.runtime.engines.compactions import Compactions
-from tidegate.runtime.engines.embedded.executor import no_rows
-from tidegate.runtime.eval.increment import increment, read_leaves
+from tidegate.runtime.engines.options import RunOptions
+from tidegate.runtime.eval.increment import increment, no_rows, read_leaves
 from tidegate.runtime.eval.static_matches import StaticMatches
 from tidegate.runtime.ingest.inputs import hold_static, static_digest
 from tidegate.runtime.ingest.keys import key_memory
 from tidegate.runtime.plan.layout import layout
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.progress import check_known, input_streams
-from tidegate.runtime.plan.schedule import Schedule, Timetable, checked_schedule
+from tidegate.runtime.plan.schedule import Timetable, checked_schedule
 from tidegate.runtime.plan.shared_parts import Demand
-from tidegate.runtime.plan.steps import Plan, PurgeMode
+from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.checkpoint import Admission, Checkpoint
 from tidegate.runtime.state.codec import plain
 from tidegate.runtime.state.errors import storage_errors
@@ -64,6 +66,9 @@ class Setup:
     sinks: Mapping[str, Sink]
     checkpoint: Checkpoint
     timetable: Timetable
+    collect_garbage: GarbageCollection
+    on_error: Mapping[str, OnError]
+    """Per result stream what happens to rows of its queries without a value."""
     directories: Mapping[str, Directory] = field(init=False)
     """What is new in the directories of sources."""
     compactions: Compactions = field(init=False)
@@ -77,7 +82,15 @@ class Setup:
         for data in files.values():
             self.checkpoint.reads(data.directory)
 
-    on_error: Mapping[str, OnError]
+    def runner(self, executor: Executor) -> Runner:
+        """The batch loop of this run, on an engine."""
+        return Runner(
+            self.plan, self.checkpoint, executor, self.options, self.collect_garbage, self.timetable, self.on_error
+        )
+
+    def judged(self, stream: str) -> Schema:
+        """The columns by which the rows of a stream are judged."""
+        return self.options[stream].judged(self.streams[stream].schema)
 
     @property
     def written(self) -> frozenset[str]:
@@ -164,23 +177,13 @@ def prepare(
     sources: Mapping[str, Source],
     statics: Mapping[str, Any],
     sinks: Mapping[str, Sink],
-    collect_garbage: GarbageCollection = "amortised",
-    purging: PurgeMode = "planned",
-    schedule: Schedule | None = None,
-    quarantine_keep: Retention | None = None,
-    on_error: OnError | Mapping[str, OnError] = "quarantine",
+    run: RunOptions = RunOptions(),
 ) -> Setup:
     """Checks what a run is given against the program, and opens its checkpoint, recovered to the last commit."""
-    if collect_garbage not in get_args(GarbageCollection):
-        known = ", ".join(get_args(GarbageCollection))
-        raise QueryError("TG401", f"unknown garbage collection {shown(collect_garbage)}", hint=f"one of {known}")
-    if purging not in get_args(PurgeMode):
-        known = ", ".join(get_args(PurgeMode))
-        raise QueryError("TG401", f"unknown purging {shown(purging)}", hint=f"one of {known}")
-    timetable = checked_schedule(schedule, facts)
+    timetable = checked_schedule(run.schedule, facts)
     streams = {stream.name: stream for stream in facts.program.inputs if not stream.static}
     results = {query.query.stream for query in facts.queries if not query.query.inner}
-    told = _checked_on_error(on_error, results, [query.query.stream for query in facts.queries])
+    told = _checked_on_error(run.on_error, results, [query.query.stream for query in facts.queries])
     for name in sources:
         check_known(name, streams, "stream")
     for name, sink in sinks.items():
@@ -192,12 +195,14 @@ def prepare(
     leaving = putting_away(sources, sinks, store)
     options = {name: sources.get(name, Source(None)).options(stream) for name, stream in streams.items()}
     tables = hold_statics(facts, statics)
-    plan = lower(facts, optimise=rewrite_program, purging=purging, multiplies=StaticMatches(tables).are_several)
+    plan = lower(facts, optimise=rewrite_program, purging=run.purging, multiplies=StaticMatches(tables).are_several)
     held = tables | _static_results(plan, tables)
     inner = {query.stream for query in plan.queries if query.facts.query.inner}
     every_sink = {name: sinks.get(name, MemorySink()) for name in results} | {name: DiscardSink() for name in inner}
-    checkpoint = _open(store, plan, tables, options, every_sink, quarantine_keep, leaving)
-    return Setup(plan, streams, dict(sources), options, held, every_sink, checkpoint, timetable, told)
+    checkpoint = _open(store, plan, tables, options, every_sink, run.retention, leaving)
+    return Setup(
+        plan, streams, dict(sources), options, held, every_sink, checkpoint, timetable, run.collect_garbage, told
+    )
 
 
 def _checked_on_error(on_error: object, results: Collection[str], streams: Collection[str]) -> dict[str, OnError]:
@@ -265,7 +270,7 @@ def _open(
     statics: Mapping[str, pl.DataFrame],
     options: Mapping[str, SourceOptions],
     sinks: Mapping[str, Sink],
-    quarantine_keep: Retention | None,
+    quarantine_keep: Retention,
     leaving: Mapping[str, PuttingAway],
 ) -> Checkpoint:
     # Of the tables as given: what follows from them comes in any order.

@@ -11,7 +11,7 @@ import polars as pl
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.eval.aggregates.partials import final, merge
-from tidegate.runtime.eval.columns import only
+from tidegate.runtime.eval.columns import only, polars_schema
 from tidegate.runtime.eval.filters import kept
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.rows import Unsupported
@@ -19,7 +19,7 @@ from tidegate.runtime.eval.small.terms import holds_throughout, mask_of
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan import shared_parts as common
 from tidegate.runtime.plan.shared_parts import Demand, compute_common
-from tidegate.runtime.plan.steps import CommonPart, Leaf, Progress, QueryPlan
+from tidegate.runtime.plan.steps import Buffer, CommonPart, Leaf, Progress, QueryPlan
 
 Ready = common.Ready[pl.DataFrame]
 
@@ -49,6 +49,11 @@ def leaf_rows(leaf: Leaf, frame: pl.DataFrame, relevant: Term) -> pl.DataFrame:
     assert leaf.buffer is not None
     frame = keep_true(frame, relevant, leaf.buffer.schema, view=True)
     return only(frame, leaf.columns) if leaf.columns else frame
+
+
+def no_rows(buffer: Buffer) -> pl.DataFrame:
+    """No rows, with the columns that a buffer stores."""
+    return pl.DataFrame(schema=polars_schema(buffer.stored))
 
 
 def common_parts(demands: Sequence[Demand], read: Sequence[Mapping[int, pl.DataFrame]]) -> list[Ready]:

@@ -35,6 +35,7 @@ from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sources import Source
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import results_area
 from tidegate.runtime.eval.columns import user_arrow_schema, user_rows
 from tidegate.runtime.ingest.inputs import advances_of
@@ -112,9 +113,8 @@ class EmbeddedEngine:
 
     def _open(self, store: Store) -> Session:
         given = dict(self.sources)
-        return Session(
-            self.facts, store, given, self.statics, {}, self.collect_garbage, self.clock, schedule=self.schedule
-        )
+        options = RunOptions(collect_garbage=self.collect_garbage, clock=self.clock, schedule=self.schedule)
+        return Session(self.facts, store, given, self.statics, options=options)
 
     @property
     def store(self) -> Store:

@@ -21,6 +21,7 @@ from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sources import Files, Source
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import prepare
 from tidegate.runtime.engines.spark.calls import ProgressCalls
 from tidegate.runtime.engines.spark.engine import RunningQuery, start
@@ -30,7 +31,6 @@ from tidegate.runtime.ingest.inputs import advances_of
 from tidegate.runtime.ingest.stored_rows import input_table
 from tidegate.runtime.plan.progress import ProgressState
 from tidegate.runtime.plan.schedule import Schedule
-from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.failpoints import SimulatedCrash
 from tidegate.runtime.state.store.interface import Store
@@ -148,20 +148,23 @@ class OnSpark:
             self._stop()
             raise
 
-    def _start(self, **options: Any) -> RunningQuery:
+    def _start(self, **more: Any) -> RunningQuery:
+        options = RunOptions(
+            collect_garbage=self.collect_garbage,
+            clock=self.clock,
+            schedule=self.schedule,
+            on_batch=self._reports.append,
+        )
         return start(
             self.spark,
             self.facts,
             sources=self._placed(),
             checkpoint=self._store,
             statics=self.statics,
-            driver_bytes=DRIVER_BYTES if self.driver_bytes is None else self.driver_bytes,
-            shard_bytes=SHARD_BYTES if self.shard_bytes is None else self.shard_bytes,
-            collect_garbage=self.collect_garbage,
-            clock=self.clock,
-            schedule=self.schedule,
-            on_batch=self._reports.append,
-            **options,
+            options=options,
+            driver_bytes=self.driver_bytes,
+            shard_bytes=self.shard_bytes,
+            **more,
         )
 
     def _stop(self) -> None:

@@ -25,8 +25,9 @@ from tidegate.algebra.types import Kind
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.batch import garbage
 from tidegate.runtime.batch.garbage import GarbageCollection
-from tidegate.runtime.engines.embedded import executor
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.embedded.steps import rewriting
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval import purging as sweep
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.plan.steps import PurgeMode
@@ -78,8 +79,8 @@ def little_work(rng: random.Random, *, looks: bool) -> Iterator[None]:
             (garbage, "MOST_SEGMENTS", (2, 1 << 20)),
             (garbage, "REWRITTEN", (0, 1)),
             (garbage, "LEAST_REWRITTEN", (0, 3)),
-            (executor, "PIECE_ROWS", (1, 3)),
-            (executor, "PIECE_BYTES", (0, 100)),
+            (rewriting, "PIECE_ROWS", (1, 3)),
+            (rewriting, "PIECE_BYTES", (0, 100)),
         ):
             if rng.random() < 0.5:
                 patches.enter_context(patch.object(module, name, rng.choice(values)))
@@ -118,7 +119,9 @@ def _check_steps(
     statics = {s.name: [as_given(row, s.schema) for row in case.rows[s.name]] for s in case.statics}
 
     def begin() -> Session:
-        return Session(facts, store, declared(delays), statics, collect_garbage=collect, purging=purging)
+        return Session(
+            facts, store, declared(delays), statics, options=RunOptions(collect_garbage=collect, purging=purging)
+        )
 
     session = begin()
     inputs = as_tuples(case)

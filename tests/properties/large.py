@@ -26,6 +26,7 @@ from tidegate.algebra.nodes import Node, occurrences
 from tidegate.algebra.printing.plans import node_text
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 
 #: Around the sizes at which kernels, joins, blocks and sweeps begin.
 SIZES = (19_999, 20_000, 32_768, 40_000, 65_535, 65_536, 70_001, 131_072)
@@ -199,7 +200,7 @@ def by_sql(case: Large) -> pl.DataFrame:
 def incrementally(case: Large) -> tuple[pl.DataFrame, int]:
     """What the embedded engine finds batch by batch, and how many rows of it before the end of input."""
     used = {stream.name for stream in occurrences(case.node)}
-    with Session(case.program.facts, collect_garbage=case.garbage) as session:
+    with Session(case.program.facts, options=RunOptions(collect_garbage=case.garbage)) as session:
         for rows, complete in case.batches:
             for stream in sorted(used):
                 session.push(stream, rows[stream])

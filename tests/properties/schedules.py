@@ -28,6 +28,7 @@ from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.batch.scheduler import SkippedResult
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.inspect.live_state import StateUse, state_use
 from tidegate.runtime.plan.progress import ProgressState, reach
 from tidegate.runtime.plan.schedule import Schedule
@@ -68,11 +69,13 @@ class Run:
             self.facts,
             self.store,
             statics={s.name: [as_given(row, s.schema) for row in self.case.rows[s.name]] for s in self.case.statics},
-            collect_garbage=self.garbage,
-            purging=self.purging,
-            clock=lambda: START + dt.timedelta(seconds=self.seconds),
-            schedule=self.schedule,
-            on_batch=self.reports.append,
+            options=RunOptions(
+                collect_garbage=self.garbage,
+                purging=self.purging,
+                clock=lambda: START + dt.timedelta(seconds=self.seconds),
+                schedule=self.schedule,
+                on_batch=self.reports.append,
+            ),
         )
 
     def restart(self) -> None:

@@ -25,6 +25,7 @@ from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import Files, Source
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.spark.engine import start
 from tidegate.runtime.eval.columns import user_arrow_schema
 from tidegate.runtime.plan.schedule import Schedule
@@ -97,8 +98,7 @@ def _run(
         checkpoint=folder / "checkpoint",
         driver_bytes=place[0],
         shard_bytes=place[1],
-        schedule=schedule,
-        on_batch=reports.append,
+        options=RunOptions(schedule=schedule, on_batch=reports.append),
     )
     query.awaitTermination()
 
@@ -108,7 +108,7 @@ def waits_embedded(
 ) -> bool:
     """Whether some result misses a turn when the embedded engine reads the same files."""
     sources = written_sources(case, script, folder, per_batch)
-    with Session(facts, sources=sources, statics=given_statics(case), schedule=schedule) as session:
+    with Session(facts, sources=sources, statics=given_statics(case), options=RunOptions(schedule=schedule)) as session:
         return any(report.waiting for report in session.process())
 
 

@@ -16,6 +16,7 @@ from tidegate.algebra.types import BIGINT
 from tidegate.analysis.pipeline import analyse
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 
 TICKS = 25
 SCHEMA = Schema((Attribute("t", BIGINT, nullable=False, temporal=True),))
@@ -52,7 +53,7 @@ def test_one_row_per_tick_attains_the_bound(kind: JoinKind, back: int, ahead: in
     tally = Tally()
     check_rules(Case(0, program, {"A": rows, "B": rows}), (*steps, rest), facts, tally, lean=True)
     most = [0, 0]
-    with Session(facts, collect_garbage="exact", purging="off") as session:
+    with Session(facts, options=RunOptions(collect_garbage="exact", purging="off")) as session:
         for t in range(TICKS):
             session.push("A", [dict(rows[t])])
             session.advance("A", {"t": t})

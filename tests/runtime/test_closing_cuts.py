@@ -11,6 +11,7 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.errors import TidegateError
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.state.store.memory import MemoryStore
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
@@ -177,7 +178,7 @@ def _outcome(
     store = MemoryStore()
 
     def opened() -> Session:
-        return Session(PROGRAM.facts, store, sources=sources, schedule=schedule)
+        return Session(PROGRAM.facts, store, sources=sources, options=RunOptions(schedule=schedule))
 
     run = opened()
     try:

@@ -19,8 +19,11 @@ from tidegate.algebra.terms import TRUE
 from tidegate.runtime.batch import garbage
 from tidegate.runtime.batch.executor import Rewrite
 from tidegate.runtime.batch.garbage import MERGED_ROWS, MOST_SEGMENTS, Garbage, affordable, merged_rows
-from tidegate.runtime.engines.embedded import executor
+from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.embedded.steps import rewriting
+from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval import purging as sweep_module
 from tidegate.runtime.eval.purging import Look, LookStep, Sweep, Watch
 from tidegate.runtime.eval.small import rows as small_rows
@@ -85,10 +88,16 @@ def stores(tmp_path: Any) -> list[Store]:
 
 def rewrite_by_pieces(monkeypatch: pytest.MonkeyPatch, *, rows: int, written: int) -> None:
     """Segments are read so many rows at a time, and so many that live are written together."""
-    monkeypatch.setattr(executor, "PIECE_ROWS", rows)
-    monkeypatch.setattr(executor, "PIECE_BYTES", written * 16)
+    monkeypatch.setattr(rewriting, "PIECE_ROWS", rows)
+    monkeypatch.setattr(rewriting, "PIECE_BYTES", written * 16)
     monkeypatch.setattr(garbage, "MERGED_ROWS", rows)
     monkeypatch.setattr(small_rows, "MOST", -1)
+
+
+def cache_of(session: Session) -> SegmentCache:
+    executor = session._runner.executor
+    assert isinstance(executor, EmbeddedExecutor)
+    return executor.cache
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -106,13 +115,13 @@ def test_a_large_segment_is_rewritten_piece_by_piece(
             pieces.append(table.num_rows)
             yield table
 
-    with Session(pairs(10_000).facts, store, collect_garbage="off") as session:
+    with Session(pairs(10_000).facts, store, options=RunOptions(collect_garbage="off")) as session:
         session.push("Events", [{"k": k, "t": k} for k in range(1_000)])
         session.advance("Events", {"t": 999})
         session.step()
     monkeypatch.setattr(store, "read_pieces", seen)
-    with Session(pairs(10_000).facts, store, collect_garbage="exact") as session:
-        monkeypatch.setattr(session._runner.executor, "cache_bytes", 0)
+    with Session(pairs(10_000).facts, store, options=RunOptions(collect_garbage="exact")) as session:
+        monkeypatch.setattr(cache_of(session), "most_bytes", 0)
         session.advance("Events", {"t": 10_500})
         report = session.step()
         (name,) = report.live_rows
@@ -132,18 +141,18 @@ def test_a_crash_between_the_pieces_of_a_rewritten_segment_changes_nothing(
     rewrite_by_pieces(monkeypatch, rows=50, written=100)
     store = stores(tmp_path)[place]
     store.packs = False
-    with Session(pairs(10_000).facts, store, collect_garbage="off") as session:
+    with Session(pairs(10_000).facts, store, options=RunOptions(collect_garbage="off")) as session:
         session.push("Events", [{"k": k % 500, "t": k} for k in range(1_000)])
         session.advance("Events", {"t": 999})
         assert session.step().results == {"Pairs": 500}
-    with Session(pairs(10_000).facts, store, collect_garbage="exact") as session:
-        monkeypatch.setattr(session._runner.executor, "cache_bytes", 0)
+    with Session(pairs(10_000).facts, store, options=RunOptions(collect_garbage="exact")) as session:
+        monkeypatch.setattr(cache_of(session), "most_bytes", 0)
         store.failpoints.arm(failpoint, crash, skip=pieces_before)
         session.advance("Events", {"t": 10_500})
         with pytest.raises(SimulatedCrash):
             session.step()
     store = again(store)
-    with Session(pairs(10_000).facts, store, collect_garbage="exact") as session:
+    with Session(pairs(10_000).facts, store, options=RunOptions(collect_garbage="exact")) as session:
         (name,) = session.live_rows()
         assert session.live_rows()[name] == 1_000
         session.advance("Events", {"t": 10_500})

@@ -9,6 +9,7 @@ from tidegate.algebra.time import INF
 from tidegate.analysis.state.bounds import Bounded, Unbounded
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.inspect.live_state import StateUse, state_use
 
 events = tg.stream("E", "k bigint, t bigint", progress="t")
@@ -27,7 +28,7 @@ def row(t: int) -> dict[str, Any]:
 
 def test_skew_and_lag_are_those_of_the_run() -> None:
     reports: list[BatchReport] = []
-    with Session(answered().facts, collect_garbage="exact") as session:
+    with Session(answered().facts, options=RunOptions(collect_garbage="exact")) as session:
         for upto in (10, 20):
             session.push(
                 "E", [row(t) for t in range(upto - 9, upto + 4)] if upto == 10 else [row(t) for t in range(14, 24)]
@@ -88,7 +89,9 @@ def test_a_row_that_matches_several_table_rows_counts_once() -> None:
     assert bound.tables == ("N",)
     assert str(bound) == "rate(E) × matches(N) × (5 + skew(E) + lag)"
     reports = []
-    with Session(program.facts, statics={"N": [(1, part) for part in range(100)]}, collect_garbage="exact") as session:
+    with Session(
+        program.facts, statics={"N": [(1, part) for part in range(100)]}, options=RunOptions(collect_garbage="exact")
+    ) as session:
         for t in range(30):
             session.push("E", [row(t)])
             session.advance("E", {"t": t})
@@ -100,7 +103,9 @@ def test_a_row_that_matches_several_table_rows_counts_once() -> None:
 
 
 def test_rows_pushed_before_the_first_progress_are_bounded_by_nothing() -> None:
-    with Session(tg.program(Some=events.where(events.k > 0)).facts, collect_garbage="exact") as session:
+    with Session(
+        tg.program(Some=events.where(events.k > 0)).facts, options=RunOptions(collect_garbage="exact")
+    ) as session:
         session.push("E", [row(t) for t in range(0, 1000, 10)])
         (use,) = state_use(session._plan, [session.step()])
     assert use.most == 100

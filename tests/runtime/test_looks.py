@@ -12,6 +12,7 @@ import pytest
 import tidegate as tg
 from tidegate.runtime.batch import garbage
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval import purging as sweep
 from tidegate.runtime.eval.purging import PATIENCE, STEP, STRIDE, Look, LookStep, Watch
 from tidegate.runtime.state.segments import Segment
@@ -70,8 +71,8 @@ def test_looks_free_in_the_end_what_a_whole_sweep_frees(made: Any, monkeypatch: 
     rng = random.Random(1)
     facts = made().facts
     with (
-        Session(facts, collect_garbage="amortised", purging="always") as steadily,
-        Session(facts, collect_garbage="exact", purging="always") as whole,
+        Session(facts, options=RunOptions(collect_garbage="amortised", purging="always")) as steadily,
+        Session(facts, options=RunOptions(collect_garbage="exact", purging="always")) as whole,
     ):
         for t in range(0, 900, 10):
             given = rows_at(t, rng)

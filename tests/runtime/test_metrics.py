@@ -19,6 +19,7 @@ import tidegate as tg
 from tidegate import metrics
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.inspect.metrics.exporters import INSTRUMENTS
 from tidegate.runtime.inspect.metrics.hooks import BufferUse, Metrics
 from tidegate.runtime.program import Program
@@ -120,7 +121,7 @@ def test_with_exact_garbage_collection_the_extent_stays_below_the_bound(made: Ca
     streams = [stream.name for stream in program.facts.program.inputs]
     tightest = math.inf
     for _ in range(6):
-        with Session(program.facts, collect_garbage="exact", purging="off") as session:
+        with Session(program.facts, options=RunOptions(collect_garbage="exact", purging="off")) as session:
             reached = dict.fromkeys(streams, 0)
             for _ in range(25):
                 for stream in streams:

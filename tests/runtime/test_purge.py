@@ -9,6 +9,7 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.plan.steps import PurgeMode
 
 orders = tg.stream("Orders", "id bigint, t bigint", progress="t")
@@ -46,7 +47,7 @@ def advance(session: Session, t: int) -> None:
 
 @pytest.mark.parametrize(("purging", "left"), [("planned", 2), ("off", 100)])
 def test_a_payment_frees_its_order_long_before_the_deadline(purging: PurgeMode, left: int) -> None:
-    with Session(unpaid().facts, collect_garbage="exact", purging=purging) as session:
+    with Session(unpaid().facts, options=RunOptions(collect_garbage="exact", purging=purging)) as session:
         session.push("Orders", [row(i, i) for i in range(100)])
         session.push("Payments", [row(i, 100) for i in range(98)])
         advance(session, 100)
@@ -63,7 +64,7 @@ def test_a_payment_frees_its_order_long_before_the_deadline(purging: PurgeMode, 
 
 @pytest.mark.parametrize(("purging", "left"), [("planned", (10, 10)), ("off", (100, 10))])
 def test_an_order_without_payment_goes_with_the_time_to_pay(purging: PurgeMode, left: tuple[int, int]) -> None:
-    with Session(delivered().facts, collect_garbage="exact", purging=purging) as session:
+    with Session(delivered().facts, options=RunOptions(collect_garbage="exact", purging=purging)) as session:
         session.push("Orders", [row(i, i) for i in range(100)])
         session.push("Payments", [row(i, i + 5) for i in range(10)])
         advance(session, 104)
@@ -77,7 +78,7 @@ def test_an_order_without_payment_goes_with_the_time_to_pay(purging: PurgeMode, 
 
 
 def test_a_tick_before_the_partner_may_still_come() -> None:
-    with Session(delivered().facts, collect_garbage="exact") as session:
+    with Session(delivered().facts, options=RunOptions(collect_garbage="exact")) as session:
         session.push("Orders", [row(1, 0)])
         advance(session, 4)
         session.step()
@@ -91,7 +92,7 @@ def test_the_cascade_reaches_payments_of_orders_that_are_gone() -> None:
     o, p, d = orders.as_("o"), payments.as_("p"), deliveries.as_("d")
     chain = o.join(p, o.id == p.id, o.t <= p.t, p.t <= o.t + 1000).join(d, p.id == d.id, o.t <= d.t, d.t <= o.t + 5)
     program = tg.program(R=chain.select(id=o.id, ordered=o.t, paid=p.t))
-    with Session(program.facts, collect_garbage="exact") as session:
+    with Session(program.facts, options=RunOptions(collect_garbage="exact")) as session:
         session.push("Orders", [row(1, 0), row(2, 0)])
         session.push("Payments", [row(1, 1), row(2, 1)])
         session.push("Deliveries", [row(2, 3)])
@@ -110,7 +111,7 @@ def test_a_cascade_goes_on_in_one_sweep_where_a_row_lost_its_partner_after_it_wa
     pairs = a.join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 5)
     chain = pairs.join(c, b.l == c.l, b.t <= c.t, c.t <= b.t + 5, a.t <= c.t, c.t <= a.t + 1000)
     program = tg.program(R=chain.select(k=a.k, t=a.t))
-    with Session(program.facts, collect_garbage="exact", purging="always") as session:
+    with Session(program.facts, options=RunOptions(collect_garbage="exact", purging="always")) as session:
         session.push("A", [{"k": 1, "t": 0}, {"k": 2, "t": 0}])
         session.push("B", [{"k": 1, "l": 10, "t": 1}, {"k": 2, "l": 20, "t": 1}])
         session.push("C", [{"l": 20, "t": 2}])
@@ -129,7 +130,7 @@ def test_a_partner_that_may_always_come_does_not_keep_a_row_that_lacks_another()
     ever = a.join(c, a.k == c.k, a.t <= c.t)
     chain = ever.join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 5)
     program = tg.program(R=chain.select(k=a.k, t=c.t))
-    with Session(program.facts, collect_garbage="exact", purging="always") as session:
+    with Session(program.facts, options=RunOptions(collect_garbage="exact", purging="always")) as session:
         session.push("A", [{"k": 1, "t": 0}, {"k": 2, "t": 0}])
         session.push("B", [{"k": 2, "t": 1}])
         advance(session, 6)
@@ -142,7 +143,9 @@ def test_a_killed_order_that_another_query_needs_keeps_its_payment(purging: Purg
     o, p, x, y = orders.as_("o"), payments.as_("p"), orders.as_("x"), orders.as_("y")
     late = o.anti_join(p, o.id == p.id, o.t <= p.t, p.t <= o.t + 1000).select(id=o.id, ordered=o.t)
     again = x.join(y, x.id == y.id, x.t < y.t, y.t <= x.t + 1000).select(id=x.id, t=y.t)
-    with Session(tg.program(Unpaid=late, Again=again).facts, collect_garbage="exact", purging=purging) as session:
+    with Session(
+        tg.program(Unpaid=late, Again=again).facts, options=RunOptions(collect_garbage="exact", purging=purging)
+    ) as session:
         session.push("Orders", [row(1, 0), row(2, 0)])
         session.push("Payments", [row(1, 10)])
         for t in (500, 600, 700):
@@ -162,7 +165,7 @@ def run(
 ) -> tuple[list[dict[str, int]], Session]:
     """Live rows per stream after each step, of rows and the progress of all streams; then every input ends."""
     found = []
-    session = Session(program.facts, collect_garbage="exact", purging="always")
+    session = Session(program.facts, options=RunOptions(collect_garbage="exact", purging="always"))
     for t, given in steps:
         for name, rows in given.items():
             session.push(name, rows)
@@ -231,7 +234,7 @@ def test_the_null_of_a_padded_row_is_no_value_of_its_partner() -> None:
     a, b, c = lefts.as_("a"), middles.as_("b"), rights.as_("c")
     padded = a.left_join(b, a.id == b.id, b.t == a.t)
     program = tg.program(R=padded.join(c, b.v.same_as(c.v), a.t <= c.t, c.t <= a.t + 5).select(id=a.id, t=a.t))
-    with Session(program.facts, collect_garbage="exact", purging="always") as session:
+    with Session(program.facts, options=RunOptions(collect_garbage="exact", purging="always")) as session:
         for name, v in (("A", 0), ("B", 7), ("C", None)):
             session.push(name, [{"id": 1, "v": v, "t": 3}])
         for name, t in (("A", 1), ("B", 1), ("C", 9)):
@@ -247,7 +250,7 @@ def test_null_is_the_partner_of_null_where_the_condition_says_so() -> None:
     a, b = lefts.as_("a"), middles.as_("b")
     program = tg.program(R=a.join(b, a.v.same_as(b.v), a.t <= b.t, b.t <= a.t + 5).select(a=a.t, b=b.t))
     none = {"id": 1, "v": None, "t": 3}
-    with Session(program.facts, collect_garbage="exact", purging="always") as session:
+    with Session(program.facts, options=RunOptions(collect_garbage="exact", purging="always")) as session:
         session.push("A", [none])
         session.push("B", [none])
         session.advance("B", {"t": 9})
@@ -271,5 +274,5 @@ def test_explain_shows_which_rules_free_rows() -> None:
 
 def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(QueryError) as refused:
-        Session(unpaid().facts, purging="sometimes")  # type: ignore[arg-type]  # that is the point
+        Session(unpaid().facts, options=RunOptions(purging="sometimes"))  # type: ignore[arg-type]  # that is the point
     assert refused.value.code == "TG401"

@@ -16,9 +16,9 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.connectors.sources import parquet
-from tidegate.runtime.engines.embedded import read_ahead
-from tidegate.runtime.engines.embedded import session as embedded_session
+from tidegate.runtime.engines.embedded import file_polling, read_ahead
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import FoundFiles, Setup
 from tidegate.runtime.ingest import inputs
 
@@ -49,7 +49,8 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 
 def session(folder: Path, per_batch: int | None = 1, **options: Any) -> Session:
-    return Session(program.facts, sources={"R": parquet(folder, per_batch=per_batch, delay=0, bounded=True)}, **options)
+    sources = {"R": parquet(folder, per_batch=per_batch, delay=0, bounded=True)}
+    return Session(program.facts, sources=sources, options=RunOptions(**options))
 
 
 AHEAD, HERE = "tidegate-read-ahead", "MainThread"
@@ -129,7 +130,7 @@ def test_directories_are_not_looked_at_for_every_batch(tmp_path: Path, monkeypat
         now[0] += 2.0
 
     monkeypatch.setattr(Setup, "unread", looking)
-    monkeypatch.setattr(embedded_session, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(file_polling, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with session(tmp_path / "in") as one:
         assert len(one.process()) == 30
     assert len(looks) == 3  # at first, before the last file, and after it
@@ -148,7 +149,7 @@ def test_files_that_come_while_others_are_processed_are_read(tmp_path: Path) -> 
             written(tmp_path / "in", 10 + batch)
 
     source = parquet(tmp_path / "in", per_batch=1, delay=0)
-    with Session(program.facts, sources={"R": source}, on_batch=arriving) as one:
+    with Session(program.facts, sources={"R": source}, options=RunOptions(on_batch=arriving)) as one:
         assert len(one.process()) == 5
         one.finish()
         one.step()
@@ -163,7 +164,9 @@ def test_rows_that_are_pushed_while_others_are_processed_are_read(tmp_path: Path
         if (batch := next(batches)) < 3:
             one.push("R", [(1, 10 + batch)])
 
-    with Session(program.facts, sources={"R": parquet(tmp_path / "in", delay=0)}, on_batch=pushing) as one:
+    with Session(
+        program.facts, sources={"R": parquet(tmp_path / "in", delay=0)}, options=RunOptions(on_batch=pushing)
+    ) as one:
         assert len(one.process()) == 3
         one.finish()
         one.step()

@@ -17,6 +17,7 @@ from tidegate.runtime.batch.loop import _Step
 from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, ParquetSink, Sink
 from tidegate.runtime.connectors.sources import Files, Source, source
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
 from tidegate.runtime.state.store.local import LocalStore
@@ -65,7 +66,7 @@ def test_windows_are_final_when_progress_reaches_their_end() -> None:
 def test_windows_named_by_another_instant_are_final_with_their_end(shift: int) -> None:
     grouped = events.group_by(w=tg.ceil(events.t, 10)).agg(n=tg.count())
     program = tg.program(Named=grouped.with_(named=grouped.w + shift).select("named", "n"))
-    with Session(program.facts, collect_garbage="exact") as session:
+    with Session(program.facts, options=RunOptions(collect_garbage="exact")) as session:
         session.push("E", [event(1, 3), event(1, 10), event(1, 11)])
         for reached, windows, live in ((9, 0, 2), (10, 1, 1), (19, 1, 1), (20, 2, 0)):
             session.advance("E", {"t": reached})
@@ -134,7 +135,7 @@ def test_policy_drop_counts_without_storing() -> None:
 
 @pytest.mark.parametrize("collect", ["amortised", "exact", "off"])
 def test_garbage_collection_changes_no_result(collect: Any) -> None:
-    with Session(silent().facts, collect_garbage=collect) as session:
+    with Session(silent().facts, options=RunOptions(collect_garbage=collect)) as session:
         for t in range(0, 60, 3):
             session.push("E", [event(t % 2, t), event(7, t)])
             session.advance("E", {"t": t})
@@ -288,7 +289,9 @@ def test_a_failing_term_names_query_source_and_row_and_the_session_goes_on_witho
         assert rows(session, "Halves") == [(5, 2)]
     a, b = events.as_("a"), events.as_("b")
     joined = a.join(b, a.t == b.t, tg.lit(1).div(a.k - b.k) > 0).select(t=a.t)
-    with Session(tg.program(Fine=events.select(t=events.t), Joined=joined).facts, on_error="fail") as session:
+    with Session(
+        tg.program(Fine=events.select(t=events.t), Joined=joined).facts, options=RunOptions(on_error="fail")
+    ) as session:
         session.push("E", [event(1, 1), event(1, 1)])
         session.finish()
         with pytest.raises(QueryError, match=r"TG302(.|\n)*in query +Joined"):
@@ -379,7 +382,7 @@ def test_options_that_do_nothing_useful_are_refused(tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="TG401"):
         tg.parquet(tmp_path, per_batch=0)
     with pytest.raises(QueryError, match="TG401"):
-        Session(counted().facts, collect_garbage="bogus")  # type: ignore[arg-type]  # that is the point
+        Session(counted().facts, options=RunOptions(collect_garbage="bogus"))  # type: ignore[arg-type]  # that is the point
     with Session(counted().facts) as session, pytest.raises(QueryError, match="TG403"):
         session.advance("E", {"t": 2**70})
 

@@ -9,6 +9,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.ordered import state as operator_state
 from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.program import Program
@@ -38,7 +39,7 @@ def over(run: Session) -> int:
 
 def counts(program: Program, events: Sequence[str], purging: PurgeMode = "planned") -> list[int]:
     """What is kept after each event, one a tick."""
-    with Session(program.facts, purging=purging) as run:
+    with Session(program.facts, options=RunOptions(purging=purging)) as run:
         return [push(run, t, true) for t, true in enumerate(events)]
 
 
@@ -115,7 +116,7 @@ def test_what_is_given_is_not_asked_for() -> None:
     stream = tg.stream("P", "k bigint, s bigint, e bigint", progress=("s", "e"), relations=lambda p: p.s < p.e)
     given = stream.as_intervals(start="s", end="e", by="k", name="G")
     program = tg.program(M=tg.match(given.before(on.A), on.A.before(on.B), within=20))
-    with Session(program.facts, purging="always") as run:
+    with Session(program.facts, options=RunOptions(purging="always")) as run:
         for t, left in enumerate([0, 0, 0, 1, 1, 1]):
             run.advance("P", {"s": t, "e": t})
             assert push(run, t, "a" if t in (1, 2) else "") == left

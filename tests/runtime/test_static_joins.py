@@ -16,6 +16,7 @@ from tests.runtime.conftest import Start
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval.static_matches import StaticMatches
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.inspect.why import why_checkpoint
@@ -161,7 +162,9 @@ def test_results_are_those_of_the_algebra(
     found: list[tuple[Any, ...]] = []
     for upto in (7, 8, 15, 24):
         store = LocalStore(tmp_path / "state")
-        with Session(program.facts, store, statics=statics, collect_garbage=collect, purging="always") as session:
+        with Session(
+            program.facts, store, statics=statics, options=RunOptions(collect_garbage=collect, purging="always")
+        ) as session:
             for name, rows in (("E", E_ROWS), ("O", O_ROWS)):
                 if name in read:
                     session.push(

@@ -16,6 +16,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.ingest import ingest as intake
 from tidegate.runtime.ingest.inputs import Arrivals, shares
 
@@ -58,7 +59,7 @@ def written(folder: Path, rng: random.Random, files: int, overlap: int) -> None:
 
 def outcome(folder: Path, threads: int, per_batch: int | None, delay: int, **options: Any) -> dict[str, Any]:
     given = {"R": parquet(folder, per_batch=per_batch, delay=delay, bounded=True, policy="quarantine", **options)}
-    with Session(program().facts, sources=given, threads=threads) as session:
+    with Session(program().facts, sources=given, options=RunOptions(threads=threads)) as session:
         progress = [report.progress for report in session.process()]
         results = {name: sorted(map(str, session.results(name))) for name in NAMES}
         return results | {"counts": session.counts, "set aside": session.quarantine_rows(), "progress": progress}
@@ -109,7 +110,7 @@ def test_the_first_error_is_told(tmp_path: Path) -> None:
     derived = readings.partition_by("k").derive(A=tg.situation(readings.x * 2 > 0))
     given = {"R": parquet(tmp_path / "in", delay=0, on_error="fail")}
     with (
-        Session(tg.program(A=derived.A).facts, sources=given, threads=3) as session,
+        Session(tg.program(A=derived.A).facts, sources=given, options=RunOptions(threads=3)) as session,
         pytest.raises(EvaluationError, match=r"R, row 0 of .*1\.parquet"),
     ):
         session.step()

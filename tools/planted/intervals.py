@@ -115,9 +115,9 @@ GROUP = Group(
         ),
         bug(
             "progress of a stream that ends in the same batch was never declared",
-            "runtime/engines/embedded/session.py",
-            "self._close_at, self._declared, waiting)",
-            "self._close_at, {}, waiting)",
+            "runtime/engines/embedded/batches.py",
+            "given.close_at, given.declared, waiting)",
+            "given.close_at, {}, waiting)",
             required=True,
         ),
         bug(

@@ -41,14 +41,14 @@ GROUP = Group(
         bug("malformed text does not count", DIGESTS, "value.reason, value.text) for", "value.reason) for"),
         bug(
             "a discard forgets frames",
-            "runtime/engines/embedded/session.py",
-            "        self._pushed.clear()\n",
-            "        self._pushed.clear()\n        self._frames.clear()\n",
+            "runtime/engines/embedded/pending_input.py",
+            "        self.pushed.clear()\n",
+            "        self.pushed.clear()\n        self.frames.clear()\n",
         ),
         bug(
             "a frame does not end its stream",
-            "runtime/engines/embedded/session.py",
-            "for name in frames for a in",
+            "runtime/engines/embedded/pending_input.py",
+            "for name in self.frames for a in",
             "for name in () for a in",
         ),
         bug(

@@ -10,7 +10,7 @@ ADMISSION = "runtime/ingest/admission.py"
 PROGRESS = "runtime/plan/progress.py"
 STEPS = "runtime/plan/steps.py"
 LOWER = "runtime/plan/lower.py"
-EXECUTOR = "runtime/engines/embedded/executor.py"
+READER = "runtime/engines/embedded/steps/segment_reader.py"
 REWRITES = "algebra/rewrites/"
 
 GROUP = Group(
@@ -112,7 +112,7 @@ GROUP = Group(
         ),
         bug(
             "merged partials lose a part",
-            EXECUTOR,
+            READER,
             "return pl.concat([self._load(segment) for segment in segments])",
             "return self._load(segments[-1])",
         ),

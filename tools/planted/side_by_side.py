@@ -49,7 +49,7 @@ GROUP = Group(
         ),
         bug(
             "files of this batch are read ahead",
-            "runtime/engines/embedded/session.py",
+            "runtime/engines/embedded/file_polling.py",
             "[file for file in files if file not in now]",
             "list(files)",
         ),

@@ -9,7 +9,6 @@ INTAKE = "runtime/ingest/ingest.py"
 UNEVALUABLE = "runtime/eval/unevaluable.py"
 LENIENT = "runtime/eval/lenient.py"
 TIES = "runtime/ordered/derive/ties.py"
-EXECUTOR = "runtime/engines/embedded/executor.py"
 AGGREGATES = "runtime/eval/aggregates/partials.py"
 
 GROUP = Group(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,18 +22,16 @@ from tidegate.algebra.errors import QueryError, TidegateError
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.time import duration_ticks
 from tidegate.analysis.pipeline import ProgramFacts
-from tidegate.runtime.arguments import check_clock, check_on_batch, check_progress, mapping_of
+from tidegate.runtime.arguments import check_progress, mapping_of
 from tidegate.runtime.batch.end_of_input import check_all_end
-from tidegate.runtime.batch.garbage import GarbageCollection
-from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.batch.status import Status, asked, standing
 from tidegate.runtime.connectors.overlaps import check_apart
 from tidegate.runtime.connectors.sinks import Sink
-from tidegate.runtime.connectors.sources import Files, OnError, sources_given
-from tidegate.runtime.engines.clock import Clock, system_clock
+from tidegate.runtime.connectors.sources import Files, sources_given
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.explanation import ProgramExplanation
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.reading_results import read_results
 from tidegate.runtime.engines.setup import prepare
 from tidegate.runtime.engines.spark.calls import ProgressCalls
@@ -51,15 +49,12 @@ from tidegate.runtime.engines.spark.own_files import check_query_id, is_planned
 from tidegate.runtime.engines.spark.run import SparkRun
 from tidegate.runtime.engines.spark.setup.session import check_session, own_session
 from tidegate.runtime.engines.spark.setup.shipping import ship_library
-from tidegate.runtime.ingest.quarantine import Keep, quarantine_of, retention
+from tidegate.runtime.ingest.quarantine import quarantine_of
 from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.inspect.results import ResultTable
 from tidegate.runtime.inspect.why import why
 from tidegate.runtime.inspect.why_answer import Why
 from tidegate.runtime.plan.placement import limits_of
-from tidegate.runtime.plan.schedule import Schedule
-from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
-from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -315,19 +310,13 @@ def start(
     checkpoint: str | Path | LocalStore,
     statics: Mapping[str, Any] | None = None,
     sinks: Mapping[str, Sink] | None = None,
+    options: RunOptions = RunOptions(),
     trigger: Mapping[str, Any] | DurationOption = "available_now",
-    driver_bytes: int = DRIVER_BYTES,
-    shard_bytes: int = SHARD_BYTES,
-    collect_garbage: GarbageCollection = "amortised",
+    driver_bytes: int | None = None,
+    shard_bytes: int | None = None,
     name: str | None = None,
-    on_batch: Callable[[BatchReport], None] | None = None,
-    clock: Clock = system_clock,
     advance: Mapping[str, Any] | None = None,
     close_at: Any = None,
-    purging: PurgeMode = "planned",
-    schedule: Schedule | None = None,
-    quarantine_keep: Keep | None = None,
-    on_error: OnError | Mapping[str, OnError] = "quarantine",
     progress: bool | None = None,
     held: bool = False,
 ) -> RunningQuery:
@@ -336,33 +325,28 @@ def start(
     `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame (bounded). `trigger`
     is "available_now", a time between batches such as "5s", or Spark's own keyword. An increment with at most
     `driver_bytes` of relevant data is evaluated in the driver, a larger one with a key to shard by and at most
-    `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off. `on_batch` is called after each
-    commit; `clock` is read once per batch. `advance` is what `RunningQuery.advance` says, before the first batch,
-    `close_at` what `RunningQuery.close_open` says. `schedule`: which queries are evaluated less often or later
-    (`tg.schedule`). `quarantine_keep`: an age, a size, or both, beyond which rejected rows are dropped, oldest first.
-    `on_error`, for all results or some: rows without a value are set aside, or fail the batch. A query that is `held`
-    begins no batch before this thread releases `SparkRun.batching`, and none by itself.
+    `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off. `options` are those of
+    `Program.session`; `threads` means nothing here. `advance` is what `RunningQuery.advance` says, before the first
+    batch, `close_at` what `RunningQuery.close_open` says. A query that is `held` begins no batch before this thread
+    releases `SparkRun.batching`, and none by itself.
     """
     check_session(spark)
     store = checkpoint if isinstance(checkpoint, LocalStore) else LocalStore(checkpoint)
     root = store.where
-    check_clock(clock)
-    check_on_batch(on_batch)
     check_progress(progress)
     if name is not None:
         _check_name(spark, name)
-    limits_of(driver_bytes, shard_bytes)
+    limits = limits_of(driver_bytes, shard_bytes)
     when = _trigger(spark, trigger)
     given = sources_given(sources)
     statics = mapping_of("statics", statics, "rows")
     sinks = mapping_of("sinks", sinks, 'tg.parquet_sink("a directory")')
-    kept = retention(quarantine_keep)
     advance = mapping_of("advance", advance, '{"time": ...}')
     frames = {**statics, **{key: source.data for key, source in given.items()}}
     watched = {key: watched_directories(frame) for key, frame in frames.items() if isinstance(frame, DataFrame)}
     check_apart(watched, sinks, root)
     with described(spark, "start: rows of static tables"):
-        setup = prepare(facts, store, given, statics, sinks, collect_garbage, purging, schedule, kept, on_error)
+        setup = prepare(facts, store, given, statics, sinks, options)
     try:
         setup = replace(setup, sources=bounded_inputs(setup, store))
         missing = sorted(set(setup.streams) - set(setup.sources))
@@ -371,12 +355,10 @@ def start(
         check_query_id(root)
         paths = stored_statics(setup, store)
         # Whatever the driver makes, workers may have to read.
-        local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, held_bytes=0)
+        local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, pending_bytes=0)
         ship_library(spark.sparkContext)
-        executor = SparkExecutor(own_session(spark), local, root, paths, driver_bytes, shard_bytes)
-        runner = Runner(
-            setup.plan, setup.checkpoint, executor, setup.options, collect_garbage, setup.timetable, setup.on_error
-        )
+        executor = SparkExecutor(own_session(spark), local, root, paths, limits.driver_bytes, limits.shard_bytes)
+        runner = setup.runner(executor)
         framed = sorted(name for name in setup.streams if not isinstance(setup.sources[name].data, Files))
         begin_spark_part(store, framed)
         wake_ups = WakeUps(root)
@@ -396,8 +378,7 @@ def start(
             ClosingCall(store),
             wake_ups,
             reading,
-            on_batch,
-            clock,
+            options,
             setup.follows_clock,
         )
         run.recorded()

@@ -19,8 +19,9 @@ from tidegate.runtime.batch.end_of_input import closing_instant
 from tidegate.runtime.batch.executor import Work
 from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.batch.report import KEPT_REPORTS, BatchReport
-from tidegate.runtime.engines.clock import Clock, read_clock, system_clock
+from tidegate.runtime.engines.clock import read_clock
 from tidegate.runtime.engines.notices import Notices, RunWarning
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import Setup
 from tidegate.runtime.engines.spark.calls import ProgressCalls
 from tidegate.runtime.engines.spark.closing import ClosingCall
@@ -55,8 +56,7 @@ class SparkRun:
     closing: ClosingCall
     wake_ups: WakeUps
     reading: Reading
-    on_batch: Callable[[BatchReport], None] | None
-    clock: Clock = system_clock
+    options: RunOptions
     by_clock: bool = False
     """Whether there may be something to do although nothing is new."""
     reports: deque[BatchReport] = field(default_factory=lambda: deque(maxlen=KEPT_REPORTS))
@@ -143,7 +143,7 @@ class SparkRun:
             raise QueryError("TG420", "Spark does not say which streaming query this batch belongs to")
         spark_batch = SparkBatch(query_id, batch_id)
         try:
-            clock = self.setup.checkpoint.clock(read_clock(self.clock), spark_batch)
+            clock = self.setup.checkpoint.clock(read_clock(self.options.clock), spark_batch)
             with self.batching:
                 self.wake_ups.begun()
                 skipped = self._batch(frame, spark_batch, clock)
@@ -210,8 +210,8 @@ class SparkRun:
         self.reports.append(report)
         if (display := self.display) is not None:
             display.after(report)
-        if self.on_batch is not None:
-            self.on_batch(report)
+        if self.options.on_batch is not None:
+            self.options.on_batch(report)
         self.notices.after(report, self.runner.state.counts)
         return False
 

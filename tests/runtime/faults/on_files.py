@@ -17,6 +17,7 @@ from tests.runtime.faults.scenarios import Scenario
 from tidegate.runtime.connectors.sinks import ParquetSink
 from tidegate.runtime.connectors.sources import Source
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.ingest.quarantine import read_quarantine
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.manifest import SourceCounts
@@ -95,7 +96,7 @@ def run_embedded(
     """All files that are not read yet; after the last of `bounded` ones the input has ended."""
     sources, sinks = sources_of(one, place, bounded=bounded), sinks_of(one, place)
     at = store or LocalStore(place / "state")
-    with Session(one.facts, at, sources, one.statics, sinks, on_batch=on_batch) as session:
+    with Session(one.facts, at, sources, one.statics, sinks, options=RunOptions(on_batch=on_batch)) as session:
         session.process()
 
 

@@ -19,6 +19,7 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.connectors.sources import Source
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import results_area
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.failpoints import SimulatedCrash
@@ -227,7 +228,11 @@ def again(store: Store) -> Store:
 
 def opened(one: Scenario, store: Store, clock: Callable[[], dt.datetime] = lambda: START) -> Session:
     return Session(
-        one.facts, store, dict(one.sources), one.statics, collect_garbage="exact", purging="always", clock=clock
+        one.facts,
+        store,
+        dict(one.sources),
+        one.statics,
+        options=RunOptions(collect_garbage="exact", purging="always", clock=clock),
     )
 
 

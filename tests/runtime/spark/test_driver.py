@@ -15,6 +15,7 @@ import tidegate as tg
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import Source, parquet
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.spark.engine import start
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -85,8 +86,7 @@ def test_the_driver_reads_no_rows(
         checkpoint=tmp_path / "checkpoint",
         driver_bytes=0,
         shard_bytes=shard_bytes,
-        purging="always",
-        collect_garbage="exact",
+        options=RunOptions(purging="always", collect_garbage="exact"),
     )
     query.awaitTermination()
     # Rejected rows are merged by the driver, at most some megabytes of them in a batch.

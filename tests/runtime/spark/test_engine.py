@@ -16,6 +16,7 @@ import tidegate as tg
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import Source, parquet
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.spark.engine import RunningQuery, start
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.state.failpoints import crash
@@ -214,7 +215,7 @@ def test_a_failing_term_stops_the_query_with_its_error(spark: SparkSession, tmp_
         sources={"E": files(tmp_path / "in", bounded=True)},
         checkpoint=tmp_path / "checkpoint",
         driver_bytes=driver_bytes,
-        on_error="fail",
+        options=RunOptions(on_error="fail"),
     )
     with pytest.raises(tg.QueryError, match=r"^TG302 (.|\n)*Joined"):
         query.awaitTermination()

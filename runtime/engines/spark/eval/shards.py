@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from tidegate.algebra.terms import TRUE, Term
-from tidegate.runtime.engines.embedded.executor import no_rows
 from tidegate.runtime.engines.spark.workers import Batches, Place, reported, store_rows, summary_batch
-from tidegate.runtime.eval.increment import common_parts, increment, leaf_rows
+from tidegate.runtime.eval.increment import common_parts, increment, leaf_rows, no_rows
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
 from tidegate.runtime.state.segments import Segment, read_segments

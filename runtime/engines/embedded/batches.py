@@ -1,0 +1,89 @@
+"""The batches of a session: one over what waits, or as many as there are files for."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import tidegate
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.errors import QueryError
+from tidegate.runtime.batch.executor import Work
+from tidegate.runtime.batch.loop import Runner
+from tidegate.runtime.batch.report import KEPT_REPORTS, BatchReport, Reports
+from tidegate.runtime.engines.clock import read_clock
+from tidegate.runtime.engines.embedded.file_polling import FilePolling
+from tidegate.runtime.engines.embedded.pending_input import PendingInput
+from tidegate.runtime.engines.notices import Notices
+from tidegate.runtime.engines.options import RunOptions
+from tidegate.runtime.engines.setup import FoundFiles, Setup
+from tidegate.runtime.inspect.live_display import LiveDisplay
+from tidegate.runtime.state.inputs.positions import Offer
+from tidegate.runtime.state.manifest import Engine
+
+_ENGINE = Engine("embedded", tidegate.__version__)
+
+
+@dataclass(slots=True)
+class SessionBatches:
+    """Runs batches until the session is closed."""
+
+    setup: Setup
+    runner: Runner
+    options: RunOptions
+    notices: Notices
+    given: PendingInput
+    polling: FilePolling
+    closed: bool = False
+
+    def check_open(self) -> None:
+        """`QueryError` TG416 once the session is closed."""
+        if self.closed:
+            with Here():
+                raise QueryError(
+                    "TG416", "this session is closed", hint="open a new one on the same checkpoint: it goes on"
+                )
+
+    def unread(self) -> FoundFiles:
+        self.check_open()
+        return self.polling.unread()
+
+    def step(self, fresh: FoundFiles, *, ahead: bool) -> BatchReport:
+        """One batch over files that were not read yet; with `ahead` another follows, its files are read meanwhile."""
+        setup, given = self.setup, self.given
+        offer = Offer(files=self.polling.for_one_batch(fresh), pushed=given.digest())
+        batch = setup.checkpoint.begin(read_clock(self.options.clock), offer, engine=_ENGINE)
+        reading = batch.intent.offer.files
+        arrivals = given.arrivals() | self.polling.arrivals(reading, given.pushed)
+        if ahead:
+            self.polling.read_ahead(fresh, reading)
+        advances = given.advances | setup.ended(setup.read_by(reading, fresh)) | given.ended()
+        waiting = setup.waiting(reading, fresh)
+        report = self.runner.run(batch, Work(arrivals, advances, given.close_at, given.declared, waiting))
+        setup.read(reading)
+        setup.compactions.after(report)
+        given.read()
+        if self.options.on_batch is not None:
+            self.options.on_batch(report)
+        self.notices.after(report, self.runner.state.counts)
+        return report
+
+    def process(self, display: LiveDisplay) -> Reports:
+        """Batches until nothing pushed and no unread file is left; at least one."""
+        reports: deque[BatchReport] = deque(maxlen=KEPT_REPORTS)
+        fresh: FoundFiles = {}
+        while True:
+            if self.polling.is_due(fresh):
+                self.check_open()
+                fresh = self.polling.look()
+                if reports and not (any(fresh.values()) or self.given.pushed):
+                    return Reports(reports)
+            reports.append(self.step(fresh, ahead=True))
+            display.after(reports[-1])
+            fresh = self.polling.known()
+
+    def close(self) -> None:
+        self.closed = True
+        self.polling.close()
+        self.setup.close()
+        self.notices.ended(self.runner.state.counts)

@@ -1,0 +1,87 @@
+"""Polling of the sources' directories: which files are new, when it is time to look again, and reading ahead."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tidegate.runtime.engines.embedded.read_ahead import ReadAhead
+from tidegate.runtime.engines.notices import Notices
+from tidegate.runtime.engines.setup import FoundFiles, Setup
+from tidegate.runtime.ingest.ingest import Arrival
+from tidegate.runtime.ingest.inputs import Arrivals
+from tidegate.runtime.state.inputs.positions import Offer
+
+#: So many times as long as a look at directories takes, its files are read before the next: where the system tells of no
+#: changes, a look costs as much as there are files, and in a directory of many each batch would pay for all.
+_LOOKS_APART = 20
+
+
+@dataclass(slots=True)
+class FilePolling:
+    """The files that no batch has read yet, and those that are being read for the next one."""
+
+    setup: Setup
+    notices: Notices
+    _ahead: ReadAhead = field(default_factory=ReadAhead)
+    _began: float = 0.0
+    _looked: float = 0.0
+    """When the last look began and ended."""
+
+    def unread(self) -> FoundFiles:
+        """The files in the directories that were never read; `StateError` where this run may not go on."""
+        self.setup.admit(Offer())
+        found = self.setup.unread()
+        self.notices.looked()
+        return found
+
+    def look(self) -> FoundFiles:
+        """The same, and from now on it is known how long a look takes."""
+        self._began = time.monotonic()
+        fresh = self.unread()
+        self._looked = time.monotonic()
+        return fresh
+
+    def is_due(self, fresh: FoundFiles) -> bool:
+        """Whether it is time for a look before the next batch, of which these files are known."""
+        return not self._goes_on(fresh) or time.monotonic() - self._looked > _LOOKS_APART * (self._looked - self._began)
+
+    def _goes_on(self, fresh: FoundFiles) -> bool:
+        """Whether some of these files make the next batch, all of them as they were found, and none are the last of a source:
+        what has come since decides whether that ends, or is idle."""
+        limits = {name: self._per_batch(name) for name, files in fresh.items() if files}
+        if not limits or any(limit is None or limit >= len(fresh[name]) for name, limit in limits.items()):
+            return False
+        return all(file.is_as_found() for name, limit in limits.items() for file in fresh[name][:limit])
+
+    def known(self) -> FoundFiles:
+        """The files that are left of the last look."""
+        return {name: tuple(directory.waiting) for name, directory in self.setup.directories.items()}
+
+    def for_one_batch(self, fresh: FoundFiles) -> FoundFiles:
+        return {name: files[: self._per_batch(name)] for name, files in fresh.items()}
+
+    def arrivals(self, reading: FoundFiles, pushed: Mapping[str, Sequence[Arrival]]) -> dict[str, Arrivals]:
+        """The rows of a batch's files, each stream's after those that were pushed; no other files are held any more."""
+        arriving = {}
+        for name, files in reading.items():
+            paths = tuple(file.path for file in files)
+            format_, schema = self.setup.sources[name].data.format, self.setup.judged(name)
+            arriving[name] = Arrivals(tuple(pushed.get(name, ())), paths, format_, schema, self._ahead.take(files))
+        self._ahead.drop()
+        return arriving
+
+    def read_ahead(self, fresh: FoundFiles, reading: FoundFiles) -> None:
+        """Begins to read the files of the next batch."""
+        for name, files in fresh.items():
+            now, format_ = set(reading.get(name, ())), self.setup.sources[name].data.format
+            left = [file for file in files if file not in now]
+            self._ahead.begin(left[: self._per_batch(name)], format_, self.setup.judged(name))
+
+    def close(self) -> None:
+        self._ahead.close()
+
+    def _per_batch(self, name: str) -> int | None:
+        per_batch: int | None = self.setup.sources[name].data.per_batch
+        return per_batch

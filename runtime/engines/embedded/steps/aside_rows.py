@@ -1,0 +1,32 @@
+"""Rows that the increments of a batch have set aside."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tidegate.runtime.eval.lenient import SetAside
+from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.quarantine import quarantine_table
+
+
+@dataclass(slots=True)
+class AsideRows:
+    """What the increment of a query, by its name, has set aside, each with the query or buffer for which it was."""
+
+    _rows: dict[str, list[tuple[str, SetAside]]] = field(default_factory=dict)
+
+    def add(self, query: str, where: str, rows: Iterable[SetAside]) -> None:
+        self._rows.setdefault(query, []).extend((where, one) for one in rows)
+
+    def clear(self) -> None:
+        self._rows.clear()
+
+    def write(self, batch: Batch, query: str) -> Mapping[tuple[str, str], int]:
+        """Writes what an increment has set aside; gives its counts by query, or buffer of a result, and reason."""
+        aside = self._rows.pop(query, [])
+        if aside:
+            rows = [one.as_row(where, number) for number, (where, one) in enumerate(aside)]
+            batch.quarantine(quarantine_table(rows))
+        return Counter((where, one.reason) for where, one in aside)

@@ -1,0 +1,111 @@
+"""The evaluation of increments: those of few rows by NumPy, the others by Polars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.analysis.inner_queries import owner_of
+from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows
+from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
+from tidegate.runtime.eval.increment import Ready, common_parts, increment, read_leaf
+from tidegate.runtime.eval.job import Job
+from tidegate.runtime.eval.lenient import lenient_increment
+from tidegate.runtime.eval.small import rows as small_rows
+from tidegate.runtime.eval.small.increment import Rows, small_increment, small_leaf
+from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
+from tidegate.runtime.plan.shared_parts import Demand
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvaluation:
+    """The new rows of queries, and the rows that their leaves read; rows without a value go to `aside`."""
+
+    segments: SegmentReader
+    statics: Mapping[str, pl.DataFrame]
+    aside: AsideRows
+
+    def rows(self, jobs: Sequence[Job]) -> list[Rows]:
+        """The rows of each increment: of few rows by NumPy, else by Polars."""
+        demands = [Demand.of(job.query, job.old, job.new) for job in jobs]
+        read: dict[object, SmallRows] = {}
+        shared: dict[object, SmallRows] = {}
+        pairs = zip(demands, jobs, strict=True)
+        found = {k: rows for k, pair in enumerate(pairs) if (rows := self._few_rows(*pair, read, shared)) is not None}
+        others = [k for k in range(len(jobs)) if k not in found]
+        by_polars = self._by_polars([jobs[k] for k in others], [demands[k] for k in others])
+        return [found[k] if k in found else by_polars[others.index(k)] for k in range(len(jobs))]
+
+    def leaves(self, job: Job) -> Mapping[int, Rows]:
+        """The rows that a query reads, by leaf."""
+        demand = Demand.of(job.query, job.old, job.new)
+        try:
+            read: dict[object, SmallRows] = {}
+            return {k: self._few_leaf(demand, job, k, read) for k in range(len(job.query.leaves))}
+        except Unsupported:
+            return self._read_leaves(demand, job, {})
+
+    def increment(self, job: Job, leaves: Mapping[int, pl.DataFrame], ready: Ready) -> pl.DataFrame:
+        """The rows of an increment by Polars; what fails is set aside, or says which query's it is."""
+        try:
+            return increment(job.query, leaves, job.old, job.new, ready)
+        except EvaluationError as error:
+            if not job.lenient:
+                raise of_query(error, job) from error
+        rows, aside = lenient_increment(job.query, leaves, job.old, job.new)
+        self.aside.add(job.query.name, job.query.name, aside)
+        return rows
+
+    def _few_rows(
+        self, demand: Demand, job: Job, read: dict[object, SmallRows], shared: dict[object, SmallRows]
+    ) -> SmallRows | None:
+        """The rows of an increment by NumPy; None where they are for Polars."""
+        if job.rows > small_rows.MOST:
+            return None
+        try:
+            leaves = {k: self._few_leaf(demand, job, k, read) for k in range(len(job.query.leaves))}
+            return small_increment(demand, leaves, job.old, job.new, shared)
+        except Unsupported:
+            return None
+
+    def _few_leaf(self, demand: Demand, job: Job, k: int, read: dict[object, SmallRows]) -> SmallRows:
+        leaf, segments, relevant = job.query.leaves[k], job.inputs[k], demand.relevant[k]
+        if leaf.buffer is None or relevant is None:
+            raise Unsupported
+        key = leaf.buffer.id, leaf.columns, relevant, tuple(segment.path for segment in segments)
+        if key not in read:
+            read[key] = small_leaf(leaf, self.segments.few(leaf.buffer, segments), relevant)
+        return read[key]
+
+    def _by_polars(self, jobs: Sequence[Job], demands: Sequence[Demand]) -> list[pl.DataFrame]:
+        if not jobs:
+            return []
+        known: dict[object, pl.DataFrame] = {}
+        read = [self._read_leaves(demand, job, known) for demand, job in zip(demands, jobs, strict=True)]
+        try:
+            ready = common_parts(demands, read)
+        except EvaluationError:  # each query by itself, to learn which of them fails
+            ready = [{} for _ in jobs]
+        return [self.increment(job, leaves, parts) for job, leaves, parts in zip(jobs, read, ready, strict=True)]
+
+    def _read_leaves(self, demand: Demand, job: Job, known: dict[object, pl.DataFrame]) -> dict[int, pl.DataFrame]:
+        """Rows by leaf; what another leaf has read alike is `known`."""
+        leaves = {}
+        parts = zip(job.query.leaves, job.inputs, demand.relevant, strict=True)
+        for index, (leaf, segments, relevant) in enumerate(parts):
+            source = leaf.static if leaf.buffer is None else leaf.buffer.id
+            key = source, leaf.columns, relevant, tuple(segment.path for segment in segments)
+            if key not in known:
+                frame = None if leaf.buffer is None else self.segments.frame(leaf.buffer, segments)
+                known[key] = read_leaf(leaf, frame, relevant, self.statics)
+            leaves[index] = known[key]
+        return leaves
+
+
+def of_query(error: EvaluationError, job: Job) -> EvaluationError:
+    """The error, saying which query it is of."""
+    problems = tuple(replace(problem, query=owner_of(job.query.name)) for problem in error.problems)
+    return EvaluationError(error.code, error.message, problems=problems)

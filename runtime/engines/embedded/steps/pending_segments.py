@@ -1,0 +1,129 @@
+"""Segments that a batch has made and not written yet, and how they are written when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import polars as pl
+
+from tidegate.algebra.schema import Schema
+from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
+from tidegate.runtime.eval.columns import stored_arrow_schema
+from tidegate.runtime.eval.small.increment import Rows, as_frame, as_table, size_of
+from tidegate.runtime.eval.small.rows import SmallRows
+from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.segments import Segment, int64_bounds, schema_id
+
+
+@dataclass(slots=True)
+class _Pending:
+    """The rows of one batch by the paths of segments that are none yet, and their size in bytes.
+
+    `copies` are files of segments that another engine had to read meanwhile.
+    """
+
+    batch: Batch
+    rows: dict[str, tuple[Buffer, Rows]] = field(default_factory=dict)
+    bytes: int = 0
+    made: int = 0
+    copies: dict[str, Segment] = field(default_factory=dict)
+
+    def add(self, buffer: Buffer, rows: Rows) -> Segment:
+        self.made += 1
+        path = f"in memory {self.batch.seq}-{self.batch.attempt}-{self.made}"
+        self.rows[path] = (buffer, rows)
+        size = size_of(rows)
+        self.bytes += size
+        if isinstance(rows, SmallRows):
+            bounds = rows.bounds(buffer.instants)
+        else:
+            bounds = int64_bounds(as_table(rows[:, list(buffer.instants)]), buffer.instants)
+        return Segment(path, rows.height, size, "", _schema_id(buffer.stored), bounds, self.batch.seq, 0)
+
+
+@dataclass(slots=True)
+class PendingSegments:
+    """The segments of the running batch that are in memory only: what it drops again before its end is never written.
+
+    They have up to `most_bytes` together; what is made beyond that is written at once. What is written goes to the cache.
+    """
+
+    cache: SegmentCache
+    most_bytes: int
+    _pending: _Pending | None = None
+
+    def rows(self, path: str) -> Rows | None:
+        """The rows of a segment; None where it is not pending."""
+        if self._pending is None or path not in self._pending.rows:
+            return None
+        return self._pending.rows[path][1]
+
+    def keep(self, batch: Batch, buffer: Buffer, rows: Rows) -> Segment:
+        """The rows as a segment, in memory until the batch ends as long as there is room."""
+        pending = self._of(batch)
+        if pending.bytes + size_of(rows) >= self.most_bytes:
+            return self._write(batch, buffer, rows)
+        return pending.add(buffer, rows)
+
+    def hold(self, batch: Batch, buffer: Buffer, rows: Rows) -> Segment:
+        """The rows as a segment in memory, whether there is room or not."""
+        return self._of(batch).add(buffer, rows)
+
+    def as_one(self, batch: Batch, segments: Sequence[Segment]) -> tuple[Segment, ...]:
+        """The segments with those in memory as one."""
+        pending = self._of(batch)
+        on_disk = tuple(segment for segment in segments if segment.path not in pending.rows)
+        loose = [pending.rows.pop(segment.path) for segment in segments if segment.path in pending.rows]
+        if not loose:
+            return on_disk
+        pending.bytes -= sum(size_of(rows) for _, rows in loose)
+        return (*on_disk, self.keep(batch, loose[0][0], pl.concat([as_frame(rows) for _, rows in loose])))
+
+    def on_disk(self, batch: Batch, segment: Segment) -> Segment:
+        """The segment as a file that others can read, also where it has still to be written for good."""
+        pending = self._of(batch)
+        if segment.path not in pending.rows:
+            return segment
+        if segment.path not in pending.copies:
+            pending.copies[segment.path] = self._write(batch, *pending.rows[segment.path])
+        return pending.copies[segment.path]
+
+    def persist(self, batch: Batch, segments: Mapping[str, tuple[Segment, ...]]) -> Mapping[str, tuple[Segment, ...]]:
+        """Ends the batch: the segments that stay, per buffer, with those in memory written."""
+        pending, self._pending = self._of(batch), None
+        if not pending.rows:
+            return segments
+        return {
+            name: tuple(
+                self._pack(batch, segment, *pending.rows[segment.path]) if segment.path in pending.rows else segment
+                for segment in some
+            )
+            for name, some in segments.items()
+        }
+
+    def _of(self, batch: Batch) -> _Pending:
+        """What this batch has made; what one that failed has left is let go."""
+        if self._pending is None or self._pending.batch is not batch:
+            self._pending = _Pending(batch)
+        return self._pending
+
+    def _pack(self, batch: Batch, pending: Segment, buffer: Buffer, rows: Rows) -> Segment:
+        """The segment in memory as one that stays: a part of the batch's pack where it is small."""
+        segment = batch.pack_segment(as_table(rows), pending)
+        if segment is None:
+            return self._write(batch, buffer, rows)
+        self.cache.remember(segment.path, rows)
+        return segment
+
+    def _write(self, batch: Batch, buffer: Buffer, rows: Rows) -> Segment:
+        segment = batch.write_segment(buffer.id, as_table(rows), buffer.instants)
+        self.cache.remember(segment.path, rows)
+        return segment
+
+
+@lru_cache(maxsize=1024)
+def _schema_id(stored: Schema) -> str:
+    return schema_id(stored_arrow_schema(stored))

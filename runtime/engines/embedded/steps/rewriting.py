@@ -1,0 +1,84 @@
+"""Segments written anew with the rows that live: collection of garbage, sweeps, and looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from tidegate.runtime.batch.executor import Rewrite
+from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
+from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
+from tidegate.runtime.eval.aggregates.partials import merge
+from tidegate.runtime.eval.dependents import Judgement
+from tidegate.runtime.eval.increment import keep_true
+from tidegate.runtime.eval.purge_rows import surviving
+from tidegate.runtime.eval.purging import Look, LookStep, Sweep
+from tidegate.runtime.eval.small.increment import Rows, size_of, small_kept
+from tidegate.runtime.eval.small.rows import Unsupported
+from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.segments import Segment
+
+#: Rows of a file that a rewrite reads at a time, and bytes of rows that it gathers before it writes them.
+PIECE_ROWS = 1 << 17
+PIECE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRewriter:
+    """Reads segments, judges their rows, and keeps those that live as new segments."""
+
+    segments: SegmentReader
+    pending: PendingSegments
+
+    def rewrite(self, batch: Batch, one: Rewrite) -> tuple[Segment, ...]:
+        return tuple(self.pending.keep(batch, one.buffer, rows) for rows in self._rewritten(one) if rows.height)
+
+    def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
+        frames = {b.id: self.segments.frame(b, sweep.segments[b.id]) for b in sweep.buffers}
+        found: dict[str, tuple[Segment, ...]] = {}
+        for buffer, rows in zip(sweep.buffers, surviving(sweep, frames).values(), strict=True):
+            dead = frames[buffer.id].height - rows.height
+            if dead and dead >= sweep.worth * frames[buffer.id].height:
+                found[buffer.id] = (self.pending.keep(batch, buffer, rows),) if rows.height else ()
+        return found
+
+    def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> LookStep:
+        if look.notes is None:
+            look.notes = Judgement(look.buffer, self.segments.frame(look.buffer, look.segments), look.seq)
+        judged: Judgement = look.notes
+        spent = judged.go_on(sweep, self.segments.frame, rows)
+        if not judged.done:
+            return LookStep(spent)
+        dead = int(judged.dead.sum())
+        if not dead or dead < sweep.worth * len(judged.dead):
+            return LookStep(spent, done=True, dead=dead)
+        left = judged.rows.filter(pl.Series(~judged.dead))
+        segments = (self.pending.keep(batch, look.buffer, left),) if left.height else ()
+        return LookStep(spent, done=True, dead=dead, segments=segments)
+
+    def _rewritten(self, one: Rewrite) -> Iterator[Rows]:
+        """The rows that live, in one piece or, where they are many bytes, in several."""
+        try:
+            yield small_kept(self.segments.few(one.buffer, one.segments), one.buffer, one.keep)
+            return
+        except Unsupported:
+            pass
+        waiting: list[pl.DataFrame] = []
+        size = 0
+        for piece in self.segments.pieces(one.segments, PIECE_ROWS):
+            rows = keep_true(piece, one.keep, one.buffer.schema)
+            waiting.append(rows)
+            size += size_of(rows)
+            if size >= PIECE_BYTES and sum(part.height for part in waiting) >= one.least:
+                yield _merged(one, waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield _merged(one, waiting)
+
+
+def _merged(one: Rewrite, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    rows = pl.concat(parts)
+    # The partial results of one segment are of different groups.
+    return rows if one.buffer.partial is None or len(one.segments) == 1 else merge(one.buffer.partial, rows)

@@ -1,0 +1,51 @@
+"""A cache of segments: the rows of those that were read or written last, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from tidegate.runtime.eval.small.increment import Rows, size_of
+from tidegate.runtime.state.segments import Segment, read_segments
+from tidegate.runtime.state.store.interface import Store
+
+
+@dataclass(slots=True)
+class SegmentCache:
+    """The rows of segments by their paths; together they have at most `most_bytes`, what does not fit is read again."""
+
+    store: Store
+    most_bytes: int
+    _rows: dict[str, Rows] = field(default_factory=dict)
+    _bytes: int = 0
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._rows
+
+    def get(self, path: str) -> Rows | None:
+        return self._rows.get(path)
+
+    def read(self, segment: Segment) -> Rows:
+        """The rows of a segment that is not in memory."""
+        rows = pl.DataFrame(read_segments(self.store, [segment]))
+        self.remember(segment.path, rows)
+        return rows
+
+    def remember(self, path: str, rows: Rows) -> None:
+        size = size_of(rows)
+        if self._bytes + size <= self.most_bytes:
+            self._rows[path] = rows
+            self._bytes += size
+
+    def exchange(self, path: str, rows: Rows) -> None:
+        """Holds the rows of a segment in another form, if they are held at all."""
+        if path in self._rows:
+            self._bytes += size_of(rows) - size_of(self._rows[path])
+            self._rows[path] = rows
+
+    def forget(self, live: Collection[str]) -> None:
+        """Only segments with these paths are still needed."""
+        for path in [path for path in self._rows if path not in live]:
+            self._bytes -= size_of(self._rows.pop(path))

@@ -1,0 +1,62 @@
+"""Reading of segments: those of the running batch, those in the cache, and those on disk alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
+from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
+from tidegate.runtime.eval.increment import no_rows
+from tidegate.runtime.eval.small import rows as small_rows
+from tidegate.runtime.eval.small.increment import Rows
+from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
+from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.state.segments import Segment, read_pieces
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReader:
+    """The rows of segments, as arrays for small batches or as frames for Polars."""
+
+    cache: SegmentCache
+    pending: PendingSegments
+
+    def few(self, buffer: Buffer, segments: Sequence[Segment]) -> SmallRows:
+        """The rows of segments as arrays; `Unsupported` where they are too many."""
+        if sum(segment.rows for segment in segments) > small_rows.MOST:
+            raise Unsupported
+        found = map(self._rows, segments)
+        parts = [rows if isinstance(rows, SmallRows) else SmallRows.of(rows) for rows in found]
+        return small_rows.stacked(parts) if parts else small_rows.no_rows(buffer.stored)
+
+    def frame(self, buffer: Buffer, segments: Sequence[Segment]) -> pl.DataFrame:
+        """The rows of segments for Polars."""
+        if not segments:
+            return no_rows(buffer)
+        return pl.concat([self._load(segment) for segment in segments])
+
+    def pieces(self, segments: Sequence[Segment], rows: int) -> Iterator[pl.DataFrame]:
+        """The rows of segments, so many at a time; of a file that is not in memory yet only a piece is."""
+        for segment in segments:
+            if self.pending.rows(segment.path) is not None or segment.path in self.cache:
+                yield from self._load(segment).iter_slices(rows)
+            else:
+                yield from map(pl.DataFrame, read_pieces(self.cache.store, segment, rows))
+
+    def _load(self, segment: Segment) -> pl.DataFrame:
+        """The rows of a segment for Polars; so they stay in memory, as a frame shows its arrays for next to nothing."""
+        rows = self._rows(segment)
+        if not isinstance(rows, SmallRows):
+            return rows
+        frame = rows.frame()
+        self.cache.exchange(segment.path, frame)
+        return frame
+
+    def _rows(self, segment: Segment) -> Rows:
+        known = self.cache.get(segment.path)
+        if known is None:
+            known = self.pending.rows(segment.path)
+        return self.cache.read(segment) if known is None else known
