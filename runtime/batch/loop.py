@@ -180,7 +180,7 @@ class Runner:
         return BatchReport(
             batch.seq,
             {name: one.counts for name, one in ingested.items()},
-            {name: increment.rows for name, increment in increments.items()},
+            self._new_rows(increments),
             {name: dict(p) for name, p in self.progress.queries.items()},
             self.progress.bounds(self.plan),
             self._greatest(ingested, increments),
@@ -200,6 +200,11 @@ class Runner:
             aside,
             {name: one.unreadable for name, one in ingested.items() if one.unreadable},
         )
+
+    def _new_rows(self, increments: Mapping[str, Increment]) -> dict[str, int]:
+        """New rows per query: of each that a user asks, and of those inside it that were evaluated."""
+        found = {query.name: 0 for query in self.plan.queries if not query.facts.query.inner}
+        return found | {name: increment.rows for name, increment in increments.items()}
 
     def _state(self) -> _State:
         """What a batch changes, to go back to."""
