@@ -311,6 +311,23 @@ def test_advice_that_is_reworded_is_still_given() -> None:
     assert [rule for rule, _ in SAID if not any(re.search(rule, text) for text in there)] == []
 
 
+def test_what_two_situations_return_is_compared_by_where_on_the_matches() -> None:
+    asked = "DEFINE A AS speed > 70, B AS accel < -9 PATTERN A before B WITHIN 10 RETURN max(A.speed) AS a, max(B.speed) AS b"
+    found = tg.read_query(f"FROM CarSensors {asked}", TICKS)
+    program = tg.program(Slower=found.where(found.a > found.b))
+    rows = [(1, t, v, w) for t, v, w in ((0, 80.0, 0.0), (1, 0.0, 0.0), (2, 9.0, -10.0), (3, 9.0, 0.0))]
+    assert [(row["a"], row["b"]) for row in program.run({"CarSensors": rows}).rows("Slower")] == [(80.0, 9.0)]
+
+
+def test_a_text_reads_what_python_joined() -> None:
+    now, before = TICKS.as_("now"), TICKS.as_("before")
+    change = now.join(before, before.car_id == now.car_id, before.time == now.time - 1)
+    change = change.select(now.car_id, now.time, rise=now.speed - before.speed)
+    found = tg.read_query("FROM CarSensors PARTITION BY car_id DEFINE A AS rise < 0", {"CarSensors": change})
+    rows = [(1, t, v, 0.0) for t, v in enumerate((5.0, 6.0, 4.0, 3.0, 9.0))]
+    assert [row["A.ts"] for row in tg.program(Falling=found).run({"CarSensors": rows}).rows("Falling")] == [2]
+
+
 def test_what_is_expected_is_said() -> None:
     with pytest.raises(tg.QueryError) as raised:
         tg.read_query("FROM CarSensors DEFINE A AS speed >", CARS)
