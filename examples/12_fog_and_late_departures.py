@@ -122,6 +122,7 @@ def main(arguments: list[str]) -> None:
     week = complete(WEEK)
     if chosen.picture:
         chosen.picture.write_text(picture(week, "LGA", STORM) + "\n")
+        print(f"picture in {chosen.picture}")
         return
     with tempfile.TemporaryDirectory() as folder:
         assert same(as_it_came(WEEK, Path(folder), spark=chosen.spark), week)

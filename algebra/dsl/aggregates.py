@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, overload
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
-from tidegate.algebra.dsl.checks.suggestions import aggregate_hint
+from tidegate.algebra.dsl.checks.suggestions import aggregate_hint, row_value_hint
 from tidegate.algebra.dsl.expression import Expression, Operand, ValueOfGroup, build, constant, to_expression
 from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.errors import QueryError, Site
@@ -15,7 +15,7 @@ from tidegate.algebra.terms import Lit
 from tidegate.algebra.types import BOOLEAN, NULL
 
 _NO_ARGUMENT = ("TG132", "name what it aggregates: tg.sum(r.x); only count() works without, and counts rows")
-_NO_ORDER = ("TG132", "name what the rows are ordered by: by=r.time")
+_NO_ORDER = ("TG132", "name what the rows of a group are ordered by: by=r.time")
 
 
 @checked_calls
@@ -59,13 +59,16 @@ class AggregateExpression(ValueOfGroup):
                 raise AttributeError(name)
             raise unknown_name(f"no method of aggregates is called {name!r}: {self!r}", aggregate_hint(name))
 
+    def _no_value(self) -> QueryError:
+        return QueryError(
+            "TG115",
+            f"{self!r} is an aggregate: it has no value in a row",
+            hint=row_value_hint(self._function.value),
+        )
+
     def _refuse(self, *_: object) -> NoReturn:
         with Here():
-            raise QueryError(
-                "TG115",
-                f"{self!r} is an aggregate: it has no value in a row",
-                hint="give it a name in agg(), and compute with that name in with_() or where() afterwards",
-            )
+            raise self._no_value()
 
     if not TYPE_CHECKING:  # operators neither
         __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse

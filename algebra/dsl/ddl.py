@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tidegate.algebra.diagnostics.shown import kind_of, nearest, shown
+from tidegate.algebra.dsl.checks.suggestions import LATENESS
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Attribute, Schema, checked_name, timestamps_are_temporal
 from tidegate.algebra.types import (
@@ -188,6 +189,8 @@ def _well_named(schema: Schema) -> Schema:
 
 
 def _read_ddl(text: str) -> Iterator[Attribute]:
+    if re.search(r"\bwatermark\s+for\b", text, re.IGNORECASE):
+        raise QueryError("TG111", "a schema has attributes, and no watermark", hint=LATENESS)
     for tokens in _fields(text):
         words = tokens[:]
         name = words.pop(0)

@@ -1190,6 +1190,10 @@ class ValueOfGroup:
 
     __slots__ = ()
 
+    def _no_value(self) -> QueryError:
+        """What is wrong where it stands for the value of a row."""
+        raise NotImplementedError
+
 
 def to_expression(value: object, like: DataType | None = None, *, shift: bool = False) -> Expression:
     """The value as an expression: itself, or a constant of the type that `like` beside it asks for."""
@@ -1197,11 +1201,7 @@ def to_expression(value: object, like: DataType | None = None, *, shift: bool = 
         case Expression():
             return value
         case ValueOfGroup():
-            raise QueryError(
-                "TG115",
-                f"{value!r} is an aggregate: it has no value in a row",
-                hint="give it a name in agg(), and compute with that name in with_() afterwards",
-            )
+            raise value._no_value()
         case None:
             raise QueryError("TG110", "None is no value here", hint="test for NULL with is_null() or is_not_null()")
         case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from tidegate.algebra.allen import INTERSECTS, Allen, intersection
 from tidegate.algebra.diagnostics.shown import kind_of, nearest, shown
@@ -245,10 +245,12 @@ class Partitioned:
         checked_name(name, "an attribute")
         if not isinstance(value, AggregateExpression):
             near = nearest(name, _LIMITS, 1)
+            given = repr(value) if isinstance(value, Expression) else value
+            lasts = f"how long it lasts at least is at_least={shown(given)}" if _is_duration(value) else ""
             raise QueryError(
                 "TG115",
                 f"{name}={shown(value)} is no aggregate",
-                hint=f"did you mean {near[0]}=?" if near else f"write {name}=tg.max(...)",
+                hint=f"did you mean {near[0]}=?" if near else lasts or f"write {name}=tg.max(...)",
                 site=site,
             )
         if name in (*self._keys, START, END):
@@ -259,6 +261,14 @@ class Partitioned:
                 hint=f"give the aggregate another name: {name}_=",
                 site=site,
             )
+
+
+def _is_duration(value: object) -> bool:
+    try:
+        _check_duration("", value)
+    except QueryError:
+        return False
+    return value is not None and (not isinstance(value, Expression) or isinstance(value._term, Lit))
 
 
 def _is_pair(value: object) -> bool:
@@ -533,6 +543,19 @@ class Intervals(Relation):
         """
         points = _may_be_points(self) or _may_be_points(other)
         return self._stated(INTERSECTS, partial(intersection, points=points), other)
+
+    if not TYPE_CHECKING:  # type checkers shall refuse operators themselves
+
+        def _no_operator(self, *_: object) -> NoReturn:
+            with Here():
+                raise QueryError(
+                    "TG114",
+                    f"{self._symbol} is periods, which no operator relates",
+                    hint="relations are methods: A.before(B), A.meets(B), with & and | between them; "
+                    "what does not happen is a.anti_join(b, ...)",
+                )
+
+        __rshift__ = __lshift__ = __and__ = __or__ = __add__ = __sub__ = __invert__ = __neg__ = _no_operator
 
     def _related(self, relation: Allen, other: Intervals) -> Expression:
         return self._stated(relation.value, relation.condition, other)

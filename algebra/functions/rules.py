@@ -202,6 +202,10 @@ def _suggestion(op: str, args: tuple[TypedTerm, ...]) -> str:
         return _text_suggestion(sorted(kind.value for kind in kinds - {Kind.STRING, Kind.NULL}))
     if op in ("mul", "try_mul") and kinds == {Kind.DURATION, Kind.DOUBLE}:
         return 'durations are multiplied by whole numbers: "90s" is a minute and a half, (x * 3).div(2) is half as much again'
+    if kinds == {Kind.DURATION, Kind.BIGINT} and all(
+        isinstance(arg.source, Lit) == (arg.type.kind is Kind.DURATION) for arg in args
+    ):
+        return "integer time counts ticks: write a whole number of them, t + 600, instead of a duration"
     if Kind.DURATION in kinds and kinds & {Kind.BIGINT, Kind.DOUBLE}:
         return 'give the number a unit: tg.seconds(5); or .cast("bigint") of the duration, in microseconds'
     if Kind.BOOLEAN in kinds and len(kinds) > 1:

@@ -13,6 +13,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from tidegate.algebra.diagnostics.shown import nearest
+from tidegate.algebra.dsl.checks.suggestions import NEIGHBOURS
 from tidegate.algebra.dsl.expression import (
     Expression,
     Operand,
@@ -98,7 +99,8 @@ class Conditions:
                 raise QueryError(
                     "TG172",
                     f"{'.'.join(names)} is no attribute of an event: {names[0]} is a situation",
-                    hint="a condition reads the events of its own situation only",
+                    hint=f"a condition reads the events of its own situation only: write {self.prefixes[0]}.{names[1]}; "
+                    "two situations are compared in Python, by where on their matches",
                 )
             near = nearest(names[0], self.prefixes, 1)
             hint = f"did you mean {near[0]}.{names[1]}?" if near else f"write {self.prefixes[0]}.{names[1]}"
@@ -176,6 +178,12 @@ class Conditions:
                     "TG115",
                     f"{op} is an aggregate: it has no value in an event",
                     hint="aggregates stand in RETURN; a condition speaks of one event",
+                )
+            if op in NEIGHBOURS:
+                raise QueryError(
+                    "TG131",
+                    f"{op}: a condition reads one event, not the one before it",
+                    hint="join each row with the one before it in Python, and read the text over the result",
                 )
             operation(op)
             return self._operation(op, [self._value(part) for part in given], self.text.at(name))

@@ -30,6 +30,27 @@ _CALLED = {
     "$END": "the end of the text",
 }
 _OPERATORS = ("DIV", "IS", "AND", "OR")
+_RUNS = "a pattern relates periods, each of which is a whole run of events: PATTERN A meets B"
+_ONE_STREAM = "a query reads one stream: join in Python, and read the text over the result"
+#: What SQL and EPL write, in the clause that it is written in: its first word, the word or sign that does not fit, or the one before.
+_ELSEWHERE = {
+    "": {"SELECT": "a query begins with FROM; what is selected stands at its end: RETURN first(A.x), A.ts"},
+    "FROM": dict.fromkeys((",", "JOIN", "INNER", "LEFT"), _ONE_STREAM)
+    | {
+        "MATCH_RECOGNIZE": "leave out MATCH_RECOGNIZE and its brackets: FROM stream PARTITION BY key DEFINE A AS condition",
+        "PATTERN": "DEFINE stands before PATTERN",
+        "WHERE": "a query reads all rows of its stream: filter in Python, and read the text over the result",
+    },
+    "DEFINE": {"FOR": "how long it lasts at least is AT LEAST 5 MINUTES"},
+    "PATTERN": dict.fromkeys(("(", "+", "*", "{", "?"), _RUNS)
+    | dict.fromkeys(("OR", "|"), "alternatives stand between semicolons: A before B; A meets B")
+    | {
+        ",": "write AND, or a semicolon between alternatives: A before B; A meets B",
+        "->": "of periods write A before B; that an event follows another is a join in Python",
+        "EVERY": "every combination is a match: leave out EVERY",
+        "NOT": "that something does not happen is an anti_join in Python",
+    },
+}
 #: Characters of the longest keyword, and some that are too many.
 _LONGEST = 24
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -99,8 +120,11 @@ class Text:
         return self.site(line + 1, len(self._lines[line].rstrip()) + 1)
 
     def _meant(self, site: Site, allowed: Iterable[str]) -> str:
-        """A keyword that could stand here and nearly does, here or one word before."""
+        """How it is said here, or a keyword that could stand here and nearly does, here or one word before."""
         assert site.column is not None
+        elsewhere = self._said_elsewhere(site.line, site.column)
+        if elsewhere:
+            return elsewhere
         words = {word.start(): word[0] for word in _WORD.finditer(site.code) if len(word[0]) <= _LONGEST}
         before = [words[start] for start in sorted(words) if start < site.column - 1]
         keywords = [name for name in allowed if name not in _CALLED and _signs().get(name, name) == name]
@@ -109,6 +133,18 @@ class Text:
             if near and near[0] != word.upper():
                 return f"did you mean {near[0]}?"
         return ""
+
+    def _said_elsewhere(self, line: int, column: int) -> str:
+        """How that is written here which the text writes as SQL or EPL do; empty where it is none of theirs."""
+        before = "\n".join([*self._lines[: line - 1], self._lines[line - 1][: column - 1]])
+        rest = self._lines[line - 1][column - 1 :]
+        words = [word.upper() for word in _WORD.findall(before)]
+        begins = [at for at, word in enumerate(words) if word in _ELSEWHERE]
+        clause, inside = (words[begins[-1]], words[begins[-1] + 1 :]) if begins else ("", words)
+        found = _WORD.match(rest)
+        here = (found[0].upper(),) if found else (rest[:2], rest[:1])
+        said = _ELSEWHERE[clause]
+        return next((said[one] for one in (*here, *inside[-1:], *inside[:1]) if one in said), "")
 
 
 def _part(found: Tree[Token] | Token) -> Part:

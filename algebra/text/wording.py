@@ -7,7 +7,7 @@ that each rule still meets a message.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
@@ -49,11 +49,12 @@ def in_words_of_text() -> Iterator[None]:
     try:
         yield
     except QueryError as error:
-        raise type(error).of([_worded(problem) for problem in error.problems]) from error.__cause__
+        raise type(error).of(in_words(error.problems)) from error.__cause__
 
 
-def _worded(problem: Problem) -> Problem:
-    return replace(problem, message=_said(problem.message), hint=_said(problem.hint))
+def in_words(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems, with advice that can be written in a query's text."""
+    return [replace(problem, message=_said(problem.message), hint=_said(problem.hint)) for problem in problems]
 
 
 def _said(text: str) -> str:

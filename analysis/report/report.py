@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.printing.plans import preformatted
 from tidegate.algebra.printing.terms import term_text
+from tidegate.algebra.row_wise import ordered_operator
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.inner_queries import stage_names
+from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.report.predicate_sets import notes
@@ -108,6 +110,9 @@ def _query_text(query: QueryFacts, recursion: Recursion | None, *, zones: bool) 
     names = [query.federation.occurrence_name(o.index).ljust(width) for o in query.occurrences]
     lines.append(_entry("kept", [f"{n}  {_kept(o)}" for n, o in zip(names, query.occurrences, strict=True)]))
     lines.append(_entry("state", [f"{n}  {o.bound}" for n, o in zip(names, query.occurrences, strict=True)]))
+    holds = _holds(query)
+    if holds:
+        lines.append(_entry("holds", holds))
     found = [problem.message + (f"   {problem.site}" if problem.site else "") for problem in notes(query.query)]
     if found:
         lines.append(_entry("note", found))
@@ -137,6 +142,12 @@ def _kept(occurrence: OccurrenceFacts) -> str:
     return text if text in ("always", "never") else f"while {text}"
 
 
+def _holds(query: QueryFacts) -> list[str]:
+    """What an operator that gathers events in order keeps of those it has read, beside what is stored for it."""
+    node = ordered_operator(query.query.node)
+    return [] if node is None else list(family_of(node).state(node).bounds)
+
+
 def _query_dict(query: QueryFacts, *, zones: bool) -> dict[str, object]:
     found: dict[str, object] = {
         "query": query.query.name,
@@ -151,6 +162,7 @@ def _query_dict(query: QueryFacts, *, zones: bool) -> dict[str, object]:
         "final_when": {a: function.describe() for a, function in query.propagation.items()},
         "occurrences": [_occurrence_dict(query, occurrence) for occurrence in query.occurrences],
     }
+    found["holds"] = _holds(query)
     found["notes"] = [problem.to_dict() for problem in notes(query.query)]
     if zones:
         found["zones"] = [list(zone_lines(query.federation, zone)) for zone in query.federation.zones]

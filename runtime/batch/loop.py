@@ -162,7 +162,7 @@ class Runner:
         return BatchReport(
             seq=batch.seq,
             counts={name: one.counts for name, one in ingested.items()},
-            results={name: increment.rows for name, increment in increments.items()},
+            results=self._new_rows(increments),
             progress={name: dict(p) for name, p in state.progress.queries.items()},
             bounds=state.progress.bounds(self.plan),
             greatest=greatest_instants(self.plan, ingested, increments),
@@ -182,6 +182,11 @@ class Runner:
             set_aside=aside,
             unreadable={name: one.unreadable for name, one in ingested.items() if one.unreadable},
         )
+
+    def _new_rows(self, increments: Mapping[str, Increment]) -> dict[str, int]:
+        """New rows per query: of each that a user asks, and of those inside it that were evaluated."""
+        rows = {query.name: 0 for query in self.plan.queries if not query.facts.query.inner}
+        return rows | {name: increment.rows for name, increment in increments.items()}
 
 
 def _by_query(increments: Iterable[Increment]) -> dict[str, dict[str, int]]:

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.cli.run_query import QueryRun
     from tidegate.runtime.engines.explanation import ProgramExplanation
     from tidegate.runtime.inspect.state_listing import StateListing
+    from tidegate.runtime.program import Program
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,12 +81,12 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     check = commands.add_parser("check", help="say whether the programs in a Python file are valid")
-    check.add_argument("file", type=Path, help="a Python file that defines one program or several")
+    _add_programs(check)
     check.add_argument("--json", action="store_true", help="print the problems as JSON")
     check.set_defaults(command=_check)
 
     explain = commands.add_parser("explain", help="say when results are final, what is kept, and how much")
-    explain.add_argument("file", type=Path, help="a Python file that defines one program or several")
+    _add_programs(explain)
     explain.add_argument("--zones", action="store_true", help="print each query's temporal constraints as well")
     shown = explain.add_mutually_exclusive_group()
     shown.add_argument("--graph", choices=("mermaid", "svg"), help="print the plan as a graph instead")
@@ -119,11 +121,7 @@ def parser() -> argparse.ArgumentParser:
 
     drawn = commands.add_parser("timeline", help="draw situations and matches, of a query or of result files")
     drawn.add_argument("--query", type=Path, metavar="FILE", help="a file with a query in the text language")
-    drawn.add_argument("--input", action="append", default=[], metavar="STREAM=PATH", help="as in run")
-    drawn.add_argument("--schema", help="as in run")
-    drawn.add_argument("--time", metavar="ATTRIBUTE", help="as in run")
-    drawn.add_argument("--unit", action="append", default=[], metavar="ATTRIBUTE=UNIT", help="as in run")
-    drawn.add_argument("--dialect", choices=("allen", "tpstream"), help="as in run")
+    _add_query_options(drawn)
     drawn.add_argument("--close-open", metavar="INSTANT", help="as in run")
     drawn.add_argument(
         "--situations", action="append", default=[], metavar="NAME=PATH", help="Parquet results with ts and te"
@@ -199,21 +197,48 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _check(options: argparse.Namespace) -> int:
+def _add_programs(command: argparse.ArgumentParser) -> None:
+    """What `check` and `explain` are about: a Python file, or a query as text."""
+    given = command.add_mutually_exclusive_group(required=True)
+    given.add_argument("file", nargs="?", type=Path, help="a Python file that defines one program or several")
+    given.add_argument("--query", type=Path, metavar="FILE", help="a file with a query in the text language instead")
+    _add_query_options(command)
+    command.set_defaults(close_open=None)
+
+
+def _add_query_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--input", action="append", default=[], metavar="STREAM=PATH", help="as in run")
+    command.add_argument("--schema", help="as in run")
+    command.add_argument("--time", metavar="ATTRIBUTE", help="as in run")
+    command.add_argument("--unit", action="append", default=[], metavar="ATTRIBUTE=UNIT", help="as in run")
+    command.add_argument("--dialect", choices=("allen", "tpstream"), help="as in run")
+
+
+def _programs(options: argparse.Namespace) -> Mapping[str, Program]:
+    """The programs of a Python file, or the one of a query as text."""
     from tidegate.runtime.cli.program_files import load_programs
 
-    problems: dict[str, list[Problem]] = {}
+    return load_programs(options.file) if options.query is None else {"query": _asked(options).as_program()}
+
+
+def _check(options: argparse.Namespace) -> int:
+    from tidegate.algebra.text.wording import in_words
+
+    worded = list[Problem] if options.query is None else in_words
+    file, problems = options.query or options.file, dict[str, list[Problem]]()
     try:
-        programs = load_programs(options.file)
-        problems = {name: program.check() for name, program in programs.items()}
+        programs = _programs(options)
+        problems = {name: worded(program.check()) for name, program in programs.items()}
         raised: list[Problem] = []
     except TidegateError as error:
         raised = list(error.problems)
-    notes = {name: program.notes() for name, program in programs.items() if not problems[name]} if problems else {}
+    notes = (
+        {name: worded(program.notes()) for name, program in programs.items() if not problems[name]} if problems else {}
+    )
     found = [*raised, *(problem for those in problems.values() for problem in those)]
     if options.json:
         answer = {
-            "file": str(options.file),
+            "file": str(file),
             "valid": not found,
             "programs": {name: {"valid": not those} for name, those in problems.items()},
             "problems": [problem.to_dict() for problem in raised]
@@ -225,22 +250,23 @@ def _check(options: argparse.Namespace) -> int:
     for problem in (*found, *(note for those in notes.values() for note in those)):
         print(problem, end="\n\n")
     for name, those in problems.items():
-        print(f"{options.file}: {name} is {'not valid' if those else 'valid'}")
+        print(f"{file}: {name} is {'not valid' if those else 'valid'}")
     if found:
         print(f"{len(found)} problem{'s' if len(found) > 1 else ''}")
     return 1 if found else 0
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from tidegate.runtime.cli.program_files import load_programs
+    from tidegate.algebra.text.wording import in_words_of_text
 
     try:
-        reports = {name: program.explain(zones=options.zones) for name, program in load_programs(options.file).items()}
+        with nullcontext() if options.query is None else in_words_of_text():
+            reports = {name: one.explain(zones=options.zones) for name, one in _programs(options).items()}
     except TidegateError as error:
         if not options.json:
             raise
         answer = {
-            "file": str(options.file),
+            "file": str(options.query or options.file),
             "valid": False,
             "problems": [problem.to_dict() for problem in error.problems],
         }
@@ -271,7 +297,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace, name: str = "Matches") -> QueryRun:
-    """What `run` and `timeline` are to do; `name` is that of the results."""
+    """What a command is to do with the text of a query; `name` is that of the results."""
     from tidegate.runtime.cli.run_query import QueryRun, pairs
 
     inputs = {stream: Path(path) for stream, path in pairs(options.input, "--input").items()}

@@ -64,7 +64,9 @@ def _bound(path: Path, kind: type[_T]) -> dict[str, _T]:
         except TidegateError:
             raise
         except Exception as error:  # whatever the user's file raises is the finding
-            raise _failed(path, f"{type(error).__name__}: {error}", "run it with Python to see where", error) from error
+            is_query = isinstance(error, SyntaxError) and path.suffix != ".py"
+            hint = f"the text of a query is given as --query {path}" if is_query else "run it with Python to see where"
+            raise _failed(path, f"{type(error).__name__}: {error}", hint, error) from error
         except SystemExit as error:
             raise _failed(path, f"it exits, with status {error.code or 0}", _UNDER_MAIN, error) from error
     found: dict[str, _T] = {}

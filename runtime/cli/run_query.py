@@ -1,4 +1,4 @@
-"""A query in the text language over complete inputs, for the command line: `tidegate run`."""
+"""A query in the text language, for the command line: over complete inputs, or as a program that is not run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tidegate.runtime.connectors.overlaps import is_below
 from tidegate.runtime.connectors.parquet_schema import FileSchema, schema_of_parquet
 from tidegate.runtime.connectors.sources import FileFormat, Files, Source, files_meant
 from tidegate.runtime.inspect.timelines.timeline import Timeline, timeline
-from tidegate.runtime.program import program
+from tidegate.runtime.program import Program, program
 from tidegate.runtime.state.errors import linked, storage_errors
 
 if TYPE_CHECKING:
@@ -90,7 +90,12 @@ class QueryRun:
             found = self._results({**situations, name: whole}, sources)
         return timeline({one: found[one] for one in situations}, found[name], partition_by=keys, **drawing)
 
-    def _read(self) -> tuple[Relation, dict[str, Source]]:
+    def as_program(self) -> Program:
+        """The program of the query, which takes no rows: the schema may be said instead of an input."""
+        with in_words_of_text():
+            return program(**{self.name: self._read(rows=False)[0]})
+
+    def _read(self, *, rows: bool = True) -> tuple[Relation, dict[str, Source]]:
         if not self.query.is_file():
             raise QueryError("TG140", f"there is no file {self.query}", hint="name a file with a query")
         try:
@@ -102,6 +107,8 @@ class QueryRun:
         streams: dict[str, Relation] = {}
         sources: dict[str, Source] = {}
         try:
+            if not rows and not self.inputs:
+                streams[asked.stream] = self._stream(asked.stream, self._schema_alone(asked), asked)
             for name, path in self.inputs.items():
                 files = _files(name, path)
                 sources[name] = Source(files, ties="fail")  # whoever calls can name what orders them
@@ -124,6 +131,16 @@ class QueryRun:
         at = int(self.close_at) if self.close_at is not None and TICKS.fullmatch(self.close_at) else self.close_at
         inputs = {name: source for name, source in sources.items() if name in read}
         return made.run(inputs, close_at=at, threads=threads)
+
+    def _schema_alone(self, asked: Asked) -> Schema:
+        if self.schema is None:
+            raise QueryError(
+                "TG177",
+                f"{asked.stream}: nothing says which attributes it has",
+                hint=f'give --schema "id bigint, time timestamp", or --input {asked.stream}=PATH',
+                site=asked.place,
+            )
+        return to_schema(self.schema)
 
     def _schema(self, name: str, files: Files) -> FileSchema:
         if self.schema is not None:

@@ -125,7 +125,7 @@ def schedule(
         >>> session.advance("Orders", {"ordered": "2026-03-03T10:00Z"})
         >>> session.advance("Payments", {"paid": "2026-03-03T10:00Z"})
         >>> session.step().results, session.step().results
-        ({}, {'Unpaid': 2})
+        ({'Unpaid': 0}, {'Unpaid': 2})
     """
     return Schedule({} if every is None else every, {} if priority is None else priority, budget)
 

@@ -54,14 +54,19 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: r.k not in (1, 2) and r.s == "a", "TG118", "x.is_in(a, b)"),
         (lambda: 1 in r.k, "TG118", "x.is_in(a, b)"),
         (lambda: tg_.now(), "TG131", "stream that has the instants"),
-        (lambda: tg_.lag(r.k), "TG131", "the row before is joined"),
+        (lambda: tg_.lag(r.k), "TG131", "the row before is"),
+        (lambda: tg_.last(r.k, by=r.time) > r.k, "TG115", "the row before is"),
+        (lambda: tg.situation(r.k < tg_.first(r.k, by=r.time)), "TG115", "the row before is"),
+        (lambda: tg.situation(r.k < tg_.max(r.k)), "TG115", "in with_() or where() afterwards"),
+        (lambda: tg_.rank(), "TG131", "the three largest"),
         (lambda: tg_.session_window(r.time, "5m"), "TG131", "anti_join"),
         (lambda: tg_.interval("5m"), "TG131", "tg.days(7)"),
         (lambda: tg_.collect_list(r.k), "TG131", "there are no lists"),
         (lambda: tg_.read_csv("in"), "TG131", "did you mean tg.csv?"),
         (lambda: tg_.upper(r.s), "TG131", "r.x.upper(...)"),
         (lambda: r.k.alias("x"), "TG131", "select(y=r.x + 1)"),
-        (lambda: r.k.shift(1), "TG131", "join the stream with itself"),
+        (lambda: r.k.shift(1), "TG131", "the row before is"),
+        (lambda: r.k.cum_sum(), "TG131", "join the stream with itself"),
         (lambda: r.s.str.contains("a"), "TG131", "r.x.contains(...)"),
         (lambda: r.time.dt.truncate("1h"), "TG131", "r.time.hour()"),
         (lambda: r.k.fill_null(0), "TG131", "tg.coalesce(r.x, 0)"),
@@ -144,6 +149,8 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: r.time.between(r.time, tg.minutes(5)), "TG102", "t - u <= tg.minutes(5)"),
         (lambda: r.time * 2.0 * r.w, "TG102", ""),
         (lambda: r.w - r.time, "TG102", "subtracted from an instant"),
+        (lambda: r.k + tg.minutes(10), "TG102", "a whole number of them"),
+        (lambda: r.k < r.w, "TG102", '.cast("bigint") of the duration'),
         (lambda: r.w * r.w, "TG102", "whole numbers"),
         (lambda: tg_.hopping(r.time, "1h"), "TG131", "there are no overlapping windows yet"),
         (lambda: r.rolling("time", period="1h"), "TG101", "there are no overlapping windows yet"),
@@ -164,7 +171,15 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: found.Low.duration, "TG101", "A.te - A.ts"),
         # What comes to mind after other libraries of patterns.
         (lambda: tg_.stream("S", "t timestamp", progress="t", delay="5m"), "TG114", 'tg.source(None, delay="10m")'),
-        (lambda: r.lag("s"), "TG101", "the row before is joined"),
+        (lambda: r.lag("s"), "TG101", "the row before is"),
+        (lambda: r.match_recognize("s"), "TG101", "tg.match(A.before(B)"),
+        (lambda: found.Low >> found.High, "TG114", "A.before(B)"),
+        (lambda: ~found.Low, "TG114", "anti_join"),
+        (lambda: found.Low & found.High, "TG114", "A.before(B)"),
+        (lambda: r.partition_by("k").derive(A=tg_.situation(r.k > 1, for_="5m")), "TG115", "at_least='5m'"),
+        (lambda: r.partition_by("k").derive(A=tg_.situation(r.k > 1, for_=tg.minutes(5))), "TG115", "at_least='5m'"),
+        (lambda: r.partition_by("k").derive(A=tg_.situation(r.k > 1, top=r.k)), "TG115", "top=tg.max(...)"),
+        (lambda: tg_.stream("S", "t timestamp, WATERMARK FOR t AS t - x", progress="t"), "TG111", 'delay="10m"'),
         (lambda: r.followed_by(r), "TG101", "a.time < b.time"),
         (lambda: r.before(r), "TG101", "as_intervals(...)"),
         (lambda: r.match(), "TG101", "tg.situation(condition)"),
@@ -269,6 +284,39 @@ def test_signatures_and_docstrings_are_those_of_the_functions() -> None:
     assert list(inspect.signature(tg.stream).parameters) == ["name", "schema", "progress", "relations", "temporal"]
     assert tg.stream.__doc__ is not None
     assert list(inspect.signature(tg.Relation.where).parameters) == ["self", "conditions"]
+
+
+def hinted(hint: str, begins: str, **names: Any) -> Any:
+    """What the code in a hint makes, from the call with which it begins to its last bracket."""
+    return eval(hint[hint.index(begins) : hint.rindex(")") + 1], {"tg": tg}, names)  # noqa: S307  # the code of a hint of ours
+
+
+def test_the_hint_on_the_row_before_is_code_that_finds_it_in_its_partition() -> None:
+    rows = tg.stream("Rows", "k bigint, time timestamp, x bigint", progress="time")
+    with pytest.raises(tg.QueryError) as raised:
+        tg_.lag(rows.x)
+    names: dict[str, Any] = {name: rows.as_(name) for name in ("now", "before", "between")}
+    pairs = hinted(raised.value.hint, "now.join(", **names)
+    now, before = names["now"], names["before"]
+    program = tg.program(Change=pairs.select(now.k, now.time, change=now.x - before.x))
+    given = [(1, 0, 10), (2, 1, 100), (1, 2, 13), (2, 5, 99), (1, 6, 20)]
+    found = program.run({"Rows": [(k, f"2026-03-02T10:0{minute}Z", x) for k, minute, x in given]}).rows("Change")
+    assert [(row["k"], row["change"]) for row in sorted(found, key=lambda row: row["time"])] == [
+        (1, 3),
+        (2, -1),
+        (1, 7),
+    ]
+
+
+def test_the_hint_on_ranks_is_code_that_finds_the_largest_of_a_window() -> None:
+    rows = tg.stream("Rows", "k bigint, time timestamp, x bigint", progress="time")
+    with pytest.raises(tg.QueryError) as raised:
+        tg_.row_number()
+    windows = rows.with_(w=tg.tumbling(rows.time, "1h"))
+    top = hinted(raised.value.hint, "a.left_join(", a=windows.as_("a"), b=windows.as_("b"))
+    given = [(k, f"2026-03-02T{hour}:00Z", k * 10) for hour in (10, 11) for k in range(5)]
+    found = tg.program(Top=top).run({"Rows": given}).rows("Top")
+    assert sorted((row["w"].hour, row["x"]) for row in found) == [(h, x) for h in (11, 12) for x in (20, 30, 40)]
 
 
 ALL = ("bigint", "boolean", "double", "string", "timestamp", "date", "interval day to second", "decimal(9,2)")

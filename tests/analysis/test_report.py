@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import tidegate as tg
 from tidegate import hours, minutes
@@ -107,3 +108,21 @@ def test_a_part_that_no_user_has_named_is_told_with_its_query() -> None:
     assert "Hot.te has no upper bound relative to day" in problem.message
     assert not [line for line in (problem.message, *problem.because) if "~" in line]
     assert any(line.endswith("(known of a part of Daily)") for line in problem.because)
+
+
+def test_what_a_pattern_holds_of_each_partition_stands_below_the_state() -> None:
+    temps = tg.stream("Temps", "k bigint, time timestamp, c double", progress="time")
+    found = temps.partition_by("k").derive(
+        Hot=tg.situation(temps.c > 90, at_least="5m"), Cold=tg.situation(temps.c < 5)
+    )
+    program = tg.program(Swing=found.match(found.Hot.before(found.Cold), within="1h"), Hot=found.Hot)
+    swing, hot = str(program.explain().report).split("\n\n")[:2]
+    lines = [
+        "of a partition at most 11 Hot that began within 1h and are over, and one that is open",
+        "of a partition all Cold that began within 1h and are over, and one that is open",
+    ]
+    assert f"  holds       {lines[0]}\n              {lines[1]}" in swing
+    assert swing.index("  state ") < swing.index("  holds ")
+    assert hot.endswith("\n  holds       of a partition one that is open")
+    queries: Any = program.explain().to_dict()["queries"]
+    assert [query["holds"] for query in queries] == [lines, ["of a partition one that is open"]]

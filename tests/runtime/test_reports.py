@@ -43,3 +43,17 @@ def test_spark_keeps_the_last_reports(spark: SparkSession, tmp_path: Path, monke
     query.awaitTermination()
     assert [report.seq for report in seen] == [1, 2, 3]
     assert query.reports == seen[1:]
+
+
+def test_a_report_has_every_query_that_was_asked_whether_it_advanced_or_not() -> None:
+    events = tg.stream("E", "k bigint, t bigint, x bigint", progress="t")
+    found = events.partition_by("k").derive(High=tg.situation(events.x > 5), Low=tg.situation(events.x < 2))
+    paired = found.High.join(found.Low, found.High.k == found.Low.k, found.High.te == found.Low.ts)
+    program = tg.program(All=events, Paired=paired.select(found.High.k, found.High.ts, found.Low.te))
+    with program.session() as session:
+        session.push("E", [(1, t, x) for t, x in enumerate((9, 1, 7))])
+        assert dict(session.step().results) == {"All": 0, "Paired": 0}
+        session.advance("E", 2)
+        report = session.step()
+        assert {name: report.results[name] for name in ("All", "Paired")} == {"All": 3, "Paired": 1}
+        assert dict(session.step().results) == {"All": 0, "Paired": 0}

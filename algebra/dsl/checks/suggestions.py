@@ -38,11 +38,20 @@ _SESSION = "a session is over with a row that no other follows in time: r.anti_j
 _NO_NEIGHBOURS = (
     'rows have no order; join the stream with itself, r.as_("a") and r.as_("b"), on its key and on its times'
 )
-_NO_CLOCK = "a query knows the times of rows alone; join with a stream that has the instants"
-_PREVIOUS = (
-    "rows have no order: the row before is joined by its time, now.join(before, before.time == now.time - tg.minutes(1)), "
-    "or the source has an attribute for the change"
+_RANK = (
+    'rows have no order; the three largest of a window w, a and b being r.as_("a") and r.as_("b"), are those with fewer than three '
+    "larger ones: a.left_join(b, b.w == a.w, b.x > a.x).group_by(a.k, a.w, a.x).agg(larger=tg.count(b.x))"
+    ".where(lambda g: g.larger < 3)"
 )
+_NO_CLOCK = "a query knows the times of rows alone; join with a stream that has the instants"
+_ROW_BEFORE = (
+    'the row before is the one with no other between, of r.as_("now"), r.as_("before"), r.as_("between"): '
+    "now.join(before, before.k == now.k, before.time < now.time, now.time <= before.time + tg.minutes(10))"
+    ".anti_join(between, between.k == now.k, before.time < between.time, between.time < now.time)"
+)
+_PREVIOUS = f"rows have no order: {_ROW_BEFORE}"
+#: What asks for a row beside this one.
+NEIGHBOURS = ("lag", "lead", "shift", "diff", "prev", "previous", "pct_change")
 _FOLLOWED = (
     "what follows is joined by its time: a.join(b, a.x == b.x, a.time < b.time, b.time <= a.time + tg.minutes(10)); "
     "what does not follow is anti_join"
@@ -97,7 +106,7 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("window", "windowed", "tumble", "resample", "over"), _WINDOW)
     | dict.fromkeys(("groupby_dynamic", "group_by_dynamic"), f"{_WINDOW}; tg.floor(r.time, unit) is the start of one")
     | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide"), _OVERLAPPING)
-    | dict.fromkeys(("lag", "lead", "shift", "diff", "prev", "previous", "pct_change"), _PREVIOUS)
+    | dict.fromkeys(NEIGHBOURS, _PREVIOUS)
     | dict.fromkeys(
         (
             "followed_by",
@@ -112,11 +121,11 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
         _FOLLOWED,
     )
     | dict.fromkeys((*(relation.value for relation in Allen), "intersects"), _ALLEN)
-    | dict.fromkeys(("match", "pattern"), _PATTERNS)
+    | dict.fromkeys(("match", "pattern", "match_recognize"), _PATTERNS)
     | dict.fromkeys(("collect", "show", "toPandas", "to_pandas", "execute", "write", "writeStream", "to_pylist"), _RUN)
     | dict.fromkeys(("run", "start", "session", "print", "display", "rows", "to_polars", "results"), _RUN)
     | dict.fromkeys(("explain", "describe", "plan", "check"), _EXPLAIN)
-    | dict.fromkeys(("derive", "situation", "situations", "match_recognize"), _SITUATIONS)
+    | dict.fromkeys(("derive", "situation", "situations"), _SITUATIONS)
     | dict.fromkeys(("plot", "draw", "timeline"), _TIMELINE)
     | {"cast": 'values are cast one by one: r.x.cast("double")'}
     | dict.fromkeys(("withWatermark", "with_watermark", "assign_timestamps_and_watermarks"), _PROGRESS)
@@ -148,7 +157,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("if_else", "iff", "case", "case_when"), _CONDITIONAL)
     | dict.fromkeys(("session", "session_window"), _SESSION)
     | dict.fromkeys(("now", "current_timestamp", "current_date", "unix_timestamp"), _NO_CLOCK)
-    | dict.fromkeys(("row_number", "rank", "dense_rank", "ntile"), _NO_NEIGHBOURS)
+    | dict.fromkeys(("row_number", "rank", "dense_rank", "ntile"), _RANK)
     | {"date_trunc": 'tg.floor(r.time, "1d") is the start of the day, r.time.truncate("month") of the month'}
     | dict.fromkeys(("datediff", "date_diff", "dateDiff"), "did you mean tg.days_between?")
     | dict.fromkeys(("interval", "weeks", "to_duration"), 'durations are text or tg.days(7): r.time + "5m"')
@@ -163,7 +172,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
         ("kafka", "delta", "iceberg"), "a streaming DataFrame of Spark is a source, too: start(spark, sources=...)"
     )
     | dict.fromkeys(("expr", "sql"), "conditions are written with operators: (r.x > 5) & (r.y == 1)")
-    | dict.fromkeys(("lag", "lead", "prev", "previous", "shift", "diff"), _PREVIOUS)
+    | dict.fromkeys(NEIGHBOURS, _PREVIOUS)
     | dict.fromkeys(("followed_by", "not_followed_by", "every"), _FOLLOWED)
     | dict.fromkeys(("pattern", "match_recognize", "sequence", "seq"), _PATTERNS)
     | {name: f"write from tidegate import {name}" for name in ("testing", "metrics")}
@@ -254,7 +263,9 @@ VALUE_METHODS: Mapping[str, str] = MappingProxyType(
         ("total_seconds", "total_minutes", "total_hours", "total_days", "seconds", "minutes", "hours"),
         "durations are divided by durations: (r.end - r.begin) / tg.minutes(1)",
     )
-    | dict.fromkeys(("shift", "diff", "lag", "lead", "over", "rank", "cum_sum", "cumsum", "pct_change"), _NO_NEIGHBOURS)
+    | dict.fromkeys(NEIGHBOURS, _PREVIOUS)
+    | dict.fromkeys(("over", "cum_sum", "cumsum"), _NO_NEIGHBOURS)
+    | dict.fromkeys(("rank",), _RANK)
     | dict.fromkeys(_ROLLING, _OVERLAPPING)
     | dict.fromkeys(("asc", "desc", "sort"), _NO_ORDER)
     | {"within": 'a window is that of the match: tg.match(A.overlaps(B), within="5m")'}
@@ -276,13 +287,13 @@ JOINS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("asof",), _AS_OF)
 )
 
+LATENESS = 'how late rows are is said of the source: tg.parquet("in", delay="10m"), tg.source(None, delay="10m") for rows that are pushed'
 #: Keywords that others take and these functions do not.
 KEYWORDS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("on", "left_on", "right_on", "using"), "conditions are comparisons: a.x == b.x; ")
     | dict.fromkeys(
         ("watermark", "delay", "late", "lateness"),
-        'how late rows are is said of the source: tg.parquet("in", delay="10m"), tg.source(None, delay="10m") for rows that are '
-        "pushed; ",
+        f"{LATENESS}; ",
     )
     | {"within": "a time limit is a condition: a.time < b.time, b.time <= a.time + tg.minutes(10); "}
     | dict.fromkeys(("mode", "outputMode", "output_mode"), "rows are final, and always added; ")
@@ -349,6 +360,12 @@ def function_hint(name: str, functions: Iterable[str], methods: Iterable[str]) -
         return METHODS_CALLED_OTHERWISE[name]
     near = nearest(name, functions)
     return f"did you mean {' or '.join(f'tg.{one}' for one in near)}?" if near else ""
+
+
+def row_value_hint(function: str) -> str:
+    """What to do instead of an aggregate in a condition on rows: `first` and `last` may be meant of the row before."""
+    named = "give it a name in agg(), and compute with that name in with_() or where() afterwards"
+    return f"{named}; {_ROW_BEFORE}" if function in ("first", "last") else named
 
 
 def aggregate_hint(name: str) -> str:

@@ -207,9 +207,25 @@ WRONG = [
     ("PARTITION", "PARTITON", "TG170", "PARTITON", "did you mean PARTITION?"),
     ("RETURN", "RETRUN", "TG170", "RETRUN", "did you mean RETURN?"),
     ("A before C WITHIN", "A.ts C WITHIN", "TG170", ".ts", ""),
+    ("FROM CarSensors CS", "SELECT id FROM CarSensors CS", "TG170", "SELECT", "at its end: RETURN"),
+    ("CarSensors CS", "CarSensors CS MATCH_RECOGNIZE (", "TG170", "MATCH_RECOGNIZE", "and its brackets"),
+    ("CarSensors CS", "CarSensors MATCH_RECOGNIZE (", "TG170", "( PARTITION", "and its brackets"),
+    ("CarSensors CS", "CarSensors CS, Weather W", "TG170", ", Weather", "one stream"),
+    ("CarSensors CS", "CarSensors JOIN Weather W", "TG170", "Weather", "one stream"),
+    ("CarSensors CS", "CarSensors CS WHERE CS.speed > 0", "TG170", "WHERE", "filter in Python"),
+    ("DEFINE A AS", "PATTERN A before B DEFINE A AS", "TG170", "PATTERN", "DEFINE stands before PATTERN"),
+    ("at least 5s", "for 5 minutes", "TG170", "for 5 minutes", "AT LEAST 5 MINUTES"),
+    ("CS.accel > 8m/s2 at least 5s", "CS.accel > 8 for 5 minutes", "TG170", "5 minutes", "AT LEAST 5 MINUTES"),
+    ("A before C WITHIN", "(A+ C) WITHIN", "TG170", "(A+ C)", "A meets B"),
+    ("A before C WITHIN", "A+ C WITHIN", "TG170", "+ C", "A meets B"),
+    ("A before C WITHIN", "A -> C WITHIN", "TG170", "-> C", "A before B"),
+    ("A meets B;", "every A meets B;", "TG170", "B;A overlaps", "leave out EVERY"),
+    ("A before C WITHIN", "A before C OR A meets C WITHIN", "TG170", "OR A", "between semicolons"),
+    ("A before C WITHIN", "A before C, A meets C WITHIN", "TG170", ", A", "a semicolon between"),
+    ("CS.accel > 8m/s2", "CS.accel < lag(CS.accel)", "TG131", "lag(", "the one before it in Python"),
     ("CS.accel > 8", "CS.acel > 8", "TG101", "CS.acel", "did you mean accel?"),
     ("CS.accel > 8", "XS.accel > 8", "TG172", "XS.accel", "write CS.accel"),
-    ("CS.accel > 8m/s2", "A.accel > 8", "TG172", "A.accel", "its own situation only"),
+    ("CS.accel > 8m/s2", "A.accel > 8", "TG172", "A.accel", "write CS.accel"),
     ("CS.accel > 8m/s2", "max(CS.accel) > 8", "TG115", "max(", "RETURN"),
     ("CS.accel > 8m/s2", "rond(CS.accel) > 8", "TG131", "rond(", ""),
     ("CS.accel > 8m/s2", "eq(CS.accel, 8)", "TG131", "eq(", ""),
@@ -293,6 +309,23 @@ def test_advice_that_is_reworded_is_still_given() -> None:
     """A message that changes would leave its rule behind."""
     there = [*literals(), "& joins conditions"]  # in the source it begins with a value
     assert [rule for rule, _ in SAID if not any(re.search(rule, text) for text in there)] == []
+
+
+def test_what_two_situations_return_is_compared_by_where_on_the_matches() -> None:
+    asked = "DEFINE A AS speed > 70, B AS accel < -9 PATTERN A before B WITHIN 10 RETURN max(A.speed) AS a, max(B.speed) AS b"
+    found = tg.read_query(f"FROM CarSensors {asked}", TICKS)
+    program = tg.program(Slower=found.where(found.a > found.b))
+    rows = [(1, t, v, w) for t, v, w in ((0, 80.0, 0.0), (1, 0.0, 0.0), (2, 9.0, -10.0), (3, 9.0, 0.0))]
+    assert [(row["a"], row["b"]) for row in program.run({"CarSensors": rows}).rows("Slower")] == [(80.0, 9.0)]
+
+
+def test_a_text_reads_what_python_joined() -> None:
+    now, before = TICKS.as_("now"), TICKS.as_("before")
+    change = now.join(before, before.car_id == now.car_id, before.time == now.time - 1)
+    change = change.select(now.car_id, now.time, rise=now.speed - before.speed)
+    found = tg.read_query("FROM CarSensors PARTITION BY car_id DEFINE A AS rise < 0", {"CarSensors": change})
+    rows = [(1, t, v, 0.0) for t, v in enumerate((5.0, 6.0, 4.0, 3.0, 9.0))]
+    assert [row["A.ts"] for row in tg.program(Falling=found).run({"CarSensors": rows}).rows("Falling")] == [2]
 
 
 def test_what_is_expected_is_said() -> None:
