@@ -53,10 +53,10 @@ def in_words_of_text() -> Iterator[None]:
 
 
 def _worded(problem: Problem) -> Problem:
-    return replace(problem, message=_said(problem.message), hint=_said(problem.hint))
+    return replace(problem, message=_reworded(problem.message), hint=_reworded(problem.hint))
 
 
-def _said(text: str) -> str:
+def _reworded(text: str) -> str:
     for written, said in SAID:
         text = re.sub(written, said, text)
     return text

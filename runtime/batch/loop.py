@@ -30,7 +30,7 @@ from tidegate.runtime.batch.source_activity import HEARD, Heard, from_json, mean
 from tidegate.runtime.connectors.sources import OnError, SourceOptions
 from tidegate.runtime.eval.columns import stored_arrow_schema
 from tidegate.runtime.eval.job import Job
-from tidegate.runtime.eval.unevaluable import judged
+from tidegate.runtime.eval.unevaluable import parts_to_evaluate
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.keys import KeyMemory, key_memory
 from tidegate.runtime.ordered.sizes import situation_bytes, situation_rows
@@ -111,7 +111,7 @@ class Runner:
         for query in self.plan.facts.queries:
             for stream, part in row_terms(query.query.node):
                 parts[stream].append(part)
-        self.terms = {stream.name: judged(parts[stream.name]) for stream in input_streams(self.plan)}
+        self.terms = {stream.name: parts_to_evaluate(parts[stream.name]) for stream in input_streams(self.plan)}
         self.garbage = Garbage(self.plan, self.keys, self.collect_garbage)
         self.segments = {buffer.id: () for buffer in self.garbage.buffers}
         self.counts = {stream.name: SourceCounts() for stream in input_streams(self.plan)}
