@@ -111,7 +111,7 @@ def stage_names(facts: ProgramFacts) -> dict[str, str]:
     """The names of inner queries for people: the query that each is a part of, and what its rows hold."""
     found: dict[str, str] = {}
     for query in (one.query for one in facts.queries if one.query.inner):
-        told = _told(query.node)
+        told = _core_operator(query.node)
         what = told.produces if isinstance(told, OrderedNode) else "rows"
         owner = stage_owner(query.stream)
         name, number = f"{owner} (its {what})", 1
@@ -129,7 +129,7 @@ def with_stage_names(text: str, names: Mapping[str, str]) -> str:
     return text
 
 
-def _told(node: Node) -> Node:
+def _core_operator(node: Node) -> Node:
     """The operator below renames, projections and computed attributes."""
     while isinstance(node, Select | Project | Rename | Imbed):
         (node,) = children(node)

@@ -71,7 +71,7 @@ def analyse(program: ProgramDef) -> ProgramFacts:
             else:
                 recursions |= dict.fromkeys(component.streams, found)
     if problems:
-        raise _told(problems)
+        raise _user_problems(problems)
     return ProgramFacts(program, tuple(facts), order, streams, recursions)
 
 
@@ -81,11 +81,11 @@ def _definition(query: Query) -> StreamDef:
     analysed = _analyse(query, {}, problems)
     found = None if analysed is None else _output(query.stream, [analysed], problems, recursive=False)
     if found is None:
-        raise _told(problems)
+        raise _user_problems(problems)
     return found
 
 
-def _told(problems: Sequence[Problem]) -> QueryError:
+def _user_problems(problems: Sequence[Problem]) -> QueryError:
     """All problems, each with the query that the user knows: an inner query's problems are those of its owner."""
     return QueryError.of([p if p.query is None else replace(p, query=owner_of(p.query)) for p in problems])
 

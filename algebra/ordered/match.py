@@ -257,7 +257,7 @@ def _limits(symbol: str, situation: Derive | RowIntervals) -> tuple[Term, ...]:
     return durations(symbol, situation) if isinstance(situation, Derive) else ()
 
 
-def given(node: RowIntervals, rows: Sequence[Row]) -> list[Run]:
+def interval_runs(node: RowIntervals, rows: Sequence[Row]) -> list[Run]:
     """The rows as situations."""
     names = node.schema.names
     places = [names.index(key) for key in node.keys]
@@ -272,7 +272,7 @@ def matches(node: Match, events: Sequence[Sequence[Row]], aggregation: Aggregati
     """The rows of a pattern; `events` are those that each symbol's situations are derived from, or given as."""
     refutations = refutations_of(temporal_formula(condition_of(node), endpoint_schema(node)))
     by_symbol = [
-        given(situation, rows) if isinstance(situation, RowIntervals) else runs(situation, rows)
+        interval_runs(situation, rows) if isinstance(situation, RowIntervals) else runs(situation, rows)
         for situation, rows in zip(node.situations, events, strict=True)
     ]
     found: list[Row] = []

@@ -54,10 +54,10 @@ def in_words_of_text() -> Iterator[None]:
 
 def in_words(problems: Iterable[Problem]) -> list[Problem]:
     """The problems, with advice that can be written in a query's text."""
-    return [replace(problem, message=_said(problem.message), hint=_said(problem.hint)) for problem in problems]
+    return [replace(problem, message=_reworded(problem.message), hint=_reworded(problem.hint)) for problem in problems]
 
 
-def _said(text: str) -> str:
+def _reworded(text: str) -> str:
     for written, said in SAID:
         text = re.sub(written, said, text)
     return text

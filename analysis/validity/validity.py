@@ -82,8 +82,8 @@ def _not_progressing(query: Query, federation: Federation, attribute: str, claus
     return Problem(
         "TG201",
         f"not valid: {called} has no upper bound relative to {attribute}",
-        first_site(query, _own(known))
-        or first_site(query, _own(_touching(zone, i)))
+        first_site(query, _own_constraints(known))
+        or first_site(query, _own_constraints(_touching(zone, i)))
         or scan_site(query, federation, i)
         or query.site,
         tuple(because),
@@ -93,7 +93,7 @@ def _not_progressing(query: Query, federation: Federation, attribute: str, claus
     )
 
 
-def _own(edges: Iterable[Edge]) -> list[Edge]:
+def _own_constraints(edges: Iterable[Edge]) -> list[Edge]:
     """The constraints that the query itself states. The user mends these, not declarations elsewhere."""
     return [edge for edge in edges if not edge.declared_by]
 

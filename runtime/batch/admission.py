@@ -1,4 +1,4 @@
-"""Admission of a batch's rows: by what those of each stream are judged, and how far the streams have come with them."""
+"""Admission of a batch's rows: by what those of each stream are parts_to_evaluate, and how far the streams have come with them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidegate.runtime.batch.garbage import Garbage
 from tidegate.runtime.batch.source_activity import SourceActivity, idle_progress, means_of
 from tidegate.runtime.batch.state import RunState, with_stored
 from tidegate.runtime.connectors.sources import SourceOptions
-from tidegate.runtime.eval.unevaluable import judged
+from tidegate.runtime.eval.unevaluable import parts_to_evaluate
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.plan.progress import ProgressState, input_streams
 from tidegate.runtime.plan.steps import Plan
@@ -39,7 +39,7 @@ class Admission:
         for query in plan.facts.queries:
             for stream, part in row_terms(query.query.node):
                 parts[stream].append(part)
-        return cls(plan, options, garbage, {s.name: judged(parts[s.name]) for s in input_streams(plan)})
+        return cls(plan, options, garbage, {s.name: parts_to_evaluate(parts[s.name]) for s in input_streams(plan)})
 
     def intakes(self, state: RunState, clock: int, *, joining: bool = False) -> dict[str, Intake]:
         """What admission of the next batch needs, per stream; the clock in microseconds."""

@@ -218,7 +218,7 @@ def _programs(options: argparse.Namespace) -> Mapping[str, Program]:
     """The programs of a Python file, or the one of a query as text."""
     from tidegate.runtime.cli.program_files import load_programs
 
-    return load_programs(options.file) if options.query is None else {"query": _asked(options).as_program()}
+    return load_programs(options.file) if options.query is None else {"query": _run_request(options).as_program()}
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -290,13 +290,13 @@ def _explain(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from tidegate.runtime.cli.run_query import print_results
 
-    asked = _asked(options, options.name)
+    asked = _run_request(options, options.name)
     asked.check_out(options.out)
     print_results(asked.run(options.threads), options.name, options.out)
     return 0
 
 
-def _asked(options: argparse.Namespace, name: str = "Matches") -> QueryRun:
+def _run_request(options: argparse.Namespace, name: str = "Matches") -> QueryRun:
     """What a command is to do with the text of a query; `name` is that of the results."""
     from tidegate.runtime.cli.run_query import QueryRun, pairs
 
@@ -319,7 +319,7 @@ def _timeline(options: argparse.Namespace) -> int:
         named = {name: Path(path) for name, path in pairs(options.situations, "--situations").items()}
         shown = timeline_of_files(named, options.matches, options.by, **drawing)
     else:
-        shown = _asked(options).timeline(**drawing)
+        shown = _run_request(options).timeline(**drawing)
     print(save_timeline(shown, options.out), file=sys.stderr)
     return 0
 

@@ -132,7 +132,7 @@ class QueryRun:
         inputs = {name: source for name, source in sources.items() if name in read}
         return made.run(inputs, close_at=at, threads=threads)
 
-    def _schema_alone(self, asked: Asked) -> Schema:
+    def _schema_alone(self, asked: StreamClause) -> Schema:
         if self.schema is None:
             raise QueryError(
                 "TG177",

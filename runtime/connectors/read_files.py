@@ -43,7 +43,7 @@ def putting_away(sources: Mapping[str, Source], sinks: Mapping[str, Sink], store
                 other: one.archive for other, one in leaving.items() if one.archive is not None and other != name
             }
             for what, place in (
-                *_others(files, sinks, store),
+                *_other_places(files, sinks, store),
                 *(("the archive of " + o, p) for o, p in archives.items()),
             ):
                 if _overlap(data.archive, place):
@@ -67,7 +67,7 @@ def check_stays(name: str, data: Files) -> None:
         )
 
 
-def _others(files: Mapping[str, Files], sinks: Mapping[str, Sink], store: Store) -> Iterator[tuple[str, str]]:
+def _other_places(files: Mapping[str, Files], sinks: Mapping[str, Sink], store: Store) -> Iterator[tuple[str, str]]:
     yield from (("the directory of " + name, data.directory) for name, data in files.items())
     yield from (
         ("the directory for results of " + name, sink.directory)

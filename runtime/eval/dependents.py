@@ -120,7 +120,7 @@ class _Slice:
             for leaf in leaves:
                 if _buffer(leaf).id == buffer.id:
                     if leaf.partner or leaf.kill:
-                        for asked in _asked(sweep, query, leaf, rows):
+                        for asked in _cases_of(sweep, query, leaf, rows):
                             checks += _checks(sweep, asked, leaves, rows, alive)
                     else:
                         alive |= _holding(rows, leaf.keep(sweep.progress[query.name]), buffer)
@@ -141,7 +141,7 @@ class _Slice:
                 size = max(1, min(segment.rows - begun, max(rows - spent - len(open_), rows // 2)))
                 others = read(_buffer(check.counterpart), [segment])[begun : begun + size]
                 check.seen[segment.path] = begun + size
-                check.matched[open_] |= _met(sweep, check, condition, self.rows[open_], others)
+                check.matched[open_] |= _matched_rows(sweep, check, condition, self.rows[open_], others)
                 spent += len(open_) + size
                 continue
             asked.dead |= check.matched if isinstance(check.rule, Kill) else ~check.matched
@@ -173,7 +173,7 @@ class _Slice:
         return nearest, check.seen.get(nearest.path, 0)
 
 
-def _asked(sweep: Sweep, query: QueryPlan, leaf: Leaf, rows: pl.DataFrame) -> list[_LeafCase]:
+def _cases_of(sweep: Sweep, query: QueryPlan, leaf: Leaf, rows: pl.DataFrame) -> list[_LeafCase]:
     """The cases in which a query may need the rows at this leaf."""
     assert query.purge is not None
     assert leaf.occurrence is not None
@@ -220,7 +220,7 @@ def _condition_of(sweep: Sweep, check: _Check) -> Term | None:
     return check.rule.holds(as_other, columns)
 
 
-def _met(sweep: Sweep, check: _Check, condition: Term, rows: pl.DataFrame, stored: pl.DataFrame) -> _Bools:
+def _matched_rows(sweep: Sweep, check: _Check, condition: Term, rows: pl.DataFrame, stored: pl.DataFrame) -> _Bools:
     """The rows for which the rule finds a partner or killer among the stored rows."""
     own, theirs = _buffer(check.asked.leaf), _buffer(check.counterpart)
     if isinstance(check.rule, Partner):

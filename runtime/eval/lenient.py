@@ -168,7 +168,7 @@ class Lenient:
         read = Join(_scan("left", marked), _scan("right", right.schema), plain, "inner")
         pairs = evaluate(read, {0: one, 1: other})
         fine = self._evaluable(pairs, hard, both, _over(passes, both.keys()))
-        failed = pairs.get_column(_LEFT).filter(pairs.get_column(_LEFT).is_in(_lost(pairs, fine).implode()))
+        failed = pairs.get_column(_LEFT).filter(pairs.get_column(_LEFT).is_in(_failed_rows(pairs, fine).implode()))
         found = fine.filter(compile_term(hard, both))
         if node.kind == "inner":
             return only(found, node.schema.names)
@@ -258,7 +258,7 @@ def _passing(rows: pl.DataFrame, passes: Term | None, schema: Schema) -> pl.Data
     return rows if passes is None else keep_true(rows, passes, schema)
 
 
-def _lost(pairs: pl.DataFrame, fine: pl.DataFrame) -> pl.Series:
+def _failed_rows(pairs: pl.DataFrame, fine: pl.DataFrame) -> pl.Series:
     """The left rows of the pairs that are not among those that can be evaluated."""
     before, after = (rows.group_by(_LEFT).len() for rows in (pairs, fine))
     compared = before.join(after, on=_LEFT, how="left", suffix=" fine")

@@ -58,7 +58,7 @@ def can_fail(node: Node) -> bool:
     return not is_static(node) and (_own_failure(node) or any(map(can_fail, _inputs(node))))
 
 
-def judged(nodes: Iterable[Node]) -> tuple[Node, ...]:
+def parts_to_evaluate(nodes: Iterable[Node]) -> tuple[Node, ...]:
     """The row-wise parts that have to be evaluated to find the rows that fail, each part once."""
     return tuple(dict.fromkeys(_trimmed(node) for node in nodes if can_fail(node)))
 

@@ -86,7 +86,7 @@ def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str
     for why, at, applies in tests:
         attribute = pl.when(applies & reason.is_null()).then(pl.lit(at, pl.String)).otherwise(attribute)
         reason = pl.when(applies & reason.is_null()).then(pl.lit(why)).otherwise(reason)
-    judged = placed(rows).with_columns(reason.alias(REASON), attribute.alias(ATTRIBUTE))
+    judged = with_places(rows).with_columns(reason.alias(REASON), attribute.alias(ATTRIBUTE))
     fine = pl.col(REASON).is_null()
     refused = judged.filter(~fine).select(POSITION, REASON, ATTRIBUTE)
     return judged.filter(fine).drop(REASON, ATTRIBUTE), refused
@@ -110,7 +110,7 @@ def _greatest(rows: pl.DataFrame, name: str) -> Extended:
     return found if isinstance(found, int) else -INF
 
 
-def placed(rows: pl.DataFrame) -> pl.DataFrame:
+def with_places(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with their places in the arrival; without any beforehand, all of the arrival are there."""
     return rows if POSITION in rows.columns else rows.with_columns(pl.int_range(pl.len()).alias(POSITION))
 

@@ -31,11 +31,11 @@ from tidegate.runtime.ingest.admission import (
     UNEVALUABLE,
     Intake,
     admit,
-    placed,
     said_of_progress,
+    with_places,
 )
 from tidegate.runtime.ingest.buffering import absorbed, as_small
-from tidegate.runtime.ingest.keys import repeated
+from tidegate.runtime.ingest.keys import key_rejections
 from tidegate.runtime.ingest.raw_rows import Raw, Rows, raw
 from tidegate.runtime.ingest.rejected_text import file_text, row_text
 from tidegate.runtime.ingest.validation import ValidatedRows, validate
@@ -194,8 +194,8 @@ class _Ingest:
         fine, refused = admit(rows, intake, options.progress_columns)
         fine, failed = self._evaluable(fine, arrival.origin)
         if done.seen is not None:
-            reason = repeated(fine, done.seen, options.key, options.arrival)
-            fine = placed(fine)
+            reason = key_rejections(fine, done.seen, options.key, options.arrival)
+            fine = with_places(fine)
             again = fine.filter(reason.is_not_null())
             nowhere = pl.lit(None, pl.String).alias(ATTRIBUTE)
             refused = pl.concat([refused, again.select(POSITION, reason.drop_nulls().alias(REASON), nowhere)])
@@ -245,7 +245,7 @@ class _Ingest:
         found = failures(self.intake.terms, rows, self.statics)
         if not found:
             return rows, {}
-        rows = placed(rows)
+        rows = with_places(rows)
         if self.options.on_error == "fail":
             place = min(found)
             raise _with_place(found[place], self.intake.stream.name, rows[POSITION][place], origin)

@@ -50,7 +50,7 @@ def key_memory(stream: StreamDef, key: Sequence[str]) -> KeyMemory:
     return KeyMemory(buffer, tuple(key), tuple(name for name in key if name in stream.progress))
 
 
-def repeated(rows: pl.DataFrame, seen: pl.DataFrame, key: Sequence[str], arrival: str | None = None) -> pl.Series:
+def key_rejections(rows: pl.DataFrame, seen: pl.DataFrame, key: Sequence[str], arrival: str | None = None) -> pl.Series:
     """Per row, in order of arrival, why it is rejected: an accepted row, here or in `seen`, has its key; NULL if none
     has.
 

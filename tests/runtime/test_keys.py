@@ -15,7 +15,7 @@ from tests.runtime.conftest import Start
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.connectors.sources import Source
-from tidegate.runtime.ingest.keys import repeated
+from tidegate.runtime.ingest.keys import key_rejections
 from tidegate.runtime.state.errors import StateError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def test_rejected_rows_are_not_remembered() -> None:
 def test_equal_values_are_those_that_the_engine_takes_for_one() -> None:
     schema = {"k": pl.Int64, "s": pl.String, "v": pl.Float64}
     rows = [(None, "a", float("nan")), (None, "a", float("nan")), (1, None, 0.0), (1, None, -0.0), (1, None, None)]
-    found = repeated(pl.DataFrame(rows, schema, orient="row"), pl.DataFrame(schema=schema), ["k", "s"])
+    found = key_rejections(pl.DataFrame(rows, schema, orient="row"), pl.DataFrame(schema=schema), ["k", "s"])
     assert found.to_list() == [None, "duplicate", None, "duplicate", "conflict"]
 
 
@@ -94,7 +94,7 @@ def test_repeated_is_what_reading_row_by_row_says(seed: int) -> None:
     before = pl.DataFrame(rows[:cut], schema, orient="row")
     seen = before.filter(pl.Series(fates[:cut], dtype=pl.String).is_null()) if cut else before
     after = pl.DataFrame(rows[cut:], schema, orient="row")
-    assert repeated(after, seen, ["k", "t"]).to_list() == fates[cut:]
+    assert key_rejections(after, seen, ["k", "t"]).to_list() == fates[cut:]
 
 
 def test_how_rows_are_cut_into_batches_changes_nothing() -> None:

@@ -47,7 +47,7 @@ GROUP = Group(
             "self._pool[:, places]",
         ),
         bug(
-            "partitions that have gone keep their partitions",
+            "partitions that have gone keep their numbers",
             HELD,
             "if len(self.partitions) > LOOSE + 2 * self.held",
             "if len(self.partitions) > LOOSE + (1 << 40)",
@@ -95,14 +95,14 @@ GROUP = Group(
             "            larger[:] = 0\n",
         ),
         bug(
-            "keys that share a place share a partition",
+            "keys that share a place share a number",
             NUMBERS,
             "while number != _FREE and known[number] != key:",
             "while False:",
         ),
         bug("a larger table forgets who was there", NUMBERS, "            _enter(known, self._table)\n", ""),
         bug(
-            "keys seen before get new partitions in another range",
+            "keys seen before get new numbers in another range",
             NUMBERS,
             "            self._dense[known - low] = np.arange(len(known), dtype=np.int32)\n",
             "",
@@ -123,13 +123,13 @@ GROUP = Group(
             "while False:",
         ),
         bug(
-            "partitions with open runs lose their partitions",
+            "partitions with open runs lose their numbers",
             STATES,
             "return cut.open | (sizes > 0)",
             "return sizes > 0",
         ),
         bug(
-            "partitions with past situations lose their partitions",
+            "partitions with past situations lose their numbers",
             STATES,
             "return cut.open | (sizes > 0)",
             "return cut.open",
@@ -142,7 +142,7 @@ GROUP = Group(
             "for part in parts:\n",
             "for part in parts[:1]:\n",
         ),
-        bug("rows keep the partitions of their partitions", HELD, "return self._place[part]", "return part"),
+        bug("rows keep the numbers of their partitions", HELD, "return self._place[part]", "return part"),
         bug(
             "numbered anew, no partition is due",
             HELD,

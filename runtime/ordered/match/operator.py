@@ -228,7 +228,7 @@ class MatchOperator(SituationsOperator):
         """The operator after all events up to `until`, and the matches detected since `after`."""
         one, states, low, high = self.matching, self.settled().states, ticks(after), ticks(until)
         states.ready()
-        given = self._given(events[len(self.derivation.sources) :])
+        given = self._interval_rows(events[len(self.derivation.sources) :])
         located = located_in(
             states, self.derivation.sources, events, [rows.rows for rows in given.values()], high, close_at
         )
@@ -271,7 +271,7 @@ class MatchOperator(SituationsOperator):
         states = derivation.states(self.states.partitions.schema, one.count)
         return replace(self, derivation=derivation, states=states, change=None)
 
-    def _given(self, rows: Sequence[Rows]) -> dict[int, IntervalRows]:
+    def _interval_rows(self, rows: Sequence[Rows]) -> dict[int, IntervalRows]:
         first = len(self.matching.definitions)
         parts = zip(self.matching.intervals, rows, strict=True)
         return {
