@@ -25,8 +25,9 @@ class AsideRows:
 
     def write(self, batch: Batch, query: str) -> Mapping[tuple[str, str], int]:
         """Writes what an increment has set aside; gives its counts by query, or buffer of a result, and reason."""
-        aside = self._rows.pop(query, [])
-        if aside:
-            rows = [one.as_row(where, number) for number, (where, one) in enumerate(aside)]
-            batch.quarantine(quarantine_table(rows))
+        aside = self._rows.pop(query, None)
+        if not aside:
+            return {}
+        rows = [one.as_row(where, number) for number, (where, one) in enumerate(aside)]
+        batch.quarantine(quarantine_table(rows))
         return Counter((where, one.reason) for where, one in aside)

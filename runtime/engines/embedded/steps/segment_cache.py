@@ -18,14 +18,8 @@ class SegmentCache:
 
     store: Store
     most_bytes: int
-    _rows: dict[str, Rows] = field(default_factory=dict)
+    rows: dict[str, Rows] = field(default_factory=dict)
     _bytes: int = 0
-
-    def __contains__(self, path: str) -> bool:
-        return path in self._rows
-
-    def get(self, path: str) -> Rows | None:
-        return self._rows.get(path)
 
     def read(self, segment: Segment) -> Rows:
         """The rows of a segment that is not in memory."""
@@ -36,16 +30,16 @@ class SegmentCache:
     def remember(self, path: str, rows: Rows) -> None:
         size = size_of(rows)
         if self._bytes + size <= self.most_bytes:
-            self._rows[path] = rows
+            self.rows[path] = rows
             self._bytes += size
 
     def exchange(self, path: str, rows: Rows) -> None:
         """Holds the rows of a segment in another form, if they are held at all."""
-        if path in self._rows:
-            self._bytes += size_of(rows) - size_of(self._rows[path])
-            self._rows[path] = rows
+        if path in self.rows:
+            self._bytes += size_of(rows) - size_of(self.rows[path])
+            self.rows[path] = rows
 
     def forget(self, live: Collection[str]) -> None:
         """Only segments with these paths are still needed."""
-        for path in [path for path in self._rows if path not in live]:
-            self._bytes -= size_of(self._rows.pop(path))
+        for path in [path for path in self.rows if path not in live]:
+            self._bytes -= size_of(self.rows.pop(path))

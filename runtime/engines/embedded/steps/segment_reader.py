@@ -41,7 +41,7 @@ class SegmentReader:
     def pieces(self, segments: Sequence[Segment], rows: int) -> Iterator[pl.DataFrame]:
         """The rows of segments, so many at a time; of a file that is not in memory yet only a piece is."""
         for segment in segments:
-            if self.pending.rows(segment.path) is not None or segment.path in self.cache:
+            if self.pending.rows(segment.path) is not None or segment.path in self.cache.rows:
                 yield from self._load(segment).iter_slices(rows)
             else:
                 yield from map(pl.DataFrame, read_pieces(self.cache.store, segment, rows))
@@ -56,7 +56,7 @@ class SegmentReader:
         return frame
 
     def _rows(self, segment: Segment) -> Rows:
-        known = self.cache.get(segment.path)
+        known = self.cache.rows.get(segment.path)
         if known is None:
             known = self.pending.rows(segment.path)
         return self.cache.read(segment) if known is None else known
