@@ -17,7 +17,7 @@ class Changes(tg.Operator):
 
     value: str = "v"
     tables: ClassVar = {"last": "v bigint"}
-    bound = "of a partition one value"
+    most: ClassVar = {"last": 1}
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]  # it depends on a parameter
@@ -52,7 +52,11 @@ class Silences(tg.Operator):
     gap: int
     tables: ClassVar = {"last": "since bigint not null, due bigint not null"}
     wakes = ("last", "due")
-    bound = "of a partition the last event, for so long"
+    most: ClassVar = {"last": 1}
+
+    @property
+    def kept_for(self) -> int:  # type: ignore[override]  # it depends on a parameter
+        return self.gap
 
     def result(self, events: Mapping[str, str]) -> tg.Relation:
         return tg.stream(
@@ -92,7 +96,11 @@ class Bursts(tg.Operator):
     gap: int
     tables: ClassVar = {"open": "first bigint not null, last bigint not null, n bigint not null, due bigint not null"}
     wakes = ("open", "due")
-    bound = "of a partition one burst"
+    most: ClassVar = {"open": 1}
+
+    @property
+    def kept_for(self) -> int:  # type: ignore[override]  # it depends on a parameter
+        return self.gap
 
     def result(self, events: Mapping[str, str]) -> tg.Relation:
         return tg.stream(
@@ -137,7 +145,10 @@ class Echoes(tg.Operator):
     value: str = "v"
     tables: ClassVar = {"coming": "at bigint not null, t bigint not null, v bigint"}
     wakes = ("coming", "at")
-    bound = "of a partition the events of so long"
+
+    @property
+    def kept_for(self) -> int:  # type: ignore[override]  # it depends on a parameter
+        return self.after
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]  # it depends on a parameter

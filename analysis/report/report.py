@@ -12,6 +12,7 @@ from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.inner_queries import stage_names
+from tidegate.analysis.ordered.table import operator_state
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.report.predicate_sets import notes
@@ -24,6 +25,7 @@ _MEANINGS = {
     "rate": "rows of the stream in a unit of time",
     "skew": "how far its rows are ahead of the time up to which it is complete",
     "lag": "how far the slowest stream is behind the fastest",
+    "keys": "different values of these keys in rows of the stream",
 }
 
 
@@ -119,7 +121,9 @@ def _query_text(query: QueryFacts, recursion: Recursion | None, *, zones: bool) 
 
 def _words(facts: ProgramFacts) -> list[str]:
     """What the words mean by which it is said what is kept: a block with those that occur."""
-    said = " ".join(f"{_kept(o)} {o.bound}" for query in facts.queries for o in query.occurrences)
+    parts = [f"{_kept(o)} {o.bound}" for query in facts.queries for o in query.occurrences]
+    parts += [bound for query in facts.queries for bound in operator_state(query.query).bounds]
+    said = " ".join(parts)
     found = {
         word: meaning for word, meaning in _MEANINGS.items() if re.search(rf"\b{word.removesuffix('(t)')}[()]", said)
     }

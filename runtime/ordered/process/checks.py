@@ -6,17 +6,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.derive import tied
 from tidegate.algebra.ordered.process import Process, Reach
+from tidegate.algebra.printing.plans import count_of
+from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.terms import TRUE
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.terms import compile_term
-from tidegate.runtime.ordered.process.partition_tables import PARTITION
+from tidegate.runtime.kernels.situations import Ints
+from tidegate.runtime.ordered.process.partition_tables import PARTITION, counts
 
 #: The columns of tables by name.
 Columns = Mapping[str, Mapping[str, pl.DataType]]
@@ -54,6 +58,42 @@ def called(
         tables[name] = _conforming(what, f"table {name!r}", table, columns)
         _check_partitions(what, f"table {name!r}", tables[name], partitions)
     return rows, tables
+
+
+def require_bounds(
+    node: Process, tables: Mapping[str, pl.DataFrame], keys: pl.DataFrame, last: Ints, reach: Reach
+) -> None:
+    """`EvaluationError` TG305 for more rows of a partition than the operator declares, or rows of one for longer.
+
+    By partition, `keys` has its keys and `last` the time of its last event.
+    """
+    what, over = type(node.operator).__name__, np.zeros(len(last), dtype=np.bool_)
+    if node.kept_for is not None and reach.until is not None:
+        over = last + node.kept_for <= reach.until
+    for name, rows in tables.items():
+        held = counts(rows, len(last))
+        most = node.operator.most.get(name)
+        if most is not None and (held > most).any():
+            at = int(np.argmax(held))
+            raise _wrong(
+                what,
+                f"table {name!r} has {count_of(int(held[at]), 'row')} of {_partition(node, keys, at)}, and it declares {most} at most",
+                hint=f"keep fewer, or declare more: most = {{{name!r}: {held[at]}}}",
+            )
+        if (held * over).any():
+            at = int(np.argmax(held * over))
+            type_ = node.input.schema[node.time].type
+            ended, event = value_text(int(last[at]) + (node.kept_for or 0), type_), value_text(int(last[at]), type_)
+            raise _wrong(
+                what,
+                f"table {name!r} has {count_of(int(held[at]), 'row')} of {_partition(node, keys, at)}, whose last event is at {event}; "
+                f"it is kept up to {ended} by kept_for, and {value_text(reach.until or 0, type_)} is reached",
+                hint="keep nothing of a partition once kept_for is over, or declare a longer one",
+            )
+
+
+def _partition(node: Process, keys: pl.DataFrame, at: int) -> str:
+    return f"the partition {shown(keys.row(at, named=True))}" if node.keys else "the one partition"
 
 
 def require_equal(
@@ -128,7 +168,5 @@ def _any(value: Any) -> Any:
     return value
 
 
-def _wrong(what: str, message: str) -> EvaluationError:
-    return EvaluationError(
-        "TG305", f"{what} breaks what it declares: {message}", hint="correct its step or its declaration"
-    )
+def _wrong(what: str, message: str, hint: str = "correct its step or its declaration") -> EvaluationError:
+    return EvaluationError("TG305", f"{what} breaks what it declares: {message}", hint=hint)

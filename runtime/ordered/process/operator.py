@@ -16,6 +16,7 @@ from tidegate.algebra.ordered.derive import tied
 from tidegate.algebra.ordered.process import Process, Reach
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
+from tidegate.algebra.types import MAX_INSTANT
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.lenient import SetAside
@@ -24,8 +25,8 @@ from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.ordered.held_partitions import EVER
 from tidegate.runtime.ordered.partitions import key_columns
-from tidegate.runtime.ordered.process.checks import called, require_equal, require_order, result_of
-from tidegate.runtime.ordered.process.partition_tables import PARTITION, Cut, PartitionTables
+from tidegate.runtime.ordered.process.checks import called, require_bounds, require_equal, require_order, result_of
+from tidegate.runtime.ordered.process.partition_tables import LAST, PARTITION, Cut, PartitionTables
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import Ordered
 
@@ -114,13 +115,18 @@ class ProcessOperator(Operator):
 
     def described(self) -> dict[str, StateTable]:
         keys = key_columns(self.held.partitions.schema)
+        last, possible = {}, pl.lit(value=True)
+        if self.held.kept_for is not None:
+            last = {LAST: pl.Int64()}
+            possible = pl.col(_NONE) | pl.col(LAST).is_between(-MAX_INSTANT, MAX_INSTANT).fill_null(value=False)
         return {
             name: StateTable(
-                pl.Schema({**keys, **columns, _NONE: pl.Boolean()}),
+                pl.Schema({**keys, **columns, **last, _NONE: pl.Boolean()}),
                 "partition",
                 len(keys),
                 empty=pl.col(_NONE),
                 needed=(_NONE,),
+                possible=possible,
             )
             for name, columns in self.held.columns.items()
         }
@@ -137,11 +143,11 @@ class ProcessFamily(Family[Process]):
         node = ordered.node
         keys = Schema(tuple(node.input.schema[key] for key in node.keys))
         columns = {name: _table_schema(text) for name, text in node.operator.tables.items()}
-        return ProcessOperator(ordered, PartitionTables(keys, columns, node.operator.wakes))
+        return ProcessOperator(ordered, PartitionTables(keys, columns, node.operator.wakes, node.kept_for))
 
     def load(self, ordered: Ordered, tables: Tables, reached: Extended) -> ProcessOperator:
         fresh = self.start(ordered)
-        held = fresh.held
+        node, held = fresh.node, fresh.held
         slots = {name: held.partitions.of_kept(rows).astype(np.int64) for name, rows in tables.items()}
         none = held.cut(held.all_slots())
         kept = {
@@ -150,7 +156,10 @@ class ProcessFamily(Family[Process]):
             else rows
             for name, rows in none.tables.items()
         }
-        held.put(held.after(none, kept))
+        last = none.last
+        for name, rows in tables.items() if node.kept_for is not None else ():
+            last[slots[name]] = rows.get_column(LAST).to_numpy()
+        held.put(held.after(none, kept, last))
         return fresh
 
 
@@ -181,10 +190,13 @@ def _stepped(node: Process, held: PartitionTables, rows: pl.DataFrame, reach: Re
     events = rows.select(partition, *read).sort(order)
     require_order(node, events, order)
     made, left = called(node, events, before.tables, held.columns, reach, len(slots))
+    last = before.last.copy()
+    np.maximum.at(last, events.get_column(PARTITION).to_numpy(), events.get_column(node.time).to_numpy())
+    require_bounds(node, left, held.partitions.rows(slots), last, reach)
     found = result_of(node, made, len(slots), reach)
     keys = held.partitions.rows(slots[found.get_column(PARTITION).to_numpy()])
     result = pl.concat([keys, found], how="horizontal").select(node.schema.names)
-    return before, held.after(before, left), result
+    return before, held.after(before, left, last), result
 
 
 def _verify(

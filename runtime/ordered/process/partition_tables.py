@@ -15,6 +15,8 @@ from tidegate.runtime.kernels.situations import Bools, Ints
 from tidegate.runtime.ordered.held_partitions import EVER, HeldPartitions
 from tidegate.runtime.ordered.state import to_merge
 
+#: The time of the last event of a partition, beside each row that is kept of it.
+LAST: Final = "~last"
 #: The first column of all frames that users see: the place of a partition among those that an increment looks at.
 PARTITION: Final = "partition"
 #: Rows that are out of date may be so many, beside twice as many as the others.
@@ -77,11 +79,15 @@ class PartitionRows:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The rows of some partitions, table by table in order of PARTITION, which says their places in `slots`."""
+    """The rows of some partitions, table by table in order of PARTITION, which says their places in `slots`.
+
+    `last` has the time of the last event of each, -EVER where there was none.
+    """
 
     slots: Ints
     tables: Mapping[str, pl.DataFrame]
     look: Ints
+    last: Ints
     version: int = 0
 
     def has_rows(self, name: str) -> Bools:
@@ -91,28 +97,33 @@ class Cut:
 
 class PartitionTables(HeldPartitions[Cut]):
     """All tables of an operator. A partition that has rows is looked at when the first instant in `wakes`, a table and a column
-    of it, is reached, and at the end.
+    of it, is reached, when its last event is `kept_for` ticks ago, and at the end.
     """
 
     def __init__(
-        self, keys: Schema, columns: Mapping[str, Mapping[str, pl.DataType]], wakes: tuple[str, str] | None
+        self,
+        keys: Schema,
+        columns: Mapping[str, Mapping[str, pl.DataType]],
+        wakes: tuple[str, str] | None,
+        kept_for: int | None = None,
     ) -> None:
         super().__init__(keys)
         self.tables = {name: PartitionRows(own) for name, own in columns.items()}
-        self.columns, self._wakes = columns, wakes
+        self.columns, self.kept_for, self._wakes = columns, kept_for, wakes
+        self._last = np.empty(0, dtype=np.int64)
 
     def emptied(self) -> PartitionTables:
-        return PartitionTables(self.partitions.schema, self.columns, self._wakes)
+        return PartitionTables(self.partitions.schema, self.columns, self._wakes, self.kept_for)
 
     def cut(self, slots: Ints) -> Cut:
         tables = {name: table.take(slots) for name, table in self.tables.items()}
-        return Cut(slots, tables, self._look[slots], self.version)
+        return Cut(slots, tables, self._look[slots], self._last[slots], self.version)
 
-    def after(self, before: Cut, tables: Mapping[str, pl.DataFrame]) -> Cut:
-        """These rows instead of those that were cut."""
+    def after(self, before: Cut, tables: Mapping[str, pl.DataFrame], last: Ints) -> Cut:
+        """These rows instead of those that were cut, of partitions that had their `last` events then."""
         slots = before.slots
         found = Cut(
-            slots, {name: rows.sort(PARTITION, maintain_order=True) for name, rows in tables.items()}, before.look
+            slots, {name: rows.sort(PARTITION, maintain_order=True) for name, rows in tables.items()}, before.look, last
         )
         look = np.full(len(slots), NONE)
         for name in tables:
@@ -121,24 +132,31 @@ class PartitionTables(HeldPartitions[Cut]):
             name, column = self._wakes
             first = tables[name].group_by(PARTITION).agg(pl.col(column).min()).drop_nulls()
             look[first.get_column(PARTITION).to_numpy()] = np.minimum(first.get_column(column).to_numpy(), EVER)
+        if self.kept_for is not None:
+            look = np.where(look == NONE, NONE, np.minimum(look, last + self.kept_for))
         return replace(found, look=look)
 
     def rows(self, cut: Cut) -> dict[str, pl.DataFrame]:
         """The rows that were cut, with the keys of their partitions, as they are kept."""
         found = {}
         for name, rows in cut.tables.items():
-            keys = self.partitions.kept(cut.slots[rows.get_column(PARTITION).to_numpy()])
-            found[name] = pl.concat([keys, rows.drop(PARTITION)], how="horizontal")
+            places = rows.get_column(PARTITION).to_numpy()
+            parts = [self.partitions.kept(cut.slots[places]), rows.drop(PARTITION)]
+            if self.kept_for is not None:
+                parts.append(pl.DataFrame({LAST: cut.last[places]}))
+            found[name] = pl.concat(parts, how="horizontal")
         return found
 
     def hold(self, cut: Cut) -> Bools:
         is_held = np.zeros(len(cut.slots), dtype=np.bool_)
+        self._last[cut.slots] = cut.last
         for name, table in self.tables.items():
             table.put(cut.slots, cut.tables[name])
             is_held |= cut.has_rows(name)
         return is_held
 
     def room(self, slots: int) -> None:
+        self._last = np.concatenate([self._last, np.full(slots - len(self._last), -EVER)])
         for table in self.tables.values():
             table.grow(slots)
 
