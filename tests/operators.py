@@ -173,3 +173,25 @@ class Echoes(tg.Operator):
 
     def meaning(self, events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
         return [{"t": event["t"], "v": event[self.value], "at": event["t"] + self.after} for event in events]
+
+
+@dataclass(frozen=True)
+class Words(tg.Operator):
+    """The words of each event, as a text. `sorts`: in their order; else in that of a set of them, which is another in every process."""
+
+    sorts: bool
+    keeps: bool = False
+    reads = ("words",)
+    tables: ClassVar = {"last": "words string"}
+
+    def result(self, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream("Words", "t bigint, words string", progress="t")
+
+    def step(
+        self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach
+    ) -> tuple[pl.DataFrame, Mapping[str, pl.DataFrame]]:
+        texts = [set(text.split()) for text in events.get_column("words")]
+        words = [" ".join(sorted(text) if self.sorts else text) for text in texts]
+        rows = events.with_columns(pl.Series("words", words, pl.String)).select("partition", "t", "words")
+        last = pl.concat([state["last"], rows.drop("t")]).group_by("partition", maintain_order=True).last()
+        return (rows.with_columns(words=pl.lit("")), {"last": last}) if self.keeps else (rows, {})

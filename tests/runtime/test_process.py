@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import tidegate as tg
-from tests.operators import Bursts, Changes, Silences
+from tests.operators import Bursts, Changes, Silences, Words
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
@@ -434,6 +434,104 @@ def test_an_event_is_seen_once_while_others_need_it() -> None:
         session.finish()
         session.step()
         assert session.results("Counted") == [{"k": "a", "first": 5, "last": 6, "n": 2, "over": 26}]
+
+
+def test_what_is_gone_does_not_come_back_with_a_start_from_the_checkpoint(tmp_path: Path) -> None:
+    program = tg.program(Q=BY_KEY.process(Bursts(50)))
+    many = [(f"k{number}", 40, 1) for number in range(100)]
+    for rows, until, kept in (([("a", 1, 1)], 1, 1), (many, 40, 101), ([], 52, 100), ([], 60, 100)):
+        with program.session(checkpoint=tmp_path) as session:
+            assert stepped(session, rows, until) == {"Q: state": kept}
+
+
+def numbered(events: pl.DataFrame, state: Mapping[str, pl.DataFrame], _: tg.Reach) -> Any:
+    """Rows with the number of the event, counted through all partitions."""
+    return events.select("partition", since=-pl.int_range(pl.len()), t="t"), {}
+
+
+def before(events: pl.DataFrame, state: Mapping[str, pl.DataFrame], _: tg.Reach) -> Any:
+    """The time of the event before, of which it is forgotten that it be one of the partition."""
+    rows = events.select("partition", since=pl.col("t").shift(), t="t").filter(pl.int_range(pl.len()) > 0)
+    return rows.with_columns(pl.min_horizontal("since", "t")), {}
+
+
+def later(events: pl.DataFrame, state: Mapping[str, pl.DataFrame], _: tg.Reach) -> Any:
+    """Rows by which the last event of all is kept."""
+    return every(events), {"one": events.select("partition", v=pl.col("t").max()).unique()}
+
+
+def missing(events: pl.DataFrame, state: Mapping[str, pl.DataFrame], _: tg.Reach) -> Any:
+    """The same, and there is none of the first event of all."""
+    return events.select("partition", since=pl.min_horizontal(pl.col("t").shift(), "t"), t="t").head(
+        1 if events.get_column("partition").n_unique() == 1 else 0
+    ).with_columns(since=pl.lit(None, pl.Int64)), {}
+
+
+def first_kept(events: pl.DataFrame, state: Mapping[str, pl.DataFrame], _: tg.Reach) -> Any:
+    """Rows with the first row of a table, whose rows come in no order."""
+    known = state["one"].group_by("partition", maintain_order=True).first()
+    rows = every(events).join(known, on="partition", how="left").with_columns(since=-pl.col("v").fill_null(0)).drop("v")
+    return rows, {"one": pl.concat([state["one"], events.select("partition", v="t")])}
+
+
+@pytest.mark.parametrize(
+    ("does", "message", "mend"),
+    [
+        (
+            numbered,
+            "step yields other rows when partitions came without the others: {'k': 'b', 'since': ",
+            '.over("partition")',
+        ),
+        (before, "step yields other rows when partitions came without the others", '.over("partition")'),
+        (later, "step keeps other rows of table 'one' when partitions came without the others", '.over("partition")'),
+        (
+            missing,
+            "when partitions came without the others, a row has no since, which is declared not",
+            '.over("partition")',
+        ),
+        (
+            first_kept,
+            "step yields other rows when the rows of its tables came in another order: {'k': 'a', ",
+            "sort them by",
+        ),
+    ],
+)
+def test_the_test_kit_finds_steps_that_mix_partitions_or_rely_on_an_order(does: Step, message: str, mend: str) -> None:
+    def pushed(run: Any) -> None:
+        for t in (5, 7, 9):
+            run.add("S", [("a", t, 1), ("b", t + 1, 1)] if t < 9 else [("a", t, 1)])
+            run.advance("S", t=t + 1)
+            run.step()
+
+    with testing.drive(tg.program(Q=BY_KEY.process(Broken(does)))) as run:
+        with pytest.raises(tg.TidegateError, match="TG305 Broken breaks what it declares") as raised:
+            pushed(run)
+        assert message in str(raised.value)
+        assert mend in str(raised.value)
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_the_test_kit_finds_steps_that_depend_on_the_order_of_a_set_of_texts(keeps: bool) -> None:
+    texts = tg.stream("S", "k string, t bigint, words string", progress="t").partition_by("k")
+    words = " ".join(f"word{number}" for number in range(12))
+
+    def driven(sorts: bool) -> list[dict[str, Any]]:
+        with testing.drive(tg.program(Q=texts.process(Words(sorts, keeps)))) as run:
+            run.add("S", [("a", 5, words)])
+            run.finish()
+            run.step()
+            return run.results("Q")
+
+    (row,) = driven(sorts=True)
+    assert row["words"] == ("" if keeps else " ".join(sorted(words.split())))
+    with pytest.raises(tg.TidegateError) as raised:
+        driven(sorts=False)
+    assert (
+        f"TG305 Words breaks what it declares: step {'keeps' if keeps else 'yields'} other rows{' of table' if keeps else ''}"
+        in str(raised.value)
+    )
+    assert "when another process did it, where the hashes of texts are others: {'k" in str(raised.value)
+    assert "do not depend on the order of a set of texts" in str(raised.value)
 
 
 def test_zeros_of_two_signs_are_one_partition() -> None:
