@@ -52,6 +52,35 @@ def is_static(node: Node) -> bool:
     return all(stream.static for stream in occurrences(node))
 
 
+def multiplying_tables(node: Node) -> dict[int, tuple[str, ...]]:
+    """By occurrence, the static tables that are joined to its single rows, and may have several matches for one."""
+    found: dict[int, tuple[str, ...]] = {}
+
+    def visit(current: Node, first: int) -> int | None:
+        """The occurrence whose rows, one by one, the node works on."""
+        if isinstance(current, Scan):
+            return None if current.stream.static else first
+        alone, place = [], first
+        for child in children(current):
+            alone.append(visit(child, place))
+            place += len(occurrences(child))
+        match current:
+            case Select() | Project() | Rename() | Imbed():
+                return alone[0]
+            case Product() | Join():
+                one, other = alone
+                if isinstance(current, Join) and current.kind in ("semi", "anti"):
+                    return one if is_static(current.right) else None
+                for stream, table in ((one, current.right), (other, current.left)):
+                    if stream is not None and is_static(table):
+                        found[stream] = (*found.get(stream, ()), *(t.name for t in occurrences(table)))
+                        return stream
+        return None
+
+    visit(node, 0)
+    return found
+
+
 def row_terms(node: Node) -> Iterator[tuple[str, Node]]:
     """The row-wise parts of a query, each with its stream; the terms that a grouping or a derivation right above reads
     are attributes.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.program import ProgramDef, Query
-from tidegate.algebra.row_wise import completion, ordered_operator
+from tidegate.algebra.row_wise import completion, multiplying_tables, ordered_operator
 from tidegate.algebra.schema import StreamDef
 from tidegate.analysis.components import Component, components
 from tidegate.analysis.derived import derived_relations
@@ -19,7 +19,7 @@ from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Propagation, propagations
 from tidegate.analysis.recursion import Standstill, recursion, standstill_problem
-from tidegate.analysis.state.bounds import bound, multiplying_tables
+from tidegate.analysis.state.bounds import bound
 from tidegate.analysis.state.keep import keep
 from tidegate.analysis.state.relevance import relevance
 from tidegate.analysis.validity.mends import Mends

@@ -19,7 +19,7 @@ class Changes(tg.Operator):
 
     value: str = "v"
     tables: ClassVar = {"last": "v bigint"}
-    bound = "of a partition one value"
+    most: ClassVar = {"last": 1}
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]  # it depends on a parameter
@@ -54,7 +54,11 @@ class Silences(tg.Operator):
     gap: int
     tables: ClassVar = {"last": "since bigint not null, due bigint not null"}
     wakes = ("last", "due")
-    bound = "of a partition the last event, for so long"
+    most: ClassVar = {"last": 1}
+
+    @property
+    def kept_for(self) -> int:  # type: ignore[override]  # it depends on a parameter
+        return self.gap
 
     def result(self, events: Mapping[str, str]) -> tg.Relation:
         return tg.stream(
@@ -96,7 +100,11 @@ class Bursts(tg.Operator):
     gap: int
     tables: ClassVar = {"open": "first bigint not null, last bigint not null, n bigint not null, due bigint not null"}
     wakes = ("open", "due")
-    bound = "of a partition one burst"
+    most: ClassVar = {"open": 1}
+
+    @property
+    def kept_for(self) -> int:  # type: ignore[override]  # it depends on a parameter
+        return self.gap
 
     def result(self, events: Mapping[str, str]) -> tg.Relation:
         return tg.stream(
@@ -141,7 +149,10 @@ class Echoes(tg.Operator):
     value: str = "v"
     tables: ClassVar = {"coming": "at bigint not null, t bigint not null, v bigint"}
     wakes = ("coming", "at")
-    bound = "of a partition the events of so long"
+
+    @property
+    def kept_for(self) -> int:  # type: ignore[override]  # it depends on a parameter
+        return self.after
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]  # it depends on a parameter
@@ -166,3 +177,25 @@ class Echoes(tg.Operator):
 
     def meaning(self, events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
         return [{"t": event["t"], "v": event[self.value], "at": event["t"] + self.after} for event in events]
+
+
+@dataclass(frozen=True)
+class Words(tg.Operator):
+    """The words of each event, as a text. `sorts`: in their order; else in that of a set of them, which is another in every process."""
+
+    sorts: bool
+    keeps: bool = False
+    reads = ("words",)
+    tables: ClassVar = {"last": "words string"}
+
+    def result(self, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream("Words", "t bigint, words string", progress="t")
+
+    def step(
+        self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach
+    ) -> tuple[pl.DataFrame, Mapping[str, pl.DataFrame]]:
+        texts = [set(text.split()) for text in events.get_column("words")]
+        words = [" ".join(sorted(text) if self.sorts else text) for text in texts]
+        rows = events.with_columns(pl.Series("words", words, pl.String)).select("partition", "t", "words")
+        last = pl.concat([state["last"], rows.drop("t")]).group_by("partition", maintain_order=True).last()
+        return (rows.with_columns(words=pl.lit("")), {"last": last}) if self.keeps else (rows, {})

@@ -176,8 +176,8 @@ class Partitioned:
     def process(self, operator: Operator) -> Relation:
         """The rows of an operator of your own over these partitions: the keys, and what it declares.
 
-        `QueryError` TG114 for what is no `tg.Operator`, or declares its result otherwise than with `tg.stream`; TG101
-        for an attribute that it reads and events lack.
+        `QueryError` TG114 for what is no `tg.Operator`, or declares its result otherwise than with `tg.stream`, or bounds tables
+        that it lacks; TG101 for an attribute that it reads and events lack; TG160 for a `kept_for` that is no duration.
 
         Examples:
             >>> show(cars.partition_by("car").process(Above(90)))
@@ -198,8 +198,11 @@ class Partitioned:
                     f"result of {type(operator).__name__} gives {kind_of(declared)}",
                     hint='declare it: return tg.stream("Name", "t timestamp, ...", progress="t")',
                 )
-            node = Process(relation._node, self._keys, self._time, self._tie, operator, declared._node.stream)
-            name = declared._node.stream.name
+            _check_most(operator)
+            kept_for = _kept_for(operator, relation.schema[self._time].type)
+            stream = declared._node.stream
+            node = Process(relation._node, self._keys, self._time, self._tie, operator, stream, kept_for)
+            name = stream.name
             return relation._with(node, dict.fromkeys(node.schema, Origin(name)), site)
 
     def _derived(self, name: str, given: Situation, site: Site | None) -> Intervals:
@@ -308,6 +311,37 @@ def _ticks(value: Duration, type_: DataType, where: str) -> int:
             hint='write "5s"' if wanted == DURATION else "write a whole number, such as 5",
         )
     return term.value
+
+
+def _check_most(operator: Operator) -> None:
+    """`QueryError` TG114 where an operator bounds what is no table of its own, or by no number of rows."""
+    declared: Mapping[str, object] = operator.most
+    for name, most in declared.items():
+        if name not in operator.tables:
+            tables = ", ".join(operator.tables) or "none"
+            raise QueryError(
+                "TG114",
+                f"{type(operator).__name__} bounds {shown(name)}, which is no table of it",
+                hint=f"it has {tables}",
+            )
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise QueryError(
+                "TG114",
+                f"{type(operator).__name__} has at most {shown(most)} rows of table {name!r}",
+                hint="write how many rows a partition has at most, 1 or more; or leave the table out of most",
+            )
+
+
+def _kept_for(operator: Operator, type_: DataType) -> int | None:
+    """How long an operator keeps rows of a partition, in ticks; None: for ever."""
+    given = operator.kept_for
+    if given is None:
+        return None
+    _check_duration("kept_for", given)
+    ticks = _ticks(given, type_, "kept_for")
+    if ticks < 0:
+        raise QueryError("TG160", f"kept_for={shown(given)} ends before the last event", hint="write 0 or more")
+    return ticks
 
 
 @checked_calls

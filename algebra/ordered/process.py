@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from tidegate.algebra.diagnostics.tracebacks import trimmed_calls
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import ADVICE, Aggregation, Node, OrderedNode, Reading, Row, require_attribute
 from tidegate.algebra.ordered.derive import in_order, partitions
+from tidegate.algebra.printing.plans import ticks_text
 from tidegate.algebra.schema import Schema, StreamDef
 
 #: A frame of Polars, which the algebra does not load.
@@ -58,6 +60,10 @@ class Operator:
     column of instants in it, `step` also sees the partitions in which such an instant has been reached, whether they
     have events or not.
 
+    Two declarations bound what it keeps, and every step is checked against them (TG305). `most` has, by table, how many rows of it
+    a partition has at most; a table that it lacks is unbounded. `kept_for` is how long after its last event a partition has rows, a
+    duration as in `tg.situation`; `step` sees a partition once that is over, and keeps nothing of it. None: for ever.
+
     Examples:
         >>> @dataclass(frozen=True)
         ... class Above(tg.Operator):
@@ -76,8 +82,8 @@ class Operator:
     reads: tuple[str, ...] = ()
     tables: ClassVar[Mapping[str, str]] = MappingProxyType({})
     wakes: ClassVar[tuple[str, str] | None] = None
-    #: How much it keeps, for people.
-    bound: ClassVar[str] = "what it keeps of each partition"
+    most: ClassVar[Mapping[str, int]] = MappingProxyType({})
+    kept_for: dt.timedelta | str | int | None = None
 
     def result(self, events: Mapping[str, str]) -> Any:
         """Its result beside the keys, declared with `tg.stream`: attributes, relations of their instants, and the one
@@ -121,7 +127,10 @@ class Operator:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Process(OrderedNode):
-    """An operator of a user's over the events of a relation; `result` is what it declares beside the keys."""
+    """An operator of a user's over the events of a relation; `result` is what it declares beside the keys.
+
+    `kept_for`: how many ticks after its last event it has rows of a partition; None: for ever.
+    """
 
     input: Node
     keys: tuple[str, ...]
@@ -129,6 +138,7 @@ class Process(OrderedNode):
     tie: str | None
     operator: Operator
     result: StreamDef
+    kept_for: int | None = None
     #: Every step is done again, and in two parts, and compared.
     verifies: bool = field(default=False, metadata=ADVICE)
 
@@ -188,4 +198,7 @@ class Process(OrderedNode):
     def text(self, inputs: Sequence[str]) -> str:
         order = self.time if self.tie is None else f"{self.time}, {self.tie}"
         by = ", ".join(self.keys) or "()"
-        return f"process {inputs[0]} by {by} in order of {order}: {self.operator!r} into {self.result.schema}"
+        text = f"process {inputs[0]} by {by} in order of {order}: {self.operator!r} into {self.result.schema}"
+        if self.kept_for is not None:
+            text += f", kept for {ticks_text(self.kept_for, self.input.schema[self.time].type)} after the last event"
+        return text

@@ -1,4 +1,4 @@
-"""Operators that users write: what they declare holds of their rows."""
+"""Operators that users write: what they declare holds of their rows, and bounds what they keep."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import temporal_formula
+from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.ordered.process import Process
 from tidegate.algebra.program import Query
+from tidegate.algebra.row_wise import multiplying_tables
 from tidegate.analysis.ordered.family import Family, StateBound, ZoneBuilder, completing
+from tidegate.analysis.zones.wording import amount
 from tidegate.analysis.zones.zone import Zone
 
 
@@ -27,10 +30,30 @@ class ProcessFamily(Family[Process]):
         return ()
 
     def state(self, node: Process) -> StateBound:
-        return StateBound((node.operator.bound,) if node.operator.tables else (), {})
+        return StateBound(tuple(f"{name}: {_bound(node, name)}" for name in node.operator.tables), {})
 
     def freed(self, node: Process, *, always: bool) -> Sequence[str]:
         return ()
 
     def one_by_one(self, node: Process, *, shared: bool) -> Sequence[str]:
         return (f"{type(node.operator).__name__} asks for them",)
+
+
+def _bound(node: Process, table: str) -> str:
+    """How many rows of a table are kept at most: so many of each partition that is kept."""
+    most = node.operator.most.get(table)
+    if most is None:
+        return f"unbounded: missing most[{table!r}]"
+    return f"{_partitions(node)} × {most:,}" if node.keys else f"{most:,}"
+
+
+def _partitions(node: Process) -> str:
+    """How many partitions are kept at most: each had an event within `kept_for`, or has ever had one."""
+    streams = occurrences(node.input)
+    tables = multiplying_tables(node.input)
+    (at,) = (place for place, stream in enumerate(streams) if not stream.static)
+    if node.kept_for is None:
+        return f"keys({streams[at].name} by {', '.join(node.keys)})"
+    matches = [f"matches({table})" for table in tables.get(at, ())]
+    span = amount(node.kept_for, node.input.schema[node.time].type)
+    return " × ".join([f"rate({streams[at].name})", *matches, f"({span})"])

@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.nodes import OrderedNode
+from tidegate.algebra.program import Query
+from tidegate.algebra.row_wise import ordered_operator
 from tidegate.analysis.ordered.derive import DeriveFamily
-from tidegate.analysis.ordered.family import Family
+from tidegate.analysis.ordered.family import Family, StateBound
 from tidegate.analysis.ordered.match.family import MatchFamily
 from tidegate.analysis.ordered.process import ProcessFamily
 
@@ -23,3 +25,9 @@ def family_of(node: OrderedNode) -> Family[Any]:
     if found is None:
         raise InternalError("TG904", f"the analysis has no family of {type(node).__name__}")
     return found
+
+
+def operator_state(query: Query) -> StateBound:
+    """What the ordered operator of a query keeps, if it has one."""
+    operator = ordered_operator(query.node)
+    return StateBound((), {}) if operator is None else family_of(operator).state(operator)

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.printing.plans import preformatted
 from tidegate.algebra.printing.terms import term_text
-from tidegate.algebra.row_wise import ordered_operator
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.inner_queries import stage_names
-from tidegate.analysis.ordered.table import family_of
+from tidegate.analysis.ordered.table import operator_state
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.report.predicate_sets import notes
@@ -26,6 +25,7 @@ _MEANINGS = {
     "rate": "rows of the stream in a unit of time",
     "skew": "how far its rows are ahead of the time up to which it is complete",
     "lag": "how far the slowest stream is behind the fastest",
+    "keys": "different values of these keys in rows of the stream",
 }
 
 
@@ -123,8 +123,10 @@ def _query_text(query: QueryFacts, recursion: Recursion | None, *, zones: bool) 
 
 
 def _words(facts: ProgramFacts) -> list[str]:
-    """The definitions of the words about state, as a block with those that occur."""
-    said = " ".join(f"{_kept(o)} {o.bound}" for query in facts.queries for o in query.occurrences)
+    """What the words mean by which it is said what is kept: a block with those that occur."""
+    parts = [f"{_kept(o)} {o.bound}" for query in facts.queries for o in query.occurrences]
+    parts += [bound for query in facts.queries for bound in _holds(query)]
+    said = " ".join(parts)
     found = {
         word: meaning for word, meaning in _MEANINGS.items() if re.search(rf"\b{word.removesuffix('(t)')}[()]", said)
     }
@@ -144,8 +146,7 @@ def _kept(occurrence: OccurrenceFacts) -> str:
 
 def _holds(query: QueryFacts) -> list[str]:
     """What an operator that gathers events in order keeps of those it has read, beside what is stored for it."""
-    node = ordered_operator(query.query.node)
-    return [] if node is None else list(family_of(node).state(node).bounds)
+    return list(operator_state(query.query).bounds)
 
 
 def _query_dict(query: QueryFacts, *, zones: bool) -> dict[str, object]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.algebra.nodes import Imbed, Join, Node, Product, Project, Rename, Scan, Select, children, occurrences
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
 from tidegate.analysis.progress.propagation import Propagation
@@ -108,39 +107,6 @@ class Static:
 
 
 Bound = Bounded | Collected | Unbounded | Static
-
-
-def multiplying_tables(node: Node) -> dict[int, tuple[str, ...]]:
-    """The static tables, by occurrence, that are joined to its rows and may have several matches for a row."""
-    found: dict[int, tuple[str, ...]] = {}
-
-    def visit(current: Node, first: int) -> int | None:
-        """The occurrence on whose single rows the node works."""
-        if isinstance(current, Scan):
-            return None if current.stream.static else first
-        alone, place = [], first
-        for child in children(current):
-            alone.append(visit(child, place))
-            place += len(occurrences(child))
-        match current:
-            case Select() | Project() | Rename() | Imbed():
-                return alone[0]
-            case Product() | Join():
-                one, other = alone
-                if isinstance(current, Join) and current.kind in ("semi", "anti"):
-                    return one if _is_static(current.right) else None
-                for stream, table in ((one, current.right), (other, current.left)):
-                    if stream is not None and _is_static(table):
-                        found[stream] = (*found.get(stream, ()), *(t.name for t in occurrences(table)))
-                        return stream
-        return None
-
-    visit(node, 0)
-    return found
-
-
-def _is_static(node: Node) -> bool:
-    return all(stream.static for stream in occurrences(node))
 
 
 def bound(

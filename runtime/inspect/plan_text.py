@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.printing.plans import listed, node_text
 from tidegate.algebra.printing.terms import term_text
-from tidegate.analysis.ordered.table import family_of
+from tidegate.analysis.ordered.table import family_of, operator_state
 from tidegate.runtime.plan.placement import Limits, size_text
 from tidegate.runtime.plan.schedule import Timetable
 from tidegate.runtime.plan.shared_parts import sharers
@@ -47,7 +47,7 @@ def plan_dict(plan: Plan, timetable: Timetable | None = None, limits: Limits | N
                 "reads": _inputs(query),
                 "shard_key": None if query.shard_key is None else list(query.shard_key),
                 "operator": None if query.ordered is None else node_text(query.ordered.node),
-                **_notes(query.ordered),
+                **_notes(query),
                 "events": None if query.ordered is None else _events(query.ordered),
                 "tree": node_text(query.tree),
                 "shares": [{"tree": node_text(part), "with": names} for part, names in sharers(plan.queries, query)],
@@ -83,7 +83,7 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
     if query.ordered is not None:
         lines.append(_indented("operator", node_text(query.ordered.node)))
         lines.append(f"  events      {_events(query.ordered)}")
-        notes = _notes(query.ordered)
+        notes = _notes(query)
         for head, said in (("order", notes["order"]), ("holds", notes["holds"]), ("freed when", notes["freed_by"])):
             lines += [_indented(head, "\n".join(said))] if said else []
     lines.append(f"  on Spark    {limits.describe(query)}")
@@ -93,17 +93,16 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
     return "\n".join([*lines, _indented("tree", node_text(query.tree))])
 
 
-def _notes(ordered: OrderedStep | None) -> dict[str, list[str] | None]:
-    """What an operator keeps, what frees some of that sooner, and in which order it looks for what it combines at
-    first.
-    """
+def _notes(query: QueryPlan) -> dict[str, list[str] | None]:
+    """What an operator keeps, what frees some of that sooner, and in which order it looks for what it combines at first."""
+    ordered = query.ordered
     if ordered is None:
         return dict.fromkeys(("order", "holds", "freed_by"))
     analysed, node = family_of(ordered.node), ordered.node
     freed = [] if ordered.purging == "off" else analysed.freed(node, always=ordered.purging == "always")
     return {
         "order": list(analysed.orders(node)),
-        "holds": list(analysed.state(node).bounds),
+        "holds": list(operator_state(query.facts.query).bounds),
         "freed_by": list(freed),
     }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.types import DataType
-from tidegate.analysis.ordered.table import family_of
+from tidegate.analysis.ordered.table import operator_state
 from tidegate.runtime.plan.steps import OrderedStep, Plan, QueryPlan
 
 #: What separates the number of a query inside another one from the name of that one.
@@ -53,7 +53,7 @@ def situation_state(plan: Plan) -> tuple[Situations, ...]:
 def _situations(query: QueryPlan) -> Situations:
     assert query.ordered is not None
     node = query.ordered.node
-    found = family_of(node).state(node)
+    found = operator_state(query.facts.query)
     return Situations(
         query.name, query.ordered.time, instants_of(query.ordered).kind.value, found.ahead, found.bounds, node.keeps
     )

@@ -18,7 +18,7 @@ from tidegate.runtime.kernels.situations import Ints
 from tidegate.runtime.ordered import partition_store
 from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.process import partition_tables
-from tidegate.runtime.ordered.process.partition_tables import PARTITION, Cut, PartitionTables
+from tidegate.runtime.ordered.process.partition_tables import LAST, PARTITION, Cut, PartitionTables
 
 KEYS = Schema((Attribute("k", BIGINT),))
 COLUMNS: Mapping[str, Mapping[str, pl.DataType]] = {"a": {"due": pl.Int64(), "v": pl.String()}, "b": {"n": pl.Int64()}}
@@ -26,8 +26,8 @@ COLUMNS: Mapping[str, Mapping[str, pl.DataType]] = {"a": {"due": pl.Int64(), "v"
 Held = tuple[list[tuple[int | None, str]], list[tuple[int]]]
 
 
-def tables() -> PartitionTables:
-    return PartitionTables(KEYS, COLUMNS, ("a", "due"))
+def tables(kept_for: int | None = None) -> PartitionTables:
+    return PartitionTables(KEYS, COLUMNS, ("a", "due"), kept_for)
 
 
 def frame(keys: list[int | None]) -> pl.DataFrame:
@@ -57,9 +57,9 @@ def held_of(cut: Cut) -> list[Held]:
     return found
 
 
-def due_of(held: Held) -> int:
-    """When a partition is looked at."""
-    return min([EVER, *(due for due, _ in held[0] if due is not None)])
+def due_of(held: Held, over: int) -> int:
+    """When a partition is looked at, which is kept until `over`."""
+    return min([over, *(due for due, _ in held[0] if due is not None)])
 
 
 def random_held(rng: random.Random, now: int) -> Held:
@@ -68,12 +68,18 @@ def random_held(rng: random.Random, now: int) -> Held:
 
 
 @pytest.mark.parametrize(("loose", "many"), [(0, False), (0, True), (3, True), (10**6, False), (10**6, True)])
-@pytest.mark.parametrize("null", [False, True])
-def test_partitions_hold_what_was_put_last(null: bool, loose: int, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("null", "kept_for"), [(False, None), (True, 4)])
+def test_partitions_hold_what_was_put_last(
+    null: bool, kept_for: int | None, loose: int, many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(partition_store, "LOOSE", loose)
     monkeypatch.setattr(partition_tables, "LOOSE", loose)
     rng = random.Random(loose)
-    held, known = tables(), dict[int | None, Held]()
+    held, known, lasts = tables(kept_for), dict[int | None, Held](), dict[int | None, int]()
+
+    def over(key: int | None) -> int:
+        return EVER if kept_for is None else lasts[key] + kept_for
+
     everything: list[int | None] = [*range(200 if many else 4), *([None] if null else [])]
     for now in range(60):
         held.ready()
@@ -82,13 +88,16 @@ def test_partitions_hold_what_was_put_last(null: bool, loose: int, many: bool, m
         until = EVER if rng.random() < 0.05 else now
         partitions = held.touched([part], until)
         keys = held.partitions.rows(partitions).get_column("k").to_list()
-        due = {key for key, own in known.items() if own != ([], []) and due_of(own) <= until}
+        due = {key for key, own in known.items() if own != ([], []) and due_of(own, over(key)) <= until}
         assert set(keys) == due.union(rows)
         before = held.cut(partitions)
         assert held_of(before) == [known.get(key, ([], [])) for key in keys]
         assert held_of(held.part(partitions).cut(np.arange(len(partitions)))) == held_of(before)
         new = [random_held(rng, now) for _ in keys]
-        after = held.after(before, frames(rng, new))
+        lasts |= dict.fromkeys(rows, now)
+        last = np.array([lasts[key] for key in keys], dtype=np.int64)
+        assert all(np.maximum(before.last, [now if key in rows else -EVER for key in keys]) == last)
+        after = held.after(before, frames(rng, new), last)
         held.settle(before, after)
         held.settle(before, after)  # once more, as for a batch that is done again
         known |= dict(zip(keys, new, strict=True))
@@ -100,6 +109,9 @@ def test_partitions_hold_what_was_put_last(null: bool, loose: int, many: bool, m
             assert all(table.stored <= 3 * table.height for table in held.tables.values())
     every = held.cut(held.all_partitions())
     kept = held.rows(every)["b"]
+    if kept_for is not None:
+        assert [lasts[key] for key in kept.get_column("key 0")] == kept.get_column(LAST).to_list()
+        kept = kept.drop(LAST)
     assert kept.columns == ["key 0", "n"]
     assert sorted(kept.rows(), key=str) == sorted(((k, n) for k, (_, b) in known.items() for (n,) in b), key=str)
 
@@ -108,9 +120,9 @@ def test_what_was_cut_before_another_was_put_is_refused() -> None:
     held, rng = tables(), random.Random(0)
     held.partitions.assign(frame([1]))
     one, other = (held.cut(held.all_partitions()) for _ in range(2))
-    held.settle(one, held.after(one, frames(rng, [([(3, "x")], [])])))
+    held.settle(one, held.after(one, frames(rng, [([(3, "x")], [])]), one.last))
     with pytest.raises(InternalError, match="TG590"):
-        held.settle(other, held.after(other, frames(rng, [([], [])])))
+        held.settle(other, held.after(other, frames(rng, [([], [])]), other.last))
 
 
 def test_a_batch_costs_what_it_touches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import tidegate as tg
-from tests.operators import Bursts, Changes, Silences
+from tests.operators import Bursts, Changes, Silences, Words
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
@@ -115,7 +115,7 @@ def test_spark_has_the_same_rows(shard_bytes: int, spark: SparkSession) -> None:
 def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:
     told = str(program().explain())
     assert "Silences(gap=7) into since bigint not null, at bigint not null" in told
-    assert "holds       of a partition the last event, for so long" in told
+    assert "holds       last: rate(S) × (7) × 1" in told
     with program().session(checkpoint=tmp_path) as session:
         session.push("S", [("a", 10, 1), ("b", 12, 1)])
         session.advance("S", 12)
@@ -123,7 +123,7 @@ def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:
         assert "has arrived up to 12" in str(session.why("Long"))
     listed = str(list_state(LocalStore(tmp_path)))
     assert "kept        2 rows of 'last'" in listed
-    assert "bound       of a partition one value" in listed
+    assert "bound       last: keys(S by k) × 1" in listed
 
 
 def test_the_checkpoint_belongs_to_the_parameters(tmp_path: Path) -> None:
@@ -248,6 +248,294 @@ def test_the_test_kit_finds_steps_that_depend_on_chance_or_on_batches(does: Step
         assert found(run.results("Changed")) == [("a", 5, 1), ("b", 6, 1)]
 
 
+@dataclass(frozen=True)
+class Tails(tg.Operator):
+    """The last `keeps` events of a partition at its next event, or where no more come; they go `gap` after the last."""
+
+    keeps: int
+    limit: Any = None
+    kept_for: int | None = None
+    gap: int = 10
+    table: str = "tail"
+    tables: ClassVar = {"tail": "t bigint"}
+
+    @property
+    def most(self) -> Mapping[str, int]:  # type: ignore[override]  # it depends on a parameter
+        return {} if self.limit is None else {self.table: self.limit}
+
+    def result(self, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream("Tails", "t bigint, n bigint", progress="t")
+
+    def step(
+        self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach
+    ) -> tuple[pl.DataFrame, Mapping[str, pl.DataFrame]]:
+        rows = pl.concat([state["tail"], events.select("partition", "t")]).sort("partition", "t")
+        tail = rows.group_by("partition", maintain_order=True).tail(self.keeps)
+        if reach.until is not None:
+            tail = tail.filter(pl.col("t").max().over("partition") + self.gap > reach.until)
+        return events.select("partition", "t", n=pl.lit(1)).clear(), {"tail": tail}
+
+
+def stepped(session: Any, rows: Sequence[Event], until: int) -> dict[str, int]:
+    """How much an operator keeps after these rows."""
+    session.push("S", rows)
+    session.advance("S", until)
+    session.step()
+    return {name: count for name, count in session.live_rows().items() if name.endswith("state")}
+
+
+def test_a_partition_has_no_more_rows_than_declared(tmp_path: Path) -> None:
+    with tg.program(Q=BY_KEY.process(Tails(2, 2))).session() as session:
+        assert stepped(session, [("a", 1, 1), ("a", 2, 1), ("a", 3, 1), ("b", 3, 1)], 3) == {"Q: state": 3}
+    with tg.program(Q=BY_KEY.process(Tails(2, 1))).session(checkpoint=tmp_path) as session:
+        assert stepped(session, [("a", 1, 1), ("b", 1, 1)], 1) == {"Q: state": 2}
+        with pytest.raises(tg.TidegateError) as raised:
+            stepped(session, [("b", 2, 1)], 2)
+    assert (
+        "TG305 Tails breaks what it declares: table 'tail' has 2 rows of the partition {'k': 'b'}, and it declares 1 at most"
+        in str(raised.value)
+    )
+    assert "declare more: most = {'tail': 2}" in str(raised.value)
+    with (
+        tg.program(Q=S.partition_by().process(Tails(2, 1))).session() as session,
+        pytest.raises(tg.TidegateError, match="has 2 rows of the one partition, and"),
+    ):
+        stepped(session, [("a", 1, 1), ("b", 2, 1)], 2)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_partition_is_seen_and_kept_no_longer_once_its_time_is_over(restarts: bool, tmp_path: Path) -> None:
+    """Nothing but `kept_for` wakes these partitions, also after a start from the checkpoint."""
+    program = tg.program(Q=BY_KEY.process(Tails(2, None, kept_for=10)))
+    session = program.session(checkpoint=tmp_path)
+    for rows, until, kept in (
+        ([("a", 1, 1), ("b", 2, 1)], 3, 2),
+        ([("a", 5, 1)], 5, 3),
+        ([], 11, 3),
+        ([], 12, 2),
+        ([], 14, 2),
+        ([], 15, 0),
+    ):
+        assert stepped(session, rows, until) == {"Q: state": kept}
+        if restarts:
+            session.close()
+            session = program.session(checkpoint=tmp_path)
+    session.close()
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_rows_that_stay_too_long_are_told(restarts: bool, tmp_path: Path) -> None:
+    program = tg.program(Q=BY_KEY.process(Tails(2, None, kept_for=10, gap=20)))
+    session = program.session(checkpoint=tmp_path)
+    stepped(session, [("a", 1, 1), ("b", 2, 1), ("a", 3, 1), ("b", 4, 1)], 12)
+    if restarts:
+        session.close()
+        session = program.session(checkpoint=tmp_path)
+    with session, pytest.raises(tg.TidegateError) as raised:
+        stepped(session, [], 13)
+    assert (
+        "TG305 Tails breaks what it declares: table 'tail' has 2 rows of the partition {'k': 'a'}, whose last event is at 3; "
+        "it is kept up to 13 by kept_for, and 13 is reached" in str(raised.value)
+    )
+    assert "keep nothing of a partition once kept_for is over" in str(raised.value)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("shard_bytes", [0, 1])
+def test_spark_checks_what_is_kept(shard_bytes: int, spark: SparkSession) -> None:
+    """In the driver, and shard by shard in the workers."""
+    limits: dict[str, Any] = {"driver_bytes": 0 if shard_bytes else 1 << 20, "shard_bytes": shard_bytes}
+    program = tg.program(Q=BY_KEY.process(Tails(2, 2, kept_for=10)))
+    with testing.drive(program, spark=spark, **limits) as run:
+        run.add("S", [("a", 1, 1), ("b", 2, 1), ("b", 3, 1)])
+        for until, kept in ((3, 3), (12, 2), (13, 0)):
+            run.advance("S", t=until)
+            run.step()
+            assert run.live_rows["Q: state"] == kept
+    with testing.drive(tg.program(Q=BY_KEY.process(Tails(2, 1))), spark=spark, **limits) as run:
+        run.add("S", [("a", 1, 1), ("b", 2, 1), ("b", 3, 1)])
+        run.advance("S", t=3)
+        with pytest.raises(tg.TidegateError, match="has 2 rows of the partition"):
+            run.step()
+
+
+def test_with_another_duration_it_is_another_program(tmp_path: Path) -> None:
+    def of(duration: int) -> tg.Program:
+        class Silent(Silences):
+            kept_for = duration
+
+        return tg.program(Q=BY_KEY.process(Silent(7)))
+
+    assert "kept for 10 after the last event" in str(of(10).explain())
+    with of(10).session(checkpoint=tmp_path) as session:
+        session.step()
+    with pytest.raises(tg.TidegateError, match="TG501"):
+        of(11).session(checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("operator", "keys", "told"),
+    [
+        (Tails(2, None), ("k",), "tail: unbounded: missing most['tail']"),
+        (Tails(2, None, 10), ("k",), "tail: unbounded: missing most['tail']"),
+        (Tails(2, 2000), ("k", "w"), "tail: keys(S by k, w) × 2,000"),
+        (Tails(2, 2, 10), ("k",), "tail: rate(S) × (10) × 2"),
+        (Tails(2, 2, 10), (), "tail: 2"),
+        (Changes(), ("k",), "last: keys(S by k) × 1"),
+    ],
+)
+def test_the_bound_is_explained(operator: tg.Operator, keys: Sequence[str], told: str, tmp_path: Path) -> None:
+    program = tg.program(Q=S.with_(w=S.v).partition_by(*keys).process(operator))
+    explained = str(program.explain())
+    assert f"holds       {told}" in explained
+    assert ("keys        different values of these keys" in explained) == ("keys(" in told)
+    with program.session(checkpoint=tmp_path) as session:
+        assert stepped(session, [("a", 5, 1), ("b", 6, 1)], 6) in ({"Q: state": 2}, {"Q: state": 1})
+    assert f"bound       {told}" in str(list_state(LocalStore(tmp_path)))
+
+
+def test_matches_of_a_table_count_in_the_bound() -> None:
+    names = tg.table("N", "number bigint, name string")
+    named = S.join(names, names.number == S.v).select(k=names.name, t=S.t, v=S.v)
+    for kept_for, told in ((10, "rate(S) × matches(N) × (10) × 2"), (None, "keys(S by k) × 2")):
+        program = tg.program(Q=named.partition_by("k").process(Tails(2, 2, kept_for)))
+        assert f"holds       tail: {told}" in str(program.explain())
+
+
+def test_a_timer_that_is_never_reached_goes_off_at_the_end() -> None:
+    """Whatever instant says so, the greatest of 64 bits, too."""
+
+    @dataclass(frozen=True)
+    class Lasts(tg.Operator):
+        tables: ClassVar = {"last": "t bigint, never bigint"}
+        wakes = ("last", "never")
+
+        def result(self, events: Mapping[str, str]) -> tg.Relation:
+            return tg.stream("Lasts", "t bigint", progress="t")
+
+        def step(self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach) -> Any:
+            new = events.select("partition", "t", never=pl.lit((1 << 63) - 1))
+            last = pl.concat([state["last"], new]).sort("partition", "t").group_by("partition").last()
+            seen.append((last.height, reach.ends))
+            return new.select("partition", "t"), {"last": last}
+
+    seen: list[tuple[int, bool]] = []
+    with tg.program(Q=BY_KEY.process(Lasts())).session() as session:
+        assert stepped(session, [("a", 1, 1), ("b", 2, 1)], 3) == {"Q: state": 2}
+        session.finish()
+        session.step()
+    assert seen == [(2, False), (2, True)]
+
+
+def test_an_event_is_seen_once_while_others_need_it() -> None:
+    """Another query keeps the events, and progress is at one of them."""
+    pairs = S.join(S.rename(k="k2", t="t2", v="v2"), lambda a, b: b.t2.between(a.t, a.t + 50))
+    with tg.program(Counted=BY_KEY.process(Bursts(20)), Pairs=pairs).session() as session:
+        for t in (5, 6):
+            stepped(session, [("a", t, 1)], t)
+        session.finish()
+        session.step()
+        assert session.results("Counted") == [{"k": "a", "first": 5, "last": 6, "n": 2, "over": 26}]
+
+
+def test_what_is_gone_does_not_come_back_with_a_start_from_the_checkpoint(tmp_path: Path) -> None:
+    program = tg.program(Q=BY_KEY.process(Bursts(50)))
+    many = [(f"k{number}", 40, 1) for number in range(100)]
+    for rows, until, kept in (([("a", 1, 1)], 1, 1), (many, 40, 101), ([], 52, 100), ([], 60, 100)):
+        with program.session(checkpoint=tmp_path) as session:
+            assert stepped(session, rows, until) == {"Q: state": kept}
+
+
+def numbered(events: pl.DataFrame, state: Mapping[str, pl.DataFrame], _: tg.Reach) -> Any:
+    """Rows with the number of the event, counted through all partitions."""
+    return events.select("partition", since=-pl.int_range(pl.len()), t="t"), {}
+
+
+def before(events: pl.DataFrame, state: Mapping[str, pl.DataFrame], _: tg.Reach) -> Any:
+    """The time of the event before, of which it is forgotten that it be one of the partition."""
+    rows = events.select("partition", since=pl.col("t").shift(), t="t").filter(pl.int_range(pl.len()) > 0)
+    return rows.with_columns(pl.min_horizontal("since", "t")), {}
+
+
+def later(events: pl.DataFrame, state: Mapping[str, pl.DataFrame], _: tg.Reach) -> Any:
+    """Rows by which the last event of all is kept."""
+    return every(events), {"one": events.select("partition", v=pl.col("t").max()).unique()}
+
+
+def missing(events: pl.DataFrame, state: Mapping[str, pl.DataFrame], _: tg.Reach) -> Any:
+    """The same, and there is none of the first event of all."""
+    return events.select("partition", since=pl.min_horizontal(pl.col("t").shift(), "t"), t="t").head(
+        1 if events.get_column("partition").n_unique() == 1 else 0
+    ).with_columns(since=pl.lit(None, pl.Int64)), {}
+
+
+def first_kept(events: pl.DataFrame, state: Mapping[str, pl.DataFrame], _: tg.Reach) -> Any:
+    """Rows with the first row of a table, whose rows come in no order."""
+    known = state["one"].group_by("partition", maintain_order=True).first()
+    rows = every(events).join(known, on="partition", how="left").with_columns(since=-pl.col("v").fill_null(0)).drop("v")
+    return rows, {"one": pl.concat([state["one"], events.select("partition", v="t")])}
+
+
+@pytest.mark.parametrize(
+    ("does", "message", "mend"),
+    [
+        (
+            numbered,
+            "step yields other rows when partitions came without the others: {'k': 'b', 'since': ",
+            '.over("partition")',
+        ),
+        (before, "step yields other rows when partitions came without the others", '.over("partition")'),
+        (later, "step keeps other rows of table 'one' when partitions came without the others", '.over("partition")'),
+        (
+            missing,
+            "when partitions came without the others, a row has no since, which is declared not",
+            '.over("partition")',
+        ),
+        (
+            first_kept,
+            "step yields other rows when the rows of its tables came in another order: {'k': 'a', ",
+            "sort them by",
+        ),
+    ],
+)
+def test_the_test_kit_finds_steps_that_mix_partitions_or_rely_on_an_order(does: Step, message: str, mend: str) -> None:
+    def pushed(run: Any) -> None:
+        for t in (5, 7, 9):
+            run.add("S", [("a", t, 1), ("b", t + 1, 1)] if t < 9 else [("a", t, 1)])
+            run.advance("S", t=t + 1)
+            run.step()
+
+    with testing.drive(tg.program(Q=BY_KEY.process(Broken(does)))) as run:
+        with pytest.raises(tg.TidegateError, match="TG305 Broken breaks what it declares") as raised:
+            pushed(run)
+        assert message in str(raised.value)
+        assert mend in str(raised.value)
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_the_test_kit_finds_steps_that_depend_on_the_order_of_a_set_of_texts(keeps: bool) -> None:
+    texts = tg.stream("S", "k string, t bigint, words string", progress="t").partition_by("k")
+    words = " ".join(f"word{number}" for number in range(12))
+
+    def driven(sorts: bool) -> list[dict[str, Any]]:
+        with testing.drive(tg.program(Q=texts.process(Words(sorts, keeps)))) as run:
+            run.add("S", [("a", 5, words)])
+            run.finish()
+            run.step()
+            return run.results("Q")
+
+    (row,) = driven(sorts=True)
+    assert row["words"] == ("" if keeps else " ".join(sorted(words.split())))
+    with pytest.raises(tg.TidegateError) as raised:
+        driven(sorts=False)
+    assert (
+        f"TG305 Words breaks what it declares: step {'keeps' if keeps else 'yields'} other rows{' of table' if keeps else ''}"
+        in str(raised.value)
+    )
+    assert "when another process did it, where the hashes of texts are others: {'k" in str(raised.value)
+    assert "do not depend on the order of a set of texts" in str(raised.value)
+
+
 def test_zeros_of_two_signs_are_one_partition() -> None:
     readings = tg.stream("R", "t bigint, v bigint, y double", progress="t")
     signed = readings.with_(z=readings.y * 0.0)
@@ -286,3 +574,11 @@ def test_what_cannot_be_an_operator_is_refused_where_it_is_written() -> None:
         BY_KEY.process(Changes("speed"))
     with pytest.raises(tg.QueryError, match="TG103"):
         S.partition_by("k", "v").process(Changes())
+    with pytest.raises(tg.QueryError, match="TG114 Tails bounds 'head', which is no table of it"):
+        BY_KEY.process(Tails(2, 2, table="head"))
+    for most in (0, True, "2"):
+        with pytest.raises(tg.QueryError, match="TG114 Tails has at most"):
+            BY_KEY.process(Tails(2, most))
+    for kept_for in (-1, "5s", 1.5):
+        with pytest.raises(tg.QueryError, match="TG160 kept_for"):
+            BY_KEY.process(Tails(2, None, kept_for))  # type: ignore[arg-type]  # as a user may err

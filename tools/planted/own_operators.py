@@ -5,6 +5,9 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 OPERATOR = "runtime/ordered/process/operator.py"
+STEPS = "runtime/ordered/process/steps.py"
+VERIFICATION = "runtime/ordered/process/verification.py"
+OTHER_SEED = "runtime/ordered/process/other_seed.py"
 CHECKS = "runtime/ordered/process/checks.py"
 PARTITIONED = "runtime/ordered/process/partition_tables.py"
 HELD = "runtime/ordered/partition_store.py"
@@ -29,7 +32,7 @@ GROUP = Group(
         bug("no timer goes off without events", PARTITIONED, "if self._wakes is not None:", "if self._wakes is None:"),
         bug(
             "the end is told to partitions with events alone",
-            OPERATOR,
+            STEPS,
             "EVER if reach.until is None else reach.until",
             "reach.after or 0 if reach.until is None else reach.until",
         ),
@@ -87,11 +90,11 @@ GROUP = Group(
         ),
         bug(
             "events come in any order",
-            OPERATOR,
+            STEPS,
             "rows.select(partition, *read).sort(order)",
             "rows.select(partition, *read)",
         ),
-        bug("events of one instant come in any order", OPERATOR, "require_order(node, events, order)\n", "pass\n"),
+        bug("events of one instant come in any order", STEPS, "require_order(node, events, order)\n", "pass\n"),
         bug(
             "equal events are two",
             OPERATOR,
@@ -127,7 +130,55 @@ GROUP = Group(
             "if not one.sort(one.columns).equals(two.sort(two.columns)):",
             "if one.height != two.height:",
         ),
-        bug("steps are not done in two parts", OPERATOR, "if len(instants) > 1:", "if False:"),
+        bug("partitions do not come alone", VERIFICATION, "if len(part.partitions) > 1:", "if False:"),
+        bug("rows of a table always come in one order", VERIFICATION, "rows.reverse()", "rows"),
+        bug(
+            "no other process does a step",
+            VERIFICATION,
+            "if (step := elsewhere(node.operator)) is not None:",
+            "if (step := None) is not None:",
+        ),
+        bug(
+            "a step that fails when partitions come alone fails as always",
+            VERIFICATION,
+            "raise again.failed(node, error) from error",
+            "raise",
+        ),
+        bug("of texts no other process is asked", OTHER_SEED, "if not any(map(_has_texts,", "if any(map(_has_texts,"),
+        bug("steps are not done in two parts", VERIFICATION, "if len(instants) > 1:", "if False:"),
+        bug("a partition may have a row more than declared", CHECKS, "(held > most).any()", "(held > most + 1).any()"),
+        bug(
+            "rows of a partition may stay a tick too long",
+            CHECKS,
+            "over = last + node.kept_for <= reach.until",
+            "over = last + node.kept_for < reach.until",
+        ),
+        bug(
+            "what has been kept long enough is not looked at",
+            PARTITIONED,
+            "np.minimum(look, last + self.kept_for)",
+            "look",
+        ),
+        bug(
+            "the last event is forgotten",
+            STEPS,
+            "last = before.last.copy()",
+            "last = np.full_like(before.last, -EVER)",
+        ),
+        bug(
+            "the last event is not in the checkpoint",
+            OPERATOR,
+            "last[slots[name]] = rows.get_column(LAST).to_numpy()",
+            "pass",
+        ),
+        bug(
+            "a partition without rows is kept",
+            PARTITIONED,
+            "np.where(look == NONE, NONE, np.minimum(look, last + self.kept_for))",
+            "np.minimum(look, last + self.kept_for)",
+        ),
+        bug("how long rows are kept bounds nothing", ZONES, "if node.kept_for is None:", "if True:"),
+        bug("a bound of rows is that of one", ZONES, "} × {most:,}", "} × 1"),
         bug(
             "a declared relation is not used",
             ZONES,

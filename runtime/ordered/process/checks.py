@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.derive import tied
 from tidegate.algebra.ordered.process import Process, Reach
+from tidegate.algebra.printing.plans import count_of
+from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.terms import TRUE
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.terms import compile_term
-from tidegate.runtime.ordered.process.partition_tables import PARTITION
+from tidegate.runtime.kernels.situations import Ints
+from tidegate.runtime.ordered.process.partition_tables import PARTITION, counts
 
+_BREAKS: Final = "{} breaks what it declares: "
 #: The columns of tables by name.
 Columns = Mapping[str, Mapping[str, pl.DataType]]
+#: The step of an operator: events, tables and how far all events are there, to rows and tables.
+Step = Callable[[pl.DataFrame, Mapping[str, pl.DataFrame], Reach], object]
 
 
 def require_order(node: Process, events: pl.DataFrame, order: Sequence[str]) -> None:
@@ -31,6 +39,7 @@ def require_order(node: Process, events: pl.DataFrame, order: Sequence[str]) -> 
 
 def called(
     node: Process,
+    step: Step,
     events: pl.DataFrame,
     state: Mapping[str, pl.DataFrame],
     declared: Columns,
@@ -40,7 +49,7 @@ def called(
     """What the user's step yields, its tables of the declared columns; `EvaluationError` TG305 for anything else."""
     what = type(node.operator).__name__
     try:
-        rows, left = _any(node.operator.step(events, state, reach))
+        rows, left = _any(step(events, state, reach))
     except Exception as error:
         raise EvaluationError("TG305", f"step of {what} failed: {type(error).__name__}: {error}") from error
     if not isinstance(rows, pl.DataFrame) or not isinstance(left, Mapping):
@@ -56,13 +65,63 @@ def called(
     return rows, tables
 
 
+def require_bounds(
+    node: Process, tables: Mapping[str, pl.DataFrame], keys: pl.DataFrame, last: Ints, reach: Reach
+) -> None:
+    """`EvaluationError` TG305 for more rows of a partition than the operator declares, or rows of one for longer.
+
+    By partition, `keys` has its keys and `last` the time of its last event.
+    """
+    what, over = type(node.operator).__name__, np.zeros(len(last), dtype=np.bool_)
+    if node.kept_for is not None and reach.until is not None:
+        over = last + node.kept_for <= reach.until
+    for name, rows in tables.items():
+        held = counts(rows, len(last))
+        most = node.operator.most.get(name)
+        if most is not None and (held > most).any():
+            at = int(np.argmax(held))
+            raise _wrong(
+                what,
+                f"table {name!r} has {count_of(int(held[at]), 'row')} of {_partition(node, keys, at)}, and it declares {most} at most",
+                hint=f"keep fewer, or declare more: most = {{{name!r}: {held[at]}}}",
+            )
+        if (held * over).any():
+            at = int(np.argmax(held * over))
+            type_ = node.input.schema[node.time].type
+            ended, event = value_text(int(last[at]) + (node.kept_for or 0), type_), value_text(int(last[at]), type_)
+            raise _wrong(
+                what,
+                f"table {name!r} has {count_of(int(held[at]), 'row')} of {_partition(node, keys, at)}, whose last event is at {event}; "
+                f"it is kept up to {ended} by kept_for, and {value_text(reach.until or 0, type_)} is reached",
+                hint="keep nothing of a partition once kept_for is over, or declare a longer one",
+            )
+
+
+def _partition(node: Process, keys: pl.DataFrame, at: int) -> str:
+    return f"the partition {shown(keys.row(at, named=True))}" if node.keys else "the one partition"
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Another way of doing a step, which has to come to the same: how it is done, and what lets a step differ then."""
+
+    when: str
+    mend: str
+
+    def failed(self, node: Process, error: EvaluationError) -> EvaluationError:
+        """What is told of a step that breaks its word in that way alone."""
+        what = type(node.operator).__name__
+        said = error.message.removeprefix(_BREAKS.format(what))
+        return _wrong(what, f"when {self.when}, {said}", hint=self.mend)
+
+
 def require_equal(
     node: Process,
     kept: Mapping[str, pl.DataFrame],
     rows: pl.DataFrame,
     its: Mapping[str, pl.DataFrame],
     others: pl.DataFrame,
-    when: str,
+    again: Again,
 ) -> None:
     """`EvaluationError` TG305 where two ways of doing a step differ, in whatever order their rows are."""
     compared = [("rows", rows, others), *((f"rows of table {name!r}", kept[name], its[name]) for name in kept)]
@@ -70,7 +129,8 @@ def require_equal(
         if not one.sort(one.columns).equals(two.sort(two.columns)):
             raise _wrong(
                 type(node.operator).__name__,
-                f"step {'yields' if what == 'rows' else 'keeps'} other {what} when {when}: {_difference(one, two)}",
+                f"step {'yields' if what == 'rows' else 'keeps'} other {what} when {again.when}: {_difference(one, two)}",
+                hint=again.mend,
             )
 
 
@@ -128,7 +188,5 @@ def _any(value: Any) -> Any:
     return value
 
 
-def _wrong(what: str, message: str) -> EvaluationError:
-    return EvaluationError(
-        "TG305", f"{what} breaks what it declares: {message}", hint="correct its step or its declaration"
-    )
+def _wrong(what: str, message: str, hint: str = "correct its step or its declaration") -> EvaluationError:
+    return EvaluationError("TG305", _BREAKS.format(what) + message, hint=hint)

@@ -16,16 +16,17 @@ from tidegate.algebra.ordered.derive import tied
 from tidegate.algebra.ordered.process import Process, Reach
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
+from tidegate.algebra.types import MAX_INSTANT
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.ordered.family import Family, Operator, Tables
-from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.partitions import key_columns
-from tidegate.runtime.ordered.process.checks import called, require_equal, require_order, result_of
-from tidegate.runtime.ordered.process.partition_tables import PARTITION, Cut, PartitionTables
+from tidegate.runtime.ordered.process.partition_tables import LAST, PARTITION, Cut, PartitionTables
+from tidegate.runtime.ordered.process.steps import stepped
+from tidegate.runtime.ordered.process.verification import verify
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
 
@@ -68,9 +69,9 @@ class ProcessOperator(Operator):
         rows, held = as_frame(events[0]), self.settled()
         held.ready()
         reach = Reach(_instant(after), _instant(until), close_at)
-        before, left, result = _stepped(self.node, held, rows, reach)
+        before, left, result = stepped(self.node, held, rows, reach)
         if self.node.verifies:
-            _verify(self.node, held.part(before.partitions), rows, reach, held.rows(left), result)
+            verify(self.node, held.part(before.partitions), rows, reach, held.rows(left), result)
         return replace(self, made=(before, left)), result
 
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
@@ -114,13 +115,18 @@ class ProcessOperator(Operator):
 
     def described(self) -> dict[str, StateTable]:
         keys = key_columns(self.held.partitions.schema)
+        last, possible = {}, pl.lit(value=True)
+        if self.held.kept_for is not None:
+            last = {LAST: pl.Int64()}
+            possible = pl.col(_NONE) | pl.col(LAST).is_between(-MAX_INSTANT, MAX_INSTANT).fill_null(value=False)
         return {
             name: StateTable(
-                pl.Schema({**keys, **columns, _NONE: pl.Boolean()}),
+                pl.Schema({**keys, **columns, **last, _NONE: pl.Boolean()}),
                 "partition",
                 len(keys),
                 empty=pl.col(_NONE),
                 needed=(_NONE,),
+                possible=possible,
             )
             for name, columns in self.held.columns.items()
         }
@@ -137,20 +143,23 @@ class ProcessFamily(Family[Process]):
         node = ordered.node
         keys = Schema(tuple(node.input.schema[key] for key in node.keys))
         columns = {name: _table_schema(text) for name, text in node.operator.tables.items()}
-        return ProcessOperator(ordered, PartitionTables(keys, columns, node.operator.wakes))
+        return ProcessOperator(ordered, PartitionTables(keys, columns, node.operator.wakes, node.kept_for))
 
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> ProcessOperator:
         fresh = self.start(ordered)
-        held = fresh.held
-        slots = {name: held.partitions.of_kept(rows).astype(np.int64) for name, rows in tables.items()}
+        node, held = fresh.node, fresh.held
+        partitions = {name: held.partitions.of_kept(rows).astype(np.int64) for name, rows in tables.items()}
         none = held.cut(held.all_partitions())
         kept = {
-            name: tables[name].select(pl.Series(PARTITION, slots[name]), *held.columns[name])
+            name: tables[name].select(pl.Series(PARTITION, partitions[name]), *held.columns[name])
             if name in tables
             else rows
             for name, rows in none.tables.items()
         }
-        held.put(held.after(none, kept))
+        last = none.last
+        for name, rows in tables.items() if node.kept_for is not None else ():
+            last[partitions[name]] = rows.get_column(LAST).to_numpy()
+        held.put(held.after(none, kept, last))
         return fresh
 
 
@@ -165,52 +174,3 @@ def _table_schema(columns: str) -> Mapping[str, pl.DataType]:
 
 def _instant(progress: Extended) -> int | None:
     return progress if isinstance(progress, int) else None
-
-
-def _stepped(node: Process, held: PartitionTables, rows: pl.DataFrame, reach: Reach) -> tuple[Cut, Cut, pl.DataFrame]:
-    """What is held of the partitions that a step looks at, before it and after, and the rows that it yields.
-
-    They are those that have events, those whose time has come, and all of which anything is held where there are no more events.
-    """
-    slot = held.partitions.assign(rows)
-    slots = held.touched([slot], EVER if reach.until is None else reach.until)
-    before = held.cut(slots)
-    read = sorted(node.readings[0].attributes - {*node.keys})
-    order = [PARTITION, node.time, *(() if node.tie is None else (node.tie,))]
-    partition = pl.Series(PARTITION, held.places(slots, slot), pl.Int64)
-    events = rows.select(partition, *read).sort(order)
-    require_order(node, events, order)
-    made, left = called(node, events, before.tables, held.columns, reach, len(slots))
-    found = result_of(node, made, len(slots), reach)
-    keys = held.partitions.rows(slots[found.get_column(PARTITION).to_numpy()])
-    result = pl.concat([keys, found], how="horizontal").select(node.schema.names)
-    return before, held.after(before, left), result
-
-
-def _verify(
-    node: Process,
-    part: PartitionTables,
-    rows: pl.DataFrame,
-    reach: Reach,
-    left: Mapping[str, pl.DataFrame],
-    result: pl.DataFrame,
-) -> None:
-    """`EvaluationError` TG305 where a step yields or leaves something else when it is done again, or in two parts.
-
-    `part` is what is held before it of the partitions that it looks at, and nothing else.
-    """
-    _, again, others = _stepped(node, part, rows, reach)
-    require_equal(node, left, result, part.rows(again), others, "it was called again for the same events and state")
-    instants = rows.get_column(node.time).unique().sort()
-    if len(instants) > 1:
-        cut = int(instants[(len(instants) - 1) // 2])
-        early, parts = pl.col(node.time) <= cut, list[pl.DataFrame]()
-        for own, its in (
-            (rows.filter(early), Reach(reach.after, cut)),
-            (rows.filter(~early), Reach(cut, reach.until, reach.close_at)),
-        ):
-            before, after, some = _stepped(node, part, own, its)
-            part.settle(before, after)
-            parts.append(some)
-        when = f"its events came in two batches, those up to {cut} and those after"
-        require_equal(node, left, result, part.rows(part.cut(part.all_partitions())), pl.concat(parts), when)

@@ -15,6 +15,8 @@ from tidegate.runtime.kernels.situations import Bools, Ints
 from tidegate.runtime.ordered.partition_store import EVER, PartitionStore
 from tidegate.runtime.ordered.state import to_merge
 
+#: The time of the last event of a partition, beside each row that is kept of it.
+LAST: Final = "~last"
 #: The first column of all frames that users see: the place of a partition among those that an increment looks at.
 PARTITION: Final = "partition"
 #: Rows that are out of date may be so many, beside twice as many as the others.
@@ -39,22 +41,22 @@ class PartitionRows:
         """Rows of all pieces, out of date or not."""
         return sum(piece.height for piece in self._pieces)
 
-    def grow(self, slots: int) -> None:
-        more = np.zeros(slots - len(self._count), dtype=np.int64)
+    def grow(self, partitions: int) -> None:
+        more = np.zeros(partitions - len(self._count), dtype=np.int64)
         self._count, self._first = np.concatenate([self._count, more]), np.concatenate([self._first, more])
 
-    def take(self, slots: Ints) -> pl.DataFrame:
-        """The rows of these slots, in their order, with the places of the slots. They stay here, too."""
-        count = self._count[slots]
-        at = np.repeat(self._first[slots] - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
-        return self._at(at).insert_column(0, pl.Series(PARTITION, np.repeat(np.arange(len(slots)), count)))
+    def take(self, partitions: Ints) -> pl.DataFrame:
+        """The rows of these partitions, in their order, with the places of the partitions. They stay here, too."""
+        count = self._count[partitions]
+        at = np.repeat(self._first[partitions] - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+        return self._at(at).insert_column(0, pl.Series(PARTITION, np.repeat(np.arange(len(partitions)), count)))
 
-    def put(self, slots: Ints, rows: pl.DataFrame) -> None:
-        """From now on these slots have these rows, which are in order of the places of their slots, and no others."""
-        count = counts(rows, len(slots))
+    def put(self, partitions: Ints, rows: pl.DataFrame) -> None:
+        """From now on these partitions have these rows, which are in order of the places of their partitions, and no others."""
+        count = counts(rows, len(partitions))
         used = self.stored
-        self.height += rows.height - int(self._count[slots].sum())
-        self._count[slots], self._first[slots] = count, used + np.cumsum(count) - count
+        self.height += rows.height - int(self._count[partitions].sum())
+        self._count[partitions], self._first[partitions] = count, used + np.cumsum(count) - count
         if rows.height:
             self._pieces.append(rows.drop(PARTITION))
         if used + rows.height > 3 * self.height + LOOSE:
@@ -77,11 +79,15 @@ class PartitionRows:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The rows of some partitions, table by table in order of PARTITION, which says their places in `partitions`."""
+    """The rows of some partitions, table by table in order of PARTITION, which says their places in `partitions`.
+
+    `last` has the time of the last event of each, -EVER where there was none.
+    """
 
     partitions: Ints
     tables: Mapping[str, pl.DataFrame]
     look: Ints
+    last: Ints
     version: int = 0
 
     def has_rows(self, name: str) -> Bools:
@@ -91,56 +97,71 @@ class Cut:
 
 class PartitionTables(PartitionStore[Cut]):
     """All tables of an operator. A partition that has rows is looked at when the first instant in `wakes`, a table and a column
-    of it, is reached, and at the end.
+    of it, is reached, when its last event is `kept_for` ticks ago, and at the end.
     """
 
     def __init__(
-        self, keys: Schema, columns: Mapping[str, Mapping[str, pl.DataType]], wakes: tuple[str, str] | None
+        self,
+        keys: Schema,
+        columns: Mapping[str, Mapping[str, pl.DataType]],
+        wakes: tuple[str, str] | None,
+        kept_for: int | None = None,
     ) -> None:
         super().__init__(keys)
         self.tables = {name: PartitionRows(own) for name, own in columns.items()}
-        self.columns, self._wakes = columns, wakes
+        self.columns, self.kept_for, self._wakes = columns, kept_for, wakes
+        self._last = np.empty(0, dtype=np.int64)
 
     def emptied(self) -> PartitionTables:
-        return PartitionTables(self.partitions.schema, self.columns, self._wakes)
+        return PartitionTables(self.partitions.schema, self.columns, self._wakes, self.kept_for)
 
-    def cut(self, slots: Ints) -> Cut:
-        tables = {name: table.take(slots) for name, table in self.tables.items()}
-        return Cut(slots, tables, self._look[slots], self.version)
+    def cut(self, partitions: Ints) -> Cut:
+        tables = {name: table.take(partitions) for name, table in self.tables.items()}
+        return Cut(partitions, tables, self._look[partitions], self._last[partitions], self.version)
 
-    def after(self, before: Cut, tables: Mapping[str, pl.DataFrame]) -> Cut:
-        """These rows instead of those that were cut."""
-        slots = before.partitions
+    def after(self, before: Cut, tables: Mapping[str, pl.DataFrame], last: Ints) -> Cut:
+        """These rows instead of those that were cut, of partitions that had their `last` events then."""
+        partitions = before.partitions
         found = Cut(
-            slots, {name: rows.sort(PARTITION, maintain_order=True) for name, rows in tables.items()}, before.look
+            partitions,
+            {name: rows.sort(PARTITION, maintain_order=True) for name, rows in tables.items()},
+            before.look,
+            last,
         )
-        look = np.full(len(slots), NONE)
+        look = np.full(len(partitions), NONE)
         for name in tables:
             look[found.has_rows(name)] = EVER
         if self._wakes is not None:
             name, column = self._wakes
             first = tables[name].group_by(PARTITION).agg(pl.col(column).min()).drop_nulls()
             look[first.get_column(PARTITION).to_numpy()] = np.minimum(first.get_column(column).to_numpy(), EVER)
+        if self.kept_for is not None:
+            look = np.where(look == NONE, NONE, np.minimum(look, last + self.kept_for))
         return replace(found, look=look)
 
     def rows(self, cut: Cut) -> dict[str, pl.DataFrame]:
         """The rows that were cut, with the keys of their partitions, as they are kept."""
         found = {}
         for name, rows in cut.tables.items():
-            keys = self.partitions.kept(cut.partitions[rows.get_column(PARTITION).to_numpy()])
-            found[name] = pl.concat([keys, rows.drop(PARTITION)], how="horizontal")
+            places = rows.get_column(PARTITION).to_numpy()
+            parts = [self.partitions.kept(cut.partitions[places]), rows.drop(PARTITION)]
+            if self.kept_for is not None:
+                parts.append(pl.DataFrame({LAST: cut.last[places]}))
+            found[name] = pl.concat(parts, how="horizontal")
         return found
 
     def hold(self, cut: Cut) -> Bools:
         is_held = np.zeros(len(cut.partitions), dtype=np.bool_)
+        self._last[cut.partitions] = cut.last
         for name, table in self.tables.items():
             table.put(cut.partitions, cut.tables[name])
             is_held |= cut.has_rows(name)
         return is_held
 
-    def room(self, slots: int) -> None:
+    def room(self, partitions: int) -> None:
+        self._last = np.concatenate([self._last, np.full(partitions - len(self._last), -EVER)])
         for table in self.tables.values():
-            table.grow(slots)
+            table.grow(partitions)
 
 
 def counts(rows: pl.DataFrame, partitions: int) -> Ints:
