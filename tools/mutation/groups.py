@@ -103,7 +103,7 @@ GROUPS = (
             "tests/properties/test_rejections.py",
             *(
                 f"tests/runtime/test_{name}.py"
-                for name in ("purge", "why", "lower", "live_state", "match_order", "given")
+                for name in ("purge", "why", "lower", "live_state", "match_order", "intervals")
             ),
             "tests/runtime/test_situation_state.py",
         ),
