@@ -49,12 +49,12 @@ GROUPS = (
             f"{EVAL}/small/terms.py",
             f"{EVAL}/small/trees.py",
         ),
-        tuple(f"tests/runtime/test_{name}.py" for name in ("relational", "joins", "few", "conditions")),
+        tuple(f"tests/runtime/test_{name}.py" for name in ("relational", "joins", "small_batches", "conditions")),
     ),
     Group(
         "grouping",
         (*(f"{EVAL}/aggregates/{name}.py" for name in ("compiled", "partials", "sums")), f"{EVAL}/small/groups.py"),
-        tuple(f"tests/runtime/test_{name}.py" for name in ("relational", "aggregates", "few", "thresholds")),
+        tuple(f"tests/runtime/test_{name}.py" for name in ("relational", "aggregates", "small_batches", "thresholds")),
     ),
     Group(
         "garbage",
@@ -103,7 +103,7 @@ GROUPS = (
             "tests/properties/test_rejections.py",
             *(
                 f"tests/runtime/test_{name}.py"
-                for name in ("purge", "why", "lower", "live_state", "match_order", "given")
+                for name in ("purge", "why", "lower", "live_state", "match_order", "intervals")
             ),
             "tests/runtime/test_situation_state.py",
         ),
