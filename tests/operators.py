@@ -181,7 +181,9 @@ class Echoes(tg.Operator):
 
 @dataclass(frozen=True)
 class Words(tg.Operator):
-    """The words of each event, as a text. `sorts`: in their order; else in that of a set of them, which is another in every process."""
+    """The words of each event, as a text. `sorts`: in their order; else in that of a set of them, which is another in
+    every process.
+    """
 
     sorts: bool
     keeps: bool = False

@@ -176,8 +176,9 @@ class Partitioned:
     def process(self, operator: Operator) -> Relation:
         """The rows of an operator of your own over these partitions: the keys, and what it declares.
 
-        `QueryError` TG114 for what is no `tg.Operator`, or declares its result otherwise than with `tg.stream`, or bounds tables
-        that it lacks; TG101 for an attribute that it reads and events lack; TG160 for a `kept_for` that is no duration.
+        `QueryError` TG114 for what is no `tg.Operator`, or declares its result otherwise than with `tg.stream`, or
+        bounds tables that it lacks; TG101 for an attribute that it reads and events lack; TG160 for a `kept_for` that
+        is no duration.
 
         Examples:
             >>> show(cars.partition_by("car").process(Above(90)))

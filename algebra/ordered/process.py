@@ -60,9 +60,10 @@ class Operator:
     column of instants in it, `step` also sees the partitions in which such an instant has been reached, whether they
     have events or not.
 
-    Two declarations bound what it keeps, and every step is checked against them (TG305). `most` has, by table, how many rows of it
-    a partition has at most; a table that it lacks is unbounded. `kept_for` is how long after its last event a partition has rows, a
-    duration as in `tg.situation`; `step` sees a partition once that is over, and keeps nothing of it. None: for ever.
+    Two declarations bound what it keeps, and every step is checked against them (TG305). `most` has, by table, how many
+    rows of it a partition has at most; a table that it lacks is unbounded. `kept_for` is how long after its last event
+    a partition has rows, a duration as in `tg.situation`; `step` sees a partition once that is over, and keeps nothing
+    of it. None: for ever.
 
     Examples:
         >>> @dataclass(frozen=True)

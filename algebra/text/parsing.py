@@ -32,7 +32,8 @@ _CALLED = {
 _OPERATORS = ("DIV", "IS", "AND", "OR")
 _RUNS = "a pattern relates periods, each of which is a whole run of events: PATTERN A meets B"
 _ONE_STREAM = "a query reads one stream: join in Python, and read the text over the result"
-#: What SQL and EPL write, in the clause that it is written in: its first word, the word or sign that does not fit, or the one before.
+#: What SQL and EPL write, in the clause that it is written in: its first word, the word or sign that does not fit, or
+#: the one before.
 _ELSEWHERE = {
     "": {"SELECT": "a query begins with FROM; what is selected stands at its end: RETURN first(A.x), A.ts"},
     "FROM": dict.fromkeys((",", "JOIN", "INNER", "LEFT"), _ONE_STREAM)

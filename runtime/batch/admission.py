@@ -1,4 +1,6 @@
-"""Admission of a batch's rows: by what those of each stream are parts_to_evaluate, and how far the streams have come with them."""
+"""Admission of a batch's rows: by what those of each stream are judged, and how far the streams have come
+with them.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,9 @@ class Admission:
     def _activity(
         self, known: Mapping[str, SourceActivity], work: Work, ingested: Mapping[str, IngestResult], clock: int
     ) -> dict[str, SourceActivity]:
-        """Per input stream; one is active where rows or punctuations of it came, or a call said something of its progress."""
+        """Per input stream; one is active where rows or punctuations of it came, or a call said something of its
+        progress.
+        """
         active = {name for name, one in ingested.items() if one.counts.rows_in or one.counts.punctuations}
         active |= {name for name, _ in work.advances}
         found = dict(known)
@@ -129,7 +133,9 @@ class Admission:
         ingested: Mapping[str, IngestResult],
         clock: int,
     ) -> ProgressState:
-        """By the clock for the time of arrival, by calls, by the rows less their delay, by punctuations, and while idle."""
+        """By the clock for the time of arrival, by calls, by the rows less their delay, by punctuations, and while
+        idle.
+        """
         progress, arrival = before.copy(), self._arrival(before, clock)
         for name, source in self.options.items():
             if source.arrival is not None:

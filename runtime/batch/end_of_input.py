@@ -1,8 +1,9 @@
 """Closing what is open when all streams have ended: a statement about the end of the input, which no event makes.
 
-As if every partition had one more event at an instant after all others, for which no condition is true: a situation that is
-still open ends there. That event has to be later than all others, and later than what any progress has declared: else what
-would be closed depended on how far the queries had come by then, and so on how the input was cut into batches.
+As if every partition had one more event at an instant after all others, for which no condition is true: a situation
+that is still open ends there. That event has to be later than all others, and later than what any progress has
+declared: else what would be closed depended on how far the queries had come by then, and so on how the input was cut
+into batches.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def closing_instant(plan: Plan, value: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """What a run knows of closing: where situations end (`at`, None: nobody has said), and per input stream and attribute the
-    greatest instant that an event had or that progress declared. The end of a stream declares no instant.
+    """What a run knows of closing: where situations end (`at`, None: nobody has said), and per input stream and
+    attribute the greatest instant that an event had or that progress declared. The end of a stream declares no instant.
     """
 
     at: int | None = None
@@ -128,8 +129,8 @@ def _reached(plan: Plan, inputs: Mapping[tuple[str, str], Extended], query: Quer
 
 @dataclass(frozen=True, slots=True)
 class _Finality:
-    """How far the events of an operator are final before the end, and the inputs that make them so: attributes of streams, with
-    the greatest instant that an event had or that was declared there."""
+    """How far the events of an operator are final before the end, and the inputs that make them so: attributes of
+    streams, with the greatest instant that an event had or that was declared there."""
 
     at: int
     because: tuple[tuple[StreamDef, str, int], ...]
@@ -140,8 +141,8 @@ class _Finality:
 def _passed(plan: Plan, declared: Declared, query: QueryPlan) -> _Finality | None:
     """The greatest instant of the operator's timeline that what was declared amounts to; None where nothing was.
 
-    Stream by stream, as if the others had ended: whatever was read in whichever batches, no operator can have come further
-    before its end. And with all of them, for results that are final by progress of one stream or another.
+    Stream by stream, as if the others had ended: whatever was read in whichever batches, no operator can have come
+    further before its end. And with all of them, for results that are final by progress of one stream or another.
     """
     streams = input_streams(plan)
     found = []

@@ -22,7 +22,9 @@ from tidegate.runtime.state.segments import Segment
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """What became of one stream's new rows: counts by fate, greatest instants, what was stored and set aside; files among that."""
+    """What became of one stream's new rows: counts by fate, greatest instants, what was stored and set aside; files
+    among that.
+    """
 
     counts: SourceCounts
     greatest: Mapping[str, int] = field(default_factory=dict)
@@ -68,9 +70,9 @@ class Stratum:
 class Work:
     """What a batch is asked to do: rows per stream in the engine's own form, progress from outside, streams that end.
 
-    `close_at`: where situations end that are open after the last event. `declared`: the greatest instants that were among
-    the progress from outside, also of a stream that then ended. `waiting`: streams of which there are files that no batch
-    has read yet, so that they are not silent.
+    `close_at`: where situations end that are open after the last event. `declared`: the greatest instants that were
+    among the progress from outside, also of a stream that then ended. `waiting`: streams of which there are files that
+    no batch has read yet, so that they are not silent.
     """
 
     arrivals: Mapping[str, Any] = field(default_factory=dict)
@@ -114,16 +116,21 @@ class Executor(Protocol):
         """Read, judge and store the new rows of every stream."""
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
-        """Evaluate queries that do not read each other over the relevant segments of their leaves; store what passes."""
+        """Evaluate queries that do not read each other over the relevant segments of their leaves; store what
+        passes.
+        """
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
-        """Evaluate queries of a recursive component, and find those new rows that rank less than the least plus the step.
+        """Evaluate queries of a recursive component, and find those new rows that rank less than the least plus the
+        step.
 
         None where there is no new row. The segments are for later strata of this batch to read, until `settle`.
         """
 
     def settle(self, batch: Batch, queries: Sequence[QueryPlan], done: Mapping[str, Increment]) -> dict[str, Increment]:
-        """Store what the strata of a component have found, all together; the same increments with segments that stay."""
+        """Store what the strata of a component have found, all together; the same increments with segments that
+        stay.
+        """
 
     def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
         """For each, new segments, one or few, with the rows that it lets live; none where no row is left."""

@@ -22,7 +22,8 @@ Segments = Mapping[str, Sequence[Segment]]
 MERGED_ROWS = 1 << 16
 MERGED_BYTES = 32 << 20
 MOST_SEGMENTS = 128
-#: Rows that a batch rewrites at most for each that came, and in any case; what a rewrite costs beside its rows, in rows.
+#: Rows that a batch rewrites at most for each that came, and in any case; what a rewrite costs beside its rows, in
+#: rows.
 REWRITTEN = 4
 LEAST_REWRITTEN = 1 << 17
 REWRITE_COST = 1 << 10
@@ -36,7 +37,9 @@ class Garbage:
     keys: Mapping[str, KeyMemory]
     mode: GarbageCollection
     watches: dict[str, Watch] = field(default_factory=dict)
-    """Amortised: what partner and kill rule look at next, by the first buffer of those whose rows depend on each other."""
+    """Amortised: what partner and kill rule look at next, by the first buffer of those whose rows depend on each
+    other.
+    """
     _arrived: dict[str, int] = field(default_factory=dict)
     """Rows that the batch has stored, per buffer."""
 
@@ -91,7 +94,8 @@ class Garbage:
     def swept(
         self, executor: Executor, batch: Batch, segments: Segments, progress: ProgressState
     ) -> dict[str, tuple[Segment, ...]]:
-        """What partner and kill rule leave of the buffers that they change, at the progress of a whole batch (rule R23).
+        """What partner and kill rule leave of the buffers that they change, at the progress of a whole batch (rule
+        R23).
 
         Exact: all that they can free. Amortised: of a bounded number of rows, those that are next.
         """
@@ -190,7 +194,8 @@ def merged_rows(segments: Sequence[Segment], arrived: int) -> int:
 
 
 def affordable(rewrites: Sequence[Rewrite], arrived: int) -> list[Rewrite]:
-    """Of rewrites that can wait those that a batch does: for each row that came a few are rewritten, and one segment always.
+    """Of rewrites that can wait those that a batch does: for each row that came a few are rewritten, and one segment
+    always.
 
     The largest go first: small ones wait for less, and are merged all the cheaper.
     """

@@ -1,4 +1,6 @@
-"""The increments of a batch: which queries are evaluated over which stored rows, level by level and stratum by stratum."""
+"""The increments of a batch: which queries are evaluated over which stored rows, level by level and stratum by
+stratum.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ ENDLESS: Final = 10_000
 class Leniency:
     """What is set aside instead of failing a batch.
 
-    `queries`: those, by name, of which rows without a value are set aside. `buffers`: those, by id, all of whose readers are
-    such queries. `ties`: the queries of which events are set aside that nothing orders.
+    `queries`: those, by name, of which rows without a value are set aside. `buffers`: those, by id, all of whose
+    readers are such queries. `ties`: the queries of which events are set aside that nothing orders.
     """
 
     queries: frozenset[str]
@@ -133,7 +135,8 @@ class Evaluation:
                 self.operators[job.query.name] = increment.state
 
     def _recurse(self, level: Sequence[QueryPlan], recursion: Recursion) -> None:
-        """A recursive component, stratum by stratum: of the rows that would pass, those of the least ranks do (rule R20).
+        """A recursive component, stratum by stratum: of the rows that would pass, those of the least ranks do (rule
+        R20).
 
         Its progress rises only after the loop: until then keep and admission filters let stay what later strata read.
         """
@@ -153,7 +156,8 @@ class Evaluation:
         own = {query.stream for query in level}
         finished = any(INF in p.values() for p in new.values())
         limit, idle = None, 0
-        # What is not relevant to one stratum is not to a later one: each looks at what the one before read, and at new rows.
+        # What is not relevant to one stratum is not to a later one: each looks at what the one before read, and at new
+        # rows.
         read = {query.name: offered(query, self.segments) for query in queries}
         while queries:
             jobs: list[Job] = []

@@ -117,7 +117,9 @@ class Runner:
         return evaluation
 
     def _collect(self, batch: Batch, state: RunState) -> tuple[RunState, dict[str, int]]:
-        """The state without the rows that nobody needs any more, its segments as files, and the rows freed per buffer."""
+        """The state without the rows that nobody needs any more, its segments as files, and the rows freed per
+        buffer.
+        """
         segments = self.garbage.collected(self.executor, batch, state.segments, state.progress)
         swept = self.garbage.swept(self.executor, batch, segments, state.progress)
         freed = {name: sum(s.rows for s in segments[name]) - sum(s.rows for s in left) for name, left in swept.items()}

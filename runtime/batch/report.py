@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from tidegate.runtime.batch.executor import Increment, IngestResult
 
 KEPT_REPORTS: Final = 100
-"""Reports that a run keeps, of its last batches. One takes 3 to 20 KB, so a run of months can not keep all; `on_batch` sees each."""
+"""Reports that a run keeps, of its last batches. One takes 3 to 20 KB, so a run of months can not keep all; `on_batch`
+sees each.
+"""
 
 
 @checked_calls

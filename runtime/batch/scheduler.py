@@ -18,8 +18,8 @@ SKIPPED = "skipped results"
 
 @dataclass(frozen=True, slots=True)
 class SkippedResult:
-    """A result that the last batch did not evaluate: `batch` and `clock` of its last evaluation, how many batches in a row
-    the budget has put it off, and why it waits, in words."""
+    """A result that the last batch did not evaluate: `batch` and `clock` of its last evaluation, how many batches in a
+    row the budget has put it off, and why it waits, in words."""
 
     batch: int
     clock: int

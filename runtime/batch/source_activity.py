@@ -1,4 +1,5 @@
-"""Activity of input streams: when each was last active, how far its rows reach, what moves it, and progress while it is idle.
+"""Activity of input streams: when each was last active, how far its rows reach, what moves it, and progress while it is
+idle.
 
 Whoever declares a source idle after d gives up a guarantee: a row that comes after all, at or below the progress that
 was assumed, is late.
@@ -86,7 +87,8 @@ def idle_progress(
 ) -> dict[tuple[str, str], Extended]:
     """Progress that idle streams are taken to have: of the clock less d, or the least of the streams that are not idle.
 
-    A stream that has ended is not idle, nor one that is `waiting`: rows of it are there, and this batch has read others.
+    A stream that has ended is not idle, nor one that is `waiting`: rows of it are there, and this batch has read
+    others.
     """
     idle = {s.name for s in streams if s.name not in waiting and is_idle(s, options[s.name], activity, b, clock)}
     found: dict[tuple[str, str], Extended] = {}

@@ -24,12 +24,13 @@ Segments = Mapping[str, tuple[Segment, ...]]
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """What a run knows between two batches. A batch computes the next state from it; a batch that fails leaves it in place.
+    """What a run knows between two batches. A batch computes the next state from it; a batch that fails leaves it in
+    place.
 
-    Nothing in a state is changed, its progress included: a step works on copies. `counts` are rows by fate per input stream
-    since the beginning, `activity` is per input stream, `skipped` are the results that the last batch did not evaluate, and
-    `operators` is what the operators that gather events in order keep, by their queries. `closing` says where situations
-    end that are open when all streams have ended; None: the program derives none.
+    Nothing in a state is changed, its progress included: a step works on copies. `counts` are rows by fate per input
+    stream since the beginning, `activity` is per input stream, `skipped` are the results that the last batch did not
+    evaluate, and `operators` is what the operators that gather events in order keep, by their queries. `closing` says
+    where situations end that are open when all streams have ended; None: the program derives none.
     """
 
     progress: ProgressState

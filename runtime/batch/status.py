@@ -84,8 +84,8 @@ def fates(about: str, counts: Mapping[str, SourceCounts]) -> tuple[Line, ...]:
 
 
 def asides(counts: Mapping[str, Mapping[str, int]]) -> tuple[Line, ...]:
-    """A line for each query and reason of what was set aside as it was evaluated: a result without it looks as if there had
-    been nothing. What its stages set aside is the query's."""
+    """A line for each query and reason of what was set aside as it was evaluated: a result without it looks as if there
+    had been nothing. What its stages set aside is the query's."""
     total: dict[str, dict[str, int]] = {}
     for name, reasons in counts.items():
         total = added(total, {owner_of(name): reasons})

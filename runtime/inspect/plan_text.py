@@ -94,7 +94,9 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
 
 
 def _notes(query: QueryPlan) -> dict[str, list[str] | None]:
-    """What an operator keeps, what frees some of that sooner, and in which order it looks for what it combines at first."""
+    """What an operator keeps, what frees some of that sooner, and in which order it looks for what it combines at
+    first.
+    """
     ordered = query.ordered
     if ordered is None:
         return dict.fromkeys(("order", "holds", "freed_by"))

@@ -1,4 +1,6 @@
-"""What a checkpoint holds of situations: per operator those that are open, those that may still be matched, and until when."""
+"""What a checkpoint holds of situations: per operator those that are open, those that may still be matched, and until
+when.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,11 @@ from tidegate.runtime.state.segments import covering
 
 @dataclass(frozen=True, slots=True)
 class SituationState:
-    """What the operator of a query keeps: situations that are open, others that may still be matched, values of aggregates.
+    """What the operator of a query keeps: situations that are open, others that may still be matched, values of
+    aggregates.
 
-    `progress` is how far it has read its events. Once it reaches `until`, none of those that are over now is kept; ∞: not
-    before the end.
+    `progress` is how far it has read its events. Once it reaches `until`, none of those that are over now is kept; ∞:
+    not before the end.
     """
 
     of: Situations
@@ -55,7 +58,9 @@ def situation_states(
 
 
 def check_situations(layout: Layout, kernel: Mapping[str, KernelState]) -> None:
-    """`StateError` TG504 where what is said of situations does not fit: instants that they have not, or bounds of others."""
+    """`StateError` TG504 where what is said of situations does not fit: instants that they have not, or bounds of
+    others.
+    """
     for one in layout.situations:
         if not {START, END} >= one.ahead.keys():
             raise StateError(MANIFEST, f"the layout in meta.json does not fit: {sorted(one.ahead)!r:.200}")

@@ -42,7 +42,8 @@ _TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Why a query, or the key of a stream, keeps rows of a buffer: its condition, its progress p, where p lets all of them go.
+    """Why a query, or the key of a stream, keeps rows of a buffer: its condition, its progress p, where p lets all of
+    them go.
 
     `until[a]`: once p(a) has reached it, for any a, none of the rows that are there now is kept; ∞: not before the end.
     """

@@ -37,8 +37,8 @@ from tidegate.runtime.state.store.interface import Store
 class EmbeddedExecutor:
     """Runs steps with Polars; `cache_bytes` bounds the rows of segments held in memory.
 
-    `written` names the result streams whose rows a sink wants. New segments of up to `pending_bytes` together are written
-    only at the end of their batch, those that are still of use then. `threads` take in the files of a batch.
+    `written` names the result streams whose rows a sink wants. New segments of up to `pending_bytes` together are
+    written only at the end of their batch, those that are still of use then. `threads` take in the files of a batch.
     """
 
     store: Store

@@ -13,8 +13,8 @@ from tidegate.runtime.ingest.ingest import Arrival
 from tidegate.runtime.ingest.inputs import Arrivals
 from tidegate.runtime.state.inputs.positions import Offer
 
-#: So many times as long as a look at directories takes, its files are read before the next: where the system tells of no
-#: changes, a look costs as much as there are files, and in a directory of many each batch would pay for all.
+#: So many times as long as a look at directories takes, its files are read before the next: where the system tells of
+#: no changes, a look costs as much as there are files, and in a directory of many each batch would pay for all.
 _LOOKS_APART = 20
 
 
@@ -48,8 +48,8 @@ class FilePolling:
         return not self._goes_on(fresh) or time.monotonic() - self._looked > _LOOKS_APART * (self._looked - self._began)
 
     def _goes_on(self, fresh: FoundFiles) -> bool:
-        """Whether some of these files make the next batch, all of them as they were found, and none are the last of a source:
-        what has come since decides whether that ends, or is idle."""
+        """Whether some of these files make the next batch, all of them as they were found, and none are the last of a
+        source: what has come since decides whether that ends, or is idle."""
         limits = {name: self._per_batch(name) for name, files in fresh.items() if files}
         if not limits or any(limit is None or limit >= len(fresh[name]) for name, limit in limits.items()):
             return False

@@ -22,7 +22,8 @@ from tidegate.runtime.state.store.memory import MemoryStore
 class PendingInput:
     """What no batch has read yet; of a batch that fails it stays for the next one.
 
-    `noted` has digests of the frames, `declared` the greatest instants that were told, also of a stream that then ended.
+    `noted` has digests of the frames, `declared` the greatest instants that were told, also of a stream that then
+    ended.
     """
 
     setup: Setup

@@ -17,7 +17,9 @@ MOST: Final = 32 << 20
 
 
 class ReadAhead:
-    """A thread that reads files, and the files that it has read or is reading; a file that has changed since is another."""
+    """A thread that reads files, and the files that it has read or is reading; a file that has changed since is
+    another.
+    """
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None

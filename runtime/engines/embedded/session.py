@@ -119,9 +119,9 @@ class Session:
     def push(self, stream: str, rows: Rows) -> None:
         """Add rows to the next batch.
 
-        Rows are dictionaries, tuples in the order of the schema, or a frame. To a stream that has ended they come late, with
-        a warning (TG433). `QueryError` TG402 for a stream that the program does not have, TG311 for what is no table of rows,
-        TG416 after `close`.
+        Rows are dictionaries, tuples in the order of the schema, or a frame. To a stream that has ended they come late,
+        with a warning (TG433). `QueryError` TG402 for a stream that the program does not have, TG311 for what is no
+        table of rows, TG416 after `close`.
 
         Examples:
             >>> session = program.session()
@@ -136,7 +136,8 @@ class Session:
             self._input.push(stream, rows)
 
     def discard(self) -> None:
-        """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail; frames stay.
+        """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail; frames
+        stay.
 
         Examples:
             >>> session = program.session()
@@ -150,10 +151,10 @@ class Session:
     def advance(self, stream: str, progress: Any) -> None:
         """Declare that, with the rows pushed so far, everything up to these instants (inclusive) has arrived.
 
-        Instants are datetimes or ISO text for timestamps, numbers for integer time; by attribute, or one alone where the
-        stream progresses on one attribute. Progress never goes back: an earlier
-        instant changes nothing, with a warning (TG432). `QueryError` TG401 for an attribute on which the stream does not
-        progress, TG403 for what is no instant.
+        Instants are datetimes or ISO text for timestamps, numbers for integer time; by attribute, or one alone where
+        the stream progresses on one attribute. Progress never goes back: an earlier
+        instant changes nothing, with a warning (TG432). `QueryError` TG401 for an attribute on which the stream does
+        not progress, TG403 for what is no instant.
 
         Examples:
             >>> session = program.session()
@@ -171,9 +172,9 @@ class Session:
     def finish(self, stream: str | None = None, *, close_at: Any = None) -> None:
         """Declare the end of a stream, or of all.
 
-        With `close_at`, an instant after all events and all declared progress, situations that are open then end there, and
-        complete what matches they can; `QueryError` TG417 for another instant. It is recorded with the batch: said again,
-        it changes nothing.
+        With `close_at`, an instant after all events and all declared progress, situations that are open then end there,
+        and complete what matches they can; `QueryError` TG417 for another instant. It is recorded with the batch: said
+        again, it changes nothing.
 
         Examples:
             >>> session = program.session()
@@ -225,8 +226,8 @@ class Session:
     def process(self, *, progress: bool | None = None) -> Reports:
         """Batches until nothing pushed and no unread file is left; at least one.
 
-        Gives the reports of the last `KEPT_REPORTS` (100) of them; `on_batch` sees every one. `progress` shows them while
-        they run; None: on a terminal and in a notebook.
+        Gives the reports of the last `KEPT_REPORTS` (100) of them; `on_batch` sees every one. `progress` shows them
+        while they run; None: on a terminal and in a notebook.
 
         Examples:
             >>> session = program.session(sources=inputs)
@@ -254,8 +255,8 @@ class Session:
 
     @property
     def due(self) -> bool:
-        """Whether a batch may have something to do: rows were pushed or progress told, files are waiting, or a source or schedule
-        goes by the clock.
+        """Whether a batch may have something to do: rows were pushed or progress told, files are waiting, or a source
+        or schedule goes by the clock.
 
         Examples:
             >>> session = program.session()
@@ -318,8 +319,9 @@ class Session:
         return self._runner.state.live_rows(self._plan)
 
     def orders(self, name: str) -> list[str]:
-        """In which order the situations of a result's pattern are looked for, what that is expected to cost, and by what it
-        was chosen: averages of what has been seen since the last restart. Empty where it is no pattern of situations.
+        """In which order the situations of a result's pattern are looked for, what that is expected to cost, and by
+        what it was chosen: averages of what has been seen since the last restart. Empty where it is no pattern of
+        situations.
 
         `QueryError` TG402 for a name that is no result.
 
@@ -365,7 +367,8 @@ class Session:
     def why(self, name: str | None = None, row: Mapping[str, Any] | None = None) -> Why:
         """What holds a result back after the last step, or, with the instants of a row of it, when that row is final.
 
-        Without a name, of the only result. `QueryError` TG402 for a name that is no result, TG401 where an instant is missing on which the result progresses.
+        Without a name, of the only result. `QueryError` TG402 for a name that is no result, TG401 where an instant is
+        missing on which the result progresses.
 
         Examples:
             >>> session = program.session()

@@ -142,7 +142,9 @@ def _difference(one: pl.DataFrame, two: pl.DataFrame) -> str:
 
 
 def result_of(node: Process, rows: pl.DataFrame, partitions: int, reach: Reach) -> pl.DataFrame:
-    """The rows as declared; `EvaluationError` TG305 for one that is complete too early or too late, or of which a relation is not true."""
+    """The rows as declared; `EvaluationError` TG305 for one that is complete too early or too late, or of which a
+    relation is not true.
+    """
     what, schema = type(node.operator).__name__, node.result.schema
     found = _conforming(what, "its result", rows, {PARTITION: pl.Int64(), **polars_schema(schema)})
     _check_partitions(what, "its result", found, partitions)

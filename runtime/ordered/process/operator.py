@@ -37,8 +37,8 @@ _TIE: Final = "tie"
 
 @dataclass(frozen=True, slots=True)
 class ProcessOperator(Operator):
-    """An operator of a user's: `held` are the rows of its tables, `made` what its last increment has made of some, before and
-    after, which counts once it is settled.
+    """An operator of a user's: `held` are the rows of its tables, `made` what its last increment has made of some,
+    before and after, which counts once it is settled.
     """
 
     ordered: OrderedStep

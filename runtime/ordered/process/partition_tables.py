@@ -1,4 +1,6 @@
-"""Tables of an operator by partition: an increment takes out the rows of those that it looks at, whatever the others have."""
+"""Tables of an operator by partition: an increment takes out the rows of those that it looks at, whatever the others
+have.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,11 @@ LOOSE: Final = 4096
 
 
 class PartitionRows:
-    """The rows of one table: those of slot s are `_count[s]` in succession from `_first[s]` on, counted through all pieces.
+    """The rows of one table: those of slot s are `_count[s]` in succession from `_first[s]` on, counted through all
+    pieces.
 
-    What is put is a new piece; small pieces become one, and all are packed once most rows are out of date. So putting costs
-    what is put, and now and then some times as much.
+    What is put is a new piece; small pieces become one, and all are packed once most rows are out of date. So putting
+    costs what is put, and now and then some times as much.
     """
 
     def __init__(self, columns: Mapping[str, pl.DataType]) -> None:
@@ -52,7 +55,9 @@ class PartitionRows:
         return self._at(at).insert_column(0, pl.Series(PARTITION, np.repeat(np.arange(len(partitions)), count)))
 
     def put(self, partitions: Ints, rows: pl.DataFrame) -> None:
-        """From now on these partitions have these rows, which are in order of the places of their partitions, and no others."""
+        """From now on these partitions have these rows, which are in order of the places of their partitions, and no
+        others.
+        """
         count = counts(rows, len(partitions))
         used = self.stored
         self.height += rows.height - int(self._count[partitions].sum())
@@ -96,8 +101,8 @@ class Cut:
 
 
 class PartitionTables(PartitionStore[Cut]):
-    """All tables of an operator. A partition that has rows is looked at when the first instant in `wakes`, a table and a column
-    of it, is reached, when its last event is `kept_for` ticks ago, and at the end.
+    """All tables of an operator. A partition that has rows is looked at when the first instant in `wakes`, a table and
+    a column of it, is reached, when its last event is `kept_for` ticks ago, and at the end.
     """
 
     def __init__(

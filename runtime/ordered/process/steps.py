@@ -16,8 +16,8 @@ def stepped(
 ) -> tuple[Cut, Cut, pl.DataFrame]:
     """What is held of the partitions that a step looks at, before it and after, and the rows that it yields.
 
-    `step` is done in the place of the operator's own, if given. The partitions are those that have events, those whose time has
-    come, and all of which anything is held where there are no more events.
+    `step` is done in the place of the operator's own, if given. The partitions are those that have events, those whose
+    time has come, and all of which anything is held where there are no more events.
     """
     slot = held.partitions.assign(rows)
     partitions = held.touched([slot], EVER if reach.until is None else reach.until)

@@ -43,7 +43,8 @@ def verify(
 ) -> None:
     """`EvaluationError` TG305 where a step yields or leaves something else when it is done in another way.
 
-    `part` is what is held before it of the partitions that it looks at, and nothing else; `left` and `result` are what the step made.
+    `part` is what is held before it of the partitions that it looks at, and nothing else; `left` and `result` are what
+    the step made.
     """
 
     def compare(again: Again, made: Iterable[tuple[PartitionTables, Cut, pl.DataFrame]]) -> None:

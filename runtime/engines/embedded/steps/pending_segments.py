@@ -48,7 +48,8 @@ class _Pending:
 class PendingSegments:
     """The segments of the running batch that are in memory only: what it drops again before its end is never written.
 
-    They have up to `most_bytes` together; what is made beyond that is written at once. What is written goes to the cache.
+    They have up to `most_bytes` together; what is made beyond that is written at once. What is written goes to the
+    cache.
     """
 
     cache: SegmentCache
