@@ -81,7 +81,7 @@ GROUP = Group(
         ),
         bug("rows are never packed", PARTITIONED, "if used + rows.height > 3 * self.height + LOOSE:", "if False:"),
         bug("what a step leaves stays in its order", PARTITIONED, "rows.sort(PARTITION, maintain_order=True)", "rows"),
-        bug("what is kept is counted twice", PARTITIONED, " - int(self._count[slots].sum())", ""),
+        bug("what is kept is counted twice", PARTITIONED, " - int(self._count[partitions].sum())", ""),
         bug(
             "that nothing is left is not written",
             OPERATOR,
@@ -168,7 +168,7 @@ GROUP = Group(
         bug(
             "the last event is not in the checkpoint",
             OPERATOR,
-            "last[slots[name]] = rows.get_column(LAST).to_numpy()",
+            "last[partitions[name]] = rows.get_column(LAST).to_numpy()",
             "pass",
         ),
         bug(
