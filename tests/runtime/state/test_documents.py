@@ -283,7 +283,7 @@ def test_another_format_is_not_called_damage(other: int) -> None:
     document = json.loads(encode_manifest(SAMPLE))
     del document["body"]["extra"]
     data = json.dumps(document | {"format": other}).encode()
-    with pytest.raises(StateError, match=f"has format {other}; this version of Tidegate reads format 4") as caught:
+    with pytest.raises(StateError, match=f"has format {other}; this version of Tidegate reads format 5") as caught:
         decode_manifest(data, 12)
     assert caught.value.code == FORMAT
 
