@@ -89,9 +89,9 @@ class Program:
             ('ordered',)
         """
         if self._facts is None:
-            from tidegate.analysis.pipeline import analyse
+            from tidegate.analysis.pipeline import analyse_written
 
-            self._facts = analyse(self._definition)
+            self._facts = analyse_written(self._definition)
         return self._facts
 
     def check(self) -> list[Problem]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
-from tidegate.algebra.errors import Problem
+from tidegate.algebra.errors import Problem, Site
 from tidegate.algebra.formulas import temporal_formula
 from tidegate.algebra.nodes import Scan
 from tidegate.algebra.printing.terms import term_text
@@ -21,10 +22,11 @@ from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.instants import constrained
 from tidegate.analysis.zones.sites import edge_lines, first_site, scan_site, site_of, zone_lines
 from tidegate.analysis.zones.wording import amount
-from tidegate.analysis.zones.zone import Edge, Zone, is_copy
+from tidegate.analysis.zones.zone import Conflict, Edge, Zone, is_copy
 
 #: What would mend that a promised attribute does not progress on the stream of a clause; empty where nothing is known.
 Hint = Callable[[str, Clause], str]
+_WRONG_WAY: Final = "one of these comparisons is the wrong way round, or a duration too short"
 
 
 def contradictions(query: Query, found: Federation) -> list[Problem]:
@@ -37,15 +39,38 @@ def contradictions(query: Query, found: Federation) -> list[Problem]:
     because: tuple[str, ...] = ("a condition is false whatever the rows",)
     site, hint = query.site, "one of these comparisons compares an instant with itself, or is constant"
     if found.conflicts:
-        cycle = min((conflict.cycle() for conflict in found.conflicts), key=len)
-        surplus = sum(edge.c for edge in cycle)
-        label = found.label(cycle[-1].v)
-        together = f"together: {label.text} would lie {amount(-surplus, label.type)} before itself"
-        because = (*edge_lines(query, found, cycle), together)
-        site = first_site(query, reversed(cycle)) or query.site
-        hint = "one of these comparisons is the wrong way round, or a duration too short"
+        because, written = _cycle(query, found, found.conflicts)
+        site, hint = written or query.site, _WRONG_WAY
     message = "no row can satisfy the temporal relations of this query"
     return [Problem("TG204", message, site, because, hint, query.name)]
+
+
+def unmatched(query: Query, found: Federation) -> list[Problem]:
+    """A problem per anti or left join whose temporal relations let no row of its left side have a partner.
+
+    The algebra allows it: every row of the left side is a result, whatever comes on the right.
+    """
+    problems = []
+    for one in found.unmatched:
+        because, site = _cycle(query, found, one.conflicts)
+        kind = one.join.kind
+        outcome = (
+            "every row of its left side is a result" if kind == "anti" else "its right side is NULL in every result"
+        )
+        message = f"no two rows can satisfy the temporal relations of this {kind} join, so {outcome}"
+        problems.append(
+            Problem("TG204", message, site or query.sites.get(one.join, query.site), because, _WRONG_WAY, query.name)
+        )
+    return problems
+
+
+def _cycle(query: Query, found: Federation, conflicts: Sequence[Conflict]) -> tuple[tuple[str, ...], Site | None]:
+    """The shortest cycle of constraints that contradict each other, as text, and where its last condition was written."""
+    cycle = min((conflict.cycle() for conflict in conflicts), key=len)
+    surplus = sum(edge.c for edge in cycle)
+    label = found.label(cycle[-1].v)
+    together = f"together: {label.text} would lie {amount(-surplus, label.type)} before itself"
+    return (*edge_lines(query, found, cycle), together), first_site(query, reversed(cycle))
 
 
 def progress_problems(
