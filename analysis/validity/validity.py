@@ -20,7 +20,7 @@ from tidegate.analysis.validity.mends import Mends
 from tidegate.analysis.zones.expansion import MAX_ZONES
 from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.instants import constrained
-from tidegate.analysis.zones.sites import edge_lines, first_site, scan_site, site_of, zone_lines
+from tidegate.analysis.zones.sites import edge_lines, first_site, partner_site, scan_site, site_of, zone_lines
 from tidegate.analysis.zones.wording import amount
 from tidegate.analysis.zones.zone import Conflict, Edge, Zone, is_copy
 
@@ -108,6 +108,7 @@ def _not_progressing(query: Query, found: Federation, attribute: str, clause: Cl
         f"not valid: {called} has no upper bound relative to {attribute}",
         first_site(query, _own(known))
         or first_site(query, _own(_touching(zone, i)))
+        or partner_site(query, i)
         or scan_site(query, found, i)
         or query.site,
         tuple(because),
