@@ -232,8 +232,16 @@ def _check(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     from tidegate.runtime.cli.program_files import load_programs
 
+    reports: dict[str, ProgramExplanation] = {}
+    problems: list[Problem] = []
     try:
-        reports = {name: program.explain(zones=options.zones) for name, program in load_programs(options.file).items()}
+        for name, program in load_programs(options.file).items():
+            if found := program.check():
+                problems += found
+            else:
+                reports[name] = program.explain(zones=options.zones)
+        if problems and (options.json or not reports):
+            raise QueryError.of(problems)
     except TidegateError as error:
         if not options.json:
             raise
@@ -255,7 +263,9 @@ def _explain(options: argparse.Namespace) -> int:
     for name, report in reports.items():
         text = {"mermaid": report.mermaid, "svg": report.svg, None: report.__str__}[options.graph]()
         text += "".join(f"\n\nSpark's plan of {query}\n\n{plan.strip()}" for query, plan in plans.get(name, {}).items())
-        print(f"program {name}\n\n{text}\n" if len(reports) > 1 else text)
+        print(f"program {name}\n\n{text}\n" if len(reports) + len(problems) > 1 else text)
+    if problems:
+        raise QueryError.of(problems)
     return 0
 
 

@@ -191,3 +191,21 @@ def test_what_is_misspelt_is_told_with_what_is_meant(
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert re.search(said, capsys.readouterr().err, re.MULTILINE)
+
+
+def test_explain_shows_valid_programs_and_all_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "several.py"
+    file.write_text(
+        "import tidegate as tg\n"
+        'e = tg.stream("E", "n bigint, t timestamp", progress="t")\n'
+        "good = tg.program(Good=e)\n"
+        "bad = tg.program(Bad=e.select(e.n))\n"
+        "worse = tg.program(Worse=e.select(e.n, m=e.n + 1))\n"
+    )
+    assert main(["explain", str(file)]) == 1
+    shown = capsys.readouterr()
+    assert "query Good" in shown.out
+    assert "in query      Bad" in shown.err
+    assert "in query      Worse" in shown.err
+    assert main(["explain", "--json", str(file)]) == 1
+    assert [problem["query"] for problem in json.loads(capsys.readouterr().out)["problems"]] == ["Bad", "Worse"]
