@@ -82,7 +82,7 @@ def _parse(text: str) -> int:
     position, total = 0, 0
     while position < len(text):
         part = _SHORT.match(text, position)
-        if part is None or part[2].lower() not in MICROSECONDS:
+        if part is None or part[2].lower() not in MICROSECONDS or part[2] == "M":
             break
         total += _fraction("".join(part[1].split()), MICROSECONDS[part[2].lower()], text)
         position = part.end()
@@ -93,7 +93,9 @@ def _parse(text: str) -> int:
         asked = "" if unit is None else unit[2].lower()
         near = nearest(asked, MICROSECONDS)
         hint = f"did you mean {near[0]}? " if near else ""
-        if _NO_LENGTH.match(text, position):
+        if unit is not None and unit[2] == "M":
+            hint = f'write "{unit[1]}m" for minutes; months differ in length: move instants by them, t.add_months({unit[1]}); else '
+        elif _NO_LENGTH.match(text, position):
             hint = (
                 "months and years differ in length: say it in days, or move instants by months: t.add_months(1); else "
             )

@@ -31,11 +31,12 @@ from tidegate.analysis.validity.validity import (
     scan_problems,
     schema_problems,
     static_problems,
+    unmatched,
 )
 from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.grid import grids
 
-__all__ = ["OccurrenceFacts", "ProgramFacts", "QueryFacts", "analyse"]
+__all__ = ["OccurrenceFacts", "ProgramFacts", "QueryFacts", "analyse", "analyse_written"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +74,16 @@ def analyse(program: ProgramDef) -> ProgramFacts:
     if problems:
         raise _user_problems(problems)
     return ProgramFacts(program, tuple(facts), order, streams, recursions)
+
+
+def analyse_written(program: ProgramDef) -> ProgramFacts:
+    """The facts of a program that somebody wrote: `QueryError` TG204 also for joins that the algebra allows and nobody
+    means.
+    """
+    facts = analyse(program)
+    if problems := [problem for one in facts.queries for problem in unmatched(one.query, one.federation)]:
+        raise _user_problems(problems)
+    return facts
 
 
 def _definition(query: Query) -> StreamDef:

@@ -89,9 +89,9 @@ class Program:
             ('ordered',)
         """
         if self._facts is None:
-            from tidegate.analysis.pipeline import analyse
+            from tidegate.analysis.pipeline import analyse_written
 
-            self._facts = analyse(self._definition)
+            self._facts = analyse_written(self._definition)
         return self._facts
 
     def check(self) -> list[Problem]:
@@ -109,7 +109,8 @@ class Program:
         return []
 
     def notes(self) -> list[Problem]:
-        """What a valid program says in vain: conditions that are never true (TG220), or that others imply (TG221).
+        """What looks like a mistake in a valid program: conditions that are never true (TG220), or that others imply
+        (TG221), and rows that are kept for ever (TG224).
 
         Examples:
             >>> odd = orders.where(orders.amount > 20, orders.amount < 10)
@@ -117,8 +118,9 @@ class Program:
             ['TG220']
         """
         from tidegate.analysis.report.predicate_sets import notes
+        from tidegate.analysis.report.unbounded import kept_for_ever
 
-        return [note for query in self.facts.queries for note in notes(query.query)]
+        return [note for query in self.facts.queries for note in (*notes(query.query), *kept_for_ever(query))]
 
     def explain(
         self,

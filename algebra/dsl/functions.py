@@ -20,7 +20,7 @@ from tidegate.algebra.dsl.literals import literal, plain, timestamp_literal
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.time import DurationLike, duration_ticks
-from tidegate.algebra.types import BOOLEAN, DURATION, NULL, TIMESTAMP, DataType
+from tidegate.algebra.types import BOOLEAN, DURATION, NULL, TIMESTAMP, DataType, Kind
 
 
 @called()
@@ -210,13 +210,27 @@ def tumbling(value: Operand, size: DurationLike | int | Expression) -> Expressio
         2026-03-03 09:45:00+00:00, 1
     """
     with Here():
-        return floor(_attribute(value, "tumbling"), size) + size
+        return floor(_rounded_by(_attribute(value, "tumbling"), "tumbling"), size) + size
 
 
 def _rounded(op: str, value: object, unit: object) -> Expression:
     with Here():
-        given = (_attribute(value, op),) if unit is None else (_attribute(value, op), unit)
-        return build(op, *given, shift=True)
+        given = _attribute(value, op)
+        return build(op, given) if unit is None else build(op, _rounded_by(given, op), unit, shift=True)
+
+
+#: What is counted in units of a size: instants, their differences and whole numbers.
+_COUNTED = (Kind.TIMESTAMP, Kind.DATE, Kind.DURATION, Kind.BIGINT, Kind.NULL)
+
+
+def _rounded_by(value: Expression, what: str) -> Expression:
+    if value.type.kind in _COUNTED:
+        return value
+    raise QueryError(
+        "TG102",
+        f"{what} takes an instant, a duration or a bigint, not {value!r}, which is {value.type}",
+        hint="give an attribute that holds instants: r.time",
+    )
 
 
 def _attribute(value: object, what: str) -> Expression:

@@ -29,7 +29,7 @@ from tidegate.algebra.terms import Term
 from tidegate.analysis.ordered.family import equal_instants
 from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.zones.expansion import MAX_ZONES, check_number
-from tidegate.analysis.zones.federation import Federation, Label
+from tidegate.analysis.zones.federation import Federation, Label, Unmatched
 from tidegate.analysis.zones.instants import constrained, defined, relaid, remains
 from tidegate.analysis.zones.pruning import prune
 from tidegate.analysis.zones.zone import Conflict, Copy, Hidden, Layout, Zone, is_copy
@@ -50,7 +50,9 @@ def federation(
     builder = Builder(streams or {}, limit, sites or {})
     zones = builder.build(node)
     conflicts = () if zones else tuple(builder.conflicts)
-    found = Federation(tuple(zones), tuple(builder.occurrences), node.schema, builder.labels, conflicts)
+    found = Federation(
+        tuple(zones), tuple(builder.occurrences), node.schema, builder.labels, conflicts, tuple(builder.unmatched)
+    )
     aliases = {i: found.occurrence_name(i) for i in range(len(found.occurrences))}
     labels = {
         key: Label(f"{aliases[key[1]]}.{key[2]}", label.type) if is_copy(key) and not label.text else label
@@ -67,6 +69,7 @@ class Builder:
     occurrences: list[StreamDef] = field(default_factory=list)
     labels: dict[Hidden, Label] = field(default_factory=dict)
     conflicts: list[Conflict] = field(default_factory=list)
+    unmatched: list[Unmatched] = field(default_factory=list)
     hidden: int = 0
 
     def build(self, node: Node) -> list[Zone]:
@@ -136,7 +139,9 @@ class Builder:
         return found
 
     def join(self, node: Join) -> list[Zone]:
-        first, (second, right) = self.build(node.left), self.build_range(node.right)
+        first = self.build(node.left)
+        before = len(self.conflicts)
+        second, right = self.build_range(node.right)
         # What holds of a pair for which the condition is true, NULL tests included, is what the inner join says.
         paired = node if node.kind == "inner" else Join(node.left, node.right, node.condition, "inner")
         pairs = self.joined(first, second, paired.schema, temporal_formula(node.condition, paired.schema))
@@ -146,6 +151,8 @@ class Builder:
             case "semi":
                 return self.pruned(self.named(pairs, node.schema), node.schema)
             case "anti" | "left":
+                if first and not pairs and (conflicts := self.conflicts[before:]):
+                    self.unmatched.append(Unmatched(node, tuple(conflicts)))
                 alone = [zone.ignoring(right) for zone in first]
                 return self.pruned(self.named([*alone, *pairs], node.schema), node.schema)
             case _:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
-from tidegate.algebra.errors import Problem
+from tidegate.algebra.errors import Problem, Site
 from tidegate.algebra.formulas import temporal_formula
 from tidegate.algebra.nodes import Scan
 from tidegate.algebra.printing.terms import term_text
@@ -19,12 +20,13 @@ from tidegate.analysis.validity.mends import Mends
 from tidegate.analysis.zones.expansion import MAX_ZONES
 from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.instants import constrained
-from tidegate.analysis.zones.sites import edge_lines, first_site, scan_site, site_of, zone_lines
+from tidegate.analysis.zones.sites import edge_lines, first_site, partner_site, scan_site, site_of, zone_lines
 from tidegate.analysis.zones.wording import amount
-from tidegate.analysis.zones.zone import Edge, Zone, is_copy
+from tidegate.analysis.zones.zone import Conflict, Edge, Zone, is_copy
 
 #: What would mend that a promised attribute does not progress on the stream of a clause; empty where nothing is known.
 Hint = Callable[[str, Clause], str]
+_WRONG_WAY: Final = "one of these comparisons is the wrong way round, or a duration too short"
 
 
 def contradictions(query: Query, federation: Federation) -> list[Problem]:
@@ -38,15 +40,40 @@ def contradictions(query: Query, federation: Federation) -> list[Problem]:
     because: tuple[str, ...] = ("a condition is false whatever the rows",)
     site, hint = query.site, "one of these comparisons compares an instant with itself, or is constant"
     if federation.conflicts:
-        cycle = min((conflict.cycle() for conflict in federation.conflicts), key=len)
-        surplus = sum(edge.c for edge in cycle)
-        label = federation.label(cycle[-1].v)
-        together = f"together: {label.text} would lie {amount(-surplus, label.type)} before itself"
-        because = (*edge_lines(query, federation, cycle), together)
-        site = first_site(query, reversed(cycle)) or query.site
-        hint = "one of these comparisons is the wrong way round, or a duration too short"
+        because, written = _cycle(query, federation, federation.conflicts)
+        site, hint = written or query.site, _WRONG_WAY
     message = "no row can satisfy the temporal relations of this query"
     return [Problem("TG204", message, site, because, hint, query.name)]
+
+
+def unmatched(query: Query, federation: Federation) -> list[Problem]:
+    """A problem per anti or left join whose temporal relations let no row of its left side have a partner.
+
+    The algebra allows it: every row of the left side is a result, whatever comes on the right.
+    """
+    problems = []
+    for one in federation.unmatched:
+        because, site = _cycle(query, federation, one.conflicts)
+        kind = one.join.kind
+        outcome = (
+            "every row of its left side is a result" if kind == "anti" else "its right side is NULL in every result"
+        )
+        message = f"no two rows can satisfy the temporal relations of this {kind} join, so {outcome}"
+        problems.append(
+            Problem("TG204", message, site or query.sites.get(one.join, query.site), because, _WRONG_WAY, query.name)
+        )
+    return problems
+
+
+def _cycle(query: Query, federation: Federation, conflicts: Sequence[Conflict]) -> tuple[tuple[str, ...], Site | None]:
+    """The shortest cycle of constraints that contradict each other, as text, and where its last condition was
+    written.
+    """
+    cycle = min((conflict.cycle() for conflict in conflicts), key=len)
+    surplus = sum(edge.c for edge in cycle)
+    label = federation.label(cycle[-1].v)
+    together = f"together: {label.text} would lie {amount(-surplus, label.type)} before itself"
+    return (*edge_lines(query, federation, cycle), together), first_site(query, reversed(cycle))
 
 
 def progress_problems(
@@ -84,6 +111,7 @@ def _not_progressing(query: Query, federation: Federation, attribute: str, claus
         f"not valid: {called} has no upper bound relative to {attribute}",
         first_site(query, _own_constraints(known))
         or first_site(query, _own_constraints(_touching(zone, i)))
+        or partner_site(query, i)
         or scan_site(query, federation, i)
         or query.site,
         tuple(because),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tidegate.algebra.nodes import Join
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.types import DataType
 from tidegate.analysis.zones.wording import amount, shifted
@@ -20,11 +21,20 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Unmatched:
+    """A join that finds no partner for any row of its left side, and yet has rows: the constraints that contradict."""
+
+    join: Join
+    conflicts: tuple[Conflict, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Federation:
     """The zones of a query, as a disjunction. Without a zone no row can satisfy its temporal relations.
 
     `occurrences[i]` is the stream of the i-th reference, numbered as `nodes.occurrences` does. `attributes` are the
-    temporal attributes of the result. `conflicts` says, where no zone is left, which constraints contradict.
+    temporal attributes of the result. `conflicts` says, where no zone is left, which constraints contradict;
+    `unmatched` where a join has zones of its left side only.
     """
 
     zones: tuple[Zone, ...]
@@ -32,6 +42,7 @@ class Federation:
     schema: Schema
     labels: Mapping[Hidden, Label]
     conflicts: tuple[Conflict, ...] = ()
+    unmatched: tuple[Unmatched, ...] = ()
 
     @property
     def attributes(self) -> tuple[str, ...]:

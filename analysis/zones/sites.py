@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tidegate.algebra.errors import Site
-from tidegate.algebra.nodes import Scan
+from tidegate.algebra.nodes import Scan, children, occurrences
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, subterms
 from tidegate.algebra.types import DataType
@@ -36,6 +36,21 @@ def scan_site(query: Query, federation: Federation, i: int) -> Site | None:
     name = federation.occurrences[i].name
     scans = (site for node, site in query.sites.items() if isinstance(node, Scan) and node.stream.name == name)
     return next(scans, None)
+
+
+def partner_site(query: Query, i: int) -> Site | None:
+    """Where an occurrence was first joined with others, or united with them."""
+    node, first, found = query.node, 0, None
+    while below := children(node):
+        if len(below) > 1 and node in query.sites:
+            found = query.sites[node]
+        for child in below:
+            count = len(occurrences(child))
+            if i < first + count:
+                node = child
+                break
+            first += count
+    return found
 
 
 def edge_lines(query: Query, federation: Federation, edges: Iterable[Edge]) -> tuple[str, ...]:

@@ -259,9 +259,17 @@ def _check(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     from tidegate.algebra.text.wording import in_words_of_text
 
+    reports: dict[str, ProgramExplanation] = {}
+    problems: list[Problem] = []
     try:
         with nullcontext() if options.query is None else in_words_of_text():
-            reports = {name: one.explain(zones=options.zones) for name, one in _programs(options).items()}
+            for name, program in _programs(options).items():
+                if found := program.check():
+                    problems += found
+                else:
+                    reports[name] = program.explain(zones=options.zones)
+            if problems and (options.json or not reports):
+                raise QueryError.of(problems)
     except TidegateError as error:
         if not options.json:
             raise
@@ -283,7 +291,9 @@ def _explain(options: argparse.Namespace) -> int:
     for name, report in reports.items():
         text = {"mermaid": report.mermaid, "svg": report.svg, None: report.__str__}[options.graph]()
         text += "".join(f"\n\nSpark's plan of {query}\n\n{plan.strip()}" for query, plan in plans.get(name, {}).items())
-        print(f"program {name}\n\n{text}\n" if len(reports) > 1 else text)
+        print(f"program {name}\n\n{text}\n" if len(reports) + len(problems) > 1 else text)
+    if problems:
+        raise QueryError.of(problems)
     return 0
 
 

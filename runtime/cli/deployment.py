@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.dsl.checks.calls import called, check_options, checked_calls
 from tidegate.algebra.dsl.expression import DurationOption, duration_given
 from tidegate.algebra.dsl.here import Here
@@ -157,7 +157,8 @@ def read_deployment(path: Path, program: Program) -> Deployment:
     except OSError as error:
         raise QueryError("TG143", f"{path} cannot be read: {error.strerror}", hint="check the path") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise QueryError("TG143", f"{path} is no TOML: {error}", hint="see the page of the command line") from error
+        hint = "see the page of the command line"
+        raise QueryError("TG143", f"{path} is no TOML: {error}", hint=hint).at(_torn(path, str(error))) from error
     places = _Places(path, text)
     try:
         check_options(str(path), told, _KEYS)
@@ -179,7 +180,23 @@ def read_deployment(path: Path, program: Program) -> Deployment:
             **options,
         )
     except QueryError as error:
-        raise error.at(places.of((), told, error.message)) from error.__cause__
+        table = _named_in(told, error.message)
+        raise error.at(places.of(table, told if not table else {}, error.message)) from error.__cause__
+
+
+def _torn(path: Path, message: str) -> Site | None:
+    """The line at which a file ends to be TOML, where the reader says one."""
+    found = re.search(r"at line (\d+)", message)
+    if found is None:
+        return None
+    line = path.read_text(encoding="utf-8").splitlines()[int(found[1]) - 1 :][:1]
+    return Site(str(path), int(found[1]), "".join(line).strip())
+
+
+def _named_in(told: Mapping[str, Any], message: str) -> tuple[str, ...]:
+    """The first table that a message is about: that of a source, a static table or a sink; nothing if it names none."""
+    tables = [(what, name) for what in ("sources", "statics", "sinks") for name in _tables(told, what)]
+    return next((table for table in tables if re.search(rf"(?<!\w){re.escape(table[1])}(?!\w)", message)), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,15 +236,22 @@ def _names(dotted: str) -> tuple[str, ...]:
     return tuple(one.strip("\"'") for one in re.findall(r"""[\w-]+|"[^"]*"|'[^']*'""", dotted))
 
 
+def _tables(options: Mapping[str, Any], table: str) -> Mapping[str, Any]:
+    """The tables of one kind by name; none where something else stands there."""
+    given = options.get(table)
+    tables = isinstance(given, Mapping) and all(isinstance(one, Mapping) for one in given.values())
+    return given if tables and given is not None else {}
+
+
 def _each(
     options: Mapping[str, Any], table: str, build: Callable[[dict[str, Any], str], _T], places: _Places
 ) -> dict[str, _T]:
-    given = options.get(table, {})
-    if not isinstance(given, Mapping) or not all(isinstance(one, Mapping) for one in given.values()):
+    given = _tables(options, table)
+    if table in options and given is not options[table]:
         error = QueryError(
             "TG143", f"{table} is no table of tables", hint=f'write [{table}.Name] and parquet = "a directory"'
         )
-        raise error.at(places.of((table,), given, error.message))
+        raise error.at(places.of((table,), options[table], error.message))
     found = {}
     for name, one in given.items():
         try:
@@ -240,16 +264,24 @@ def _each(
 def _source(options: dict[str, Any], name: str, folder: Path) -> Source:
     format_ = next((one for one in _READERS if one in options), None)
     if format_ is None:
-        raise QueryError("TG143", f"{name} names no files", hint='write parquet = "a directory", or csv, or json')
+        raise _no_place(f"{name} names no files", options, _READERS, 'write parquet = "a directory", or csv, or json')
     directory = folder / str(options.pop(format_))
     if "archive" in options:
         options["archive"] = folder / str(options["archive"])
     return _READERS[format_](directory, **options)
 
 
+def _no_place(message: str, options: Mapping[str, Any], known: Iterable[str], hint: str) -> QueryError:
+    """`QueryError` TG143 for a table without a directory, with the option that may be meant as one."""
+    for option, value in options.items():
+        if meant := nearest(option, known):
+            return QueryError("TG143", f"{message}: {option}={shown(value)}", hint=f"did you mean {meant[0]}?")
+    return QueryError("TG143", message, hint=hint)
+
+
 def _sink(options: dict[str, Any], name: str, folder: Path) -> Sink:
     if "parquet" not in options:
-        raise QueryError("TG143", f"results of {name} go nowhere", hint='write parquet = "a directory"')
+        raise _no_place(f"results of {name} go nowhere", options, ["parquet"], 'write parquet = "a directory"')
     directory = folder / str(options.pop("parquet"))
     check_options("parquet_sink", options, ["compact"])
     return parquet_sink(directory, **options)

@@ -185,6 +185,7 @@ def _on_spark(
 
     with spark_extra():
         from tidegate.runtime.engines.spark.setup.session import spark_session
+    print("starting Spark", file=sys.stderr, flush=True)
     spark = spark_session("tidegate", config=deployment.spark)
     query = deployment.program.start(
         spark,
@@ -209,7 +210,13 @@ def _on_spark(
 def _stopping() -> Iterator[Event]:
     """Set when the process is told to stop; what was done at these signals before is done again afterwards."""
     stop = Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def told(*_: object) -> None:
+        if not stop.is_set():
+            os.write(2, b"stopping\n")  # safe in a signal handler, where print is not
+        stop.set()
+
+    before = {number: signal.signal(number, told) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield stop
     finally:

@@ -437,7 +437,11 @@ def _check_duration(option: str, value: object) -> None:
         )
     if isinstance(value, bool) or not isinstance(value, dt.timedelta | str | (int if option == "delay" else str)):
         raise QueryError("TG401", f"{option}={shown(value)} is no duration", hint=f'give one such as {option}="10m"')
-    if (value if isinstance(value, int) else duration_ticks(value)) < 0:
+    try:
+        ticks = value if isinstance(value, int) else duration_ticks(value)
+    except QueryError as error:
+        raise QueryError(error.code, f"{option}: {error.message}", hint=error.hint) from None
+    if ticks < 0:
         raise QueryError("TG401", f"{option}={shown(value)} is negative", hint=f'give one such as {option}="10m"')
 
 
@@ -671,8 +675,10 @@ def csv(
 ) -> Source:
     """A CSV file with a header line, or a directory of such; empty fields are NULL. Columns are apart by commas.
 
-    Other CSV is read with Polars: `tg.source(pl.scan_csv("in.csv", separator=";"))`. `per_batch`, `pattern`, `archive`,
-    `delete` and errors are those of `parquet`, the options those of `Source`.
+    Other CSV is read with Polars: `tg.source(pl.scan_csv("in.csv", separator=";"))`, which is the whole of a stream.
+    Convert the files of a directory that grows: `pl.read_csv("in.csv",
+    separator=";").write_parquet("payments/in.parquet")`. `per_batch`, `pattern`, `archive`, `delete` and errors are
+    those of `parquet`, the options those of `Source`.
 
     Examples:
         >>> import polars as pl

@@ -15,7 +15,16 @@ from tidegate.algebra.types import Kind
 from tidegate.analysis.inner_queries import stage_names
 from tidegate.runtime.batch.instants import instant_text
 from tidegate.runtime.connectors.sources import Files, Source
-from tidegate.runtime.engines.rejections import MENDS, all_rejected, example, is_rejected, last_of
+from tidegate.runtime.engines.rejections import (
+    MENDS,
+    all_rejected,
+    example,
+    file_rejected,
+    is_rejected,
+    last_of,
+    rows_of,
+)
+from tidegate.runtime.ingest.values import MISSING
 from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts, added
 
 if TYPE_CHECKING:
@@ -103,6 +112,8 @@ class Notices:
     """Whether the run has ended: it may be closed several times."""
     gone: set[str] = field(default_factory=set)
     """The sources whose directory was not there when it was looked at last."""
+    lacking: dict[str, set[str]] = field(default_factory=dict)
+    """The files that lacked a column, by source: all of their rows were rejected."""
     judged_at_end: bool = False
     """Whether `check_accepted` follows, for which no batch warns."""
     batches: int = 0
@@ -119,6 +130,8 @@ class Notices:
         for name, one in counts.items():
             if name in report.counts and report.counts[name].rows_in and not self.judged_at_end:
                 self._judge(name, report)
+            if name in report.counts and report.counts[name].rejected.get(MISSING):
+                self._judge_files(name, report)
             if one.accepted and name not in self.reported and self._stands_still(report, name):
                 self._say(name, name, _stands_still(name, pushed=self._is_pushed(name)))
 
@@ -171,6 +184,19 @@ class Notices:
             first, last = rejecting.since, report.seq
             where = f" in batch {last}" if first == last else f" in batches {first} to {last}"
             self._warn(name, all_rejected(self.setup.streams[name], rejecting.row, self._kept(rejecting.clock), where))
+
+    def _judge_files(self, name: str, report: BatchReport) -> None:
+        """Warns of files that lack a column, of the first, of ten and so on, where others of the batch are fine."""
+        kept = [row for batch in self._kept(report.clock) for row in rows_of(batch, name, MISSING)]
+        known = self.lacking.setdefault(name, set())
+        for origin in dict.fromkeys(row["origin"] for row in kept):
+            if origin in known:
+                continue
+            known.add(origin)
+            if is_rejected(report.counts[name]) or len(known) not in (1, due_after(len(known) - 1)):
+                continue
+            rows = [row for row in kept if row["origin"] == origin]
+            self._warn(name, file_rejected(self.setup.streams[name], rows, len(known)))
 
     def ended(self, counts: Mapping[str, SourceCounts]) -> None:
         """Warns, as the run ends, of batches of rejected rows of which no warning told, and of inputs of which nothing

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from tidegate.algebra.dsl.checks.suggestions import CONVERT
 from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.printing.plans import count_of, printable
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.types import Kind
-from tidegate.runtime.ingest.values import MISSING
+from tidegate.runtime.ingest.ingest import COLUMNS
+from tidegate.runtime.ingest.values import MISSING, UNPARSEABLE
 from tidegate.runtime.state.manifest import UNREADABLE
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _TEXTS: Final = {
     ),
 }
 _TYPES: Final = "compare the values with the types that the stream declares: text must read as a value of its type"
+_LINES: Final = "correct these lines; in CSV, text with a comma in it stands in quotes"
 #: What holds more than a type does.
 _LARGER: Final = {
     Kind.BIGINT: "a bigint has 64 bits: declare decimal(38, 0) for longer numbers, or string for names made of digits",
@@ -89,6 +91,18 @@ def all_rejected(stream: StreamDef, counts: SourceCounts, quarantine: Iterable[p
     )
 
 
+def file_rejected(stream: StreamDef, rows: Sequence[Mapping[str, Any]], number: int) -> Problem:
+    """All rows of a file that lacks a column, which is the first, tenth and so on of its kind."""
+    others = "" if number == 1 else f"; it is file {number:,} of its kind"
+    row = next((row for row in rows if row["attribute"] is not None), rows[-1])
+    return Problem(
+        "TG430",
+        f"{count_of(len(rows), 'row')} of {stream.name}, all of a file, were rejected: {MISSING}{others}",
+        because=tuple(example(row)),
+        hint=_mend(stream, MISSING, row),
+    )
+
+
 def _mend(stream: StreamDef, reason: str, row: Mapping[str, Any] | None) -> str:
     """What to do about rows that were rejected; `row`: one of them, unless they are not kept."""
     if reason == "relation":
@@ -97,7 +111,7 @@ def _mend(stream: StreamDef, reason: str, row: Mapping[str, Any] | None) -> str:
     hint = MENDS.get(reason, "the quarantine has the rows, with the reason for each")
     attribute: str = "" if row is None else row["attribute"] or ""
     if attribute not in stream.schema:
-        return hint
+        return _LINES if row is not None and row["error"] and reason == UNPARSEABLE else hint
     if reason == "null":
         if attribute in stream.progress:
             return (
@@ -106,18 +120,24 @@ def _mend(stream: StreamDef, reason: str, row: Mapping[str, Any] | None) -> str:
         return f"{attribute} is declared `not null`: leave that out of the schema, or correct the rows"
     if hint is _TYPES:
         return (_LARGER if reason == "out of range" else _TEXTS).get(stream.schema[attribute].type.kind, hint)
-    if row is not None and reason == MISSING and ".csv" in row["origin"] and "," not in _columns(row["origin"]):
-        return f'{hint}; columns of a file are apart by commas: read others with Polars, pl.scan_csv("in.csv", separator=";")'
+    if row is not None and reason == MISSING and ".csv" in row["origin"] and "," not in (row["error"] or ","):
+        return f"{hint}; columns of a file are apart by commas; {CONVERT}"
     return hint
 
 
 def last_of(batch: pa.RecordBatch, source: str, reason: str) -> list[dict[str, Any]]:
+    return _of(batch, source, reason)[-1:].to_pylist()  # type: ignore[no-any-return]
+
+
+def rows_of(batch: pa.RecordBatch, source: str, reason: str) -> list[dict[str, Any]]:
+    return _of(batch, source, reason).to_pylist()  # type: ignore[no-any-return]
+
+
+def _of(batch: pa.RecordBatch, source: str, reason: str) -> pa.RecordBatch:
     import pyarrow.compute as pc
 
     found = pc.and_(pc.equal(batch.column("source"), source), pc.equal(batch.column("reason"), reason))
-    rows = batch.filter(found)
-    last: list[dict[str, Any]] = rows.slice(max(0, rows.num_rows - 1)).to_pylist()
-    return last
+    return batch.filter(found)
 
 
 def example(row: Mapping[str, Any]) -> Iterator[str]:
@@ -128,22 +148,10 @@ def example(row: Mapping[str, Any]) -> Iterator[str]:
         yield printable(f"such as {row['error']}")
         return
     attribute = "" if row["attribute"] is None else f", for {row['attribute']}"
+    why = row["reason"] if row["reason"] == MISSING and row["attribute"] else row["error"] or row["reason"]
     text = row["row"] if len(row["row"]) <= _ROW else f"{row['row'][:_ROW]}…"
     is_file = os.sep in row["origin"]
     place = f"row {row['position']} of {row['origin']}: " if is_file else ""
-    yield printable(f"such as {place}{text}: {row['error'] or row['reason']}{attribute}")
-    if is_file and row["reason"] == MISSING and (names := _columns(row["origin"])):
-        yield printable(f"the columns of the file are: {names[:_ROW]}")
-
-
-def _columns(path: str) -> str:
-    """The names of a file's columns as they stand there; nothing where it says none, or is gone."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with suppress(OSError, UnicodeDecodeError, pa.ArrowException):
-        if path.endswith(".csv"):
-            with open(path, encoding="utf-8-sig") as file:
-                return file.readline(1 << 16).strip()
-        return ", ".join(pq.read_schema(path).names)
-    return ""
+    yield printable(f"such as {place}{text}: {why}{attribute}")
+    if is_file and row["reason"] == MISSING and (row["error"] or "").startswith(COLUMNS):
+        yield printable(row["error"][:_ROW])

@@ -136,10 +136,11 @@ class Setup:
         own = os.path.join(os.path.abspath(self.checkpoint.store.where), "")
         for file in changed:
             if not file.current.path.startswith(own):
+                before, now = file.consumed.size, file.current.size
+                changed_to = "was written again" if before == now else f"has {now} now"
                 raise QueryError(
                     "TG411",
-                    f"{file.source}: {file.current.path} was read with {file.consumed.size} bytes and has {file.current.size} now, "
-                    "or was written again",
+                    f"{file.source}: {file.current.path} was read with {before} bytes and {changed_to}",
                     hint="files are read once, whole: put new rows into new files, and move a changed file away",
                 )
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
@@ -36,9 +38,10 @@ from tidegate.runtime.ingest.admission import (
 )
 from tidegate.runtime.ingest.buffering import absorbed, as_small
 from tidegate.runtime.ingest.keys import key_rejections
-from tidegate.runtime.ingest.raw_rows import Raw, Rows, raw
-from tidegate.runtime.ingest.rejected_text import file_text, row_text
+from tidegate.runtime.ingest.raw_rows import Column, Raw, Rows, raw
+from tidegate.runtime.ingest.rejected_text import broken_line, file_text, row_text
 from tidegate.runtime.ingest.validation import ValidatedRows, validate
+from tidegate.runtime.ingest.values import MISSING
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.state.manifest import SourceCounts
@@ -48,6 +51,8 @@ from tidegate.runtime.state.store.interface import Store
 
 #: The reason of an entry that stands for a file, and its position.
 UNREADABLE, WHOLE_FILE = "unreadable", -1
+#: How the quarantine begins to say which columns a file has that lacks some.
+COLUMNS: Final = "the columns of the file are: "
 #: Characters of a rejected row that an error shows.
 _SHOWN = 500
 #: So many rows, or more, are stored together, and then their arrivals are let go: of large files one is in memory at a
@@ -212,18 +217,30 @@ class _Ingest:
         bad += [(position, UNEVALUABLE, None) for position in failed]
         bad += [(position, AHEAD, column) for position, column in said.alone.items() if column is not None]
         done.punctuations += sum(column is None for column in said.alone.values())
-        for position, reason, attribute in sorted(bad):
+        for _, reason, _ in bad:
             done.rejected[reason] = done.rejected.get(reason, 0) + 1
-            if options.policy == "fail" and not done.first_rejected:
-                wrong = f"{attribute} is {reason}" if attribute else reason
-                wrong = failed.get(position, wrong)
-                text = row_text(source.columns, position)
-                done.first_rejected = f"row {position} of {arrival.origin}: {wrong}: {text[:_SHOWN]}"
-            if options.policy == "quarantine":
-                text = row_text(source.columns, position)
-                error = failed.get(position)
-                done.quarantine.append((stream.name, arrival.origin, position, reason, attribute, text, error))
+        self._tell(arrival.origin, source, sorted(bad), failed)
         return sum(rows.height for _, rows in self.waiting)
+
+    def _tell(
+        self, origin: str, source: Raw, bad: Sequence[tuple[int, str, str | None]], failed: Mapping[int, str]
+    ) -> None:
+        """Notes rejected rows as the source's policy wants it: all of them, the first, or none."""
+        policy, stream = self.options.policy, self.intake.stream.name
+        if not bad or policy == "drop" or (policy == "fail" and self.done.first_rejected):
+            return
+        shown = _all_columns(origin, source) if source.absent else source.columns
+        columns = f"{COLUMNS}{', '.join(shown)}"[:_SHOWN]
+        for position, reason, attribute in bad:
+            text, line = row_text(shown, position), broken_line(shown, position)
+            error = failed.get(position, columns if reason == MISSING else None)
+            if line is not None:
+                attribute, error = None, line.error
+            if policy == "fail":
+                wrong = f"{attribute} is {reason}" if attribute else error or reason
+                self.done.first_rejected = f"row {position} of {origin}: {wrong}: {text[:_SHOWN]}"
+                return
+            self.done.quarantine.append((stream, origin, position, reason, attribute, text, error))
 
     def _set_aside(self, path: str, error: UnreadableFile) -> None:
         """Notes a file that cannot be read, or raises why it cannot be."""
@@ -327,6 +344,15 @@ def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, Valida
             f"{arrival.origin} cannot be read: {error}",
             hint=SET_ASIDE,
         ) from error
+
+
+def _all_columns(origin: str, source: Raw) -> Mapping[str, Column]:
+    """What a file has that lacks columns: all of its own. Of Parquet only those were read that are needed."""
+    with suppress(OSError, pa.ArrowException), pq.ParquetFile(origin) as file:
+        table = file.read()
+        if table.num_rows == source.count:
+            return dict(zip(table.column_names, table.columns, strict=True))
+    return source.content or source.columns
 
 
 def _columns(arrival: Arrival, intake: Intake, judged: Schema) -> Raw:

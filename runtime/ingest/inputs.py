@@ -35,6 +35,8 @@ from tidegate.runtime.state.errors import memory_errors
 
 #: Digits of an integer in JSON that is read as one; of more, Python refuses some.
 _MOST_DIGITS = 40
+#: How Arrow numbers the row after the header of a CSV file.
+_FIRST_ROW = 2
 
 
 def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
@@ -199,29 +201,49 @@ def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:
 
 
 def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
-    """All values as text. Lines with too few or too many fields come last."""
+    """All values as text. Lines with too few or too many fields stand where they are."""
     if os.path.getsize(path) == 0:
         return []
-    broken: list[str] = []
+    broken: list[csv.InvalidRow] = []
 
     def skip(row: csv.InvalidRow) -> str:
-        broken.append(row.text)
+        broken.append(row)
         return "skip"
 
-    # Text, so that a number is judged by its attribute's type and not by what a column looks like.
-    types = dict.fromkeys(wanted, pa.string())
-    table = csv.read_csv(
-        path,
-        parse_options=csv.ParseOptions(invalid_row_handler=skip),
-        convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""]),
-    )
-    if not broken:
-        return table
-    names = [name for name in table.column_names if name in wanted]
-    if len(set(names)) < len(names):
+    def read(names: Sequence[str], *, threads: bool) -> pa.Table:
+        # Text, so that a number is judged by its attribute's type and not by what a column looks like.
+        types = dict.fromkeys(names, pa.string())
+        return csv.read_csv(
+            path,
+            read_options=csv.ReadOptions(use_threads=threads),
+            parse_options=csv.ParseOptions(invalid_row_handler=skip),
+            convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""]),
+        )
+
+    table = read(wanted, threads=True)
+    named = [name for name in table.column_names if name in wanted]
+    if len(set(named)) < len(named):
         return table  # which of two is meant is for the user to say
-    columns = {name: table.column(name).to_pylist() for name in names}
-    return {name: [*values, *map(UnreadableValue, broken)] for name, values in columns.items()}
+    # The quarantine has all columns of a file that lacks some, as they are written.
+    names = named if len(named) == len(wanted) else table.column_names
+    if not broken and names == named:
+        return table
+    if not broken:
+        return read(names, threads=True)
+    broken.clear()
+    table = read(names, threads=False)  # several threads do not know which row a broken line is
+    places = {row.number - _FIRST_ROW: _broken_line(row) for row in broken}
+    total = table.num_rows + len(broken)
+    return {name: _with_broken(table.column(name).to_pylist(), places, total) for name in names}
+
+
+def _broken_line(row: csv.InvalidRow) -> UnreadableValue:
+    return UnreadableValue(row.text, error=f"{count_of(row.actual_columns, 'field')} instead of {row.expected_columns}")
+
+
+def _with_broken(values: Sequence[object], broken: Mapping[int, UnreadableValue], total: int) -> list[object]:
+    rest = iter(values)
+    return [broken[place] if place in broken else next(rest) for place in range(total)]
 
 
 def _read_json(path: str, wanted: Sequence[str]) -> Rows:
@@ -234,7 +256,7 @@ def _read_json(path: str, wanted: Sequence[str]) -> Rows:
                 if isinstance(row, dict):
                     rows.append({name: row.get(name) for name in wanted})
                 else:
-                    rows.append(dict.fromkeys(wanted, UnreadableValue(line.strip())))
+                    rows.append(dict.fromkeys(wanted, UnreadableValue(line.strip(), error="no JSON object")))
     return rows
 
 

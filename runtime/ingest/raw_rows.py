@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -29,16 +29,20 @@ _MOST_BYTES = 2**31 - 1
 #: tuples.
 Rows = Any
 
+Column: TypeAlias = "pa.Array | pa.ChunkedArray | Sequence[object]"
+
 
 @dataclass(frozen=True, slots=True)
 class Raw:
     """Columns as they arrived, by attribute: an Arrow array (in pieces if so asked for), or Python objects where the
     values have no common type."""
 
-    columns: Mapping[str, pa.Array | pa.ChunkedArray | Sequence[object]]
+    columns: Mapping[str, Column]
     count: int
     absent: frozenset[str] = frozenset()
     """Attributes that the input has no column for; `columns` has NULLs in their place."""
+    content: Mapping[str, Column] = field(default_factory=dict)
+    """All columns of an input that lacks some, under its own names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,11 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = (), in_pieces: 
         lists = {name: list(data[name]) for name in schema if name not in missing}
         if len({len(values) for values in lists.values()}) > 1:
             raise QueryError("TG311", "columns have different lengths", hint="give every column one value per row")
-        return _with_absent(lists, len(next(iter(lists.values()), [])), missing)
+        if not missing:
+            return Raw(lists, len(next(iter(lists.values()), [])))
+        content = {name: list(values) for name, values in data.items()}
+        count = len(next(iter(content.values()), []))
+        return replace(_with_absent(lists, count, missing), content=content)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return _raw_rows(list(data), schema)
     if isinstance(data, str | os.PathLike):
@@ -148,7 +156,8 @@ def _raw_table(table: pa.Table, schema: Schema, absent: Collection[str], in_piec
     missing = missing_columns(table.column_names, schema, absent)
     columns = {name: table.column(name) for name in schema if name not in missing}
     found = {name: c if in_pieces and _may_be_pieces(c) else _readable(one_array(c)) for name, c in columns.items()}
-    return _with_absent(found, table.num_rows, missing)
+    content = dict(zip(table.column_names, table.columns, strict=True)) if missing else {}
+    return replace(_with_absent(found, table.num_rows, missing), content=content)
 
 
 def _may_be_pieces(column: pa.ChunkedArray) -> bool:
@@ -209,10 +218,8 @@ def _decoded(values: Sequence[bytes | None]) -> CheckedColumn:
     return CheckedColumn(pa.array(texts, pa.large_string()), malformed)
 
 
-def _with_absent(
-    columns: Mapping[str, pa.Array | pa.ChunkedArray | Sequence[object]], count: int, missing: frozenset[str]
-) -> Raw:
-    return Raw({**columns, **{name: pa.nulls(count) for name in missing}}, count, missing)
+def _with_absent(columns: Mapping[str, Column], count: int, missing: frozenset[str]) -> Raw:
+    return Raw({**columns, **{name: pa.nulls(count) for name in sorted(missing)}}, count, missing)
 
 
 def holds_containers(values: Iterable[object]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.algebra.time import format_instant
+from tidegate.runtime.ingest.values import UnreadableValue
 
 #: A key that is a tuple, a list that contains itself, an integer of more digits than Python writes.
 _NO_JSON = (TypeError, ValueError, RecursionError)
@@ -22,12 +23,23 @@ def value_text(value: Any) -> str | None:
 
 
 def row_text(columns: Mapping[str, pa.Array | pa.ChunkedArray | Sequence[object]], position: int) -> str:
-    """One row of some columns as JSON; values that JSON does not know as their text."""
+    """One row of some columns as JSON; values that JSON does not know as their text. A line that is no row is text."""
+    if (line := broken_line(columns, position)) is not None:
+        return _json(line.text)
     values = {name: _plain(column[position]) for name, column in columns.items()}
     try:
         return _json(values)
     except _NO_JSON:
         return _json({name: _known(value) for name, value in values.items()})
+
+
+def broken_line(
+    columns: Mapping[str, pa.Array | pa.ChunkedArray | Sequence[object]], position: int
+) -> UnreadableValue | None:
+    """The line that stands in the place of a row, if it could not be taken apart."""
+    column = next(iter(columns.values()), None)
+    value = None if column is None or isinstance(column, pa.Array | pa.ChunkedArray) else column[position]
+    return value if isinstance(value, UnreadableValue) and value.error is not None else None
 
 
 def file_text(path: str, clock: int) -> str:

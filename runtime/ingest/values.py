@@ -37,12 +37,15 @@ class MalformedValue(Exception):
 
 
 class UnreadableValue:
-    """Stands for a value that was refused before it came here, for every value of a row whose text could not be taken
-    apart, for instance; prints as that text."""
+    """Stands for a value that was refused before it came here; prints as its text.
 
-    def __init__(self, text: str, reason: str = UNPARSEABLE) -> None:
+    With an `error` it stands for every value of a line that could not be taken apart, and has the line.
+    """
+
+    def __init__(self, text: str, reason: str = UNPARSEABLE, error: str | None = None) -> None:
         self.text = text
         self.reason = reason
+        self.error = error
 
     def __str__(self) -> str:
         return self.text

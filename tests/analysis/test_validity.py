@@ -184,6 +184,19 @@ def test_a_contradiction_with_a_declaration_names_the_stream() -> None:
     assert "s.t <= s.u   (declared by S)" in problem.because
 
 
+def test_rows_that_are_kept_for_ever_are_noted_with_a_condition_that_frees_them() -> None:
+    o = tg.stream("Orders", "id bigint, placed timestamp", progress="placed").as_("o")
+    s = tg.stream("Shipments", "id bigint, shipped timestamp", progress="shipped").as_("s")
+    within = (s.id == o.id, s.shipped <= o.placed + "2d")
+    (note,) = tg.program(Q=o.anti_join(s, *within)).notes()
+    assert (note.code, note.query) == ("TG224", "Q")
+    assert note.site is not None
+    assert "anti_join" in note.site.code
+    assert "Shipments is kept for ever" in note.message
+    assert "bound it: o.placed <= s.shipped" in note.hint
+    assert tg.program(Q=o.anti_join(s, *within, o.placed <= s.shipped)).notes() == []
+
+
 def test_a_false_branch_of_a_union_is_no_contradiction() -> None:
     empty = Select(scan(A, "z"), conjunction([lt("z.t", plus("z.t", -1))]))
     assert query_facts(Union((empty, scan(B, "z")))).propagation["z.t"].describe() == "B.t"

@@ -258,3 +258,95 @@ def test_on_spark_by_the_driver_or_by_workers(spark: SparkSession, tmp_path: Pat
         aside = session.quarantine_rows()
     assert sorted(Path(row["origin"]).name for row in aside) == [f"{n}.parquet" for n in (2, 3, 4, 9)]
     assert {row["reason"] for row in aside} == {"unreadable"}
+
+
+RAGGED = 'k,t,s\n1,1,a\n2,2\n\nx,2,b\n3,3,"c\nd"\n4,4,d,e\n5,y,e\n'
+#: Position, attribute, error and row of what is rejected.
+RAGGED_ROWS = [
+    (1, None, "2 fields instead of 3", '"2,2"'),
+    (2, "k", None, '{"k": "x", "t": "2", "s": "b"}'),
+    (4, None, "4 fields instead of 3", '"4,4,d,e"'),
+    (5, "t", None, '{"k": "5", "t": "y", "s": "e"}'),
+]
+OTHER_HEADER = "K,t,Text\n007,1,a\n2,2,b\nbroken\n"
+OTHER_ROWS = [
+    (0, "k", "the columns of the file are: K, t, Text", '{"K": "007", "t": "1", "Text": "a"}'),
+    (1, "k", "the columns of the file are: K, t, Text", '{"K": "2", "t": "2", "Text": "b"}'),
+    (2, None, "1 field instead of 3", '"broken"'),
+]
+
+
+def rejected_of(rows: list[dict[str, Any]], name: str) -> list[tuple[Any, ...]]:
+    found = [row for row in rows if row["origin"].endswith(name)]
+    return [(row["position"], row["attribute"], row["error"], row["row"]) for row in found]
+
+
+def test_broken_lines_stand_where_they_are_and_are_said_once(tmp_path: Path) -> None:
+    put(tmp_path / "in", 1, RAGGED.encode(), "a.csv")
+    with PROGRAM.session(sources={"S": tg.csv(tmp_path / "in", delay=1)}) as session:
+        (report,) = session.process()
+        assert (report.counts["S"].accepted, report.counts["S"].rejected) == (2, {"unparseable": 4})
+        assert rejected_of(session.quarantine_rows(), "a.csv") == RAGGED_ROWS
+
+
+def test_a_line_of_json_that_is_no_object_is_said_once(tmp_path: Path) -> None:
+    put(tmp_path / "in", 1, b'{"k": 1, "t": 1, "s": "a"}\n[1, 2]\n', "a.json")
+    with PROGRAM.session(sources={"S": tg.json(tmp_path / "in", delay=1)}) as session:
+        list(session.process())
+        assert rejected_of(session.quarantine_rows(), "a.json") == [(1, None, "no JSON object", '"[1, 2]"')]
+
+
+def test_broken_lines_of_a_large_file_are_numbered(tmp_path: Path) -> None:
+    """Arrow reads it in blocks of a megabyte."""
+    lines = [f"{n},{n}" + (",text" if n % 50_000 else "") for n in range(200_001)]
+    (tmp_path / "a.csv").write_text("k,t,s\n" + "\n".join(lines) + "\n")
+    rows = read_file(str(tmp_path / "a.csv"), "csv", S._node.schema)
+    assert [n for n, value in enumerate(rows["k"]) if not isinstance(value, str)] == [
+        0,
+        50_000,
+        100_000,
+        150_000,
+        200_000,
+    ]
+    assert rows["k"][-2] == "199999"
+
+
+def test_a_file_that_lacks_a_column_keeps_its_content_and_is_warned_of(tmp_path: Path) -> None:
+    """Among good files too; also where one of its lines is broken, and none of the columns is there."""
+    put(tmp_path / "in", 1, b"k,t,s\n1,1,a\n", "a.csv")
+    put(tmp_path / "in", 2, OTHER_HEADER.encode(), "b.csv")
+    put(tmp_path / "in", 3, b"K;t;s\n1;1;a\n1,2\n", "c.csv")
+    with PROGRAM.session(sources={"S": tg.csv(tmp_path / "in", delay=1)}) as session:
+        with pytest.warns(tg.RunWarning) as told:
+            (report,) = session.process()
+        assert report.counts["S"].rejected == {"missing column": 5}
+        assert rejected_of(session.quarantine_rows(), "b.csv") == OTHER_ROWS
+        assert [row for *_, row in rejected_of(session.quarantine_rows(), "c.csv")] == ['{"K;t;s": "1;1;a"}', '"1,2"']
+    (warning,) = map(str, (one.message for one in told))
+    assert warning.startswith("TG430 3 rows of S, all of a file, were rejected: missing column\n")
+    assert 'b.csv: {"K": "007", "t": "1", "Text": "a"}: missing column, for k\n' in warning
+    assert "the columns of the file are: K, t, Text\n" in warning
+
+
+def test_a_parquet_file_that_lacks_a_column_keeps_its_content(tmp_path: Path) -> None:
+    put(tmp_path / "in", 1, written(pa.table({"k": [1], "T": [2], "more": ["x"]})), "a.parquet")
+    put(tmp_path / "in", 2, FINE, "b.parquet")
+    with PROGRAM.session(sources={"S": tg.parquet(tmp_path / "in", delay=1)}) as session:
+        with pytest.warns(tg.RunWarning, match="the columns of the file are: k, T, more"):
+            list(session.process())
+        ((_, _, error, row),) = rejected_of(session.quarantine_rows(), "a.parquet")
+    assert (error, row) == ("the columns of the file are: k, T, more", '{"k": 1, "T": 2, "more": "x"}')
+
+
+@pytest.mark.spark
+def test_on_spark_broken_lines_and_lacking_columns_are_said_alike(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", 1, RAGGED.encode(), "a.csv")
+    put(tmp_path / "in", 2, OTHER_HEADER.encode(), "b.csv")
+    sources = {"S": tg.csv(tmp_path / "in", delay=1, bounded=True)}
+    for bytes_ in (None, 0):  # in the driver, and in a worker
+        place = tmp_path / f"state {bytes_}"
+        with pytest.warns(tg.RunWarning, match="all of a file, were rejected: missing column"):
+            PROGRAM.start(spark, sources=sources, checkpoint=place, driver_bytes=bytes_).awaitTermination()
+        rows = tg.read_quarantine(place).read_all().to_pylist()
+        assert rejected_of(rows, "a.csv") == RAGGED_ROWS
+        assert rejected_of(rows, "b.csv") == OTHER_ROWS

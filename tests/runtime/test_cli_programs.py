@@ -193,43 +193,19 @@ def test_what_is_misspelt_is_told_with_what_is_meant(
     assert re.search(said, capsys.readouterr().err, re.MULTILINE)
 
 
-SCHEMA = "k bigint, time timestamp, c double"
-
-
-def query_file(folder: Path, rest: str = "") -> str:
-    path = folder / "one.tps"
-    path.write_text(f"FROM Temps PARTITION BY k DEFINE Hot AS c > 90, Cold AS c < 5 PATTERN Hot before Cold {rest}\n")
-    return str(path)
-
-
-def test_a_query_as_text_is_checked_without_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = query_file(tmp_path)
-    assert main(["check", "--query", path, "--schema", SCHEMA]) == 1
-    told = capsys.readouterr().out
-    assert told.startswith("TG213")
-    assert "give the pattern a window: WITHIN\n" in told
-    assert told.endswith(f"{path}: query is not valid\n1 problem\n")
-    path = query_file(tmp_path, "WITHIN 1h")
-    assert main(["check", "--query", path, "--schema", SCHEMA]) == 0
-    assert capsys.readouterr().out == f"{path}: query is valid\n"
-    assert main(["check", "--query", path, "--schema", SCHEMA, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["file"] == path
-
-
-def test_a_query_as_text_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "--query", query_file(tmp_path, "WITHIN 1h"), "--schema", SCHEMA]) == 0
-    assert capsys.readouterr().out.startswith("query Matches\n  schema      k bigint\n")
-    assert main(["explain", "--query", query_file(tmp_path), "--schema", SCHEMA]) == 1
-    assert "give the pattern a window: WITHIN\n" in capsys.readouterr().err
-
-
-def test_a_query_as_text_needs_a_schema_and_is_no_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = query_file(tmp_path)
-    assert main(["check", "--query", path]) == 1
-    assert '--schema "id bigint, time timestamp", or --input Temps=PATH' in capsys.readouterr().out
-    assert main(["check", path]) == 1
-    assert f"given as --query {path}" in capsys.readouterr().out
-    for wrong in (["check"], ["explain", path, "--query", path]):
-        with pytest.raises(SystemExit) as exited:
-            main(wrong)
-        assert exited.value.code == 2
+def test_explain_shows_valid_programs_and_all_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "several.py"
+    file.write_text(
+        "import tidegate as tg\n"
+        'e = tg.stream("E", "n bigint, t timestamp", progress="t")\n'
+        "good = tg.program(Good=e)\n"
+        "bad = tg.program(Bad=e.select(e.n))\n"
+        "worse = tg.program(Worse=e.select(e.n, m=e.n + 1))\n"
+    )
+    assert main(["explain", str(file)]) == 1
+    shown = capsys.readouterr()
+    assert "query Good" in shown.out
+    assert "in query      Bad" in shown.err
+    assert "in query      Worse" in shown.err
+    assert main(["explain", "--json", str(file)]) == 1
+    assert [problem["query"] for problem in json.loads(capsys.readouterr().out)["problems"]] == ["Bad", "Worse"]

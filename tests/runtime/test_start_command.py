@@ -314,3 +314,24 @@ def test_what_can_not_be_started_is_told(
 ) -> None:
     assert main(["start", *arguments, "--once"]) == 1
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("instead", "line", "said"),
+    [
+        (("[sources.E]", "[sources.EE]"), "[sources.EE]", "the program has no input 'EE'"),
+        (("[sinks.Large]", "[sinks.Lage]"), "[sinks.Lage]", "the program has no result 'Lage'"),
+        (('parquet = "in"', 'parqet = "in"'), 'parqet = "in"', "did you mean parquet?"),
+        (('parquet = "out"', 'parqet = "out"'), 'parqet = "out"', "did you mean parquet?"),
+        (('parquet = "in"', 'parquet = "in'), 'parquet = "in', "is no TOML"),
+    ],
+)
+def test_a_misspelt_table_or_option_is_told_at_its_line(
+    place: Path, instead: tuple[str, str], line: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "run.toml").write_text(SETTINGS.replace(*instead))
+    assert main(["start", str(place / "plain.py"), "--settings", str(place / "run.toml"), "--once"]) != 0
+    told = capsys.readouterr().err
+    number = SETTINGS.replace(*instead).splitlines().index(line) + 1
+    assert said in told
+    assert f"run.toml:{number}   {line}\n" in told

@@ -311,7 +311,7 @@ WRITTEN: list[tuple[Callable[[], object], str, str]] = [
     (lambda: start(None, delay=True), "TG401 delay=True is no duration", '"10m"'),
     (lambda: start(None, delay=-5), "TG401 delay=-5 is negative", '"10m"'),
     (lambda: start(None, delay=["5m"]), "TG401 delay=.* does not say which attribute", 'delay={"time": "5m"}'),
-    (lambda: start(None, delay={"t": "5 minuts"}), "TG104 '5 minuts'", "did you mean minute"),
+    (lambda: start(None, delay={"t": "5 minuts"}), "TG104 delay: '5 minuts'", "did you mean minute"),
     (lambda: start(None, idle=5), "TG401 idle=5 is no duration", '"10m"'),
     (lambda: start(None, skew_guard=dt.timedelta(-1)), "TG401 skew_guard=.* is negative", '"10m"'),
     (lambda: start(None, key=5), "TG401 key: 5 names no attribute", 'key="id"'),

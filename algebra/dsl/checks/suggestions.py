@@ -31,7 +31,11 @@ _ROLLING = (
     "rolling",
     *(f"rolling_{what}" for what in ("mean", "sum", "min", "max", "count", "median", "std", "var", "quantile")),
 )
-_OTHER_CSV = 'other CSV is read with Polars, and given as a frame: tg.source(pl.scan_csv("in.csv", separator=";")); '
+#: What to do about CSV whose columns are not apart by commas.
+CONVERT = (
+    'other CSV is read with Polars: convert each file, pl.read_csv("in.csv", separator=";").write_parquet("orders/in.parquet"), '
+    'and give tg.parquet("orders"); a frame, tg.source(pl.scan_csv("in.csv", separator=";")), is the whole of a stream'
+)
 _CONDITIONAL = "write tg.when(condition, then, otherwise)"
 _DATE = 'write r.time.to_date(), or tg.floor(r.time, "1d") for the start of the day, which is an instant'
 _SESSION = "a session is over with a row that no other follows in time: r.anti_join(s, r.x == s.x, r.t < s.t, s.t <= r.t + tg.minutes(5))"
@@ -297,7 +301,7 @@ KEYWORDS: Mapping[str, str] = MappingProxyType(
     )
     | {"within": "a time limit is a condition: a.time < b.time, b.time <= a.time + tg.minutes(10); "}
     | dict.fromkeys(("mode", "outputMode", "output_mode"), "rows are final, and always added; ")
-    | dict.fromkeys(("sep", "separator", "delimiter", "encoding", "header", "has_header", "skip_rows"), _OTHER_CSV)
+    | dict.fromkeys(("sep", "separator", "delimiter", "encoding", "header", "has_header", "skip_rows"), f"{CONVERT}; ")
 )
 
 #: What other libraries ask of sessions and of the results of a run.

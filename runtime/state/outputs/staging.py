@@ -91,10 +91,10 @@ def publish_outputs(store: Store, manifest: Manifest, sinks: Mapping[str, Sink],
 
 
 def check_not_ahead(store: Store, sinks: Mapping[str, Sink], seq: int) -> None:
-    """`StateError` TG508 where a file of results has rows of batches after `seq`, the last commit, merged with others.
+    """`StateError` TG508 where a directory has results of batches after `seq`, the last commit: what follows would be
+    there twice.
 
-    A checkpoint that was restored makes these batches again. A file as a batch publishes it is found by its name then;
-    one that was merged is not.
+    A batch is published after its commit, so another checkpoint wrote them, or a later state of one that was restored.
     """
     for query, sink in sinks.items():
         if not isinstance(sink, str) or is_inside(sink):
@@ -102,12 +102,14 @@ def check_not_ahead(store: Store, sinks: Mapping[str, Sink], seq: int) -> None:
         with storage_errors(f"looking for results of query {query!r} in {sink}"):
             found = [result for name in store.target_names(sink) if (result := result_of(name)) is not None]
         for result in found:
-            if result.merged and result.last > seq and result.query == slug(query):
+            if result.last > seq and result.query == slug(query):
+                store.target_size(target_of(sink, result.name))  # a link is refused as such
+                ends = f"ends with batch {seq}" if seq else "has no batch yet"
                 raise StateError(
                     OUTPUT,
                     f"{target_of(sink, result.name)} has results of batches up to {result.last}, and the checkpoint in {store.where} "
-                    f"ends with batch {seq}: what follows would be there twice",
-                    hint="restore results and checkpoint of one time together, or use an empty output directory",
+                    f"{ends}: what follows would be there twice",
+                    hint="use an empty output directory, or restore results and checkpoint of one time together",
                 )
 
 

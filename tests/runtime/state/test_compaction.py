@@ -191,6 +191,18 @@ def test_a_new_checkpoint_does_not_add_rows_to_merged_files(tmp_path: Path) -> N
         opened(tmp_path)
 
 
+def test_a_new_checkpoint_does_not_add_rows_to_results_under_names_of_its_own(tmp_path: Path) -> None:
+    """Its batches need not clash: where the first has no final row, the row of the second would be there twice."""
+    with opened(tmp_path) as session:
+        batches(session, 0, 1)
+    shutil.rmtree(tmp_path / "state")
+    with pytest.raises(StateError, match=r"part-0000000001-Out-00000.parquet has results .* has no batch yet") as told:
+        opened(tmp_path)
+    assert told.value.code == "TG508"
+    assert "empty output directory" in told.value.hint
+    assert rows(tmp_path / "out") == [0]
+
+
 def test_merged_files_of_other_queries_are_left_alone(tmp_path: Path) -> None:
     published(tmp_path / "out", 40)
     compact(tmp_path / "out")

@@ -134,18 +134,24 @@ def test_parts_of_packs_are_as_they_were_written() -> None:
     assert refusal.value.code == DATA
 
 
-def test_merged_results_of_later_batches_are_refused(tmp_path: Path) -> None:
-    """Of the query itself; and of earlier batches they may be there."""
+def test_results_of_later_batches_are_refused(tmp_path: Path) -> None:
+    """Of the query itself, merged or not; and of earlier batches they may be there."""
     store = LocalStore(tmp_path / "checkpoint", sync=False)
     (tmp_path / "out").mkdir()
     sinks: dict[str, Any] = {"q": str(tmp_path / "out"), "inside": INSIDE, "called": lambda *_: None}
     (tmp_path / "out" / "part-0000000003-to-0000000007-q-00000.parquet").touch()
-    (tmp_path / "out" / "part-0000000009-q-00000.parquet").touch()
+    (tmp_path / "out" / "part-0000000002-q-00000.parquet").touch()
+    (tmp_path / "out" / "part-0000000009-another-00000.parquet").touch()
     (tmp_path / "out" / "part-0000000003-to-0000000009-other-00000.parquet").touch()
     check_not_ahead(store, sinks, 7)
     with pytest.raises(StateError, match="up to 7") as refusal:
         check_not_ahead(store, sinks, 6)
     assert refusal.value.code == OUTPUT
+    (tmp_path / "out" / "part-0000000008-q-00000.parquet").touch()
+    with pytest.raises(StateError, match="up to 8"):
+        check_not_ahead(store, sinks, 7)
+    with pytest.raises(StateError, match="has no batch yet"):
+        check_not_ahead(store, sinks, 0)
 
 
 @pytest.mark.parametrize("packs", [False, True])
