@@ -70,10 +70,9 @@ class Missing:
 
     attributes: tuple[str, ...]
     progressing: tuple[str, ...]
-    source: str
 
     def __str__(self) -> str:
-        choices = [f"{a} - {self.source}.{y} <= c" for a in self.attributes for y in self.progressing]
+        choices = [f"{a} - {y} <= c" for a in self.attributes for y in self.progressing]
         return " or ".join(choices[:3]) + (" or …" if len(choices) > 3 else "")
 
 
@@ -167,7 +166,7 @@ def bound(
         if reach:
             horizon = max(horizon, min(reach))
             continue
-        missing = Missing(view.promised, stream.progress, federation.occurrence_name(i))
+        missing = Missing(view.promised, tuple(federation.attribute_name(i, y) for y in stream.progress))
         drops = any(view.ahead(x, a) != INF for a in view.promised for x in view.columns)
         (collected if drops else unbounded).append(missing)
     if unbounded:
