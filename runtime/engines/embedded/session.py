@@ -172,7 +172,8 @@ class Session:
         """
         last = self._setup.checkpoint.manifest
         where = f"session of {asked(self._plan)} in {self._store.where}, after batch {last.seq if last else 0}"
-        return standing(where + (", closed" if self._closed else ""), self._runner)
+        waiting = {name: sum(one.rows.count for one in arrived) for name, arrived in self._pushed.items()}
+        return standing(where + (", closed" if self._closed else ""), self._runner, waiting)
 
     @property
     def _plan(self) -> Plan:
