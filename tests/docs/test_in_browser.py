@@ -122,6 +122,26 @@ def test_pictures_and_code_of_the_manual_are_read_without_a_glass(built_manual: 
     assert {one.page: one.told["room"] for one in looks if one.width == 1280 and one.told["room"] < 1} == {}
 
 
+def test_a_phone_shows_that_a_table_or_a_picture_scrolls(built_manual: BuiltManual) -> None:
+    looks = look_at(
+        built_manual.place,
+        [(f"/{page}", [390]) for page in ("index.html", "reference/terms.html")],
+        """async (window, document) => {
+          const moves = one => one.scrollWidth > one.clientWidth + 1;
+          const tables = [...document.querySelectorAll('article table')].filter(moves);
+          const pictures = [...document.querySelectorAll('article p:has(> img)')].filter(moves);
+          return {tables: tables.map(one => window.getComputedStyle(one).backgroundAttachment),
+                  pictures: pictures.map(one => window.getComputedStyle(one, '::after').content)};
+        }""",
+        without="search_index.json",
+    )
+    told = {one.page: one.told for one in looks}
+    shadows = told["/reference/terms.html"]["tables"]
+    assert shadows
+    assert all(one.endswith("local, local, scroll, scroll") for one in shadows)
+    assert told["/index.html"]["pictures"] == ['"The picture scrolls →"']
+
+
 def test_what_is_too_wide_and_what_is_asked_for_is_found(tmp_path: Path) -> None:
     (tmp_path / "bad.html").write_text(
         '<meta name="viewport" content="width=device-width"><article style="width: 300px">'
