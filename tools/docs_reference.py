@@ -79,7 +79,7 @@ def _aggregates() -> str:
 
 
 def _table(operations: Iterable[Operation]) -> str:
-    lines = ["| written | name | takes | fails | |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| written | name | takes | fails | says |", "| --- | --- | --- | --- | --- |"]
     for one in operations:
         fails = "yes" if one.fallible and not one.name.startswith("try_") else ""
         lines.append("| " + " | ".join([_code(one.written), one.name, one.takes, fails, one.doc]).rstrip() + " |")
