@@ -210,6 +210,31 @@ def test_a_timeline_zooms_says_what_a_bar_is_and_finds_a_partition(tmp_path: Pat
     assert found.asked == ()
 
 
+def test_many_matches_are_paler_until_one_zooms(tmp_path: Path) -> None:
+    readings = tg.stream("R", "t bigint, x bigint", progress="t")
+    found = readings.partition_by().derive(A=tg.situation(readings.x == 1), B=tg.situation(readings.x == 2))
+    program = tg.program(A=found.A, B=found.B, M=found.match(found.A.meets(found.B), within=9))
+    results = program.run({"R": [(t, t % 3) for t in range(600)]})
+    tg.timeline({"A": results["A"], "B": results["B"]}, results["M"], most_matches=200).save(tmp_path / "many.html")
+    (look,) = look_at(
+        tmp_path,
+        [("/many.html", [1280])],
+        """async (window, document) => {
+          const chart = document.querySelector('svg.timeline'), line = chart.querySelector('line.match');
+          const opacity = () => Number(line.getAttribute('stroke-opacity')), before = opacity(), box = chart.getBoundingClientRect();
+          for (let k = 0; k < 20; k++) {
+            chart.dispatchEvent(new window.WheelEvent('wheel', {
+              ctrlKey: true, deltaY: -100, clientX: box.left + box.width * 0.2, clientY: box.top + 40, bubbles: true, cancelable: true}));
+          }
+          const all = chart.querySelectorAll('line.match').length;
+          return {all: all, before: before, zoomed: opacity()};
+        }""",
+    )
+    assert look.told["all"] > 150
+    assert look.told["before"] == pytest.approx(40 / look.told["all"], abs=0.01)
+    assert look.told["zoomed"] == 1
+
+
 def test_the_axis_of_a_timeline_is_marked_in_every_part_of_it(tmp_path: Path) -> None:
     first = datetime(2025, 3, 1, 5, tzinfo=UTC)
     days = [first + timedelta(days=n) for n in range(0, 240, 2)]
