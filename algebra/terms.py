@@ -154,11 +154,19 @@ def rename_attributes(term: Term, names: Mapping[str, str]) -> Term:
     return substitute(term, lambda leaf: Attr(names.get(leaf.name, leaf.name)) if isinstance(leaf, Attr) else leaf)
 
 
+def _last_part(name: str) -> str:
+    return name.rsplit(".", 1)[-1]
+
+
 def unknown_attribute(name: object, attributes: Mapping[str, Attribute]) -> QueryError:
     """The error for a name that is no attribute, with the nearest names that are."""
     if not isinstance(name, str):
         return QueryError("TG101", f"{shown(name)} names no attribute", hint="names are text")
-    short = [known for known in attributes if known.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]]
+    asked, last = _last_part(name), {known: _last_part(known) for known in attributes}
+    short = [known for known in attributes if last[known] == asked]
     near = short or nearest(name, attributes, 3)
+    if not near:  # the same misspelt behind the name of a relation, or without it
+        meant = nearest(asked, last.values(), 3)
+        near = [known for known in attributes if last[known] in meant][:3]
     hint = f"did you mean {' or '.join(near)}?" if near else f"attributes here: {', '.join(attributes) or 'none'}"
     return QueryError("TG101", f"unknown attribute {name!r}", hint=hint)

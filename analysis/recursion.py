@@ -75,7 +75,7 @@ def standstill_problem(component: Component, standstill: Standstill) -> Problem:
     for edge in standstill.cycle:
         federation = edge.query.federation
         row = federation.label(edge.clause.zone.layout.rows[edge.clause.zone.layout.attributes[edge.attribute]])
-        read = f"{federation.occurrence_name(edge.clause.occurrence)}.{edge.source[1]}"
+        read = federation.attribute_name(edge.clause.occurrence, edge.source[1])
         lines.append(f"{text_at_most(read, edge.attribute, edge.distance, row.type)}   in {edge.query.query.name}")
         lines += [f"  {line}" for line in edge_lines(edge.query.query, federation, _chain(edge))]
     first = standstill.cycle[0]

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # MkDocs runs t
 from tools.docs_reference import HELD, api_names, first_sentence  # found from wherever this is started
 
 FOLDER = "reference/api"
-_EXAMPLES = "The examples run after the lines at the head of [Functions and classes](../api.md)."
+_EXAMPLES = "The examples run after [these lines](../api.md#before-the-examples)."
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -29,7 +29,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Adds the tables: every name with the first sentence of its docstring and a link to its page.
+    """Adds the tables, above what stands before the examples: every name with the first sentence of its docstring, and
+    a link.
 
     A search finds decisions, about the project, after what is for its users.
     """
@@ -37,7 +38,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         page.meta["search"] = {"boost": 0.1}
     if page.file.src_uri != f"{FOLDER}.md":
         return markdown
-    return "\n".join([markdown, *(_table(title, names) for title, names in api_names().items())])
+    head, before_examples, rest = markdown.partition("## Before the examples\n")
+    return "\n".join(
+        [head, *(_table(title, names) for title, names in api_names().items()), "", before_examples + rest]
+    )
 
 
 def _table(title: str, names: Mapping[str, object]) -> str:

@@ -26,8 +26,7 @@ A term is what is computed from the attributes of one row. Terms are built with 
 Python value beside a term becomes a constant of the type that is needed: text beside a timestamp is an instant or, where it is added, a
 duration.
 
-`tools/docs_reference.py` writes this page from the one table of operations that all engines are tested against. The letters x, y, z
-stand for attributes or other terms. *Fails* says whether a value can make the batch fail; the `try_` forms yield NULL instead. An
+The letters x, y, z stand for attributes or other terms. *Fails* says whether a value can make the batch fail; the `try_` forms yield NULL instead. An
 operation yields NULL if an operand is NULL, unless the table says otherwise. Plans and error messages use the names in the second
 column. [Values](values.md) says how values compare and overflow.
 """
@@ -80,7 +79,7 @@ def _aggregates() -> str:
 
 
 def _table(operations: Iterable[Operation]) -> str:
-    lines = ["| written | name | takes | fails | |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| written | name | takes | fails | says |", "| --- | --- | --- | --- | --- |"]
     for one in operations:
         fails = "yes" if one.fallible and not one.name.startswith("try_") else ""
         lines.append("| " + " | ".join([_code(one.written), one.name, one.takes, fails, one.doc]).rstrip() + " |")
@@ -95,12 +94,11 @@ def _code(text: str) -> str:
 _NAMES_HEAD = """\
 # Public names
 
-Everything that `import tidegate as tg` offers, by the first line of its docstring; `help(tg.stream)` has the rest. This page is
-written by `tools/docs_reference.py`.
+Everything that `import tidegate as tg` offers, by the first line of its docstring; `help(tg.stream)` has the rest.
 """
 
 
-#: What stands before every example: the head of the page of functions and classes shows it, the test of the examples
+#: What stands before every example: the end of the page of functions and classes shows it, the test of the examples
 #: runs it.
 EXAMPLES_BEGIN = '''\
 from dataclasses import dataclass
@@ -186,7 +184,12 @@ _API_HEAD = f"""\
 
 Every public name has a page with its signature and its docstring. Editors and `help(tg.stream)` show the same.
 
-The tests run each example in an empty directory, after these lines. `...` in what an example prints stands for any text.
+The examples use the orders and payments [at the end of this page](#before-the-examples). `...` in what an example prints stands for
+any text.
+
+## Before the examples
+
+The tests run each example in an empty directory, after these lines.
 
 ```python
 {EXAMPLES_BEGIN}```

@@ -53,9 +53,8 @@ def federation(
     found = Federation(
         tuple(zones), tuple(builder.occurrences), node.schema, builder.labels, conflicts, tuple(builder.unmatched)
     )
-    aliases = {i: found.occurrence_name(i) for i in range(len(found.occurrences))}
     labels = {
-        key: Label(f"{aliases[key[1]]}.{key[2]}", label.type) if is_copy(key) and not label.text else label
+        key: Label(found.attribute_name(key[1], key[2]), label.type) if is_copy(key) and not label.text else label
         for key, label in builder.labels.items()
     }
     return replace(found, labels=labels)

@@ -130,6 +130,9 @@ def _words(facts: ProgramFacts) -> list[str]:
     found = {
         word: meaning for word, meaning in _MEANINGS.items() if re.search(rf"\b{word.removesuffix('(t)')}[()]", said)
     }
+    uses = ((q.federation.occurrence_name(o.index), o.stream.name) for q in facts.queries for o in q.occurrences)
+    if several := next((use for use, stream in uses if use != stream), ""):
+        found[several] = "one of several uses of a stream: by its name in the query, or its place"
     found |= {stage: f"{name}: computed first, and read as a stream" for stage, name in stage_names(facts).items()}
     width = max((len(word) + 2 for word in found), default=0)
     return ["\n".join(["where", *(_entry(word, [meaning], width) for word, meaning in found.items())])] if found else []

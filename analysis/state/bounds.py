@@ -69,10 +69,9 @@ class MissingConstraint:
 
     attributes: tuple[str, ...]
     progressing: tuple[str, ...]
-    source: str
 
     def __str__(self) -> str:
-        choices = [f"{a} - {self.source}.{y} <= c" for a in self.attributes for y in self.progressing]
+        choices = [f"{a} - {y} <= c" for a in self.attributes for y in self.progressing]
         return " or ".join(choices[:3]) + (" or …" if len(choices) > 3 else "")
 
 
@@ -133,7 +132,7 @@ def bound(
         if reach:
             horizon = max(horizon, min(reach))
             continue
-        missing = MissingConstraint(view.promised, stream.progress, federation.occurrence_name(i))
+        missing = MissingConstraint(view.promised, tuple(federation.attribute_name(i, y) for y in stream.progress))
         drops = any(view.ahead(x, a) != INF for a in view.promised for x in view.columns)
         (collected if drops else unbounded).append(missing)
     if unbounded:

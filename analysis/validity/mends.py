@@ -158,7 +158,10 @@ class Mends:
                     continue
                 mended = scope.mended(node, _at_most(y, t, type_, span[0]))
                 if self._is_bounded(mended, federation, attribute, i):
-                    return mended, f"bound it: {_written(y, scope.rows)} <= {_written(t, scope.rows)} + {span[1]}"
+                    return (
+                        mended,
+                        f"bound it: {written_name(y, scope.rows)} <= {written_name(t, scope.rows)} + {span[1]}",
+                    )
         return None
 
     def _one_instant(
@@ -167,7 +170,7 @@ class Mends:
         """The query with an instant, or a window of it, that a side of a join drops, and a condition on it in the
         join.
         """
-        for step in _above_ordered(node, clause.occurrence):
+        for step in above_ordered(node, clause.occurrence):
             join = step.node
             if not isinstance(join, Join):
                 continue
@@ -179,14 +182,14 @@ class Mends:
             for t in other.schema.temporal:
                 carried, condition, text = self._instant_of(side, core, t, other)
                 left, right = (join.left, carried) if on_right else (carried, join.right)
-                mended = _put(node, step.place, Join(left, right, conjunction([join.condition, condition]), join.kind))
+                mended = put(node, step.place, Join(left, right, conjunction([join.condition, condition]), join.kind))
                 if self._is_bounded(mended, federation, attribute, clause.occurrence):
                     return mended, text
         return None
 
     def _instant_of(self, side: Node, core: Node, t: str, node: Node) -> tuple[Node, Term, str]:
         """A side with an instant that it drops, what that has to do with another one, and how it is written."""
-        type_, instant = node.schema[t].type, _written(t, node)
+        type_, instant = node.schema[t].type, written_name(t, node)
         above = _above(side, core)
         if any(isinstance(one, Group | Distinct) for one in above):
             carried, name, window = self._windowed(side, core)
@@ -253,7 +256,7 @@ class Mends:
                 instants, size = self._together(step.input), _size_of_window(step.term)
                 if instants and size is not None:
                     term = call("floor", _latest(instants), size)
-                    mended = _put(self.node, (0,) * len(above), Imbed(step.input, step.name, term))
+                    mended = put(self.node, (0,) * len(above), Imbed(step.input, step.name, term))
                     if self._progresses(mended, attribute):
                         text = _latest_text(instants, step.input)
                         key = f"{step.name.partition('#')[0]}=tg.floor({text}, {_size_text(size)})"
@@ -322,7 +325,9 @@ class Mends:
         mended = _replaced(self.node, join, replace(join, kind="inner"))
         if mended.schema.temporal:
             kept = next((name for name in mended.schema.temporal if self._progresses(mended, name)), None)
-            return "" if kept is None else f"use join instead of semi_join: its rows have {_written(kept, join.right)}"
+            return (
+                "" if kept is None else f"use join instead of semi_join: its rows have {written_name(kept, join.right)}"
+            )
         kept_text = self._kept(mended)
         return kept_text and f"use join instead of semi_join, and {kept_text}"
 
@@ -344,7 +349,7 @@ class Mends:
         mended = _carrying(_replaced(self.node, join, changed), changed, _free("known", self.node), Attr("ticks.time"))
         if not self._progresses(mended):
             return ""
-        bounds = " and ".join(f"{_written(y, join.right)} <= ticks.time" for y in seen)
+        bounds = " and ".join(f"{written_name(y, join.right)} <= ticks.time" for y in seen)
         return f"ask as of an instant: take tg.product(ticks, ...) with a stream of instants, and add {bounds}"
 
     def _days(self, attribute: str | None = None) -> str:
@@ -443,7 +448,7 @@ def _path(node: Node, i: int) -> Iterator[_Step]:
             return
 
 
-def _above_ordered(node: Node, i: int) -> list[_Step]:
+def above_ordered(node: Node, i: int) -> list[_Step]:
     """The way to an occurrence, or to the operator that gathers its rows in order: conditions below are another
     matter.
     """
@@ -452,7 +457,7 @@ def _above_ordered(node: Node, i: int) -> list[_Step]:
 
 def _scopes(node: Node, i: int, *, own_first: bool) -> list[_Scope]:
     """Where an occurrence can be bounded: by what it is joined with, nearest first, and by its own instants."""
-    path = _above_ordered(node, i)
+    path = above_ordered(node, i)
     joined = [_joined_scope(path, k) for k, step in enumerate(path) if isinstance(step.node, Join | Product)]
     joined.reverse()
     several = [k for k, step in enumerate(path) if isinstance(step.node, Join | Product | Union | Difference)]
@@ -480,7 +485,7 @@ def _changed(node: Node, place: tuple[int, ...], change: Callable[[Node], Node])
     return with_children(node, tuple(inputs))
 
 
-def _put(node: Node, place: tuple[int, ...], new: Node) -> Node:
+def put(node: Node, place: tuple[int, ...], new: Node) -> Node:
     return _changed(node, place, lambda _: new)
 
 
@@ -635,7 +640,7 @@ def _day_text(term: Term, node: Node) -> str:
     assert isinstance(term, Call)
     instant = term.args[0]
     assert isinstance(instant, Attr)
-    return f'tg.floor({_written(instant.name, node)}, "1d")'
+    return f'tg.floor({written_name(instant.name, node)}, "1d")'
 
 
 def _length(ticks: int, type_: DataType) -> Lit:
@@ -651,7 +656,7 @@ def _latest(names: tuple[str, ...]) -> Term:
 
 
 def _latest_text(names: tuple[str, ...], node: Node) -> str:
-    written = [_written(name, node) for name in names]
+    written = [written_name(name, node) for name in names]
     return written[0] if len(written) == 1 else f"tg.max({', '.join(written)})"
 
 
@@ -684,11 +689,11 @@ def _size_text(size: Lit) -> str:
 def _keys(group: Group) -> str:
     """The beginning of a grouping's text, up to where a further key stands."""
     computed = {one.name for one in _unary(group.input) if isinstance(one, Imbed)}
-    keys = [f"{key.partition('#')[0]}=..." if key in computed else _written(key, group.input) for key in group.keys]
+    keys = [f"{key.partition('#')[0]}=..." if key in computed else written_name(key, group.input) for key in group.keys]
     return "group_by(" + "".join(f"{key}, " for key in keys)
 
 
-def _written(name: str, node: Node) -> str:
+def written_name(name: str, node: Node) -> str:
     """An attribute as its user has it: one that still has the name that its stream gave it stands after the stream."""
     stream = _stream_of(name, node) if "." not in name else None
     return name if stream is None or stage_owner(stream.name) else f"{stream.name}.{name}"

@@ -16,6 +16,7 @@ from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.inner_queries import stage_owner
 from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Clause, Propagation
+from tidegate.analysis.validity.alternatives import taken
 from tidegate.analysis.validity.mends import Mends
 from tidegate.analysis.zones.expansion import MAX_ZONES
 from tidegate.analysis.zones.federation import Federation
@@ -91,20 +92,25 @@ def progress_problems(
 
 
 def _not_progressing(query: Query, federation: Federation, attribute: str, clause: Clause, hint: str) -> Problem:
+    case = taken(query, federation, attribute, clause)
+    federation, clause = case.federation, case.clause
     zone, i = clause.zone, clause.occurrence
     y = clause.distances[0][0]
     row = zone.layout.rows[zone.layout.attributes[attribute]]
     source, target = federation.label(("x", i, y)), federation.label(row)
-    name = f"{federation.occurrence_name(i)}.{y}"
+    name = f"{federation.occurrences[i].name}.{y}"
     stage = stage_owner(federation.occurrences[i].name)
-    called = source.text if stage or source.text == name else f"{name} ({source.text})"
+    called = source.text if stage or source.text.startswith(name) else f"{name} ({source.text})"
     known = zone.chain(("x", i, y), ("a", attribute))
     because = [f"no chain of constraints bounds {source.text} from above by {attribute}"]
     if target.text != attribute:
         because.append(f"{attribute} is {target.text}")
     if known:
         because += ["only the other way round:", *(f"  {line}" for line in edge_lines(query, federation, known))]
-    if len(federation.zones) > 1 and (lines := zone_lines(federation, zone)):
+    if case.lines:
+        because += ["with the alternative:", *(f"  {line}" for line in case.lines)]
+        hint = hint.replace("bound it: ", "bound it there, too: ")
+    elif len(federation.zones) > 1 and (lines := zone_lines(federation, zone)):
         because += ["in the case that:", *(f"  {line}" for line in lines)]
     return Problem(
         "TG201",

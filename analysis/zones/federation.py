@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tidegate.algebra.nodes import Join
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.types import DataType
-from tidegate.analysis.zones.wording import amount, shifted
-from tidegate.analysis.zones.zone import Conflict, Extreme, Hidden, Rounding, Zone
+from tidegate.analysis.zones.wording import amount, ordinal, shifted
+from tidegate.analysis.zones.zone import Conflict, Extreme, Hidden, Rounding, Zone, is_copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,30 @@ class Federation:
         return tuple(i for i in range(len(self.occurrences)) if i not in zone.ignored)
 
     def occurrence_name(self, i: int) -> str:
-        """Name of an occurrence: its stream's, numbered where the query refers to the stream several times."""
-        name = self.occurrences[i].name
-        same = [j for j, stream in enumerate(self.occurrences) if stream.name == name]
-        return name if len(same) == 1 else f"{name}#{same.index(i) + 1}"
+        """Name of an occurrence: its stream's; with several, `Alarm (a)` by its alias, or `Alarm (2nd)` where it has
+        none.
+        """
+        return self.occurrences[i].name + self._mark(i)
+
+    def attribute_name(self, i: int, attribute: str) -> str:
+        """What an attribute of an occurrence is called that the query gives no other name."""
+        return f"{self.occurrences[i].name}.{attribute}{self._mark(i)}"
+
+    def _mark(self, i: int) -> str:
+        """What tells an occurrence from others of its stream; empty where there is one."""
+        same = [j for j, stream in enumerate(self.occurrences) if stream.name == self.occurrences[i].name]
+        if len(same) == 1:
+            return ""
+        aliases = [self._aliases(j) for j in same]
+        mine = aliases[same.index(i)]
+        if len(mine) == 1 and sum(bool(mine & others) for others in aliases) == 1:
+            return f" ({min(mine)})"
+        return f" ({ordinal(same.index(i) + 1)})"
+
+    def _aliases(self, i: int) -> set[str]:
+        """The names before the points of what the instants of an occurrence are called."""
+        texts = (label.text for row, label in self.labels.items() if is_copy(row) and row[:2] == ("x", i))
+        return {text.rpartition(".")[0] for text in texts if "." in text} - {self.occurrences[i].name}
 
     def label(self, variable: Hidden) -> Label:
         return self.labels[variable] if variable in self.labels else _term_label(variable, self.label)

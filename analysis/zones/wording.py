@@ -22,6 +22,12 @@ def amount(ticks: int, type_: DataType) -> str:
     return format_duration(ticks) if type_.kind is Kind.TIMESTAMP else str(ticks)
 
 
+def ordinal(number: int) -> str:
+    """1st, 2nd, 3rd, 4th, …"""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
 def shifted(name: str, by: int, type_: DataType) -> str:
     """`name`, `name + 5m` or `name - 5m`."""
     if by == 0:

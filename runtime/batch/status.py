@@ -78,9 +78,13 @@ def fate(counts: SourceCounts) -> str:
     return f"{count_of(counts.rows_in, 'row')}, {counts.accepted:,} accepted, {rejected:,} rejected: {reasons}"
 
 
-def fates(about: str, counts: Mapping[str, SourceCounts]) -> tuple[Line, ...]:
-    """A line for each source."""
-    return tuple(Line(about, name, fate(found)) for name, found in counts.items())
+def fates(about: str, counts: Mapping[str, SourceCounts], waiting: Mapping[str, int] | None = None) -> tuple[Line, ...]:
+    """A line for each source, with the rows that wait for the next batch."""
+
+    def waits(rows: int) -> str:
+        return f"; {count_of(rows, 'row')} {'waits' if rows == 1 else 'wait'} for step()" if rows else ""
+
+    return tuple(Line(about, name, fate(found) + waits((waiting or {}).get(name, 0))) for name, found in counts.items())
 
 
 def asides(counts: Mapping[str, Mapping[str, int]]) -> tuple[Line, ...]:
@@ -149,13 +153,13 @@ def asked(plan: Plan) -> str:
     return ", ".join(query.name for query in plan.queries if not query.facts.query.inner)
 
 
-def standing(title: str, runner: Runner) -> Status:
-    """How a run of a program stands, on either engine."""
+def standing(title: str, runner: Runner, waiting: Mapping[str, int] | None = None) -> Status:
+    """How a run of a program stands, on either engine; `waiting` are the rows of each source that no batch has read."""
     last, state = runner.checkpoint.manifest, runner.state
     return Status(
         title,
         (
-            *fates("in", state.counts),
+            *fates("in", state.counts, waiting),
             *unreadables({} if last is None else unreadable_files(last)),
             *(Line("out", name, text) for name, text in finals(runner.plan, state.progress.queries).items()),
             *asides({} if last is None else set_aside_rows(last)),

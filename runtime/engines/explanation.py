@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 #: What the words of a plan mean, for who has not read how it runs.
 _PLAN = """\
 how it runs
-  buffer      the stored rows of a stream, such as Orders#0; `chain` says how they are made of those that come
+  buffer      the stored rows of a stream; Orders#0 is the first buffer of Orders; `chain` says what is done to rows that come
   increment   what a batch adds to a result; `tree` says how it is computed from the buffers"""
+#: And those of a query that gathers events in order.
+_ORDERED = """\
+  events      how the events are stored of which situations are made
+  order       when a situation has come, in which order those that match it are looked for; the cost is that of the search"""
 
 
 @checked_calls
@@ -56,7 +60,13 @@ class ProgramExplanation:
     """The plan of a run; a program that does not run is planned as it would be by default."""
 
     def __str__(self) -> str:
-        return f"{self.report}\n\n{_PLAN}\n\n{self.plan}"
+        return f"{self.report}\n\n{self._how_it_runs()}"
+
+    def _how_it_runs(self) -> str:
+        """The plan, and before it what its words mean."""
+        plan = str(self.plan)
+        ordered = [line for line in _ORDERED.splitlines() if f"\n{line[:14]}" in plan]
+        return "\n".join([_PLAN, *ordered]) + f"\n\n{plan}"
 
     def __repr__(self) -> str:
         return str(self)
@@ -125,10 +135,11 @@ class ProgramExplanation:
         return svg(plan_graph(self.lowered()))
 
     def _repr_html_(self) -> str:
-        """For notebooks: the picture, and the text below it."""
+        """For notebooks: the report, the picture, and the plan, which opens with a click."""
         # Notebooks make pictures as narrow as what is around them.
         picture = f'<div style="overflow-x: auto"><div style="width: max-content">{self.svg()}</div></div>'
-        return f"<div>{picture}{preformatted(str(self))}</div>"
+        plan = f"<details><summary>How it runs</summary>{preformatted(self._how_it_runs())}</details>"
+        return f"<div>{preformatted(self.report)}{picture}{plan}</div>"
 
     def to_dict(self) -> dict[str, object]:
         """Report and plan as plain values, for JSON.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from tidegate.algebra.printing.plans import printable
+from tidegate.algebra.printing.plans import count_of, printable
 from tidegate.analysis.report.report import finality
 from tidegate.runtime.plan.layout import readers
 from tidegate.runtime.plan.steps import Plan
@@ -16,11 +16,14 @@ _LINE: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """A box: what it is, its name, and a line about it."""
+    """A box: what it is, its name, and a line about it; `whole` is all that there is to say, where the line is a
+    part.
+    """
 
     kind: Literal["stream", "table", "buffer", "query", "result"]
     name: str
     about: str
+    whole: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,7 @@ def plan_graph(plan: Plan) -> Graph:
     for buffer in plan.buffers:
         add(Vertex("buffer", buffer.id, buffer.holds))
     for query in plan.queries:
-        ways = finality(query.facts)
-        place = add(Vertex("query", query.name, f"final when {ways[0]}" if ways else "static"))
+        place = add(_query(query.name, finality(query.facts)))
         if query.stream == query.name and sum(other.stream == query.stream for other in plan.queries) == 1:
             feeding[query.stream] = place
     for query in plan.queries:
@@ -79,6 +81,16 @@ def plan_graph(plan: Plan) -> Graph:
             kept.setdefault(reader.query, []).append(reader.keep)
         edges += [Edge(place, places["query", name], _while(texts)) for name, texts in kept.items()]
     return Graph(tuple(vertices), tuple(edges))
+
+
+def _query(name: str, ways: tuple[str, ...]) -> Vertex:
+    """The box of a query: the first of the ways in which its rows may become final, and how many more there are."""
+    if not ways:
+        return Vertex("query", name, "static")
+    more = f", or {count_of(len(ways) - 1, 'other way')}" if len(ways) > 1 else ""
+    first = f"final when {ways[0]}"
+    cut = first if len(first + more) <= _LINE else first[: _LINE - len(more) - 1] + "…"
+    return Vertex("query", name, cut + more if more else first, "\nor ".join([first, *ways[1:]]) if more else "")
 
 
 def _while(keeps: list[str]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from tidegate.algebra.printing.plans import printable
 from tidegate.runtime.inspect.graph import Edge, Graph, Vertex, shown
 
 _CHARACTER, _LINE, _PADDING = 7.3, 16, 10  # pixels, of 12 pixel monospace
@@ -118,8 +119,9 @@ def _columns(text: str) -> int:
 def _vertex(vertex: Vertex, box: Box) -> str:
     radius = 14 if vertex.kind in ("stream", "result") else 3
     x, first = box.x + _PADDING, box.y + _LINE
+    title = f"<title>{html.escape(printable(vertex.whole))}</title>" if vertex.whole else ""
     return (
-        f'<g><rect x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}" height="{box.height}" rx="{radius}" '
+        f'<g>{title}<rect x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}" height="{box.height}" rx="{radius}" '
         f'fill="{_FILLS[vertex.kind]}" stroke="#5b6470"/>'
         f'<text x="{x:.0f}" y="{first:.0f}" font-weight="bold">{_text(vertex.name)}</text>'
         f'<text x="{x:.0f}" y="{first + _LINE:.0f}">{_text(vertex.about)}</text></g>'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.printing.plans import listed, node_text
 from tidegate.algebra.printing.terms import term_text
@@ -64,9 +66,8 @@ def _buffer_text(plan: Plan, buffer: Buffer, limits: Limits) -> str:
     head += [f"  {'freed when' if k == 0 else '':<12}{rule}" for k, rule in enumerate(freed_by)]
     if freed_by:
         together = next(some for some in plan.purged() if buffer in some)
-        names = listed([one.id for one in together])
         head += [f"  at most     {bound}, also without that" for bound in _bounds(plan, buffer)]
-        head.append(f"  on Spark    {_swept(names, limits)}")
+        head.append(f"  on Spark    {_swept([one.id for one in together], limits)}")
     if buffer.encoding is not None:
         by = ", ".join((*buffer.encoding.keys, buffer.encoding.time))
         conditions = ", ".join(map(term_text, buffer.encoding.conditions))
@@ -75,7 +76,7 @@ def _buffer_text(plan: Plan, buffer: Buffer, limits: Limits) -> str:
 
 
 def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limits) -> str:
-    lines = [f"increment {query.name}", f"  reads       {', '.join(_inputs(query)) or 'nothing'}"]
+    lines = [f"increment {query.name}", f"  reads       {', '.join(dict.fromkeys(_inputs(query))) or 'nothing'}"]
     if schedule := timetable.describe(query.stream):
         lines.append(f"  scheduled   {schedule}; while it is behind, what it reads is kept longer")
     if query.grouping is not None:
@@ -112,9 +113,9 @@ def _notes(query: QueryPlan) -> dict[str, list[str] | None]:
 def _events(ordered: OrderedStep) -> str:
     """What is stored of an operator's events, and why."""
     if ordered.encoded is not None:
-        return "joined into event runs as files are read, where a delay says how far they are final; else one by one"
+        return "those that follow each other and meet the same conditions are stored as one row, where the source has a delay"
     why = family_of(ordered.node).one_by_one(ordered.node, shared=len(set(ordered.leaves)) == 1)
-    return f"one by one: {' and '.join(why)}" if why else "none: its situations are given"
+    return f"each is stored, because {' and '.join(why)}" if why else "none: its situations are rows already"
 
 
 def _indented(name: str, text: str) -> str:
@@ -157,10 +158,10 @@ def _bounds(plan: Plan, buffer: Buffer) -> list[str]:
     return list(dict.fromkeys(str(leaf.occurrence.bound) for leaf in readers if leaf.occurrence is not None))
 
 
-def _swept(names: str, limits: Limits) -> str:
+def _swept(names: Sequence[str], limits: Limits) -> str:
     if not limits.driver_bytes:
         return "not freed sooner, as the driver evaluates nothing"
-    return f"freed in the driver, while {names} hold up to {size_text(limits.driver_bytes)}"
+    return f"freed in the driver, while {listed(names)} {'holds' if len(names) == 1 else 'hold'} up to {size_text(limits.driver_bytes)}"
 
 
 def _inputs(query: QueryPlan) -> list[str]:

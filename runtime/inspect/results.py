@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from tidegate.algebra.diagnostics.shown import shown
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 #: Rows that a text or a notebook shows: the first and the last half of them.
 SHOWN_ROWS = 20
 #: Polars puts strings between quotes in HTML, though not in text; what it has cut has no second one.
+_CELL = re.compile("<t[dh]>")
 _UNQUOTED = re.compile(r"<td>&quot;(.*?)(?:&quot;)?</td>", re.DOTALL)
 
 
@@ -153,7 +155,14 @@ class ResultTable:
 
         with _layout():
             table = _UNQUOTED.sub(r"<td>\1</td>", self.polars()._repr_html_()) if len(self) else ""
-            return f"<div><p>{escape(self._title())}</p>{table}</div>"
+        return f"<div><p>{escape(self._title())}</p>{self._text_left(table)}</div>"
+
+    def _text_left(self, table: str) -> str:
+        """A table of HTML with columns of text at the left of their cells; Polars has all at the right."""
+        import polars
+
+        text = cycle([kind == polars.String for kind in self.polars().dtypes])
+        return _CELL.sub(lambda cell: f'{cell[0][:-1]} style="text-align: left">' if next(text) else cell[0], table)
 
     def _title(self) -> str:
         if not len(self):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,12 @@ def test_attributes_of_a_situation_are_found_below_its_name() -> None:
         m.Hi.nothing
     with pytest.raises(tg.QueryError, match="TG101 unknown attribute"):
         m.Ho
+
+
+@pytest.mark.parametrize("write", [lambda: a.urs, lambda: a["urs"], lambda: a["a.urs"], lambda: a.group_by("urs")])
+def test_a_misspelt_attribute_of_a_relation_with_a_name_is_known(write: Callable[[], object]) -> None:
+    with pytest.raises(tg.QueryError, match=r"did you mean a\.usr\?"):
+        write()
 
 
 @pytest.mark.parametrize(

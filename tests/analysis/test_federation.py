@@ -38,6 +38,7 @@ from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.progress.propagation import propagations
 from tidegate.analysis.state.keep import keep
 from tidegate.analysis.zones.federation import Federation
+from tidegate.analysis.zones.wording import ordinal
 from tidegate.analysis.zones.zone import Variable, Zone
 
 Rows = Mapping[str, Sequence[Row]]
@@ -258,7 +259,27 @@ def test_a_self_join_has_two_occurrences_with_variables_of_their_own() -> None:
     (zone,) = found.zones
     assert zone.distance(("x", 1, "t"), ("x", 0, "t")) == -1
     assert zone.distance(("a", "a.t"), ("x", 0, "t")) == 0
-    assert [found.occurrence_name(i) for i in range(2)] == ["S#1", "S#2"]
+    assert [found.occurrence_name(i) for i in range(2)] == ["S (a)", "S (b)"]
+
+
+def test_occurrences_without_a_name_of_their_own_are_counted() -> None:
+    s = Scan(stream("S"))
+    named = Rename(s, (("t", "a.t"), ("k", "a.k")))
+    found = federation(Union((Rename(named, (("a.t", "t"), ("a.k", "k"))), s)))
+    assert [found.occurrence_name(i) for i in range(2)] == ["S (a)", "S (2nd)"]
+    assert found.label(("x", 1, "t")).text == "S.t (2nd)"
+    same = federation(Union((named, named)))
+    assert [same.occurrence_name(i) for i in range(2)] == ["S (1st)", "S (2nd)"]
+    assert [ordinal(number) for number in (1, 2, 3, 4, 11, 13, 21, 112)] == [
+        "1st",
+        "2nd",
+        "3rd",
+        "4th",
+        "11th",
+        "13th",
+        "21st",
+        "112th",
+    ]
 
 
 def test_a_union_ignores_the_other_sides() -> None:

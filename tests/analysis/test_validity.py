@@ -133,10 +133,45 @@ def test_one_problem_per_promised_attribute_and_stream() -> None:
     ]
 
 
-def test_the_zone_is_shown_where_there_are_several() -> None:
+def test_the_alternative_without_a_bound_is_named() -> None:
     node = pair(disjunction([conjunction([le("a.t", "b.t"), le("b.t", plus("a.t", 3))]), lt("b.t", plus("a.t", -9))]))
     (problem,) = problems(node, declared(node, progress=("b.t",)))
-    assert problem.because[-2:] == ("in the case that:", "  b.t + 10 <= a.t")
+    assert problem.because[1:] == (
+        "only the other way round:",
+        "  b.t + 10 <= a.t",
+        "with the alternative:",
+        "  b.t < a.t + -9",
+    )
+
+
+def test_an_alternative_on_data_is_named_and_bounding_it_is_a_mend() -> None:
+    alarms = tg.stream("A", "place string, at timestamp", progress="at")
+    heat = tg.stream("T", "room string, deg double, t timestamp", progress="t")
+
+    def unheated(otherwise: tg.Expression) -> list[Problem]:
+        bounded = heat.t <= alarms.at + tg.minutes(5)
+        query = alarms.anti_join(heat, heat.room == alarms.place, alarms.at <= heat.t, bounded | otherwise)
+        return tg.program(Q=query).check()
+
+    (problem,) = unheated(heat.deg > 100)
+    assert problem.because[-2:] == ("with the alternative:", "  T.deg > 100.0")
+    assert problem.hint == 'bound it there, too: T.t <= A.at + "1h"'
+    assert not unheated((heat.deg > 100) & (heat.t <= alarms.at + "1h"))
+
+
+def test_alternatives_that_make_no_difference_are_not_named() -> None:
+    both = disjunction([lt("b.t", plus("a.t", -9)), lt("b.t", plus("a.t", -5))])
+    (problem,) = problems(pair(both), declared(pair(both), progress=("b.t",)))
+    assert "with the alternative:" not in problem.because
+
+
+def test_the_zone_is_shown_where_there_are_several_that_are_no_alternatives() -> None:
+    stays = tg.stream("S", "k bigint, a bigint, b bigint", progress="b", relations=lambda s: s.a < s.b)
+    works = tg.stream("M", "k bigint, c bigint, d bigint", progress="c", relations=lambda m: m.c < m.d)
+    stay = stays.as_intervals(start="a", end="b", by="k", name="Stay")
+    work = works.as_intervals(start="c", end="d", by="k", name="Work")
+    (problem,) = tg.program(A=tg.match(stay.intersects(work), within=9)).check()
+    assert "in the case that:" in problem.because
 
 
 def test_an_instant_and_its_copy_in_the_result_are_no_constraint() -> None:

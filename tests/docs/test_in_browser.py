@@ -124,6 +124,26 @@ def test_pictures_and_code_of_the_manual_are_read_without_a_glass(built_manual: 
     assert {one.page: one.told["room"] for one in looks if one.width == 1280 and one.told["room"] < 1} == {}
 
 
+def test_a_phone_shows_that_a_table_or_a_picture_scrolls(built_manual: BuiltManual) -> None:
+    looks = look_at(
+        built_manual.place,
+        [(f"/{page}", [390]) for page in ("index.html", "reference/terms.html")],
+        """async (window, document) => {
+          const moves = one => one.scrollWidth > one.clientWidth + 1;
+          const tables = [...document.querySelectorAll('article table')].filter(moves);
+          const pictures = [...document.querySelectorAll('article p:has(> img)')].filter(moves);
+          return {tables: tables.map(one => window.getComputedStyle(one).backgroundAttachment),
+                  pictures: pictures.map(one => window.getComputedStyle(one, '::after').content)};
+        }""",
+        without="search_index.json",
+    )
+    told = {one.page: one.told for one in looks}
+    shadows = told["/reference/terms.html"]["tables"]
+    assert shadows
+    assert all(one.endswith("local, local, scroll, scroll") for one in shadows)
+    assert told["/index.html"]["pictures"] == ['"The picture scrolls →"']
+
+
 def test_what_is_too_wide_and_what_is_asked_for_is_found(tmp_path: Path) -> None:
     (tmp_path / "bad.html").write_text(
         '<meta name="viewport" content="width=device-width"><article style="width: 300px">'
@@ -190,6 +210,31 @@ def test_a_timeline_zooms_says_what_a_bar_is_and_finds_a_partition(tmp_path: Pat
     assert not told["scrolls"]
     assert not told["taken"], "without Ctrl the page scrolls"
     assert found.asked == ()
+
+
+def test_many_matches_are_paler_until_one_zooms(tmp_path: Path) -> None:
+    readings = tg.stream("R", "t bigint, x bigint", progress="t")
+    found = readings.partition_by().derive(A=tg.situation(readings.x == 1), B=tg.situation(readings.x == 2))
+    program = tg.program(A=found.A, B=found.B, M=found.match(found.A.meets(found.B), within=9))
+    results = program.run({"R": [(t, t % 3) for t in range(600)]})
+    tg.timeline({"A": results["A"], "B": results["B"]}, results["M"], most_matches=200).save(tmp_path / "many.html")
+    (look,) = look_at(
+        tmp_path,
+        [("/many.html", [1280])],
+        """async (window, document) => {
+          const chart = document.querySelector('svg.timeline'), line = chart.querySelector('line.match');
+          const opacity = () => Number(line.getAttribute('stroke-opacity')), before = opacity(), box = chart.getBoundingClientRect();
+          for (let k = 0; k < 20; k++) {
+            chart.dispatchEvent(new window.WheelEvent('wheel', {
+              ctrlKey: true, deltaY: -100, clientX: box.left + box.width * 0.2, clientY: box.top + 40, bubbles: true, cancelable: true}));
+          }
+          const all = chart.querySelectorAll('line.match').length;
+          return {all: all, before: before, zoomed: opacity()};
+        }""",
+    )
+    assert look.told["all"] > 150
+    assert look.told["before"] == pytest.approx(40 / look.told["all"], abs=0.01)
+    assert look.told["zoomed"] == 1
 
 
 def test_the_axis_of_a_timeline_is_marked_in_every_part_of_it(tmp_path: Path) -> None:

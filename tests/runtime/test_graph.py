@@ -81,6 +81,20 @@ def test_the_graph_of_a_program() -> None:
     assert label == "while end > p(end)"
 
 
+def test_a_query_with_several_ways_to_be_final_says_so_and_shows_all_where_one_points_at_it() -> None:
+    o, p = orders.as_("o"), payments.as_("p")
+    paid = o.join(p, p.order_id == o.order_id, o.ordered <= p.paid, p.paid <= o.ordered + tg.minutes(30))
+    long = "x" * 70
+    graph = plan_graph(tg.program(Paid=paid, **{long: paid.rename(ordered=long)}).explain().lowered())
+    (short, cut) = (vertex for vertex in graph.vertices if vertex.kind == "query")
+    assert short.about == "final when ordered <= min(Orders.ordered, Payments.paid - 30m), or 1 other way"
+    assert short.whole.splitlines()[1].startswith("or paid <= ")
+    assert len(cut.about) == 80
+    assert cut.about.endswith(", or 1 other way")
+    titles = [element.text for element in ET.fromstring(svg(graph)).iter() if element.tag.endswith("}title")]
+    assert short.whole in titles
+
+
 def test_a_result_that_several_queries_feed_has_a_box_of_its_own() -> None:
     graph = plan_graph(recursive().explain().lowered())
     assert ("result", "Chain") in {(vertex.kind, vertex.name) for vertex in graph.vertices}
@@ -180,7 +194,8 @@ def test_notebooks_show_everything_escaped() -> None:
     assert repr(explanation.plan) == explanation.plan
     shown_here = [
         (program, repr(program)),
-        (explanation, str(explanation)),
+        (explanation, explanation.report),
+        (explanation, str(explanation).removeprefix(f"{explanation.report}\n\n")),
         (explanation.plan, explanation.plan),
         (explanation.report, explanation.report),
         (why, str(why)),

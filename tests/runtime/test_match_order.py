@@ -35,7 +35,9 @@ def test_explain_shows_orders_and_why() -> None:
     lines = [line.removeprefix("  order").strip() for line in str(report.plan).splitlines()]
     assert "from A: B, C, cost 23.5" in lines
     assert "from C: B, A, cost 3.9" in lines
-    assert "assumed: of a partition A 10, B 10, C 10; of pairs A-B 44.50%, B-C 0.49%" in lines
+    assert (
+        "assumed until rows are seen: a partition has 10 A, 10 B, 10 C; pairs that fit: A-B 44.50%, B-C 0.49%" in lines
+    )
     (query,) = report.to_dict()["plan"]["queries"]  # type: ignore[index]  # plain values
     assert query["order"][0] == "from A: B, C, cost 23.5"
 
@@ -258,5 +260,5 @@ def test_a_session_looks_for_what_is_rare_first() -> None:
         rows = run.results("M")
     assert "from A: B, C, cost" in str(program.explain().plan)
     assert lines[0].startswith("from A: C, B, cost")
-    assert "seen or assumed: of a partition A" in why
+    assert "seen or assumed: a partition has " in why
     assert sorted(map(str, rows)) == sorted(map(str, program.run({"R": events}).rows("M")))

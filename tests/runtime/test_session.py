@@ -414,6 +414,16 @@ def test_a_session_prints_as_what_it_is() -> None:
         ]
 
 
+def test_a_session_says_what_waits_for_a_step() -> None:
+    with Session(counted().facts) as session:
+        session.push("E", [(1, 1, 2.0)])
+        assert repr(session).splitlines()[1] == "  in    E        0 rows; 1 row waits for step()"
+        session.push("E", [(1, 2, 2.0)])
+        assert repr(session).splitlines()[1] == "  in    E        0 rows; 2 rows wait for step()"
+        session.step()
+        assert repr(session).splitlines()[1] == "  in    E        2 rows, accepted"
+
+
 def test_run_takes_a_directory_as_complete(tmp_path: Path) -> None:
     write(tmp_path / "in", 0, [1, 2])
     assert counted().run({"E": tg.parquet(tmp_path / "in")}).rows("Counted") == [

@@ -60,8 +60,14 @@ def test_strings_stand_in_a_notebook_as_they_are() -> None:
     names = tg.stream("N", "name string, t timestamp", progress="t")
     given = ["Bob", '<b>"x"</b>', "", None, "y" * 100]
     html = tg.program(All=names).run({"N": [(name, "2026-01-01") for name in given]})["All"]._repr_html_()
-    cells = re.findall(r"<tr><td>(.*?)</td>", html)
+    cells = re.findall(r'<tr><td style="text-align: left">(.*?)</td>', html)
     assert cells == ["Bob", "&lt;b&gt;&quot;x&quot;&lt;/b&gt;", "", "null", "y" * 60 + "…"]
+
+
+def test_text_stands_left_in_a_notebook_and_numbers_right() -> None:
+    left, plain = ' style="text-align: left"', ""
+    styles = re.findall(r"<t[dh]( [^>]*)?>", large()._repr_html_())
+    assert styles == [left, plain, plain] * 2
 
 
 def test_a_result_is_what_one_needs_it_to_be() -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import xml.etree.ElementTree as ET  # what is parsed is made here
+from itertools import pairwise
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import instant_ticks, ticks_instant
+from tidegate.runtime.inspect.timelines.axis import MARKS, Axis
 from tidegate.runtime.inspect.timelines.zones import stretches
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -82,8 +87,8 @@ def test_a_file_is_what_its_name_says(tmp_path: Path) -> None:
 def test_an_axis_of_a_year_has_its_months() -> None:
     drawn = in_new_york(dt.timedelta(days=1), 365, dt.datetime(2025, 1, 1, 5, tzinfo=dt.UTC))
     texts = [text for text in ET.fromstring(drawn.svg("")).iter(f"{SVG}text") if text.get("y") == "14"]
-    assert [text.text for text in texts] == ["2025-01", "2025-04", "2025-07", "2025-10", "2026-01"]
-    assert [text.findtext(f"{SVG}title") for text in texts][:2] == ["2025-01-01", "2025-04-01"]
+    assert [text.text for text in texts] == [f"2025-{month:02}" for month in range(1, 13, 2)] + ["2026-01"]
+    assert [text.findtext(f"{SVG}title") for text in texts][:2] == ["2025-01-01", "2025-03-01"]
     long = [{"ts": dt.datetime(1, 1, 1, tzinfo=dt.UTC), "te": dt.datetime(9999, 1, 1, tzinfo=dt.UTC)}]
     svg = ET.fromstring(tg.timeline({"On": pa.Table.from_pylist(long)}).svg(""))
     years = [text.text for text in svg.iter(f"{SVG}text") if text.get("y") == "14"]
@@ -153,8 +158,8 @@ def test_labels_of_years_before_1000_have_four_digits() -> None:
     [
         (1, "00:00:00.000005"),
         (20_000, "00:00:00.10"),
-        (1_000_000, "00:00:05"),
-        (60_000_000, "03-02 00:05"),
+        (1_000_000, "00:00:06"),
+        (60_000_000, "03-02 00:06"),
         (3_600_000_000, "03-02 06:00"),
         (86_400_000_000, "2026-03-06"),
     ],
@@ -169,6 +174,23 @@ def test_labels_of_the_axis_tell_its_instants_apart(tick: int, shown: str) -> No
     assert shown in labels
     assert (labels[0] or "").startswith("2026-03-02" if tick >= 86_400_000_000 or tick <= 1_000_000 else "03-02")
     assert len(set(labels)) == len(labels) > 1
+
+
+@settings(max_examples=300)
+@given(first=st.integers(0, 1_000_000 * 10**9), span=st.integers(4, 10**16))
+@example(first=0, span=9 * 60 * 10**6)
+@example(first=50 * 86_400 * 10**6, span=249 * 86_400 * 10**6)
+def test_an_axis_has_some_marks_whatever_its_span(first: int, span: int) -> None:
+    for zone in (dt.UTC, None):
+        marks = list(Axis.of(first, first + span, zone).marks())
+        assert 3 <= len(marks) <= MARKS + 1
+
+
+def test_a_part_of_an_axis_has_the_steps_that_an_axis_of_its_own_has() -> None:
+    year = 365 * 86_400 * 10**6
+    steps = [int(level[0]) for level in json.loads(Axis.of(0, year, dt.UTC).to_json())["levels"]]
+    assert all(later < earlier <= 2.5 * later for earlier, later in pairwise(steps))
+    assert steps[-1] * MARKS <= 2.5 * year // 5_000 + 1
 
 
 def test_a_second_chart_of_a_notebook_gives_the_first_no_second_handlers() -> None:

@@ -62,6 +62,7 @@ def order_lines(node: Match, orders: Sequence[Sequence[int]], statistics: Statis
         lines.append(line)
     if len(names) > 1:
         shares = listed([f"{names[i]}-{names[j]} {share:.2%}" for (i, j), share in statistics.selectivities.items()])
-        sizes = listed([f"{name} {size:.3g}" for name, size in zip(names, statistics.sizes, strict=True)])
-        lines.append(f"{'pinned; ' if pinned else ''}{known_by}: of a partition {sizes}; of pairs {shares or 'all'}")
+        sizes = listed([f"{size:.3g} {name}" for name, size in zip(names, statistics.sizes, strict=True)])
+        known = f"{known_by}: a partition has {sizes}; pairs that fit: {shares or 'all'}"
+        lines.append(f"{'pinned; ' if pinned else ''}{known}")
     return lines

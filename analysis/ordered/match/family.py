@@ -103,7 +103,9 @@ class MatchFamily(Family[Match]):
     def orders(self, node: Match) -> Sequence[str]:
         """The first orders. A run learns and chooses again."""
         statistics = first_statistics(detection_of(node))
-        return order_lines(node, chosen_orders(statistics, pinned_order(node)), statistics, "assumed")
+        return order_lines(
+            node, chosen_orders(statistics, pinned_order(node)), statistics, "assumed until rows are seen"
+        )
 
 
 def _bound_lines(node: Match, bounds: Sequence[SituationBound]) -> list[str]:

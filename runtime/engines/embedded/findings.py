@@ -30,10 +30,10 @@ class Findings:
     executor: EmbeddedExecutor
     sinks: Mapping[str, Sink]
 
-    def status(self, *, closed: bool) -> Status:
+    def status(self, *, closed: bool, waiting: Mapping[str, int]) -> Status:
         last, where = self.setup.checkpoint.manifest, self.setup.checkpoint.store.where
         title = f"session of {asked(self.setup.plan)} in {where}, after batch {last.seq if last else 0}"
-        return standing(title + (", closed" if closed else ""), self.runner)
+        return standing(title + (", closed" if closed else ""), self.runner, waiting)
 
     def results(self, name: str) -> pa.RecordBatchReader:
         checkpoint = self.setup.checkpoint

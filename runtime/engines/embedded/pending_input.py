@@ -68,6 +68,10 @@ class PendingInput:
     def finish(self, stream: StreamDef) -> None:
         self.advances |= {(stream.name, a): INF for a in stream.progress}
 
+    def waiting_rows(self) -> dict[str, int]:
+        """Pushed rows per stream."""
+        return {name: sum(arrival.rows.count for arrival in arrivals) for name, arrivals in self.pushed.items()}
+
     def digest(self) -> str:
         """Identifies the rows."""
         return digest_of(self.pushed, self.noted)

@@ -104,7 +104,7 @@ class Session:
               kept  Orders    0 rows
                     Payments  2 rows
         """
-        return self._findings.status(closed=self._batches.closed)
+        return self._findings.status(closed=self._batches.closed, waiting=self._input.waiting_rows())
 
     @property
     def _plan(self) -> Plan:

@@ -17,14 +17,19 @@ from tidegate.runtime.inspect.timelines.zones import in_zone, stretches
 WIDTH: Final = 880.0
 #: The most marks that are looked for.
 MARKS: Final = 8
-#: How often a part of the axis is halved: the least that is shown in a browser is a 5,000th.
-_HALVINGS: Final = 12
+#: The least part of the axis that is shown in a browser is a 5,000th.
+_LEAST_PART: Final = 5_000
 _SECOND, _MINUTE, _DAY = (MICROSECONDS[unit] for unit in ("s", "m", "d"))
 _MONTH: Final = 30 * _DAY
 #: What instants of the axis may lie apart, in seconds and in months; below a second and beyond ten years, round
-#: numbers.
-_STEPS: Final = (1, 5, 15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, *(86_400 * days for days in (1, 2, 5, 10)))
-_MONTHS: Final = (1, 3, 6, 12, 24, 60, 120)
+#: numbers. One is at most two and a half times the one before, so that three marks at least fit where eight of the one
+#: before do not.
+_STEPS: Final = (
+    *(factor * unit for unit in (1, 60) for factor in (1, 2, 5, 10, 15, 30)),
+    *(3600 * hours for hours in (1, 2, 3, 6, 12)),
+    *(86_400 * days for days in (1, 2, 5, 10, 20)),
+)
+_MONTHS: Final = (1, 2, 3, 6, 12, 24, 60, 120)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,11 @@ class Axis:
         """What a browser needs to mark a part of it; ticks are text, as numbers of JavaScript do not hold all of
         them.
         """
-        levels = [self._level((self.last - self.first) >> halved) for halved in range(_HALVINGS + 1)]
+        span = self.last - self.first
+        spans = [span]
+        while spans[-1] > max(1, span // _LEAST_PART):
+            spans.append(spans[-1] * 3 // 4)  # steps are half as long again as those before, or longer
+        levels = [self._level(one) for one in spans]
         return json.dumps(
             {
                 "clock": self.zone is not None,
@@ -102,7 +111,7 @@ class Axis:
         least = max(1, span // MARKS)
         if self.zone is None:
             return Level(_round_number(least), 0, (0, 0), 0)
-        if least > 10 * _DAY:
+        if least > 20 * _DAY:
             count = -(-least // (_MONTH + _DAY))
             months = next((months for months in _MONTHS if months >= count), 12 * _round_number(-(-count // 12)))
             return Level(months * _MONTH, months, (0, 4 if months % 12 == 0 else 7), 10)

@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
 _LABELS, _LANE, _BAR, _AXIS, _MARGIN = 120.0, 22.0, 14.0, 26.0, 8.0
 _COLOURS: Final = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
+#: Of more lines than these, each is as much paler: side by side they would be one red area.
+_SOLID: Final = 40
 _FITTED: Final = (
-    SCRIPT.replace("WIDTH", f"{WIDTH:.0f}").replace("LABELS", f"{_LABELS:.0f}").replace("MARGIN", f"{_MARGIN:.0f}")
+    SCRIPT.replace("WIDTH", f"{WIDTH:.0f}")
+    .replace("LABELS", f"{_LABELS:.0f}")
+    .replace("MARGIN", f"{_MARGIN:.0f}")
+    .replace("SOLID", f"{_SOLID}")
 )
 
 
@@ -46,7 +51,8 @@ def part(title: str, charts: Mapping[str, str], lanes: Sequence[Lane], tz: str |
     ]
     zone = "" if tz is None else f' <small style="font-weight: normal">times in {_text(tz)}</small>'
     search = (
-        '<input class="timelines" type="search" placeholder="find a partition"> <small></small>'
+        '<input class="timelines" type="search" style="background: transparent; color: inherit; border: 1px solid" '
+        'placeholder="find a partition"> <small></small>'
         if len(parts) > 1
         else ""
     )
@@ -89,7 +95,7 @@ def drawn(lanes: Sequence[Lane], axis: Axis, left_out: int) -> str:
             f'<text x="8" y="{_AXIS + _LANE * (rows - 1) + 15:.0f}" font-size="12" fill="#666666">{told}</text>'
         )
     inside = [_mark(*mark, height, axis) for mark in axis.marks()]
-    colours = _colours(lanes)
+    colours, opacity = _colours(lanes), _opacity(sum(lane.detected is not None for lane in lanes))
     for k, lane in enumerate(lanes):
         y = _AXIS + _LANE * k + 4
         for bar in lane.bars:
@@ -98,7 +104,7 @@ def drawn(lanes: Sequence[Lane], axis: Axis, left_out: int) -> str:
             at, finer = (f"{axis.x(lane.detected):.{digits}f}" for digits in (2, 6))
             about = f"{lane.name}: detected {axis.text(lane.detected)}" + (f", {lane.why}" if lane.why else "")
             inside.append(
-                f'<line data-x="{finer}" x1="{at}" x2="{at}" y1="{_AXIS:.0f}" y2="{y + _BAR:.0f}" stroke="#cc0000" '
+                f'<line class="match" stroke-opacity="{opacity:.2f}" data-x="{finer}" x1="{at}" x2="{at}" y1="{_AXIS:.0f}" y2="{y + _BAR:.0f}" stroke="#cc0000" '
                 f'stroke-width="1.5"><title>{_text(about)}</title></line>'
             )
     width = _LABELS + WIDTH + _MARGIN
@@ -110,6 +116,13 @@ def drawn(lanes: Sequence[Lane], axis: Axis, left_out: int) -> str:
         + "\n".join(inside)
         + "\n</svg>\n</svg>"
     )
+
+
+def _opacity(lines: int) -> float:
+    """How solid lines are of which so many are shown: those of a year let see where they are dense. The script does the
+    same.
+    """
+    return max(0.1, min(1.0, _SOLID / max(1, lines)))
 
 
 def _extent(lane: Lane, axis: Axis) -> str:

@@ -70,6 +70,10 @@ SCRIPT: Final = """
       svg.querySelector('rect').setAttribute('width', wide);
       svg.querySelector('svg').setAttribute('width', room);
       svg.setAttribute('font-size', wide < 600 ? 14 : 12);
+      var lines = [...svg.querySelectorAll('line.match')], seen = lines.filter(function (one) {
+        return one.dataset.x >= shown[0] && one.dataset.x <= shown[0] + shown[1];
+      }).length;
+      lines.forEach(function (one) { one.setAttribute('stroke-opacity', Math.max(0.1, Math.min(1, SOLID / Math.max(1, seen)))); });
       svg.querySelectorAll('[data-x]').forEach(function (one) {
         var x = (one.dataset.x - shown[0]) * scale;
         if (one.tagName === 'line') { one.setAttribute('x1', x); one.setAttribute('x2', x); }
