@@ -150,9 +150,9 @@ class Builder:
             case "semi":
                 return self.pruned(self.named(pairs, node.schema), node.schema)
             case "anti" | "left":
-                if first and not pairs and (conflicts := self.conflicts[before:]):
-                    self.unmatched.append(Unmatched(node, tuple(conflicts)))
                 alone = [zone.ignoring(right) for zone in first]
+                if alone and not pairs and (conflicts := self.conflicts[before:]):
+                    self.unmatched.append(Unmatched(node, tuple(conflicts)))
                 return self.pruned(self.named([*alone, *pairs], node.schema), node.schema)
             case _:
                 assert_never(node.kind)

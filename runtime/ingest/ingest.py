@@ -217,9 +217,10 @@ class _Ingest:
         bad += [(position, UNEVALUABLE, None) for position in failed]
         bad += [(position, AHEAD, column) for position, column in said.alone.items() if column is not None]
         done.punctuations += sum(column is None for column in said.alone.values())
+        bad.sort()
         for _, reason, _ in bad:
             done.rejected[reason] = done.rejected.get(reason, 0) + 1
-        self._tell(arrival.origin, source, sorted(bad), failed)
+        self._tell(arrival.origin, source, bad, failed)
         return sum(rows.height for _, rows in self.waiting)
 
     def _tell(
