@@ -11,16 +11,16 @@ from tidegate.analysis.zones.wording import at_most
 
 def kept_for_ever(facts: QueryFacts) -> list[Problem]:
     """A note per occurrence of which rows are kept for ever, with a condition that would let them go."""
-    query, found = facts.query, facts.federation
+    query, federation = facts.query, facts.federation
     notes = []
     for one in facts.occurrences:
-        zone = next((zone for zone in found.zones if one.index not in zone.ignored), None)
+        zone = next((zone for zone in federation.zones if one.index not in zone.ignored), None)
         if not isinstance(one.bound, Unbounded) or zone is None:
             continue
-        attribute, y = one.bound.missing.attributes[0], one.bound.missing.progressing[0]
-        later = found.label(zone.layout.rows[zone.layout.attributes[attribute]])
-        earlier = found.label(("x", one.index, y))
-        text = f"every row of {found.occurrence_name(one.index)} is kept for ever: nothing says how long before {later.text} it matters"
+        attribute, stream = one.bound.missing.attributes[0], federation.occurrences[one.index]
+        later = federation.label(zone.layout.rows[zone.layout.attributes[attribute]])
+        earlier = federation.label(("x", one.index, stream.progress[0]))
+        text = f"every row of {federation.occurrence_name(one.index)} is kept for ever: nothing says how long before {later.text} it matters"
         hint = f"where that is not meant, bound it: {at_most(later.text, earlier.text, 0, earlier.type)}, or with a duration more"
         notes.append(Problem("TG224", text, partner_site(query, one.index) or query.site, (), hint, query.name))
     return notes
