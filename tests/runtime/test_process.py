@@ -20,6 +20,7 @@ from tests.operators import Bursts, Changes, Silences, Words
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.ordered.state import SMALL
 from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -593,10 +594,25 @@ def test_an_event_is_seen_once_while_others_need_it() -> None:
         assert session.results("Counted") == [{"k": "a", "first": 5, "last": 6, "n": 2, "over": 26}]
 
 
+def test_an_event_at_a_rounded_instant_is_seen_once() -> None:
+    """The buffer has rows of earlier steps, too: which of them are relevant is known up to the rounding only."""
+    rounded = S.select("k", "v", t=tg.ceil(S.t, 4)).partition_by("k", time="t", tie="v")
+    program = tg.program(Q=rounded.process(Changes()))
+    rows = [("a", t, t) for t in range(5, 13)]
+    with program.session() as session:
+        for row in rows:
+            stepped(session, [row], row[1])
+        session.finish()
+        session.step()
+        (query,) = program.definition.queries
+        assert found(session.results("Q")) == sorted(evaluate(query.node, {"S": rows}), key=str)
+
+
 def test_what_is_gone_does_not_come_back_with_a_start_from_the_checkpoint(tmp_path: Path) -> None:
+    """Of so many rows a batch writes the changes alone."""
     program = tg.program(Q=BY_KEY.process(Bursts(50)))
-    many = [(f"k{number}", 40, 1) for number in range(100)]
-    for rows, until, kept in (([("a", 1, 1)], 1, 1), (many, 40, 101), ([], 52, 100), ([], 60, 100)):
+    many = [(f"k{number}", 40, 1) for number in range(SMALL + 1)]
+    for rows, until, kept in (([("a", 1, 1)], 1, 1), (many, 40, SMALL + 2), ([], 52, SMALL + 1), ([], 60, SMALL + 1)):
         with program.session(checkpoint=tmp_path) as session:
             assert stepped(session, rows, until) == {"Q: state": kept}
 
