@@ -51,6 +51,11 @@ class EvaluationError(QueryError):
         super().__init__(code, message or "", hint=hint, because=because, site=site, problems=problems)
 
 
+def comparable(value: Value) -> object:
+    """A value of a result as tests compare it: a double to twelve digits."""
+    return key_of(float(f"{value:.12g}")) if isinstance(value, float) else key_of(value)
+
+
 _PROBLEM = re.compile(r"(?P<code>TG30\d) (?P<message>[^\n]*)(?P<rest>(?:\n  [^\n]*)*)")
 _HINTS: Mapping[str, str] = MappingProxyType(
     {

@@ -66,6 +66,9 @@ def rendered(error: BaseException) -> list[str]:
     names.
     """
     told = traceback.TracebackException(type(error), error, of_user(error.__traceback__))
-    for frame in told.stack:
-        frame.filename = cell_name(frame.filename) or frame.filename
+    one: traceback.TracebackException | None = told
+    while one is not None:
+        for frame in one.stack:
+            frame.filename = cell_name(frame.filename) or frame.filename
+        one = one.__cause__ or one.__context__
     return "".join(told.format()).splitlines()

@@ -29,7 +29,7 @@ from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node, Project, Rename, Scan, children
 from tidegate.algebra.ordered.derive import END, START, Derive, derivation_text, situation_text
 from tidegate.algebra.ordered.match import Emission, Match, RowIntervals
-from tidegate.algebra.ordered.process import Operator, Process
+from tidegate.algebra.ordered.process import Operator, Process, parameters, values_beside_fields
 from tidegate.algebra.printing.plans import preformatted, printable
 from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import checked_name
@@ -176,19 +176,16 @@ class Partitioned:
     def process(self, operator: Operator) -> Relation:
         """The rows of an operator of your own over these partitions: the keys, and what it declares.
 
-        `QueryError` TG114 for what is no `tg.Operator`, or declares its result otherwise than with `tg.stream`, or
-        bounds tables that it lacks; TG101 for an attribute that it reads and events lack; TG160 for a `kept_for` that
-        is no duration.
+        `QueryError` TG114 for what is no `tg.Operator`, or has parameters and is no frozen dataclass, or declares its
+        result otherwise than with `tg.stream`, or bounds tables that it lacks; TG101 for an attribute that it reads and
+        events lack; TG160 for a `kept_for` that is no duration.
 
         Examples:
             >>> show(cars.partition_by("car").process(Above(90)))
             red, 3, 95.0
         """
         with Here() as site:
-            if not isinstance(operator, Operator):
-                raise QueryError(
-                    "TG114", f"process got {kind_of(operator)}, not an operator", hint="derive one from tg.Operator"
-                )
+            _check_operator(operator)
             relation = self._relation
             for name in operator.reads:
                 relation._column(name)
@@ -312,6 +309,34 @@ def _ticks(value: Duration, type_: DataType, where: str) -> int:
             hint='write "5s"' if wanted == DURATION else "write a whole number, such as 5",
         )
     return term.value
+
+
+def _check_operator(operator: object) -> None:
+    """`QueryError` TG114 for what is no operator, and for one whose values no checkpoint could tell from others."""
+    if isinstance(operator, type) and issubclass(operator, Operator):
+        name, given = operator.__name__, ", ".join(f"{name}=..." for name in parameters(operator))
+        raise QueryError("TG114", f"process got the class {name}, not an operator", hint=f"write {name}({given})")
+    if not isinstance(operator, Operator):
+        raise QueryError(
+            "TG114", f"process got {kind_of(operator)}, not an operator", hint="derive one from tg.Operator"
+        )
+    name = type(operator).__name__
+    if unknown := values_beside_fields(operator):
+        raise QueryError(
+            "TG114",
+            f"{name} keeps {unknown[0]!r} in the object, and it is no field of a dataclass",
+            hint=f"a checkpoint belongs to the values of the fields: write @dataclass(frozen=True) above class {name}, "
+            f"with a field {unknown[0]}, and no __init__",
+        )
+    try:
+        hash(operator)
+    except TypeError as error:
+        raise QueryError(
+            "TG114",
+            f"{name} has no hash: {error}",
+            hint=f"write @dataclass(frozen=True) above class {name}, with fields of values that never change: "
+            "numbers, texts, tuples",
+        ) from None
 
 
 def _check_most(operator: Operator) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -52,8 +53,8 @@ class Operator:
     """An ordered operator of your own: it sees the events of each partition in order of time, and keeps state between
     them.
 
-    Derive from it, as a frozen dataclass where it has parameters: a checkpoint belongs to the class by its name and to
-    the values of its fields, and never holds code.
+    Derive from it, as a frozen dataclass where it has parameters (else `process` refuses it): a checkpoint belongs to
+    the class by its name and to the values of its fields, and never holds code.
 
     `reads` are the attributes of an event that it needs beside the keys and the time. `tables` are what it keeps, by
     name, each with the columns of its rows as DDL text; a row belongs to a partition. With `wakes`, a table and a
@@ -115,6 +116,9 @@ class Operator:
     def meaning(self, events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
         """The rows of one partition, of all its events in order of time: slow and obvious, to test `step` against.
 
+        An event has the keys, the time, the tie and what is read; a row has what `result` declares. Instants are whole
+        numbers, as in `step`. The test kit compares every step with it.
+
         `QueryError` TG114 where an operator does not define it.
 
         Examples:
@@ -124,6 +128,29 @@ class Operator:
         raise QueryError(
             "TG114", f"{type(self).__name__} has no meaning(...)", hint="define it, for tests that compare with it"
         )
+
+    def __repr__(self) -> str:
+        """Of one without fields: a dataclass writes its own."""
+        return f"{type(self).__qualname__}()"
+
+
+def parameters(operator: Any) -> list[str]:
+    """The names of the fields of a class of operators; none of one that is no dataclass."""
+    return [one.name for one in fields(operator)] if is_dataclass(operator) else []
+
+
+def values_beside_fields(operator: Operator) -> list[str]:
+    """What an operator keeps in the object beside the fields of its dataclass, and beside what Python computes from
+    them once.
+    """
+    own: Any = type(operator)
+    named = parameters(own)
+    slots = (name for cls in own.__mro__ for name in cls.__dict__.get("__slots__", ()) if hasattr(operator, name))
+    return [
+        name
+        for name in (*vars(operator), *slots)
+        if name not in named and not isinstance(getattr(own, name, None), cached_property)
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

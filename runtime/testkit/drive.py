@@ -21,7 +21,7 @@ import pyarrow as pa
 from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.evaluation import key_of
+from tidegate.algebra.evaluation import comparable
 from tidegate.algebra.nodes import Node, OrderedNode, children, unless_equal, with_children
 from tidegate.algebra.program import ProgramDef
 from tidegate.algebra.schema import Schema
@@ -649,11 +649,7 @@ def _bag(rows: Iterable[Any], schema: Schema) -> Counter[tuple[Any, ...]]:
             f"expected row {first['position']}: {first['attribute']} is {first['value']!r} ({first['reason']})",
             hint=f"rows of this result are ({schema})",
         )
-    return Counter(tuple(map(_comparable, row.values())) for row in checked.accepted.to_pylist())
-
-
-def _comparable(value: Any) -> Any:
-    return key_of(float(f"{value:.12g}")) if isinstance(value, float) else key_of(value)
+    return Counter(tuple(map(comparable, row.values())) for row in checked.accepted.to_pylist())
 
 
 def _shown(row: tuple[Any, ...], schema: Schema) -> str:

@@ -203,6 +203,24 @@ def test_a_notebook_is_given_the_users_frames() -> None:
     assert lines[-1] != ""
 
 
+def test_causes_name_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = SimpleNamespace(
+        compile=SimpleNamespace(format_code_name=lambda name: ("Cell", "In[3]") if "cell" in name else None)
+    )
+    module = ModuleType("IPython")
+    module.get_ipython = lambda: shell  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    code = (lambda: 1 / 0).__code__
+    cell = FunctionType(code.replace(co_filename="/tmp/ipykernel_1/cell.py", co_firstlineno=1), {})
+    with pytest.raises(ZeroDivisionError) as caught:
+        cell()
+    error = tg.QueryError("TG305", "it failed")
+    error.__cause__ = caught.value
+    told = "\n".join(error._render_traceback_())
+    assert 'File "In[3]", line 1' in told
+    assert "ipykernel" not in told
+
+
 def test_errors_name_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = SimpleNamespace(
         compile=SimpleNamespace(format_code_name=lambda name: ("Cell", "In[3]") if "cell" in name else None)

@@ -8,6 +8,7 @@ import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +20,7 @@ from tests.operators import Bursts, Changes, Silences, Words
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.ordered.state import SMALL
 from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -174,11 +176,12 @@ def rows(**columns: object) -> pl.DataFrame:
         (lambda *_: None, "step of Broken failed"),
         (lambda *_: (None, {}), "not rows and tables"),
         (lambda events, *_: (events, {}), "its result has the columns partition, since, t"),
-        (lambda *_: (rows(t="soon"), {}), "other types than declared"),
+        (lambda *_: (rows(t="soon"), {}), "its result has t bigint, and step returned String ('soon')"),
+        (lambda *_: (rows(partition=0.0), {}), "its result has partition bigint, and step returned Float64 (0.0)"),
         (lambda *_: (rows(since=None), {}), "a row has no since, which is declared not null"),
         (
             lambda *_: (rows(t=6), {}),
-            "a row is complete at t = 6, and this step is about instants after None and up to 5",
+            "a row is complete at t = 6, and this step is about instants up to 5",
         ),
         (lambda *_: (rows(since=6), {}), "a declared relation does not hold of the row"),
         (lambda *_: (rows(partition=1), {}), "its result has a row of a partition that step was not given"),
@@ -196,6 +199,159 @@ def test_what_breaks_its_word_is_told(does: Step, message: str) -> None:
             session.step()
         assert message in str(raised.value)
     # And nothing has changed: another that keeps its word may go on.
+
+
+@pytest.mark.parametrize(
+    ("does", "errors"),
+    [
+        (lambda *_: 1 / 0, [ZeroDivisionError, tg.QueryError]),
+        (lambda *_: (rows(t=6), {}), [tg.QueryError]),
+    ],
+)
+def test_what_is_wrong_is_told_once(does: Step, errors: Sequence[type[Exception]]) -> None:
+    """An error, and what the user's own code has raised, are one after the other, and nothing between them."""
+    with tg.program(Q=BY_KEY.process(Broken(does))).session() as session:
+        session.push("S", [("a", 5, 1)])
+        session.advance("S", 5)
+        with pytest.raises(tg.TidegateError) as raised:
+            session.step()
+    told: BaseException | None = raised.value
+    chain = list[BaseException]()
+    while told is not None:
+        chain.insert(0, told)
+        told = told.__cause__ or (None if told.__suppress_context__ else told.__context__)
+    assert len(chain) == len(errors)
+    assert all(map(isinstance, chain, errors))
+    assert str(raised.value).count("TG305") == 1
+
+
+@dataclass(frozen=True)
+class Typed(tg.Operator):
+    """A result and a table with a column `x` of a declared type, and the values that step gives it."""
+
+    type: str
+    values: Callable[[], pl.Expr]
+    in_table: bool = False
+
+    @property
+    def tables(self) -> Mapping[str, str]:  # type: ignore[override]  # it depends on a parameter
+        return {"one": f"x {self.type}"}
+
+    def result(self, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream("Typed", f"t bigint, x {'bigint' if self.in_table else self.type}", progress="t")
+
+    def step(self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach) -> Any:
+        x, none = self.values(), pl.lit(None)
+        rows = events.select("partition", "t", x=none if self.in_table else x)
+        return rows, {"one": events.select("partition", x=x if self.in_table else none)}
+
+
+@pytest.mark.parametrize("in_table", [False, True])
+@pytest.mark.parametrize(
+    ("declared", "values", "message", "hint"),
+    [
+        ("bigint", lambda: pl.lit(5.5), "bigint, and step returned Float64 (5.5)", "declare x double, or cast it"),
+        ("bigint", lambda: pl.lit(5.0), "bigint, and step returned Float64 (5.0)", 'pl.col("x").cast(pl.Int64)'),
+        ("bigint", lambda: pl.lit("5"), "bigint, and step returned String ('5')", "declare x string, or cast it"),
+        (
+            "bigint",
+            lambda: pl.lit(value=True),
+            "bigint, and step returned Boolean (True)",
+            "declare x boolean, or cast it",
+        ),
+        ("bigint", lambda: pl.lit(1 << 63, pl.UInt64), "bigint, which cannot hold 9223372036854775808", "or NULL"),
+        ("double", lambda: pl.lit((1 << 53) + 1), "double, which cannot hold 9007199254740993", "or NULL"),
+        ("double", lambda: pl.lit("5.5"), "double, and step returned String ('5.5')", "declare x string, or cast it"),
+        ("string", lambda: pl.lit(5.5), "string, and step returned Float64 (5.5)", 'pl.col("x").cast(pl.String)'),
+        ("boolean", lambda: pl.lit(2), "boolean, and step returned Int32 (2)", "declare x bigint, or cast it"),
+        ("timestamp", lambda: pl.lit(5.5), "timestamp, and step returned Float64 (5.5)", 'pl.col("x").cast(pl.Int64)'),
+        (
+            "timestamp",
+            lambda: pl.lit(5).cast(pl.Datetime("ms")),
+            "timestamp, and step returned Datetime(time_unit='ms', time_zone=None)",
+            'pl.col("x").dt.epoch("us")',
+        ),
+        ("date", lambda: pl.lit(5).cast(pl.Date), "date, and step returned Date", 'pl.col("x").dt.epoch("d")'),
+        (
+            "interval",
+            lambda: pl.lit(5).cast(pl.Duration("ms")),
+            "duration, and step returned Duration",
+            "total_microseconds",
+        ),
+        (
+            "decimal(5,2)",
+            lambda: pl.lit(5.5),
+            "decimal(5,2), and step returned Float64 (5.5)",
+            "return how often it is 0.01",
+        ),
+    ],
+)
+def test_a_type_that_would_change_a_value_is_told(
+    declared: str, values: Callable[[], pl.Expr], message: str, hint: str, in_table: bool
+) -> None:
+    with tg.program(Q=BY_KEY.process(Typed(declared, values, in_table))).session() as session:
+        session.push("S", [("a", 5, 1)])
+        session.advance("S", 5)
+        with pytest.raises(tg.TidegateError) as raised:
+            session.step()
+    where = "table 'one'" if in_table else "its result"
+    assert f"TG305 Typed breaks what it declares: {where} has x {message}" in str(raised.value)
+    assert hint in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("declared", "values", "held"),
+    [
+        ("bigint", lambda: pl.lit(5, pl.Int8), 5),
+        ("bigint", lambda: pl.lit((1 << 63) - 1, pl.UInt64), (1 << 63) - 1),
+        ("double", lambda: pl.lit(5), 5.0),
+        ("double", lambda: pl.lit(0.5, pl.Float32), 0.5),
+        ("double", lambda: pl.lit(float("nan"), pl.Float32), None),
+        *(
+            (declared, lambda: pl.lit(None), None)
+            for declared in ("bigint", "double", "string", "boolean", "timestamp")
+        ),
+    ],
+)
+def test_a_type_that_changes_no_value_is_taken(declared: str, values: Callable[[], pl.Expr], held: object) -> None:
+    with tg.program(Q=BY_KEY.process(Typed(declared, values))).session() as session:
+        session.push("S", [("a", 5, 1)])
+        session.advance("S", 5)
+        session.step()
+        (row,) = session.results("Q")
+        assert row["x"] == held or (row["x"] != row["x"] and held is None)
+
+
+def test_instants_are_told_as_such() -> None:
+    """Of a row outside its step, of rows that differ, and of a relation that does not hold."""
+    events = tg.stream("E", "k string, at timestamp", progress="at")
+
+    @dataclass(frozen=True)
+    class Late(tg.Operator):
+        late: int
+        before: int = 0
+
+        def result(self, events: Mapping[str, str]) -> tg.Relation:
+            declared = "at timestamp, since timestamp"
+            return tg.stream("Late", declared, progress="at", relations=lambda row: row.since <= row.at)
+
+        def step(self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach) -> Any:
+            return events.select("partition", pl.col("at") + self.late, since=pl.col("at") - self.before), {}
+
+    for late, before, told in (
+        (
+            1,
+            0,
+            "complete at at = 2026-03-02T12:00:00.000001Z, and this step is about instants up to 2026-03-02T12:00:00Z",
+        ),
+        (0, -1, "{'partition': 0, 'at': 2026-03-02T12:00:00Z, 'since': 2026-03-02T12:00:00.000001Z}"),
+    ):
+        with tg.program(Q=events.partition_by("k").process(Late(late, before))).session() as session:
+            session.push("E", [("a", "2026-03-02T12:00Z")])
+            session.advance("E", "2026-03-02T12:00Z")
+            with pytest.raises(tg.TidegateError) as raised:
+                session.step()
+        assert told in str(raised.value)
 
 
 COUNTER = itertools.count()
@@ -438,10 +594,25 @@ def test_an_event_is_seen_once_while_others_need_it() -> None:
         assert session.results("Counted") == [{"k": "a", "first": 5, "last": 6, "n": 2, "over": 26}]
 
 
+def test_an_event_at_a_rounded_instant_is_seen_once() -> None:
+    """The buffer has rows of earlier steps, too: which of them are relevant is known up to the rounding only."""
+    rounded = S.select("k", "v", t=tg.ceil(S.t, 4)).partition_by("k", time="t", tie="v")
+    program = tg.program(Q=rounded.process(Changes()))
+    rows = [("a", t, t) for t in range(5, 13)]
+    with program.session() as session:
+        for row in rows:
+            stepped(session, [row], row[1])
+        session.finish()
+        session.step()
+        (query,) = program.definition.queries
+        assert found(session.results("Q")) == sorted(evaluate(query.node, {"S": rows}), key=str)
+
+
 def test_what_is_gone_does_not_come_back_with_a_start_from_the_checkpoint(tmp_path: Path) -> None:
+    """Of so many rows a batch writes the changes alone."""
     program = tg.program(Q=BY_KEY.process(Bursts(50)))
-    many = [(f"k{number}", 40, 1) for number in range(100)]
-    for rows, until, kept in (([("a", 1, 1)], 1, 1), (many, 40, 101), ([], 52, 100), ([], 60, 100)):
+    many = [(f"k{number}", 40, 1) for number in range(SMALL + 1)]
+    for rows, until, kept in (([("a", 1, 1)], 1, 1), (many, 40, SMALL + 2), ([], 52, SMALL + 1), ([], 60, SMALL + 1)):
         with program.session(checkpoint=tmp_path) as session:
             assert stepped(session, rows, until) == {"Q: state": kept}
 
@@ -570,6 +741,9 @@ def test_results_progress_on_what_a_declared_relation_bounds() -> None:
 def test_what_cannot_be_an_operator_is_refused_where_it_is_written() -> None:
     with pytest.raises(tg.QueryError, match="not an operator"):
         BY_KEY.process("Changes")  # type: ignore[arg-type]  # as a user may err
+    with pytest.raises(tg.QueryError, match=r"process got the class Changes, not an operator") as raised:
+        BY_KEY.process(Changes)  # type: ignore[arg-type]  # as a user may err
+    assert "write Changes(value=...)" in str(raised.value)
     with pytest.raises(tg.QueryError, match="TG101"):
         BY_KEY.process(Changes("speed"))
     with pytest.raises(tg.QueryError, match="TG103"):
@@ -582,3 +756,173 @@ def test_what_cannot_be_an_operator_is_refused_where_it_is_written() -> None:
     for kept_for in (-1, "5s", 1.5):
         with pytest.raises(tg.QueryError, match="TG160 kept_for"):
             BY_KEY.process(Tails(2, None, kept_for))  # type: ignore[arg-type]  # as a user may err
+
+
+@dataclass(frozen=True)
+class Counts(tg.Operator):
+    """How many events a partition has had with each, and `off` more from its third on; what it means is said of `other`
+    names.
+    """
+
+    off: int = 0
+    means: Any = None
+    tables: ClassVar = {"n": "n bigint not null"}
+
+    def result(self, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream("Counts", "t bigint, n bigint", progress="t")
+
+    def step(self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach) -> Any:
+        rows = events.join(state["n"], on="partition", how="left")
+        counted = pl.col("n").fill_null(0) + pl.int_range(pl.len()).over("partition") + 1
+        rows = rows.select("partition", "t", n=counted)
+        last = pl.concat([state["n"], rows.select("partition", "n")]).group_by("partition").agg(pl.col("n").max())
+        return rows.with_columns(n=pl.col("n") + self.off * (pl.col("n") > 2)), {"n": last}
+
+    def meaning(self, events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        if self.means is not None:
+            return self.means(events)  # type: ignore[no-any-return]
+        return [{"t": event["t"], "n": number} for number, event in enumerate(events, 1)]
+
+
+@pytest.mark.parametrize("ends", [(5,), (2, 5), (1, 2, 3, 4, 5)])
+@pytest.mark.parametrize(
+    ("operator", "message"),
+    [
+        (Counts(), None),
+        (
+            Counts(1),
+            "Counts breaks what it declares: its meaning has the row {'k': 'a', 't': 3, 'n': 3}, and step does",
+        ),
+        (Counts(0, lambda _: []), "step yields the row {'k': 'a', 't': 1, 'n': 1}, and its meaning does not have it"),
+        (Counts(0, lambda events: [{"t": event["t"]} for event in events]), "and meaning has the row {'t': 1}"),
+        (Counts(0, lambda events: [{"t": e["t"], "n": e["v"]} for e in events]), "meaning of Counts failed: KeyError"),
+    ],
+)
+def test_the_test_kit_compares_with_the_meaning(
+    operator: tg.Operator, message: str | None, ends: Sequence[int]
+) -> None:
+    """In every step, however events come, with those of all steps before it."""
+
+    def pushed(run: Any) -> None:
+        for after, until in itertools.pairwise((0, *ends)):
+            run.add("S", [("a", t, 1) for t in range(after + 1, until + 1)])
+            run.advance("S", t=until)
+            run.step()
+        run.finish()
+        run.step()
+
+    with testing.drive(tg.program(Q=BY_KEY.process(operator))) as run:
+        if message is None:
+            pushed(run)
+            assert [row["n"] for row in run.results("Q")] == [1, 2, 3, 4, 5]
+        else:
+            with pytest.raises(tg.TidegateError, match="TG305") as raised:
+                pushed(run)
+            assert message in str(raised.value)
+
+
+def test_a_row_that_a_meaning_has_without_events_is_missed() -> None:
+    """A timer that a step does not set; of a partition that it is not shown then."""
+
+    @dataclass(frozen=True)
+    class Unwoken(Silences):
+        wakes = None  # type: ignore[assignment]  # the mistake
+
+        @property
+        def kept_for(self) -> None:  # type: ignore[override]
+            return None
+
+    with testing.drive(tg.program(Q=BY_KEY.process(Unwoken(7)))) as run:
+        run.add("S", [("a", 1, 1)])
+        run.advance("S", t=7)
+        run.step()
+        run.advance("S", t=9)
+        with pytest.raises(tg.TidegateError, match="TG305") as raised:
+            run.step()
+    assert "its meaning has the row {'k': 'a', 'since': 1, 'at': 8}, and step does not" in str(raised.value)
+
+
+def test_a_start_from_a_checkpoint_compares_with_no_meaning() -> None:
+    """What was before it is not known."""
+    with testing.drive(tg.program(Q=BY_KEY.process(Counts()))) as run:
+        for t in (1, 2, 3):
+            run.add("S", [("a", t, 1)])
+            run.advance("S", t=t)
+            run.step()
+            run.engine.restart()
+        assert [row["n"] for row in run.results("Q")] == [1, 2, 3]
+
+
+class First(tg.Operator):
+    """Events, as an operator with no parameters."""
+
+    def result(self, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream("First", "t bigint", progress="t")
+
+    def step(self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach) -> Any:
+        return events.select("partition", "t"), {}
+
+
+class FirstOf(First):
+    """One that keeps its parameter in the object."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+
+class FirstOfSlots(First):
+    """One that keeps it in a slot."""
+
+    __slots__ = ("n",)
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+
+@dataclass(frozen=True)
+class FirstComputed(First):
+    """One that computes something from its fields once."""
+
+    n: int
+
+    @cached_property
+    def twice(self) -> int:
+        return 2 * self.n
+
+    def result(self, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream("First", "t bigint", progress="t") if self.twice else super().result(events)
+
+
+@dataclass
+class FirstThatChanges(First):
+    n: int
+
+
+@dataclass(frozen=True)
+class FirstOfList(First):
+    n: Any
+
+
+@pytest.mark.parametrize("operator", [FirstOf(3), FirstOfSlots(3)])
+def test_parameters_that_are_no_fields_are_refused(operator: tg.Operator) -> None:
+    with pytest.raises(tg.QueryError) as raised:
+        BY_KEY.process(operator)
+    name = type(operator).__name__
+    assert f"TG114 {name} keeps 'n' in the object, and it is no field of a dataclass" in str(raised.value)
+    assert f"write @dataclass(frozen=True) above class {name}, with a field n, and no __init__" in str(raised.value)
+
+
+@pytest.mark.parametrize("operator", [FirstThatChanges(3), FirstOfList([3])])
+def test_parameters_that_may_change_are_refused(operator: tg.Operator) -> None:
+    with pytest.raises(tg.QueryError, match=r"TG114 \w+ has no hash: unhashable type") as raised:
+        BY_KEY.process(operator)
+    assert "numbers, texts, tuples" in str(raised.value)
+
+
+@pytest.mark.parametrize("make", [First, lambda: FirstComputed(3)])
+def test_the_checkpoint_of_an_equal_operator_fits(make: Callable[[], tg.Operator], tmp_path: Path) -> None:
+    for _ in range(2):
+        operator = make()
+        BY_KEY.process(operator)  # whatever it computes then
+        with tg.program(Q=BY_KEY.process(operator)).session(checkpoint=tmp_path) as session:
+            session.step()

@@ -9,6 +9,7 @@ STEPS = "runtime/ordered/process/steps.py"
 VERIFICATION = "runtime/ordered/process/verification.py"
 OTHER_SEED = "runtime/ordered/process/other_seed.py"
 CHECKS = "runtime/ordered/process/checks.py"
+CONFORMING = "runtime/ordered/process/conforming.py"
 PARTITIONED = "runtime/ordered/process/partition_tables.py"
 HELD = "runtime/ordered/partition_store.py"
 PARTITIONS = "runtime/ordered/partitions.py"
@@ -111,6 +112,19 @@ GROUP = Group(
             "rows may be complete before their step", CHECKS, "late = [at <= reach.after]", "late = [at < reach.after]"
         ),
         bug("rows may be complete after their step", CHECKS, "late += [at > reach.until]", "late += []"),
+        bug("doubles are cut to whole numbers", CONFORMING, "given.is_integer()) or (", "given.is_numeric()) or ("),
+        bug(
+            "no step is compared with the meaning",
+            OPERATOR,
+            "return read if reach.after is None else None",
+            "return None",
+        ),
+        bug(
+            "a parameter that is no field is taken",
+            "algebra/dsl/situations.py",
+            "if unknown := values_beside_fields(operator):",
+            "if unknown := list[str]():",
+        ),
         bug("declared relations are not checked", CHECKS, "if node.result.relations != TRUE and", "if False and"),
         bug(
             "what must have a value may have none",

@@ -27,6 +27,6 @@ def described(spark: SparkSession, what: str) -> Iterator[None]:
             raise
         message = f"{error.message} ({what})"
         told = EvaluationError(error.code, message, hint=error.hint, because=error.problems[0].because)
-        raise told from cause_of(told, failure)
+        raise told from cause_of(error, failure)
     finally:
         context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]  # None clears it

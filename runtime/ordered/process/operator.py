@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from tidegate.algebra.dsl.ddl import to_schema
 from tidegate.algebra.ordered.derive import tied
 from tidegate.algebra.ordered.process import Process, Reach
 from tidegate.algebra.schema import Schema
@@ -24,6 +22,8 @@ from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.ordered.partitions import key_columns
+from tidegate.runtime.ordered.process.conforming import table_schema
+from tidegate.runtime.ordered.process.meanings import has_meaning, require_meaning
 from tidegate.runtime.ordered.process.partition_tables import LAST, PARTITION, Cut, PartitionTables
 from tidegate.runtime.ordered.process.steps import stepped
 from tidegate.runtime.ordered.process.verification import verify
@@ -44,6 +44,8 @@ class ProcessOperator(Operator):
     ordered: OrderedStep
     held: PartitionTables
     made: tuple[Cut, Cut] | None = None
+    #: All events up to now, where the test kit compares with the meaning; None where nobody does, or not all are known.
+    seen: pl.DataFrame | None = None
 
     @property
     def node(self) -> Process:
@@ -70,9 +72,21 @@ class ProcessOperator(Operator):
         held.ready()
         reach = Reach(_instant(after), _instant(until), close_at)
         before, left, result = stepped(self.node, held, rows, reach)
+        seen = self._with_seen(rows, reach)
         if self.node.verifies:
             verify(self.node, held.part(before.partitions), rows, reach, held.rows(left), result)
-        return replace(self, made=(before, left)), result
+        if seen is not None:
+            require_meaning(self.node, seen, reach, result)
+        return replace(self, made=(before, left), seen=seen), result
+
+    def _with_seen(self, rows: pl.DataFrame, reach: Reach) -> pl.DataFrame | None:
+        """All events up to now, with those of this step; as far as they are asked for."""
+        if not self.node.verifies or not has_meaning(self.node.operator):
+            return None
+        read = rows.select(sorted(self.node.readings[0].attributes))
+        if self.seen is not None:
+            return pl.concat([self.seen, read])
+        return read if reach.after is None else None
 
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
         """Of events that are equal in all that is read one stays; of others with one partition, time and tie none."""
@@ -95,7 +109,7 @@ class ProcessOperator(Operator):
         return self
 
     def emptied(self) -> ProcessOperator:
-        return replace(self, held=self.held.emptied(), made=None)
+        return replace(self, held=self.held.emptied(), made=None, seen=None)
 
     def tables(self) -> dict[str, pa.Table]:
         held = self.settled()
@@ -142,7 +156,7 @@ class ProcessFamily(Family[Process]):
         assert isinstance(ordered.node, Process)
         node = ordered.node
         keys = Schema(tuple(node.input.schema[key] for key in node.keys))
-        columns = {name: _table_schema(text) for name, text in node.operator.tables.items()}
+        columns = {name: polars_schema(table_schema(text)) for name, text in node.operator.tables.items()}
         return ProcessOperator(ordered, PartitionTables(keys, columns, node.operator.wakes, node.kept_for))
 
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> ProcessOperator:
@@ -165,11 +179,6 @@ class ProcessFamily(Family[Process]):
 
 def _saying(rows: pl.DataFrame, *, none: bool) -> pl.DataFrame:
     return rows.with_columns(pl.lit(value=none).alias(_NONE))
-
-
-@lru_cache(maxsize=256)
-def _table_schema(columns: str) -> Mapping[str, pl.DataType]:
-    return polars_schema(to_schema(columns))
 
 
 def _instant(progress: Extended) -> int | None:

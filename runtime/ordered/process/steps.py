@@ -27,7 +27,7 @@ def stepped(
     partition = pl.Series(PARTITION, held.places(partitions, slot), pl.Int64)
     events = rows.select(partition, *read).sort(order)
     require_order(node, events, order)
-    made, left = called(node, step or node.operator.step, events, before.tables, held.columns, reach, len(partitions))
+    made, left = called(node, step or node.operator.step, events, before.tables, reach, len(partitions))
     last = before.last.copy()
     np.maximum.at(last, events.get_column(PARTITION).to_numpy(), events.get_column(node.time).to_numpy())
     require_bounds(node, left, held.partitions.rows(partitions), last, reach)

@@ -54,7 +54,7 @@ class JobEvaluation:
             return increment(job.query, leaves, job.old, job.new, ready)
         except EvaluationError as error:
             if not job.lenient:
-                raise of_query(error, job) from error
+                raise of_query(error, job) from error.__cause__
         rows, aside = lenient_increment(job.query, leaves, job.old, job.new)
         self.aside.add(job.query.name, job.query.name, aside)
         return rows
@@ -106,6 +106,8 @@ class JobEvaluation:
 
 
 def of_query(error: EvaluationError, job: Job) -> EvaluationError:
-    """The error, saying which query it is of."""
+    """The error, with its frames, saying which query it is of: to be raised from its cause, since two that say the same
+    are read twice.
+    """
     problems = tuple(replace(problem, query=owner_of(job.query.name)) for problem in error.problems)
-    return EvaluationError(error.code, error.message, problems=problems)
+    return EvaluationError(error.code, error.message, problems=problems).with_traceback(error.__traceback__)

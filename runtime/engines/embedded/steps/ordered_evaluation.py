@@ -39,7 +39,7 @@ class OrderedEvaluation:
                 after = after.emptied()
             rows = self.evaluation.increment(job, {0: completed}, {}) if completed.height else completed
         except EvaluationError as error:
-            raise of_query(error, job) from error
+            raise of_query(error, job) from error.__cause__
         return after, rows
 
     def _stepped(self, operator: Operator, events: Sequence[Rows], job: Job) -> tuple[Operator, pl.DataFrame]:

@@ -80,7 +80,7 @@ class ResultRows:
             return absorbed(rows, buffer, door, self.statics)
         except EvaluationError as error:
             if buffer.id not in job.lenient_feeds:
-                raise of_query(error, job) from error
+                raise of_query(error, job) from error.__cause__
         frame = as_frame(rows)
         found = failures((terms_of(buffer),), frame, self.statics)
         schema = job.query.facts.output.schema
