@@ -12,7 +12,7 @@ from tidegate.algebra.terms import Call, Lit, Param, Term, Value
 from tidegate.algebra.time import duration_ticks
 from tidegate.algebra.typed.kernels import LITERAL, Kernel, Range
 from tidegate.algebra.typed.terms import TypedTerm, apply, literal_leaf
-from tidegate.algebra.types import BIGINT, DOUBLE, MAX_DECIMAL_PRECISION, NULL, DataType, Kind, decimal
+from tidegate.algebra.types import BIGINT, DOUBLE, MAX_DECIMAL_PRECISION, NULL, STRING, DataType, Kind, decimal
 
 Rule = Callable[[Call, tuple[TypedTerm, ...]], TypedTerm]
 
@@ -174,11 +174,19 @@ def mismatch(call: Call, args: tuple[TypedTerm, ...], takes: str, hint: str = ""
     )
 
 
+#: Operations that users write by another name than their own: with a sign, or as a method.
+_WRITTEN = {
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq_null_safe": "same_as",
+    "add": "+", "sub": "-", "neg": "-", "mul": "*", "div": "/", "idiv": "div", "floordiv": "//", "mod": "%",
+    "power": "**", "try_div": "try_truediv", "try_idiv": "try_div",
+}  # fmt: skip
+
+
 def _written(op: str) -> str:
     """The operation as users write it: casts by the type that they name."""
     found = re.fullmatch(r"((?:try_)?cast)_(?:decimal_(\d+)_(\d+)|(\w+))", op)
     if found is None:
-        return op
+        return _WRITTEN.get(op, op)
     return f'{found[1]}("{found[4] or f"decimal({found[2]},{found[3]})"}")'
 
 
@@ -198,6 +206,8 @@ def _suggestion(op: str, args: tuple[TypedTerm, ...]) -> str:
         return 'dates move by whole days: d + "1 day", or d + n for a number of them; else take to_timestamp of the date first'
     if kinds == {Kind.STRING, Kind.BIGINT} and any(_is_duration(arg.source) for arg in args):
         return "write a number here: integer time has no unit, and dates differ by a number of days"
+    if Kind.STRING in kinds and kinds & _NUMBERS and (number := next(filter(None, map(_number, args)), "")):
+        return f"write the number without quotes: {number}"
     if Kind.STRING in kinds and len(kinds) > 1:
         return _text_suggestion(sorted(kind.value for kind in kinds - {Kind.STRING, Kind.NULL}))
     if op in ("mul", "try_mul") and kinds == {Kind.DURATION, Kind.DOUBLE}:
@@ -210,7 +220,9 @@ def _suggestion(op: str, args: tuple[TypedTerm, ...]) -> str:
         return 'give the number a unit: tg.seconds(5); or .cast("bigint") of the duration, in microseconds'
     if Kind.BOOLEAN in kinds and len(kinds) > 1:
         return "compare with something first; & | ~ take conditions"
-    return "cast one side to the type of the other" if len(kinds) > 1 else f"{op} is not defined for such values"
+    return (
+        "cast one side to the type of the other" if len(kinds) > 1 else f"{_written(op)} is not defined for such values"
+    )
 
 
 def _is_duration(term: Term) -> bool:
@@ -219,6 +231,15 @@ def _is_duration(term: Term) -> bool:
         return isinstance(term, Lit) and isinstance(term.value, str) and duration_ticks(term.value) is not None
     except QueryError:
         return False
+
+
+_NUMBERS = frozenset({Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL})
+
+
+def _number(arg: TypedTerm) -> str:
+    """The number that a constant has as text; empty for others."""
+    value = constant(arg, STRING)
+    return value if isinstance(value, str) and re.fullmatch(r"-?\d{1,18}(\.\d+)?", value) else ""
 
 
 def _time_suggestion(op: str, kinds: set[Kind]) -> str | None:
@@ -237,7 +258,7 @@ def _time_suggestion(op: str, kinds: set[Kind]) -> str | None:
         case "lt" | "le" | "gt" | "ge" | "eq" | "ne" | "eq_null_safe" | "least" | "greatest" if Kind.DURATION in kinds:
             return "compare two instants, t <= u + tg.minutes(5), or a distance with a duration, t - u <= tg.minutes(5)"
         case _:
-            return f"{op} is not defined for instants and durations"
+            return f"{_written(op)} is not defined for instants and durations"
 
 
 def _text_suggestion(others: list[str]) -> str:

@@ -218,7 +218,15 @@ def _programs(options: argparse.Namespace) -> Mapping[str, Program]:
     """The programs of a Python file, or the one of a query as text."""
     from tidegate.runtime.cli.program_files import load_programs
 
+    _check_query_options(options)
     return load_programs(options.file) if options.query is None else {"query": _run_request(options).as_program()}
+
+
+def _check_query_options(options: argparse.Namespace) -> None:
+    """`QueryError` TG401 for an option that is about the text of a query, where none is given."""
+    given = [name for name in ("input", "schema", "time", "unit", "dialect") if getattr(options, name)]
+    if given and options.query is None:
+        raise QueryError("TG401", f"--{given[0]} is of a query as text", hint="give the query's file: --query FILE")
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -324,6 +332,7 @@ def _timeline(options: argparse.Namespace) -> int:
         raise QueryError(
             "TG402", "what is to be drawn?", hint="give --query and --input, or --situations NAME=PATH of results"
         )
+    _check_query_options(options)
     drawing = {"most": options.most, "most_matches": options.most_matches, "tz": options.tz}
     if options.query is None:
         named = {name: Path(path) for name, path in pairs(options.situations, "--situations").items()}

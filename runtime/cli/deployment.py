@@ -181,7 +181,13 @@ def read_deployment(path: Path, program: Program) -> Deployment:
         )
     except QueryError as error:
         table = _named_in(told, error.message)
-        raise error.at(places.of(table, told if not table else {}, error.message)) from error.__cause__
+        placed = error.at(places.of(table, told if not table else {}, error.message))
+        raise QueryError.of([replace(one, hint=_in_toml(one.hint)) for one in placed.problems]) from error.__cause__
+
+
+def _in_toml(hint: str) -> str:
+    """A hint without what TOML cannot hold."""
+    return re.sub(r",? or a datetime\.timedelta", "", hint)
 
 
 def _torn(path: Path, message: str) -> Site | None:

@@ -82,7 +82,7 @@ def _findings() -> Iterator[Finding]:
     yield _memory()
     yield Finding("cores", "ok", str(os.cpu_count() or "unknown"))
     yield _directory("temporary", Path(tempfile.gettempdir()), "TMPDIR")
-    yield _directory("cache", cache_directory(), "XDG_CACHE_HOME")
+    yield _directory("java cache", cache_directory(), "XDG_CACHE_HOME")
 
 
 def _python() -> Finding:

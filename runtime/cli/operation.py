@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
+from types import FrameType
 from typing import Any
 
 import tidegate
@@ -114,11 +115,14 @@ def operate(
         hooks: list[OnBatch] = [health.after, tally.after, display.after]
         hooks += [hook for hook in (line, _metrics() if port is not None else None) if hook is not None]
         after = each(*hooks)
-        if not once:
-            print(_beginning(deployment, host, port), file=sys.stderr, flush=True)
+
+        def begun() -> None:
+            if not once:
+                print(_beginning(deployment, host, port), file=sys.stderr, flush=True)
+
         run = _on_spark if deployment.engine == "spark" else _embedded
         try:
-            run(deployment, stop, health, after, once)
+            run(deployment, stop, health, after, once, begun)
         except Exception as error:
             health.error = str(error)
             raise
@@ -156,7 +160,12 @@ def _logged(wanted: bool) -> Iterator[OnBatch | None]:
 
 
 def _embedded(
-    deployment: Deployment, stop: Event, health: Health, after: Callable[[BatchReport], None], once: bool
+    deployment: Deployment,
+    stop: Event,
+    health: Health,
+    after: Callable[[BatchReport], None],
+    once: bool,
+    begun: Callable[[], None],
 ) -> None:
     with deployment.program.session(
         sources=deployment.sources,
@@ -166,6 +175,7 @@ def _embedded(
         quarantine_keep=deployment.quarantine_keep,
         on_batch=after,
     ) as session:
+        begun()
         due = True  # what a stop has left undone
         while not stop.is_set():
             if due:
@@ -179,14 +189,25 @@ def _embedded(
 
 
 def _on_spark(
-    deployment: Deployment, stop: Event, health: Health, after: Callable[[BatchReport], None], once: bool
+    deployment: Deployment,
+    stop: Event,
+    health: Health,
+    after: Callable[[BatchReport], None],
+    once: bool,
+    begun: Callable[[], None],
 ) -> None:
     from tidegate.runtime.extras import spark_extra
 
     with spark_extra():
         from tidegate.runtime.engines.spark.setup.session import spark_session
     print("starting Spark", file=sys.stderr, flush=True)
-    spark = spark_session("tidegate", config=deployment.spark)
+    try:
+        with _interrupted():
+            spark = spark_session("tidegate", config=deployment.spark)
+    except KeyboardInterrupt:  # nothing was begun that has to be ended
+        return
+    if stop.is_set():
+        return
     query = deployment.program.start(
         spark,
         sources=deployment.sources,
@@ -198,6 +219,7 @@ def _on_spark(
         on_batch=after,
         progress=False,
     )
+    begun()
     try:
         while not stop.is_set() and not query.awaitTermination(1):
             if not query.status["isTriggerActive"]:
@@ -219,6 +241,26 @@ def _stopping() -> Iterator[Event]:
     before = {number: signal.signal(number, told) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _interrupted() -> Iterator[None]:
+    """Being told to stop also ends what runs inside, by KeyboardInterrupt; Spark's own handlers go with it."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def told(number: int, frame: FrameType | None) -> None:
+        handler = before[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+        raise KeyboardInterrupt
+
+    try:
+        for number in before:
+            signal.signal(number, told)
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -80,6 +80,15 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: r.join(other, "left_outer"), "TG114", 'how="left"'),
         (lambda: r.join(other, how="left_anti"), "TG114", 'how="anti"'),
         (lambda: r.join(other, how="outer"), "TG114", "how is inner, left, semi or anti"),
+        (lambda: r.join(other, how="full"), "TG114", "a.left_join(b, ...) has all rows of a"),
+        (lambda: r.dropDuplicates(["k"]), "TG101", "tg.first(r.x, by=r.time)"),
+        (lambda: r.session_window("5m"), "TG101", "anti_join"),
+        (lambda: r.foreachBatch(print), "TG101", "tg.callback(f)"),
+        (lambda: r.k.rle_id(), "TG131", "derive(Busy=tg.situation("),
+        (lambda: (r.time - r.time).dt.total_minutes(), "TG131", ".div(tg.minutes(1))"),
+        (lambda: tg_.minute(5), "TG131", "a duration is tg.minutes(5)"),
+        (lambda: r.k == "5", "TG102", "write the number without quotes: 5"),
+        (lambda: r.k == "five", "TG102", '.cast("bigint")'),
         (lambda: tg_.stream("S", "t timestamp", watermark="5m"), "TG114", 'tg.source(None, delay="10m")'),
         (lambda: tg_.stream("S", "t datetime", progress="t"), "TG111", "did you mean timestamp?"),
         (lambda: tg_.tumbling(r.k.cast("double"), "1h"), "TG102", "r.time"),
@@ -427,3 +436,23 @@ def test_durations_of_a_situation_are_checked_where_it_is_written(limit: Any, co
         tg_.situation(r.k > 1, **limit)
     assert hint in raised.value.hint
     assert raised.value.site is not None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda k, s: k == s, "== takes"),
+        (lambda k, s: k > s, "> takes"),
+        (lambda k, s: k + s, "+ takes"),
+        (lambda k, s: -s, "- takes"),
+        (lambda k, s: k // s, "// takes"),
+        (lambda k, s: k.div(s), "div takes"),
+        (lambda k, s: k.try_div(s), "try_div takes"),
+        (lambda k, s: k.same_as(s), "same_as takes"),
+    ],
+)
+def test_an_operation_is_called_as_it_was_written(wrong: Callable[[Any, Any], object], said: str) -> None:
+    r = tg.stream("R", "k bigint, s string, t timestamp", progress="t")
+    with pytest.raises(tg.QueryError) as raised:
+        wrong(r.k, r.s)
+    assert raised.value.message.startswith(said)

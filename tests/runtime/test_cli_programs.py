@@ -209,3 +209,12 @@ def test_explain_shows_valid_programs_and_all_problems(tmp_path: Path, capsys: p
     assert "in query      Worse" in shown.err
     assert main(["explain", "--json", str(file)]) == 1
     assert [problem["query"] for problem in json.loads(capsys.readouterr().out)["problems"]] == ["Bad", "Worse"]
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_options_of_a_querys_text_are_refused_of_a_python_file(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, write(tmp_path, VALID), "--schema", "id bigint"]) == 1
+    said = capsys.readouterr()
+    assert "TG401 --schema is of a query as text" in said.out + said.err

@@ -28,7 +28,7 @@ def test_json_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["healthy"] is True
-    assert {finding["name"] for finding in answer["findings"]} >= {"python", "java", "pyspark", "memory", "cache"}
+    assert {finding["name"] for finding in answer["findings"]} >= {"python", "java", "pyspark", "memory", "java cache"}
 
 
 def test_what_is_missing_is_named_with_what_to_do(
@@ -58,8 +58,8 @@ def test_a_cache_that_cannot_be_written_is_missing(tmp_path: Path, monkeypatch: 
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     diagnosis = doctor.diagnose()
-    assert findings(diagnosis)["cache"].status == "missing"
-    assert "XDG_CACHE_HOME" in findings(diagnosis)["cache"].advice
+    assert findings(diagnosis)["java cache"].status == "missing"
+    assert "XDG_CACHE_HOME" in findings(diagnosis)["java cache"].advice
     assert not diagnosis.healthy
 
 

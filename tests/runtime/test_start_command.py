@@ -335,3 +335,33 @@ def test_a_misspelt_table_or_option_is_told_at_its_line(
     number = SETTINGS.replace(*instead).splitlines().index(line) + 1
     assert said in told
     assert f"run.toml:{number}   {line}\n" in told
+
+
+def test_a_start_that_is_refused_does_not_say_that_it_runs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "program.py").write_text(PROGRAM + DEPLOYED.replace('"out"', '"in"'))
+    assert main(["start", "program.py"]) == 1
+    assert capsys.readouterr().err.startswith("TG")
+
+
+def test_a_duration_in_toml_is_told_how_it_is_written_there(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "run.toml").write_text(SETTINGS.replace('"0s"', '"5 foo"'))
+    assert main(["start", "plain.py", "--settings", "run.toml"]) == 1
+    said = capsys.readouterr().err
+    assert "TG104 delay: '5 foo' is not a duration" in said
+    assert "timedelta" not in said
+
+
+def test_being_told_to_stop_while_spark_starts_ends_it_at_once(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def starting(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        Event().wait(60)
+        pytest.fail("it waited")
+
+    monkeypatch.setattr("tidegate.runtime.engines.spark.setup.session.spark_session", starting)
+    (place / "program.py").write_text(PROGRAM + DEPLOYED.replace("every=", 'engine="spark", every='))
+    assert main(["start", "program.py"]) == 0
+    assert capsys.readouterr().err.splitlines()[0] == "starting Spark"
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert not (place / "state").exists()

@@ -20,6 +20,10 @@ _AS_OF = (
     "the last row before: a.left_join(b, a.x == b.x, b.t <= a.t, a.t <= b.t + tg.minutes(10))"
     ".group_by(a.id, a.t).agg(y=tg.last(b.y, by=b.t))"
 )
+_FULL = (
+    "how is inner, left, semi or anti; instead of a full join make two results: a.left_join(b, ...) has all rows of a, "
+    "b.anti_join(a, ...) those of b without a partner"
+)
 _PRODUCT = "all pairs are tg.product(a, b)"
 _UNION = "rows are put together with union(other)"
 _WINDOW = "windows are keys of groups: group_by(w=tg.tumbling(r.time, tg.minutes(5))).agg(...)"
@@ -68,8 +72,10 @@ _PATTERNS = (
     "patterns are partition_by(...).derive(A=tg.situation(condition), ...) and tg.match(A.before(B), within=...)"
 )
 _RUN = "rows appear where the program runs: tg.program(Out=r).run({...})"
+_BATCHES = 'new rows of results go to a function: tg.program(Out=r).session(sinks={"Out": tg.callback(f)}, ...)'
 _EXPLAIN = "programs are explained: tg.program(Out=r).explain()"
 _SITUATIONS = 'situations are r.partition_by("x").derive(Busy=tg.situation(r.load > 5))'
+_RUNS = f"runs of rows for which a condition holds are situations: {_SITUATIONS.removeprefix('situations are ')}"
 _TIMELINE = "situations and matches are drawn by tg.program(Out=r).timeline({...})"
 _STEPS = ("run", "execute", "flush", "commit", "poll", "process_batch")
 _FRAMES = {
@@ -100,7 +106,9 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("join_asof", "merge_asof", "asof_join", "asofJoin"), _AS_OF)
     | dict.fromkeys(("left_outer_join", "leftOuterJoin", "outer_join"), "left_join(other, ...) pads with NULLs")
     | dict.fromkeys(
-        ("drop_duplicates", "dropDuplicates", "unique", "dropDuplicatesWithinWatermark"), "each row once is distinct()"
+        ("drop_duplicates", "dropDuplicates", "unique", "dropDuplicatesWithinWatermark"),
+        "each row once is distinct(), which looks at all attributes; the first of each key is "
+        'group_by("k").agg(x=tg.first(r.x, by=r.time))',
     )
     | dict.fromkeys(
         ("subtract", "exceptAll", "except_", "minus", "minus_all"), "rows that the other lacks are difference(other)"
@@ -108,6 +116,8 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("intersect", "intersectAll", "intersection"), "rows that the other has are semi_join(other, ...)")
     | dict.fromkeys(("columns", "dtypes", "printSchema", "collect_schema"), "attributes and types are relation.schema")
     | dict.fromkeys(("window", "windowed", "tumble", "resample", "over"), _WINDOW)
+    | dict.fromkeys(("session", "session_window", "sessionize"), _SESSION)
+    | dict.fromkeys(("foreachBatch", "foreach_batch", "foreach", "for_each", "sink_batches"), _BATCHES)
     | dict.fromkeys(("groupby_dynamic", "group_by_dynamic"), f"{_WINDOW}; tg.floor(r.time, unit) is the start of one")
     | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide"), _OVERLAPPING)
     | dict.fromkeys(NEIGHBOURS, _PREVIOUS)
@@ -144,6 +154,11 @@ PERIOD_PARTS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("duration", "length", "lasts"), "a period lasts A.te - A.ts")
 )
 
+
+def _unit_hint(unit: str) -> str:
+    return f"a duration is tg.{unit}s(5); the {unit} of an instant is r.time.{unit}()"
+
+
 #: Functions that are called otherwise here, or are no functions of the module.
 FUNCTIONS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("col", "column"), "attributes are those of a relation: r.x")
@@ -162,6 +177,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("session", "session_window"), _SESSION)
     | dict.fromkeys(("now", "current_timestamp", "current_date", "unix_timestamp"), _NO_CLOCK)
     | dict.fromkeys(("row_number", "rank", "dense_rank", "ntile"), _RANK)
+    | {unit: _unit_hint(unit) for unit in ("second", "minute", "hour", "day")}
     | {"date_trunc": 'tg.floor(r.time, "1d") is the start of the day, r.time.truncate("month") of the month'}
     | dict.fromkeys(("datediff", "date_diff", "dateDiff"), "did you mean tg.days_between?")
     | dict.fromkeys(("interval", "weeks", "to_duration"), 'durations are text or tg.days(7): r.time + "5m"')
@@ -260,15 +276,18 @@ VALUE_METHODS: Mapping[str, str] = MappingProxyType(
     )
     | dict.fromkeys(("str",), "its methods are those of the value: r.x.upper(), r.x.contains(...)")
     | dict.fromkeys(
-        ("dt",), 'its methods are those of the value: r.time.hour(); tg.floor(r.time, "1h") is the start of the hour'
+        ("dt",),
+        'its methods are those of the value: r.time.hour(); tg.floor(r.time, "1h") is the start of the hour; '
+        "whole minutes of a duration are (r.end - r.begin).div(tg.minutes(1))",
     )
     | dict.fromkeys(("date",), _DATE)
     | dict.fromkeys(
         ("total_seconds", "total_minutes", "total_hours", "total_days", "seconds", "minutes", "hours"),
-        "durations are divided by durations: (r.end - r.begin) / tg.minutes(1)",
+        "durations are divided by durations: (r.end - r.begin) / tg.minutes(1), or .div(tg.minutes(1)) for whole minutes",
     )
     | dict.fromkeys(NEIGHBOURS, _PREVIOUS)
     | dict.fromkeys(("over", "cum_sum", "cumsum"), _NO_NEIGHBOURS)
+    | dict.fromkeys(("rle", "rle_id"), _RUNS)
     | dict.fromkeys(("rank",), _RANK)
     | dict.fromkeys(_ROLLING, _OVERLAPPING)
     | dict.fromkeys(("asc", "desc", "sort"), _NO_ORDER)
@@ -287,6 +306,7 @@ JOINS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("left_anti", "leftanti"), 'write how="anti"')
     | dict.fromkeys(("left_semi", "leftsemi"), 'write how="semi"')
     | dict.fromkeys(("right", "right_outer", "rightouter"), 'change the sides: other.join(this, ..., how="left")')
+    | dict.fromkeys(("outer", "full", "full_outer", "fullouter"), _FULL)
     | dict.fromkeys(("cross",), _PRODUCT)
     | dict.fromkeys(("asof",), _AS_OF)
 )
