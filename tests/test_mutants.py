@@ -183,7 +183,7 @@ def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pyte
     assert "5 mutants drawn" in told
     assert "4 of 5 killed: 80.0 %" in told
     assert "SURVIVED runtime/eval/joins/ranges.py:" in told
-    assert "- others >= 0\n  + others > 0" in told
+    assert "- rights >= 0\n  + rights > 0" in told
     assert mutants.main([*command, "--at-least", "0.81"]) == 1, "of the file: nothing runs again"
     assert "without a mutant" not in capfd.readouterr().out
     state = mutants.State(0, "1/1", 7, "other", [])

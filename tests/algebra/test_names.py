@@ -82,7 +82,7 @@ def test_a_misspelt_attribute_of_a_relation_with_a_name_is_known(write: Callable
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (lambda: library.lag, "the row before is joined"),
+        (lambda: library.lag, "the row before is the one with no other between"),
         (lambda: library.sin, "it is a method of values: r.x.sin"),
         (lambda: library.instr, "r.x.position"),
         (lambda: library.blorp, ""),

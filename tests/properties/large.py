@@ -151,7 +151,7 @@ def _joined(
     conditions = rng.choice(
         (
             (a.t <= b.t, b.t <= a.t + near),
-            (a.t < b.t, b.t < a.t + near),
+            (a.t < b.t, b.t < a.t + near + 1),
             (a.t - near <= b.t, b.t <= a.t),
             (a.t <= b.t, b.t < a.e, b.t <= a.t + near),
             (a.t <= b.e, b.t <= a.e, b.t <= a.t + near, a.t <= b.t + near),

@@ -94,7 +94,7 @@ def test_a_path_that_does_not_say_its_format_is_refused(place: Path, path: str) 
 
 
 def test_what_no_stream_could_have_is_told_where_it_is_written() -> None:
-    with pytest.raises(tg.QueryError, match=r"TG104 '1 minutess' is not a duration(?s:.*)did you mean minutes"):
+    with pytest.raises(tg.QueryError, match=r"TG104 delay: '1 minutess' is not a duration(?s:.*)did you mean minutes"):
         tg.parquet("x", delay="1 minutess")
     with pytest.raises(tg.QueryError, match="TG401 delay='-5m' is negative") as caught:
         tg.source(None, delay="-5m")

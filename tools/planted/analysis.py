@@ -258,14 +258,14 @@ GROUP = Group(
         bug(
             "the right side of an anti-join is never awaited",
             FEDERATION,
-            "                alone = [zone.ignoring(right) for zone in first]\n                return",
-            "                alone, pairs = [zone.ignoring(right) for zone in first], []\n                return",
+            "                alone = [zone.ignoring(right) for zone in first]\n",
+            "                alone, pairs = [zone.ignoring(right) for zone in first], []\n",
         ),
         bug(
             "the right side of an anti-join always matters",
             FEDERATION,
-            "                alone = [zone.ignoring(right) for zone in first]\n                return",
-            "                alone = [z.product(s, Layout(z.layout.rows + s.layout.rows, z.layout.attributes)) for z in first for s in second]\n                return",
+            "                alone = [zone.ignoring(right) for zone in first]\n",
+            "                alone = [z.product(s, Layout(z.layout.rows + s.layout.rows, z.layout.attributes)) for z in first for s in second]\n",
         ),
         bug(
             "a semi-join waits for its left side only",
