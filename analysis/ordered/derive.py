@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import temporal_formula
@@ -12,8 +13,17 @@ from tidegate.algebra.ordered.derive import Derive, derivation_relations
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import conjunction
-from tidegate.analysis.ordered.family import Family, StateBound, ZoneBuilder, completing
+from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, completing
 from tidegate.analysis.zones.zone import Zone
+
+#: The names of what is kept: situations that are open, those that are over and may still be matched, and the partial
+#: values of their aggregates.
+OPEN: Final = "open"
+CLOSED: Final = "closed"
+VALUES: Final = "values"
+#: The columns of their instants.
+KEPT_START: Final = "start"
+KEPT_END: Final = "end"
 
 
 class DeriveFamily(Family[Derive]):
@@ -32,13 +42,25 @@ class DeriveFamily(Family[Derive]):
         return ()
 
     def state(self, node: Derive) -> StateBound:
-        return StateBound(("of a partition one that is open", *different_values("", node)), {})
+        return StateBound(("of a partition one that is open", *different_values("", node)), situation_rows({}))
 
     def freed(self, node: Derive, *, always: bool) -> Sequence[str]:
         return ()
 
     def one_by_one(self, node: Derive, *, shared: bool) -> Sequence[str]:
         return reasons(node, shared=shared)
+
+
+def situation_rows(ahead: Mapping[str, int]) -> tuple[StoredRows, ...]:
+    """What is kept of situations: open ones, those that are over and may still be matched, and their aggregates.
+
+    `ahead` says by how much progress has to be beyond the start or the end of those that are over for them to go.
+    """
+    return (
+        StoredRows(OPEN, "open", KEPT_START, "since", "until they end"),
+        StoredRows(CLOSED, "over", KEPT_END, "ended", "while a match may need them", ahead),
+        StoredRows(VALUES, "aggregates", noun="partial value", of="of these", counted=False),
+    )
 
 
 def different_values(symbol: str, situation: Derive) -> list[str]:

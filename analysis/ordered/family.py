@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from tidegate.algebra.errors import Problem
@@ -46,15 +46,32 @@ class ZoneBuilder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class StateBound:
-    """The state of an operator that has read events up to the instant p. `bounds` is its size, as text for people.
+class StoredRows:
+    """A kind of rows that an operator keeps, by the name under which its runtime counts them, and what frees them.
 
-    What is over may go once p reaches its `start` or its `end` plus so many ticks, whichever `ahead` has; empty:
-    nothing that is over is kept.
+    A listing shows them by their `label`. Where they have instants, it shows the least and greatest of the column
+    `instant` after the word `verb`, and until when they are `kept`; once the operator's progress has reached a column
+    plus so many ticks, whichever `ahead` has, none of them is kept. Other rows are said to be so many of `noun`.
+    Those that belong to rows of another kind are not `counted`.
     """
 
+    name: str
+    label: str
+    instant: str = ""
+    verb: str = ""
+    kept: str = ""
+    ahead: Mapping[str, int] = field(default_factory=dict)
+    noun: str = "row"
+    of: str = ""
+    counted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StateBound:
+    """The state of an operator. `bounds` is its size, as text for people; `rows` are all kinds of rows that it has."""
+
     bounds: tuple[str, ...]
-    ahead: Mapping[str, int]
+    rows: tuple[StoredRows, ...]
 
 
 class Family(Generic[N]):

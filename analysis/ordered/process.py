@@ -10,7 +10,7 @@ from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.ordered.process import Process
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import multiplying_tables
-from tidegate.analysis.ordered.family import Family, StateBound, ZoneBuilder, completing
+from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, completing
 from tidegate.analysis.zones.wording import amount
 from tidegate.analysis.zones.zone import Zone
 
@@ -30,7 +30,9 @@ class ProcessFamily(Family[Process]):
         return ()
 
     def state(self, node: Process) -> StateBound:
-        return StateBound(tuple(f"{name}: {_bound(node, name)}" for name in node.operator.tables), {})
+        tables = node.operator.tables
+        rows = tuple(StoredRows(name, "kept", of=f"of {name!r}") for name in tables)
+        return StateBound(tuple(f"{name}: {_bound(node, name)}" for name in tables), rows)
 
     def freed(self, node: Process, *, always: bool) -> Sequence[str]:
         return ()

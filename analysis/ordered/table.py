@@ -30,4 +30,4 @@ def family_of(node: OrderedNode) -> Family[Any]:
 def operator_state(query: Query) -> StateBound:
     """What the ordered operator of a query keeps, if it has one."""
     operator = ordered_operator(query.node)
-    return StateBound((), {}) if operator is None else family_of(operator).state(operator)
+    return StateBound((), ()) if operator is None else family_of(operator).state(operator)

@@ -19,8 +19,8 @@ from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.batch.executor import IngestResult, Work
 from tidegate.runtime.ingest.inputs import instant_of
+from tidegate.runtime.plan.operator_state import instants_of, queries_that_keep
 from tidegate.runtime.plan.progress import ProgressState, input_streams, reach
-from tidegate.runtime.plan.situation_state import deriving, instants_of
 from tidegate.runtime.plan.steps import Plan, QueryPlan
 from tidegate.runtime.state.codec import Json
 
@@ -40,7 +40,7 @@ def check_all_end(stream: str | None) -> None:
 
 def closing_instant(plan: Plan, value: Any) -> int:
     """The instant in ticks, as users write it; `QueryError` TG417 where there is nothing that it could close."""
-    types = dict.fromkeys(instants_of(query.ordered) for query in deriving(plan) if query.ordered is not None)
+    types = dict.fromkeys(instants_of(query.ordered) for query in queries_that_keep(plan) if query.ordered is not None)
     if not types:
         raise QueryError("TG417", "nothing can be open: the program derives no situations", hint="leave out close_at")
     if len(types) > 1:
@@ -97,7 +97,7 @@ class Closing:
 
     def check(self, plan: Plan, progress: ProgressState) -> None:
         """`QueryError` TG417 where the inputs have ended and all is to end by an instant that has passed."""
-        for query in deriving(plan) if self.at is not None else []:
+        for query in queries_that_keep(plan) if self.at is not None else []:
             if _reached(plan, progress.inputs, query) == INF:
                 passed = _passed(plan, self.declared, query)
                 if passed is not None and self.at is not None and self.at <= passed.at:
@@ -107,7 +107,7 @@ class Closing:
         """`QueryError` TG417 where the end has been stated already, in another way."""
         if self.at == asked:
             return
-        for query in deriving(plan):
+        for query in queries_that_keep(plan):
             if query.ordered is not None and progress.queries[query.name][query.ordered.time] == INF:
                 how = "what was open then is not reported" if self.at is None else "situations were closed elsewhere"
                 raise QueryError(

@@ -10,9 +10,9 @@ from tidegate.runtime.batch.end_of_input import CLOSING, Closing
 from tidegate.runtime.batch.scheduler import SKIPPED, SkippedResult
 from tidegate.runtime.batch.source_activity import ACTIVITY, SourceActivity
 from tidegate.runtime.eval.columns import stored_arrow_schema
-from tidegate.runtime.ordered.sizes import situation_bytes, situation_rows
+from tidegate.runtime.ordered.sizes import operator_bytes, operator_rows
+from tidegate.runtime.plan.operator_state import queries_that_keep
 from tidegate.runtime.plan.progress import ProgressState, input_streams, not_of_this_program
-from tidegate.runtime.plan.situation_state import deriving
 from tidegate.runtime.plan.steps import Buffer, Plan
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.manifest import KernelState, Manifest, SourceCounts
@@ -48,7 +48,7 @@ class RunState:
             ProgressState.start(plan),
             {buffer.id: () for buffer in buffers},
             {stream.name: SourceCounts() for stream in input_streams(plan)},
-            closing=Closing() if deriving(plan) else None,
+            closing=Closing() if queries_that_keep(plan) else None,
         )
 
     @classmethod
@@ -83,12 +83,12 @@ class RunState:
     def live_rows(self, plan: Plan) -> dict[str, int]:
         """Rows stored per buffer, and the situations that operators keep."""
         stored = {name: sum(segment.rows for segment in segments) for name, segments in self.segments.items()}
-        return stored | situation_rows(plan, self.operators)
+        return stored | operator_rows(plan, self.operators)
 
     def live_bytes(self, plan: Plan) -> dict[str, int]:
         """Bytes stored, by the same names."""
         stored = {name: sum(segment.bytes for segment in segments) for name, segments in self.segments.items()}
-        return stored | situation_bytes(plan, self.operators)
+        return stored | operator_bytes(plan, self.operators)
 
     def ranges(self) -> dict[tuple[str, str], tuple[int, int]]:
         """Least and greatest instant per buffer and attribute, where every segment has them."""

@@ -1,5 +1,5 @@
-"""What a checkpoint holds, for people and tools: per buffer rows, bytes, oldest, newest, and why they are kept;
-of situations too.
+"""What a checkpoint holds, for people and tools: per buffer and operator its rows, their bytes, the oldest and newest,
+and why they are kept.
 
 Read from the last commit without a lock, so also while a run writes.
 """
@@ -17,12 +17,12 @@ from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import Kind
 from tidegate.analysis.inner_queries import with_stage_names
 from tidegate.runtime.batch.instants import instant_text, plain_instant
-from tidegate.runtime.inspect.situation_listing import (
-    SituationState,
-    check_situations,
-    situation_dict,
-    situation_states,
-    situation_text,
+from tidegate.runtime.inspect.operator_listing import (
+    OperatorRows,
+    check_operators,
+    operator_dict,
+    operator_rows,
+    operator_text,
 )
 from tidegate.runtime.plan.layout import BufferContents, Kinds, Layout, Reader
 from tidegate.runtime.plan.progress import not_of_this_program, parsed_key
@@ -103,7 +103,7 @@ class StateListing:
     snapshot: Snapshot
     layout: Layout
     buffers: tuple[BufferState, ...]
-    situations: tuple[SituationState, ...]
+    operators: tuple[OperatorRows, ...]
 
     @property
     def results(self) -> tuple[ResultFiles, ...]:
@@ -129,16 +129,16 @@ class StateListing:
 
     @property
     def rows(self) -> int:
-        """Rows of buffers, and situations."""
-        return sum(one.rows for one in self.buffers) + sum(one.rows for one in self.situations)
+        """Rows of buffers and operators."""
+        return sum(one.rows for one in self.buffers) + sum(one.rows for one in self.operators)
 
     @property
     def bytes(self) -> int:
         """Bytes of both."""
-        return sum(one.bytes for one in self.buffers) + sum(one.bytes for one in self.situations)
+        return sum(one.bytes for one in self.buffers) + sum(one.bytes for one in self.operators)
 
     def __str__(self) -> str:
-        parts = [_head(self), *map(_buffer_text, self.buffers), *map(situation_text, self.situations)]
+        parts = [_head(self), *map(_buffer_text, self.buffers), *map(operator_text, self.operators)]
         results = "\n".join(map(str, self.results))
         told = (with_stage_names(part, self.layout.names) for part in (*parts, _quarantine_text(self)))
         return "\n\n".join(part for part in (*told, results) if part)
@@ -160,7 +160,7 @@ class StateListing:
             "rows": self.rows,
             "bytes": self.bytes,
             "buffers": [_buffer_dict(one) for one in self.buffers],
-            "situations": [situation_dict(one) for one in self.situations],
+            "operators": [operator_dict(one) for one in self.operators],
             "quarantine": _quarantine_dict(self.quarantine) | {"rejected": self.rejected, "set_aside": self.set_aside},
             "results": [{"directory": r.directory, "files": r.files, "bytes": r.bytes} for r in self.results],
         }
@@ -199,7 +199,7 @@ def _listing(where: str, snapshot: Snapshot) -> StateListing:
     buffers = [_buffer(layout, held, manifest) for held in layout.buffers]
     progress = {(name, a): value for (of, name, a), value in _known(manifest).items() if of == "query"}
     kernel = {} if manifest is None else manifest.kernel
-    return StateListing(where, snapshot, layout, tuple(buffers), situation_states(layout, kernel, progress))
+    return StateListing(where, snapshot, layout, tuple(buffers), operator_rows(layout, kernel, progress))
 
 
 def _check(layout: Layout, manifest: Manifest | None) -> None:
@@ -214,18 +214,16 @@ def _check(layout: Layout, manifest: Manifest | None) -> None:
         for a in view
         if a not in layout.queries.get(reader.query, {})
     }
-    missing |= set(manifest.kernel if manifest is not None else ()) - {one.query for one in layout.situations}
-    promised |= {
-        (one.query, one.time) for one in layout.situations if one.time not in layout.queries.get(one.query, {})
-    }
+    missing |= set(manifest.kernel if manifest is not None else ()) - {one.query for one in layout.operators}
+    promised |= {(one.query, one.time) for one in layout.operators if one.time not in layout.queries.get(one.query, {})}
     every = [*layout.inputs.values(), *layout.queries.values(), *(held.instants for held in layout.buffers)]
-    kinds = {kind for some in every for kind in some.values()} | {one.kind for one in layout.situations}
+    kinds = {kind for some in every for kind in some.values()} | {one.kind for one in layout.operators}
     kinds -= {kind.value for kind in Kind}
     if missing or promised or kinds:
         raise StateError(
             MANIFEST, f"the layout in meta.json does not fit: {min(map(str, (*missing, *promised, *kinds)))}"
         )
-    check_situations(layout, {} if manifest is None else manifest.kernel)
+    check_operators(layout, {} if manifest is None else manifest.kernel)
 
 
 def _buffer(layout: Layout, held: BufferContents, manifest: Manifest | None) -> BufferState:
@@ -314,8 +312,8 @@ def _head(listing: StateListing) -> str:
     width = max((len(name) for name, _ in rows), default=0)
     lines += [f"  {'' if i else 'progress':<12}{name.ljust(width)}  {text}" for i, (name, text) in enumerate(rows)]
     places = count_of(len(listing.buffers), "buffer")
-    if listing.situations:
-        places += f" and {count_of(len(listing.situations), 'operator')}"
+    if listing.operators:
+        places += f" and {count_of(len(listing.operators), 'operator')}"
     lines.append(f"  held        {count_of(listing.rows, 'row')} in {places}, {count_of(listing.bytes, 'byte')}")
     return "\n".join(lines)
 

@@ -1,42 +1,35 @@
-"""The size of the situations that operators keep, in rows and bytes."""
+"""The size of what ordered operators keep, in rows and bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
-from tidegate.runtime.plan.situation_state import deriving, state_name
-from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.plan.operator_state import queries_that_keep, state_name
+from tidegate.runtime.plan.steps import OrderedStep, Plan
 from tidegate.runtime.state.manifest import KernelState
 
-#: Situations that are open, and those that are over and may still be matched.
-OPEN: Final = "open"
-CLOSED: Final = "closed"
-SITUATIONS: Final = frozenset((OPEN, CLOSED))
-#: What the names of rows begin with that go with others, such as aggregates of situations: they are not counted by
-#: themselves.
-VALUES: Final = "values "
-#: Their instants.
-START: Final = "start"
-END: Final = "end"
+
+def operator_rows(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, int]:
+    """The rows that operators keep, by the name under which they count."""
+
+    def rows(ordered: OrderedStep, state: KernelState) -> int:
+        apart = {one.name for one in ordered.keeps.rows if not one.counted}
+        return sum(one.rows for one in state.kept if one.holds not in apart)
+
+    return _summed(plan, kernel, rows)
 
 
-def situation_rows(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, int]:
-    """The rows of kept situations, open ones and those that may still be matched, by the name under which they
-    count.
-    """
-    return _summed(plan, kernel, lambda state: sum(one.rows for one in state.kept if not one.holds.startswith(VALUES)))
+def operator_bytes(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, int]:
+    """The bytes of what operators keep, by the same names."""
+    return _summed(plan, kernel, lambda _, state: sum(file.bytes for file in state.files))
 
 
-def situation_bytes(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, int]:
-    """The bytes of kept situations, aggregates included, by the same names."""
-    return _summed(plan, kernel, lambda state: sum(file.bytes for file in state.files))
-
-
-def _summed(plan: Plan, kernel: Mapping[str, KernelState], size: Callable[[KernelState], int]) -> dict[str, int]:
+def _summed(
+    plan: Plan, kernel: Mapping[str, KernelState], size: Callable[[OrderedStep, KernelState], int]
+) -> dict[str, int]:
     found: dict[str, int] = {}
-    for query in deriving(plan):
+    for query in queries_that_keep(plan):
         assert query.ordered is not None
         name = state_name(query.name, query.ordered.node.keeps)
-        found[name] = found.get(name, 0) + (size(kernel[query.name]) if query.name in kernel else 0)
+        found[name] = found.get(name, 0) + (size(query.ordered, kernel[query.name]) if query.name in kernel else 0)
     return found

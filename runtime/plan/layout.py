@@ -10,8 +10,8 @@ from tidegate.algebra.nodes import Join, Node, Product, children, occurrences
 from tidegate.algebra.row_wise import is_static
 from tidegate.analysis.inner_queries import stage_names
 from tidegate.analysis.zones.wording import shifted
+from tidegate.runtime.plan.operator_state import OperatorState, operator_states
 from tidegate.runtime.plan.progress import input_streams
-from tidegate.runtime.plan.situation_state import Situations, situation_state
 from tidegate.runtime.plan.steps import Buffer, Leaf, Plan
 
 #: What is stored of a row that is joined with a static table, by the kind of the join.
@@ -59,7 +59,7 @@ class BufferContents:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """All buffers of a program, the progressing attributes of its inputs and queries, and the situations that it keeps.
+    """All buffers of a program, the progressing attributes of its inputs and queries, and what its operators keep.
 
     `names` has what people read in the place of the names of stages.
     """
@@ -67,7 +67,7 @@ class Layout:
     buffers: tuple[BufferContents, ...]
     inputs: Mapping[str, Kinds]
     queries: Mapping[str, Kinds]
-    situations: tuple[Situations, ...]
+    operators: tuple[OperatorState, ...]
     names: Mapping[str, str]
 
 
@@ -88,7 +88,7 @@ def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()
         (*buffers, *(_remembered(buffer, key) for buffer, key in remembered)),
         {s.name: {a: s.schema[a].type.kind.value for a in s.progress} for s in input_streams(plan)},
         {q.name: {a: q.facts.output.schema[a].type.kind.value for a in q.facts.propagation} for q in plan.queries},
-        situation_state(plan),
+        operator_states(plan),
         stage_names(plan.facts),
     )
 

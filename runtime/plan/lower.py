@@ -47,6 +47,7 @@ from tidegate.algebra.row_wise import (
 )
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term, disjunction, rename_attributes
+from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.analysis.purge import Purge, purge
 from tidegate.analysis.state.bounds import Bounded
@@ -294,7 +295,7 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
     made = operator.over(tuple(_read(key[0], order.index(key), tuple(parts[key]), read) for _, key, read in bare))
     time = completion(node)
     assert time is not None
-    plan = OrderedStep(made, tuple(order.index(key) for _, key, _ in bare), time)
+    plan = OrderedStep(made, tuple(order.index(key) for _, key, _ in bare), time, family_of(operator).state(operator))
     keys = None
     if (by := plan.sharded_by) is not None:
         keys = tuple(next(names[one.keys[by]] for one, key, names in bare if key == leaf) for leaf in order)

@@ -13,6 +13,7 @@ from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction, disjuncti
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT, DOUBLE, DataType
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
+from tidegate.analysis.ordered.family import StateBound
 from tidegate.analysis.purge import Purge
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.runtime.plan.aggregate_states import partial_schema
@@ -187,13 +188,14 @@ class OrderedStep:
 
     Its inputs are stored rows of the leaves that `leaves` names for each. `time` is the attribute of the result that
     holds the instant at which a row is complete: how far the query has come there is how far the operator has read its
-    events. With `encoded` it reads event runs instead of rows; they are then all of the same events. `purging`: where
-    it frees what it keeps sooner than it has to.
+    events. `keeps` is what it keeps of them. With `encoded` it reads event runs instead of rows; they are then all of
+    the same events. `purging`: where it frees what it keeps sooner than it has to.
     """
 
     node: OrderedNode
     leaves: tuple[int, ...]
     time: str
+    keeps: StateBound
     encoded: EncodedReading | None = None
     purging: PurgeMode = "off"
 

@@ -46,7 +46,7 @@ from tidegate.runtime.ingest.values import MalformedValue, held_value
 from tidegate.runtime.inspect.state_listing import StateListing, list_state
 from tidegate.runtime.inspect.why import why
 from tidegate.runtime.inspect.why_answer import Why
-from tidegate.runtime.ordered.sizes import situation_rows
+from tidegate.runtime.ordered.sizes import operator_rows
 from tidegate.runtime.plan.progress import ProgressState, check_known, input_streams
 from tidegate.runtime.plan.schedule import Schedule
 from tidegate.runtime.plan.steps import Plan
@@ -430,7 +430,7 @@ class Drive:
         segments = {} if self._manifest is None else self._manifest.segments
         found |= {name: sum(segment.rows for segment in parts) for name, parts in segments.items()}
         kernel = {} if self._manifest is None else self._manifest.kernel
-        return found | situation_rows(self.engine.plan, kernel)
+        return found | operator_rows(self.engine.plan, kernel)
 
     @property
     def state(self) -> StateListing:

@@ -17,7 +17,7 @@ from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.analysis.pipeline import analyse
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.plan.lower import lower
-from tidegate.runtime.plan.situation_state import deriving
+from tidegate.runtime.plan.operator_state import queries_that_keep
 from tidegate.runtime.state.store.memory import MemoryStore
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
@@ -149,7 +149,7 @@ def _is_like_one_more_event(seed: int, at: int = 100) -> bool:
         facts = analyse(case.program)
     except QueryError:
         return False
-    if not deriving(lower(facts)):
+    if not queries_that_keep(lower(facts)):
         return False
     complete: dict[str, list[tuple[object, ...]]] = {}
     for stream in case.streams:

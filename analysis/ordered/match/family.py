@@ -11,7 +11,7 @@ from tidegate.algebra.ordered.match import DETECTED, Match, RowIntervals, endpoi
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import INF
-from tidegate.analysis.ordered.derive import different_values, reasons
+from tidegate.analysis.ordered.derive import KEPT_END, KEPT_START, different_values, reasons, situation_rows
 from tidegate.analysis.ordered.family import Family, StateBound, ZoneBuilder, completing, equal_instants
 from tidegate.analysis.ordered.match.bounds import SituationBound, situation_bounds
 from tidegate.analysis.ordered.match.chosen_orders import chosen_orders, first_statistics, order_lines, pinned_order
@@ -82,8 +82,8 @@ class MatchFamily(Family[Match]):
         bounds = situation_bounds(node)
         longest = max((bound.span for bound in bounds), default=INF)
         # How far ahead of a situation's start, with a window, or else of its end, progress has to come for it to go.
-        ahead = {} if isinstance(longest, float) else {"start" if bounds[0].windowed else "end": longest}
-        return StateBound(tuple(_bound_lines(node, bounds)), ahead)
+        ahead = {} if isinstance(longest, float) else {KEPT_START if bounds[0].windowed else KEPT_END: longest}
+        return StateBound(tuple(_bound_lines(node, bounds)), situation_rows(ahead))
 
     def freed(self, node: Match, *, always: bool) -> Sequence[str]:
         found = situation_partners(node, always=always)

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from tidegate.algebra.time import Extended
+from tidegate.analysis.ordered.derive import CLOSED, OPEN, VALUES
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
@@ -18,10 +19,9 @@ from tidegate.runtime.eval.small.rows import SmallRows
 from tidegate.runtime.ordered.derive.derivation import Derivation
 from tidegate.runtime.ordered.derive.events import Source, array_of
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateChange
-from tidegate.runtime.ordered.derive.tables import SITUATIONS, bounds_of, changes, described, everything, values_of
+from tidegate.runtime.ordered.derive.tables import SITUATIONS, bounds_of, changes, described, everything
 from tidegate.runtime.ordered.derive.ties import untied
 from tidegate.runtime.ordered.family import Bounds, Operator
-from tidegate.runtime.ordered.sizes import CLOSED, OPEN
 from tidegate.runtime.ordered.state_tables import StateTable
 
 
@@ -82,8 +82,8 @@ class Situations(Operator):
     def counts(self) -> dict[str, int]:
         """The numbers of open situations, closed ones, and values of aggregates."""
         states, derivation = self.settled().states, self.derivation
-        values = {values_of(number): one.partials.height for number, one in derivation.values.items()}
-        return {OPEN: states.open, CLOSED: states.pool.rows, **values}
+        values = sum(one.partials.height for one in derivation.values.values())
+        return {OPEN: states.open, CLOSED: states.pool.rows, VALUES: values}
 
 
 def _between(rows: Rows, name: str, old: Extended, new: Extended) -> Rows:

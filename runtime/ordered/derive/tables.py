@@ -13,6 +13,9 @@ import pyarrow as pa
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import MAX_INSTANT
+from tidegate.analysis.ordered.derive import CLOSED, OPEN, VALUES
+from tidegate.analysis.ordered.derive import KEPT_END as END
+from tidegate.analysis.ordered.derive import KEPT_START as START
 from tidegate.runtime.kernels.cells import Situations
 from tidegate.runtime.kernels.situations import NEVER, Bools, ClosedSituations, Ints, Runs
 from tidegate.runtime.ordered.derive.derivation import Derivation
@@ -20,7 +23,6 @@ from tidegate.runtime.ordered.derive.partition_states import PartitionStates, St
 from tidegate.runtime.ordered.derive.run_partials import RunPartials
 from tidegate.runtime.ordered.derive.run_values import RunValues
 from tidegate.runtime.ordered.partitions import Partitions, key_columns
-from tidegate.runtime.ordered.sizes import CLOSED, END, OPEN, START, VALUES
 from tidegate.runtime.ordered.state_tables import KEY, NO_ID, StateTable
 
 #: The table of situations: columns beside the keys, which are named by their places. Of an open one, END is the time of
@@ -71,7 +73,7 @@ def _filled(situations: pa.Table, values: Mapping[int, RunPartials]) -> dict[str
 
 def values_of(definition: int) -> str:
     """The name of the table of a definition's values."""
-    return f"{VALUES}{definition}"
+    return f"{VALUES} {definition}"
 
 
 def named_values(definition: int, partials: RunPartials) -> dict[str, pl.DataFrame]:

@@ -1,4 +1,4 @@
-"""What is kept of situations is shown wherever state is: counted without reading a file, and nothing is left at the
+"""What operators keep is shown wherever state is: counted without reading a file, and nothing is left at the
 end.
 """
 
@@ -84,18 +84,19 @@ def test_the_listing_says_what_is_open_and_what_may_still_be_matched(
     answer = json.loads(capsys.readouterr().out)
     assert answer["rows"] == sum(live.values())
     assert answer["bytes"] == sum(use.bytes for use in uses.values())
-    pattern = answer["situations"][2]
+    pattern = answer["operators"][2]
     assert uses["Pattern: situations"].bytes == pattern.pop("bytes") > 0
     assert pattern.pop("bound")
     assert pattern == {
-        "situations": "Pattern: situations",
+        "operator": "Pattern: situations",
         "query": "Pattern",
         "rows": 3,
-        "open": {"rows": 2, "start": [1, 6]},
-        "over": {"rows": 1, "start": [2, 2], "end": [4, 4]},
-        "partial_values": 3,
+        "kept": {
+            "open": {"rows": 2, "start": [1, 6]},
+            "closed": {"rows": 1, "start": [2, 2], "end": [4, 4], "until": {"detected": 22}},
+            "values": {"rows": 3},
+        },
         "progress": {"detected": 9},
-        "until": {"detected": 22},
     }
 
 
@@ -117,18 +118,18 @@ def test_counts_are_those_of_the_files_and_none_outlives_what_is_said(
             listing = list_state(store)
             manifest = listing.snapshot.manifest
             assert manifest is not None
-            for one in listing.situations:
+            for one in listing.operators:
                 tables = read_state(store, one.of.query, manifest.kernel[one.of.query], shapes[one.of.query])
                 assert one.rows == sum(table.height for name, table in tables.items() if name == SITUATIONS)
-                assert one.values == sum(table.height for name, table in tables.items() if name != SITUATIONS)
-            pattern = listing.situations[-1]
-            if pattern.closed.rows:
-                stated.append((pattern.until, t))
+                assert one.kinds[-1].kept.rows == sum(table.height for name, table in tables.items() if name != SITUATIONS)
+            _, over, _ = listing.operators[-1].kinds
+            if over.kept.rows:
+                stated.append((over.until, t))
             if all(until <= t for until, _ in stated):
-                assert not pattern.closed.rows
+                assert not over.kept.rows
         assert stated
         assert all(until > t for until, t in stated)
-        assert not pattern.closed.rows
+        assert not over.kept.rows
 
 
 @pytest.mark.parametrize("within", [20, None])
@@ -145,7 +146,7 @@ def test_nothing_is_left_after_the_end_of_all_input(within: int | None, tmp_path
             session.step()
             assert set(session.live_rows().values()) == {0}
             assert len(session.results("Alone")) == (2 if close_at else 1)
-        assert {one.rows for one in list_state(LocalStore(place)).situations} == {0}
+        assert {one.rows for one in list_state(LocalStore(place)).operators} == {0}
         with program(within).session(checkpoint=place) as session:
             session.step()
             assert set(session.live_rows().values()) == {0}

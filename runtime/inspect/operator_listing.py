@@ -1,0 +1,136 @@
+"""What a checkpoint holds of ordered operators: for each the kinds of rows that it keeps, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.algebra.printing.plans import count_of
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import Kind
+from tidegate.analysis.ordered.family import StoredRows
+from tidegate.runtime.batch.instants import instant_text, plain_instant
+from tidegate.runtime.plan.layout import Layout
+from tidegate.runtime.plan.operator_state import OperatorState, state_name
+from tidegate.runtime.state.errors import MANIFEST, StateError
+from tidegate.runtime.state.manifest import KeptRows, KernelState
+from tidegate.runtime.state.segments import covering
+
+_NOTHING = KernelState(0)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptKind:
+    """The rows of a kind that an operator keeps. Once its progress reaches `until`, none of those is kept that are kept
+    now; ∞: not before the end.
+    """
+
+    of: StoredRows
+    kept: KeptRows
+
+    @property
+    def until(self) -> Extended:
+        return min((self.kept.bounds[x][1] + d for x, d in self.of.ahead.items() if self.kept.rows), default=INF)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRows:
+    """What the operator of a query keeps, kind by kind. `progress` is how far it has read its events."""
+
+    of: OperatorState
+    kinds: tuple[KeptKind, ...]
+    bytes: int
+    files: int
+    progress: Extended
+
+    @property
+    def rows(self) -> int:
+        """Rows, without those that belong to others."""
+        return sum(one.kept.rows for one in self.kinds if one.of.counted)
+
+
+def operator_rows(
+    layout: Layout, kernel: Mapping[str, KernelState], progress: Mapping[tuple[str, str], Extended]
+) -> tuple[OperatorRows, ...]:
+    """What the operators keep, in the order of their queries; `progress` by query and attribute."""
+    return tuple(
+        _rows(one, kernel.get(one.query, _NOTHING), progress.get((one.query, one.time), -INF))
+        for one in layout.operators
+    )
+
+
+def check_operators(layout: Layout, kernel: Mapping[str, KernelState]) -> None:
+    """`StateError` TG504 where rows are of no kind that their operator has, or have other bounds than are said."""
+    for one in layout.operators:
+        kinds = {kind.name: {*kind.ahead, *([kind.instant] if kind.instant else [])} for kind in one.keeps.rows}
+        for kept in kernel.get(one.query, _NOTHING).kept:
+            if kept.holds not in kinds:
+                raise StateError(MANIFEST, f"the manifest has rows {kept.holds!r:.200} of {one.query}")
+            if kept.rows and not kept.bounds.keys() >= kinds[kept.holds]:
+                raise StateError(
+                    MANIFEST,
+                    f"the manifest bounds rows {kept.holds!r:.200} of {one.query} by {sorted(kept.bounds)!r:.200}",
+                )
+
+
+def _rows(of: OperatorState, state: KernelState, progress: Extended) -> OperatorRows:
+    kinds = tuple(KeptKind(one, _all(one.name, state)) for one in of.keeps.rows)
+    return OperatorRows(of, kinds, sum(file.bytes for file in state.files), len(state.files), progress)
+
+
+def _all(holds: str, state: KernelState) -> KeptRows:
+    """What all files together hold of a kind."""
+    parts = [one for one in state.kept if one.holds == holds and one.rows]
+    return KeptRows(holds, sum(one.rows for one in parts), covering([one.bounds for one in parts]))
+
+
+def operator_text(one: OperatorRows) -> str:
+    """For people."""
+    name = state_name(one.of.query, one.of.what)
+    head = f"{name}: {count_of(one.rows, 'row')}"
+    if one.rows:
+        head += f", {count_of(one.bytes, 'byte')} in {count_of(one.files, 'file')}"
+    lines = [head]
+    if name != f"{one.of.query}: {one.of.what}":
+        lines.append(f"  for         {one.of.query}, inside that query")
+    for kind in one.kinds:
+        lines += _kind_lines(one, kind) if kind.kept.rows else []
+    lines += [f"  {'' if i else 'bound':<12}{text}" for i, text in enumerate(one.of.keeps.bounds)]
+    return "\n".join(lines)
+
+
+def _kind_lines(one: OperatorRows, kind: KeptKind) -> list[str]:
+    of, rows, ticks = kind.of, kind.kept.rows, Kind(one.of.kind)
+    if not of.instant:
+        return [f"  {of.label:<12}{count_of(rows, of.noun)} {of.of}".rstrip()]
+    low, high = kind.kept.bounds[of.instant]
+    lines = [f"  {of.label:<12}{rows:,}, {of.verb} {_between(low, high, ticks)}; kept {of.kept}"]
+    if of.ahead:
+        reached = f"p({one.of.time}) reaches {instant_text(kind.until, ticks)}"
+        lines.append(f"  {'':<12}p({one.of.time}) is {instant_text(one.progress, ticks)}")
+        lines.append(f"  {'':<12}until {reached}")
+    return lines
+
+
+def _between(low: int, high: int, kind: Kind) -> str:
+    return instant_text(low, kind) if low == high else f"{instant_text(low, kind)} to {instant_text(high, kind)}"
+
+
+def operator_dict(one: OperatorRows) -> dict[str, object]:
+    """The same as plain values for JSON."""
+    ticks = Kind(one.of.kind)
+
+    def part(kind: KeptKind) -> dict[str, object]:
+        ranges = {name: [plain_instant(t, ticks) for t in bounds] for name, bounds in kind.kept.bounds.items()}
+        until = {"until": {one.of.time: plain_instant(kind.until, ticks)}} if kind.of.ahead and kind.kept.rows else {}
+        return {"rows": kind.kept.rows, **ranges, **until}
+
+    return {
+        "operator": state_name(one.of.query, one.of.what),
+        "query": one.of.query,
+        "rows": one.rows,
+        "bytes": one.bytes,
+        "kept": {kind.of.name: part(kind) for kind in one.kinds},
+        "progress": {one.of.time: plain_instant(one.progress, ticks)},
+        "bound": list(one.of.keeps.bounds),
+    }
