@@ -121,7 +121,9 @@ def test_counts_are_those_of_the_files_and_none_outlives_what_is_said(
             for one in listing.operators:
                 tables = read_state(store, one.of.query, manifest.kernel[one.of.query], shapes[one.of.query])
                 assert one.rows == sum(table.height for name, table in tables.items() if name == SITUATIONS)
-                assert one.kinds[-1].kept.rows == sum(table.height for name, table in tables.items() if name != SITUATIONS)
+                assert one.kinds[-1].kept.rows == sum(
+                    table.height for name, table in tables.items() if name != SITUATIONS
+                )
             _, over, _ = listing.operators[-1].kinds
             if over.kept.rows:
                 stated.append((over.until, t))
