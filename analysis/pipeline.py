@@ -17,7 +17,7 @@ from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.inner_queries import owner_of, staged
 from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import is_static
-from tidegate.analysis.progress.propagation import Propagation, propagations
+from tidegate.analysis.progress.propagation import Latencies, Propagation, propagations
 from tidegate.analysis.recursion import Standstill, recursion, standstill_problem
 from tidegate.analysis.state.bounds import bound
 from tidegate.analysis.state.keep import keep
@@ -319,10 +319,11 @@ def _facts(draft: _QueryDraft, output: StreamDef) -> QueryFacts:
     waited = (
         output.progress if operator is None else tuple(a for a in output.progress if a == completion(draft.query.node))
     )
+    latencies = Latencies.among(promised)
     found: list[OccurrenceFacts] = []
     for i, stream in enumerate(draft.federation.occurrences):
         kept = keep(draft.federation, i, waited)
-        limit = bound(draft.federation, i, kept, promised, tables.get(i, ()))
+        limit = bound(draft.federation, i, kept, latencies, tables.get(i, ()))
         found.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit))
     return QueryFacts(
         draft.query, output, draft.federation, promised, tuple(found), grids(draft.query.node, tuple(promised))

@@ -12,6 +12,7 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import QueryFacts
 from tidegate.analysis.federation.views import MAX_VIEWS, Necessary, View, declared_matrix, necessary
+from tidegate.analysis.progress.propagation import Latencies
 from tidegate.analysis.state.keep import keep_condition
 from tidegate.analysis.state.kill import Kill, kills
 from tidegate.analysis.state.origins import Sources
@@ -41,6 +42,7 @@ class Purge:
 
     facts: QueryFacts
     cases: tuple[Case, ...]
+    latencies: Latencies
 
     def keep(self, case: Case, i: int, p: Mapping[str, Extended]) -> Term:
         """Keep of occurrence i in this case alone (rule R14)."""
@@ -71,9 +73,7 @@ class Purge:
 
     def _horizon(self, case: Case, i: int) -> Extended:
         """How long keep lets a row of the case live, while streams run side by side (rule R17)."""
-        functions = self.facts.propagation
-        inputs = {(clause.stream, y) for f in functions.values() for clause in f.clauses for y, _ in clause.distances}
-        late = {a: -f.evaluate(dict.fromkeys(inputs, 0)) for a, f in functions.items()}
+        late = self.latencies.of
         view, _ = case.views[i]
         progress = self.facts.occurrences[i].stream.progress
         return min((late[a] + view.ahead(y, a) for a in view.promised for y in progress), default=INF)
@@ -96,7 +96,7 @@ def purge(facts: QueryFacts) -> Purge | None:
         partners = tuple(partner(zone, sources, i, j) for i, j in pairs)
         killers = tuple(kill for i in speaking for kill in kills(sources, zone, i, promised))
         cases.append(Case(views, partners, killers))
-    return Purge(facts, tuple(cases))
+    return Purge(facts, tuple(cases), Latencies.among(facts.propagation))
 
 
 def _related(zone: Zone, occurrences: Sequence[int]) -> list[tuple[int, int]]:

@@ -69,6 +69,21 @@ class Propagation:
         return [tuple((f"{one.stream}.{y}", d) for y, d in one.distances) for one in self.clauses]
 
 
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """How far each attribute comes behind the inputs while these progress side by side: L of rule R17."""
+
+    of: Mapping[str, Extended]
+    inputs: frozenset[tuple[str, str]]
+
+    @classmethod
+    def among(cls, functions: Mapping[str, Propagation]) -> Latencies:
+        """The latencies of these attributes; the functions are evaluated once, at progress 0 of all inputs."""
+        inputs = frozenset((one.stream, y) for f in functions.values() for one in f.clauses for y, _ in one.distances)
+        together = dict.fromkeys(inputs, 0)
+        return cls({a: -f.evaluate(together) for a, f in functions.items()}, inputs)
+
+
 def difference(b: Extended, d: Extended) -> Extended:
     """`b - d` with `+∞ - ∞ = +∞` and `-∞ - x = -∞`."""
     if b in (INF, -INF):

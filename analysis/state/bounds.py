@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
-from tidegate.analysis.progress.propagation import Propagation
+from tidegate.analysis.progress.propagation import Latencies
 from tidegate.analysis.progress.symbolic import sum_text
 from tidegate.analysis.state.keep import Keep
 from tidegate.analysis.zones.federation import Federation
@@ -112,23 +111,21 @@ def bound(
     federation: Federation,
     i: int,
     keep: Keep,
-    functions: Mapping[str, Propagation],
+    latencies: Latencies,
     tables: tuple[str, ...] = (),
 ) -> Bound:
-    """The bound of an occurrence's live rows, by its views and the propagation functions of the promised attributes.
+    """The bound of an occurrence's live rows, by its views and the latencies of the promised attributes.
 
-    Horizon: over the views the largest of `min over j, y of (L_j + d(y, a_j))`, with `L_j = -f_j` at progress 0.
+    Horizon: over the views the largest of `min over j, y of (L_j + d(y, a_j))`.
     """
     stream = federation.occurrences[i]
     if stream.static:
         return Static(stream.name)
-    inputs = {(clause.stream, y) for f in functions.values() for clause in f.clauses for y, _ in clause.distances}
-    late = {a: -f.evaluate(dict.fromkeys(inputs, 0)) for a, f in functions.items()}
     horizon: Extended = -INF
     unbounded: list[MissingConstraint] = []
     collected: list[MissingConstraint] = []
     for view in keep.views:
-        reach = [late[a] + d for a in view.promised for y in stream.progress if (d := view.ahead(y, a)) != INF]
+        reach = [latencies.of[a] + d for a in view.promised for y in stream.progress if (d := view.ahead(y, a)) != INF]
         if reach:
             horizon = max(horizon, min(reach))
             continue
@@ -139,4 +136,4 @@ def bound(
         return Unbounded(unbounded[0])
     if collected:
         return Collected(collected[0])
-    return Bounded(stream.name, horizon, len(inputs) > 1, stream.schema[stream.progress[0]].type, tables)
+    return Bounded(stream.name, horizon, len(latencies.inputs) > 1, stream.schema[stream.progress[0]].type, tables)

@@ -15,6 +15,7 @@ from typing import Final
 from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import Kind
+from tidegate.analysis.progress.propagation import Latencies
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.runtime.batch.instants import plain_instant
 from tidegate.runtime.batch.report import BatchReport
@@ -294,9 +295,8 @@ def _bound(query: QueryPlan, leaf: Leaf, newest: int, report: BatchReport) -> in
     assert leaf.buffer is not None
     if leaf.buffer.partial is not None:
         ((promised, _, shift),) = leaf.outputs[:1]
-        function = query.facts.propagation[promised]
-        inputs = {(c.stream, y) for c in function.clauses for y, _ in c.distances}
-        horizon: Extended = shift - function.evaluate(dict.fromkeys(inputs, 0))
+        latencies = Latencies.among({promised: query.facts.propagation[promised]})
+        horizon: Extended = shift + latencies.of[promised]
     else:
         assert leaf.occurrence is not None
         proved = leaf.occurrence.bound
