@@ -10,7 +10,6 @@ import pyarrow as pa
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.state import Part, keep_part, part_of, read_state, whole_state
-from tidegate.runtime.ordered.table import load_operator, start_operator
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import KernelState
 from tidegate.runtime.state.store.interface import FileRef, Store
@@ -34,6 +33,9 @@ class Operators:
 
     def of(self, job: Job) -> Operator:
         """The operator of a query as the last committed batch left it."""
+        # Kernels take a second to load, and programs without such operators need none.
+        from tidegate.runtime.ordered.table import load_operator, start_operator
+
         ordered = job.query.ordered
         assert ordered is not None
         if job.state is None:
