@@ -36,8 +36,9 @@ from tools.planted import GROUPS  # noqa: E402  # found from wherever this is st
 from tools.planted.bugs import Bug, Patch  # noqa: E402
 
 COPIED = ("algebra", "analysis", "contexts", "runtime", "tidegate", "tests", "tools", "pyproject.toml")
-#: Seconds for each test, or file of tests, that a bug is shown to.
+#: Seconds for each test, or file of tests, that a bug is shown to; and for all tests that one is which loops.
 TIMEOUT = 420.0
+LOOPING = 240.0
 KILLERS = ROOT / "tools" / "planted" / "killers.toml"
 #: Functions compiled as they are imported, which takes longer than most tests.
 KERNELS = "runtime/kernels"
@@ -99,7 +100,7 @@ def main() -> int:
             print(outcome, flush=True)
             _remember(options.resume, outcomes)
     if options.record:
-        record({o.bug.name: o.killed_by for o in outcomes if o.bug and o.killed_by and not o.timed_out})
+        record({o.bug.name: o.killed_by for o in outcomes if o.bug and o.killed_by})
     print(f"{summary(outcomes)}, in {time.monotonic() - started:.0f} s")
     return 0 if good(outcomes) else 1
 
@@ -199,7 +200,9 @@ def _run(bug: Bug | None, tests: Sequence[str]) -> Outcome:
                 compiled.unlink()
         on_spark = bug is not None and any(_is_of_spark(patch) for patch in bug.patches)
         try:
-            failure = _failed(copy, tests, on_spark=on_spark or bug is None)
+            failure = _failed(
+                copy, tests, on_spark=on_spark or bug is None, seconds=LOOPING if bug and bug.loops else None
+            )
             # A test may fail for what others before it have left: then it is its file that kills.
             if (
                 failure is not None
@@ -207,9 +210,8 @@ def _run(bug: Bug | None, tests: Sequence[str]) -> Outcome:
                 and _failed(copy, [failure.test], on_spark=True) is None
             ):
                 failure = Failure(failure.test.partition("::")[0], failure.said)
-        except subprocess.TimeoutExpired:
-            loops = bug is not None and bug.loops
-            killer = f"{tests[0]}, which did not end" if loops else None
+        except subprocess.TimeoutExpired as late:
+            killer = _unfinished(late) if bug is not None and bug.loops else None
             return Outcome(bug, killer, time.monotonic() - started, "timed out", timed_out=True)
     seconds = time.monotonic() - started
     return Outcome(bug, None, seconds) if failure is None else Outcome(bug, failure.test, seconds, failure.said)
@@ -263,16 +265,41 @@ class Failure:
     said: str
 
 
-def _failed(copy: Path, tests: Sequence[str], *, on_spark: bool) -> Failure | None:
+def _unfinished(late: subprocess.TimeoutExpired) -> str | None:
+    """The test that was running when time was up."""
+    said = late.stdout.decode(errors="replace") if isinstance(late.stdout, bytes) else late.stdout or ""
+    running = re.findall(r"^(tests/\S+::.+?)(?: (?:PASSED|SKIPPED|XFAIL).*)?$", said, re.MULTILINE)
+    return running[-1].strip() if running else None
+
+
+def _failed(copy: Path, tests: Sequence[str], *, on_spark: bool, seconds: float | None = None) -> Failure | None:
     """The first of these tests that fails, if one does; a bug that keeps them from starting is an error of the patch.
 
-    Tests on Spark are slow: of a group they run only for bugs of the Spark engine.
+    Tests on Spark are slow: of a group they run only for bugs of the Spark engine. They have `seconds` for all, or
+    `TIMEOUT` for each.
     """
     marked = ["-m", "not long" if on_spark else "not long and not spark"]
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=short", *marked, *tests]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-v" if seconds else "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "--tb=short",
+        *marked,
+        *tests,
+    ]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TIDEGATE_SCALE": "1.5"}
     done = subprocess.run(
-        command, cwd=copy, env=environment, capture_output=True, text=True, timeout=TIMEOUT * len(tests), check=False
+        command,
+        cwd=copy,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=seconds or TIMEOUT * len(tests),
+        check=False,
     )
     if done.returncode in (0, 5):  # 5: none of its tests is for the engine
         return None

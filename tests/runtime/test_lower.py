@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ import tidegate as tg
 from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.runtime.inspect.plan_text import plan_dict, plan_text
-from tidegate.runtime.plan.lower import lower
+from tidegate.runtime.plan.lower import _stored_as, lower
 from tidegate.runtime.plan.steps import Plan
 
 events = tg.stream("E", "k bigint, t bigint, v double, w double", progress="t")
@@ -30,6 +31,12 @@ def test_parts_that_differ_in_names_and_columns_share_a_buffer() -> None:
     assert [buffer.id for buffer in plan.buffers] == ["E#0"]
     assert set(plan.buffers[0].schema.names) == {"k", "t", "v", "w"}
     assert len(plan.readers(plan.buffers[0])) == 4
+
+
+def test_a_buffer_of_another_number_is_another_layout() -> None:
+    """A version that numbers buffers differently would read the rows of one as those of another."""
+    (buffer,) = plan_of(All=tg.stream("T", "t bigint", progress="t")).buffers
+    assert _stored_as(buffer) != _stored_as(replace(buffer, id="T#1"))
 
 
 def test_a_selection_makes_a_buffer_of_its_own() -> None:

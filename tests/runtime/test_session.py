@@ -337,6 +337,33 @@ def test_a_changed_query_is_refused_with_what_changed() -> None:
         Session(other.facts, store)
 
 
+def test_queries_in_another_order_are_the_same_program() -> None:
+    """Buffers are numbered by what they hold, not as queries come."""
+    near, far = (
+        a.join(b, a.k == b.k, a.t <= b.t, b.t < a.t + 5).select(k=a.k, t=a.t)
+        for a, b in ((events.where(events.v > least).as_("a"), events.as_("b")) for least in (0, 1))
+    )
+    store = MemoryStore()
+    with Session(tg.program(Near=near, Far=far).facts, store) as session:
+        session.push("E", [(1, 1, 0.5), (1, 2, 1.5)])
+        session.step()
+    with Session(tg.program(Far=far, Near=near).facts, store) as session:
+        session.finish()
+        session.step()
+        assert [len(session.results(name)) for name in ("Near", "Far")] == [3, 1]
+
+
+def test_files_that_were_read_wait_no_more(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.csv").write_text(f"k,t,v\n1,{number},1.0\n")
+    with Session(tg.program(All=events).facts, sources={"E": tg.csv(tmp_path, per_batch=1)}) as session:
+        assert [session.waiting_files(), session.step() and session.waiting_files(), session.waiting_files()] == [
+            3,
+            2,
+            2,
+        ]
+
+
 def test_numbers_in_json_are_read_as_they_are_written(tmp_path: Path) -> None:
     money = tg.stream("M", "t bigint, amount decimal(18,2)", progress="t")
     (tmp_path / "in").mkdir()

@@ -64,6 +64,16 @@ def test_rows_stored_some_at_a_time_give_the_same(seed: int, tmp_path: Path, mon
         assert outcome(tmp_path / "in", per_batch, delay) == at_once
 
 
+def test_rows_stored_some_at_a_time_make_one_partial_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "TOGETHER", 1)
+    counted = tg.program(Counted=readings.group_by("k", end=tg.ceil(readings.t, 10)).agg(n=tg.count()))
+    with Session(counted.facts, sources={"R": source(None, delay=20)}) as session:
+        for t in range(1, 4):
+            session.push("R", [(1, t, 1), (2, t, 1)])
+        session.step()
+        assert session.live_rows() == {"R#0": 2}
+
+
 def test_an_error_names_the_row_also_of_later_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intake, "TOGETHER", 2)
     derived = readings.partition_by("k").derive(A=tg.situation(readings.x * 2 > 0))

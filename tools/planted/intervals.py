@@ -20,6 +20,7 @@ GROUP = Group(
     "given",
     (
         "tests/runtime/test_intervals.py",
+        "tests/runtime/kernels/test_search.py::test_the_reach_of_a_cell_does_not_fall",
         "tests/runtime/test_closing.py",
         "tests/runtime/test_closing_cuts.py",
         "tests/runtime/test_match_order.py",

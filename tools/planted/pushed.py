@@ -21,7 +21,6 @@ GROUP = Group(
     if whole:
         words = np.frombuffer(data, np.uint64, whole // 2).reshape(-1, _WORDS)""",
         ),
-        bug("weights that are even", DIGESTS, " | np.uint64(1)", " & ~np.uint64(1)"),
         bug("the rest of a column does not count", DIGESTS, "    digest.update(memoryview(data)[whole * 4 :])\n", ""),
         bug(
             "a slice has the bytes of all",

@@ -13,6 +13,7 @@ GROUP = Group(
         "tests/runtime/test_metrics.py",
         "tests/runtime/test_graph.py",
         "tests/runtime/test_session.py",
+        "tests/runtime/test_lower.py",
     ),
     (
         bug(

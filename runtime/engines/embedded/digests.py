@@ -18,10 +18,10 @@ import pyarrow as pa
 from tidegate.runtime.ingest.ingest import Arrival
 from tidegate.runtime.ingest.raw_rows import CheckedColumn
 
-#: Words of 32 bits that make one sum. The weights are odd, so that no change of a single word is lost, and of 64 bits,
-#: so that those of two seldom cancel each other, even of their highest bits alone.
+#: Words of 32 bits that make one sum. The weights are of 64 bits: no change of a single word is lost, and those of two
+#: seldom cancel each other, even of their highest bits alone.
 _WORDS = 4096
-_WEIGHTS = np.frombuffer(hashlib.shake_128(b"weights").digest(8 * _WORDS), np.uint64) | np.uint64(1)
+_WEIGHTS = np.frombuffer(hashlib.shake_128(b"weights").digest(8 * _WORDS), np.uint64)
 #: Python's types of values of which Arrow makes columns that differ where the values do.
 _PLAIN = (bool, int, float, str, dt.datetime, dt.date)
 

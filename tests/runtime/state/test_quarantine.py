@@ -139,6 +139,18 @@ def test_old_rows_are_dropped_whole_and_said(tmp_path: Path) -> None:
         assert len(numbers(session)) == 8
 
 
+def test_a_file_stays_until_its_newest_row_is_old(tmp_path: Path) -> None:
+    """Rows of six hours are one file: it goes with the last of them."""
+    hours = count()
+    clock = lambda: BEGIN + dt.timedelta(hours=next(hours))  # noqa: E731  # one a batch
+    with opened(tmp_path, clock, quarantine_keep="2d") as session:
+        for n in range(80):
+            reject(session, n)
+            assert numbers(session)[-49:] == list(range(max(0, n - 48), n + 1))
+        assert any(file.rows > 1 for file in kept(tmp_path).files)
+        assert kept(tmp_path).dropped.rows
+
+
 def test_a_size_bounds_the_quarantine(tmp_path: Path) -> None:
     with opened(tmp_path, quarantine_keep="4 KiB") as session:
         for n in range(60):
