@@ -267,7 +267,7 @@ class Failure:
 
 def _unfinished(late: subprocess.TimeoutExpired) -> str | None:
     """The test that was running when time was up."""
-    said = late.stdout.decode(errors="replace") if isinstance(late.stdout, bytes) else late.stdout or ""
+    said = (late.stdout or b"").decode(errors="replace")  # bytes, whatever the process was asked for
     running = re.findall(r"^(tests/\S+::.+?)(?: (?:PASSED|SKIPPED|XFAIL).*)?$", said, re.MULTILINE)
     return running[-1].strip() if running else None
 
