@@ -9,7 +9,7 @@ SETUP = "runtime/engines/setup.py"
 
 GROUP = Group(
     "idle",
-    ("tests/runtime/test_idle.py",),
+    ("tests/runtime/test_idle.py", "tests/runtime/test_session.py::test_files_that_were_read_wait_no_more"),
     (
         bug("a source with unread files is silent", IDLE, "if s.name not in waiting and is_idle(", "if is_idle("),
         bug(
