@@ -120,6 +120,8 @@ def _declared() -> Iterator[tuple[str, Target]]:
     yield "analysis of a chain of 30 streams", Target("ms", most=1000)
     yield "opening of a query over six streams", Target("ms")
     yield "opening of a chain of 30 streams", Target("ms")
+    yield "opening of a chain of 50 streams", Target("ms", 200)
+    yield "explanation of a pattern of 16 situations", Target("ms", 200)
     yield "explanation of a chain of 100 streams", Target("ms")
     yield "explanation of a chain of 100 streams: time / half as many streams", Target(most=2.5)
     for query in QUERIES:

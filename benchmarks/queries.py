@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Callable
 
 import numpy as np
@@ -76,6 +78,19 @@ def chain(length: int) -> tg.Program:
     for one, other in itertools.pairwise(streams):
         conditions += [one.key == other.key, one.time <= other.time, other.time <= one.time + tg.seconds(10)]
     return tg.program(Chain=tg.product(*streams).where(*conditions).select(key=streams[0].key, time=streams[-1].time))
+
+
+def pattern(length: int) -> tg.Program:
+    """A pattern of situations, each before the next, within five minutes."""
+    readings = tg.stream(
+        "R", f"key bigint, time timestamp, {', '.join(f'x{i} bigint' for i in range(length))}", progress="time"
+    )
+    situations = readings.partition_by("key").derive(
+        **{f"A{i}": tg.situation(getattr(readings, f"x{i}") > 0) for i in range(length)}
+    )
+    named = [getattr(situations, f"A{i}") for i in range(length)]
+    follows = (one.before(other) for one, other in itertools.pairwise(named))
+    return tg.program(Found=tg.match(functools.reduce(operator.and_, follows), within="5m"))
 
 
 def typical() -> tg.Program:

@@ -123,6 +123,13 @@ def analysis_times(_: Data) -> Measured:
         figures.append(declared(f"analysis of {name}", 1000 * median(partial(analyse, program.definition))))
         figures.append(declared(f"opening of {name}", 1000 * median(partial(_opened, program.definition))))
         print(figures[-2].line(), figures[-1].line(), sep="\n", flush=True)
+    figures.append(
+        declared("opening of a chain of 50 streams", 1000 * median(lambda: _opened(queries.chain(50).definition)))
+    )
+    figures.append(
+        declared("explanation of a pattern of 16 situations", 1000 * median(lambda: str(queries.pattern(16).explain())))
+    )
+    print(figures[-2].line(), figures[-1].line(), sep="\n", flush=True)
     half, whole = (1000 * median(partial(_explained, length)) for length in (50, 100))
     title = "explanation of a chain of 100 streams"
     figures += [declared(title, whole), declared(f"{title}: time / half as many streams", whole / half)]
