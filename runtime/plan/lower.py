@@ -113,7 +113,17 @@ def _plan(
         return QueryPlan(draft.facts, tree, leaves, shard_key=draft.keys, ordered=draft.operator(leaves))
     # The strata of a recursion need the least rank of all rows at each step: no shard knows it.
     key = None if recursive else shard_key(tree, leaves, draft.grouping)
-    return QueryPlan(draft.facts, tree, leaves, draft.grouping, common, key)
+    required = () if key is None or draft.grouping is not None else _required(draft.facts, leaves)
+    return QueryPlan(draft.facts, tree, leaves, draft.grouping, common, key, required)
+
+
+def _required(facts: QueryFacts, leaves: Sequence[Leaf]) -> tuple[int, ...]:
+    """The leaves of which every result row has a row: no zone ignores their occurrence."""
+    ignored = frozenset[int]().union(*(zone.ignored for zone in facts.federation.zones))
+    places = [k for k, leaf in enumerate(leaves) if leaf.occurrence is not None]
+    if len(places) < 2:
+        return ()
+    return tuple(k for k in places if (one := leaves[k].occurrence) is not None and one.index not in ignored)
 
 
 def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan:

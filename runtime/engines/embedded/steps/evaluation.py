@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import polars as pl
 
@@ -11,13 +12,20 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.analysis.inner_queries import owner_of
 from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
-from tidegate.runtime.eval.increment import Ready, common_parts, increment, read_leaf
+from tidegate.runtime.eval.columns import only
+from tidegate.runtime.eval.increment import Ready, common_parts, increment, keep_true, read_leaf
 from tidegate.runtime.eval.job import Job
+from tidegate.runtime.eval.joins.key_index import Hashes, hashes_of
 from tidegate.runtime.eval.lenient import lenient_increment
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.eval.small.increment import Rows, small_increment, small_leaf
 from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
 from tidegate.runtime.plan.shared_parts import Demand
+
+#: An increment over fewer rows reads them all.
+LOOKED_UP: Final = 4_096
+#: So does one for which no leaf that is required has at most one row in so many.
+SHARE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +41,12 @@ class JobEvaluation:
         demands = [Demand.of(job.query, job.old, job.new) for job in jobs]
         read: dict[object, SmallRows] = {}
         shared: dict[object, SmallRows] = {}
-        pairs = zip(demands, jobs, strict=True)
-        found = {k: rows for k, pair in enumerate(pairs) if (rows := self._few_rows(*pair, read, shared)) is not None}
+        found: dict[int, Rows] = {}
+        for k, (demand, job) in enumerate(zip(demands, jobs, strict=True)):
+            looked_up = self._looked_up(demand, job)
+            rows = self._few_rows(demand, job, read, shared) if looked_up is None else looked_up
+            if rows is not None:
+                found[k] = rows
         others = [k for k in range(len(jobs)) if k not in found]
         by_polars = self._by_polars([jobs[k] for k in others], [demands[k] for k in others])
         return [found[k] if k in found else by_polars[others.index(k)] for k in range(len(jobs))]
@@ -70,6 +82,40 @@ class JobEvaluation:
             return small_increment(demand, leaves, job.old, job.new, shared)
         except Unsupported:
             return None
+
+    def _looked_up(self, demand: Demand, job: Job) -> Rows | None:
+        """The rows of an increment for which one leaf has few rows, by whose keys those of the others are looked up.
+
+        None where that does not pay.
+        """
+        query = job.query
+        if not query.required or query.common or job.rows < LOOKED_UP:
+            return None
+        sizes = [sum(segment.rows for segment in segments) for segments in job.inputs]
+        first = min(query.required, key=sizes.__getitem__)
+        if sizes[first] * SHARE > job.rows:
+            return None
+        keys = query.shard_key
+        assert keys is not None
+        wanted: Hashes | None = None
+        found: dict[int, pl.DataFrame] = {}
+        for k in (first, *(k for k in range(len(query.leaves)) if k != first)):
+            leaf, column, relevant = query.leaves[k], keys[k], demand.relevant[k]
+            if leaf.buffer is None or relevant is None or column is None:
+                found[k] = read_leaf(leaf, None, relevant, self.statics)
+                continue
+            if wanted is None:
+                rows = keep_true(self.segments.frame(leaf.buffer, job.inputs[k]), relevant, leaf.buffer.schema)
+                wanted = hashes_of(rows.get_column(column))
+            else:
+                rows = self.segments.with_keys(leaf.buffer, job.inputs[k], column, wanted)
+                rows = keep_true(rows, relevant, leaf.buffer.schema)
+            found[k] = only(rows, leaf.columns) if leaf.columns else rows
+        try:
+            few = {k: SmallRows.of(rows) for k, rows in found.items()}
+            return small_increment(demand, few, job.old, job.new, {})
+        except Unsupported:
+            return self.increment(job, found, {})
 
     def _few_leaf(self, demand: Demand, job: Job, k: int, read: dict[object, SmallRows]) -> SmallRows:
         leaf, segments, relevant = job.query.leaves[k], job.inputs[k], demand.relevant[k]

@@ -1,4 +1,4 @@
-"""A cache of segments: the rows of those that were read or written last, in memory."""
+"""A cache of segments: the rows of those that were read or written last, in memory, and their indexes by keys."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from tidegate.runtime.eval.joins.key_index import KeyIndex
 from tidegate.runtime.eval.small.increment import Rows, size_of
 from tidegate.runtime.state.segments import Segment, read_segments
 from tidegate.runtime.state.store.interface import Store
@@ -14,11 +15,14 @@ from tidegate.runtime.state.store.interface import Store
 
 @dataclass(slots=True)
 class SegmentCache:
-    """The rows of segments by their paths; together they have at most `most_bytes`, what does not fit is read again."""
+    """The rows of segments by their paths; with their indexes they have at most `most_bytes`. What does not fit is read
+    again.
+    """
 
     store: Store
     most_bytes: int
     rows: dict[str, Rows] = field(default_factory=dict)
+    indexes: dict[str, dict[str, KeyIndex]] = field(default_factory=dict)
     _bytes: int = 0
 
     def read(self, segment: Segment) -> Rows:
@@ -39,7 +43,18 @@ class SegmentCache:
             self._bytes += size_of(rows) - size_of(self.rows[path])
             self.rows[path] = rows
 
+    def index(self, path: str, column: str, rows: pl.DataFrame) -> KeyIndex:
+        """The index of a segment by a column. It is held while the rows are."""
+        known = self.indexes.get(path, {}).get(column)
+        if known is None:
+            known = KeyIndex.of(rows.get_column(column))
+            if path in self.rows and self._bytes + known.bytes <= self.most_bytes:
+                self.indexes.setdefault(path, {})[column] = known
+                self._bytes += known.bytes
+        return known
+
     def forget(self, live: Collection[str]) -> None:
         """Only segments with these paths are still needed."""
         for path in [path for path in self.rows if path not in live]:
             self._bytes -= size_of(self.rows.pop(path))
+            self._bytes -= sum(one.bytes for one in self.indexes.pop(path, {}).values())

@@ -10,6 +10,7 @@ import polars as pl
 from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
 from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.eval.increment import no_rows
+from tidegate.runtime.eval.joins.key_index import INDEXED, Hashes
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
@@ -37,6 +38,17 @@ class SegmentReader:
         if not segments:
             return no_rows(buffer)
         return pl.concat([self._load(segment) for segment in segments])
+
+    def with_keys(self, buffer: Buffer, segments: Sequence[Segment], column: str, wanted: Hashes) -> pl.DataFrame:
+        """The rows of segments whose key may have one of these hashes. Of a small segment that is every row."""
+        parts = [no_rows(buffer)]
+        for segment in segments:
+            rows = self._load(segment)
+            if rows.height > INDEXED:
+                found = self.cache.index(segment.path, column, rows).find(wanted)
+                rows = rows[found]
+            parts.append(rows)
+        return pl.concat(parts)
 
     def pieces(self, segments: Sequence[Segment], rows: int) -> Iterator[pl.DataFrame]:
         """The rows of segments, so many at a time; of a file that is not in memory yet only a piece is."""
