@@ -14,7 +14,7 @@ from tidegate.analysis.components import Component, components
 from tidegate.analysis.derived import derived_relations
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.federation.federation import federation
-from tidegate.analysis.inner_queries import owner_of, staged
+from tidegate.analysis.inner_queries import owner_of, with_inner_queries
 from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Propagation, propagations
@@ -54,7 +54,7 @@ class _QueryDraft:
 
 def analyse(program: ProgramDef) -> ProgramFacts:
     """All facts of a program; `QueryError` with the problems of all its queries where it is not valid."""
-    program = staged(program, _definition)
+    program = with_inner_queries(program, _definition)
     order = components(program)
     problems = _conflicting_inputs(program)
     streams: dict[str, StreamDef] = {}

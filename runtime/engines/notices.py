@@ -12,7 +12,7 @@ from tidegate.algebra.errors import Problem, Site, call_site
 from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import Kind
-from tidegate.analysis.inner_queries import stage_names
+from tidegate.analysis.inner_queries import inner_names
 from tidegate.runtime.batch.instants import instant_text
 from tidegate.runtime.connectors.sources import Files, Source
 from tidegate.runtime.engines.rejections import (
@@ -139,7 +139,7 @@ class Notices:
         """Warns of files that cannot be read, and of rows that queries set aside: tied events, and rows without a
         value.
         """
-        names = stage_names(self.setup.plan.facts)
+        names = inner_names(self.setup.plan.facts)
         found = {**report.set_aside, **{name: {UNREADABLE: files} for name, files in report.unreadable.items()}}
         before, self.set_aside = self.set_aside, added(self.set_aside, found)
         for query, reasons in found.items():

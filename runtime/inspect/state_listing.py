@@ -15,7 +15,7 @@ from typing import Final
 from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import Kind
-from tidegate.analysis.inner_queries import with_stage_names
+from tidegate.analysis.inner_queries import with_inner_names
 from tidegate.runtime.batch.instants import instant_text, plain_instant
 from tidegate.runtime.inspect.operator_listing import (
     OperatorRows,
@@ -140,7 +140,7 @@ class StateListing:
     def __str__(self) -> str:
         parts = [_head(self), *map(_buffer_text, self.buffers), *map(operator_text, self.operators)]
         results = "\n".join(map(str, self.results))
-        told = (with_stage_names(part, self.layout.names) for part in (*parts, _quarantine_text(self)))
+        told = (with_inner_names(part, self.layout.names) for part in (*parts, _quarantine_text(self)))
         return "\n\n".join(part for part in (*told, results) if part)
 
     def to_dict(self) -> dict[str, object]:
