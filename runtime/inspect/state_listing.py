@@ -21,8 +21,8 @@ from tidegate.runtime.inspect.operator_listing import (
     OperatorRows,
     check_operators,
     operator_dict,
-    operator_rows,
     operator_text,
+    operators_listed,
 )
 from tidegate.runtime.plan.layout import BufferContents, Kinds, Layout, Reader
 from tidegate.runtime.plan.progress import not_of_this_program, parsed_key
@@ -198,8 +198,8 @@ def _listing(where: str, snapshot: Snapshot) -> StateListing:
     _check(layout, manifest)
     buffers = [_buffer(layout, held, manifest) for held in layout.buffers]
     progress = {(name, a): value for (of, name, a), value in _known(manifest).items() if of == "query"}
-    kernel = {} if manifest is None else manifest.kernel
-    return StateListing(where, snapshot, layout, tuple(buffers), operator_rows(layout, kernel, progress))
+    stored = {} if manifest is None else manifest.kernel
+    return StateListing(where, snapshot, layout, tuple(buffers), operators_listed(layout, stored, progress))
 
 
 def _check(layout: Layout, manifest: Manifest | None) -> None:

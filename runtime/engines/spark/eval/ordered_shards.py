@@ -20,7 +20,7 @@ from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.state.codec import plain
 from tidegate.runtime.state.errors import storage_errors
-from tidegate.runtime.state.manifest import KernelState
+from tidegate.runtime.state.manifest import OperatorFiles
 from tidegate.runtime.state.segments import new_path
 from tidegate.runtime.state.store.interface import FileRef
 from tidegate.runtime.state.store.local import LocalStore
@@ -31,7 +31,7 @@ class OrderedJob:
     """An ordered operator's increment as a worker needs it."""
 
     job: ShardJob
-    state: KernelState | None
+    state: OperatorFiles | None
     close_at: int | None
 
 
