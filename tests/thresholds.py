@@ -193,7 +193,7 @@ OTHERS = {
     "state.codec.FORMAT_VERSION": "of a format",
     "state.codec.INT64_MAX": "a limit of 64 bits",
     "state.codec.INT64_MIN": "a limit of 64 bits",
-    "state.garbage.RETAINED": "manifests that are kept",
+    "state.leftovers.RETAINED": "manifests that are kept",
     "state.meta._SHOWN": "of a message",
     "inspect.state_listing._TRIES": "tries",
     "ingest.validation._YEAR_1": "an instant",

@@ -1,4 +1,7 @@
-"""Stored rows that nobody needs any more: which segments a batch drops, which it writes anew without them."""
+"""Stored rows that nobody needs any more: which segments a batch drops, which it writes anew without them.
+
+The files of what it drops are deleted once no manifest names them, in `state/leftovers.py`.
+"""
 
 from __future__ import annotations
 
