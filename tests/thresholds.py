@@ -196,6 +196,7 @@ OTHERS = {
     "state.leftovers.RETAINED": "manifests that are kept",
     "state.meta._SHOWN": "of a message",
     "inspect.state_listing._TRIES": "tries",
+    "ingest.ingest.WHOLE_FILE": "no position",
     "ingest.validation._YEAR_1": "an instant",
 }
 

@@ -39,7 +39,7 @@ from tidegate.runtime.plan.progress import check_known, input_streams
 from tidegate.runtime.plan.schedule import Timetable, checked_schedule
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import Plan
-from tidegate.runtime.state.checkpoint import UnreadOffer, Checkpoint
+from tidegate.runtime.state.checkpoint import Checkpoint, UnreadOffer
 from tidegate.runtime.state.codec import plain
 from tidegate.runtime.state.errors import storage_errors
 from tidegate.runtime.state.inputs.positions import ChangedFile, Offer, SourceFile

@@ -1,4 +1,4 @@
-"""Intake of new rows: the fate of each, and what of the accepted ones is buffered.
+"""The fate of each new row, and what of the accepted ones is buffered: an engine's `ingest` ends here.
 
 Every row of a batch has exactly one fate: accepted, or rejected for one reason. Both engines run this code, Spark in
 its Python workers.
@@ -44,13 +44,13 @@ from tidegate.runtime.ingest.validation import ValidatedRows, validate
 from tidegate.runtime.ingest.values import MISSING
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
-from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts
 from tidegate.runtime.state.quarantine import Rejected, error_text, quarantine_table
 from tidegate.runtime.state.segments import read_segments
 from tidegate.runtime.state.store.interface import Store
 
-#: The reason of an entry that stands for a file, and its position.
-UNREADABLE, WHOLE_FILE = "unreadable", -1
+#: The position of an entry of the quarantine that stands for a file.
+WHOLE_FILE: Final = -1
 #: How the quarantine begins to say which columns a file has that lacks some.
 COLUMNS: Final = "the columns of the file are: "
 #: Characters of a rejected row that an error shows.
@@ -59,10 +59,9 @@ _SHOWN = 500
 #: time.
 TOGETHER = 500_000
 
-
 #: What to do about a file that cannot be read, and what else if its content is at fault.
-REPAIR: Final = "repair the file or move it away; the batch is then repeated without it"
-SET_ASIDE: Final = f'{REPAIR}; on_bad_file="quarantine" sets such files aside'
+REPAIR_HINT: Final = "repair the file or move it away; the batch is then repeated without it"
+SET_ASIDE_HINT: Final = f'{REPAIR_HINT}; on_bad_file="quarantine" sets such files aside'
 
 
 class UnreadableFile(QueryError):
@@ -343,7 +342,7 @@ def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, Valida
         raise UnreadableFile(
             "TG412",
             f"{arrival.origin} cannot be read: {error}",
-            hint=SET_ASIDE,
+            hint=SET_ASIDE_HINT,
         ) from error
 
 

@@ -81,6 +81,7 @@ class SourceCounts:
 
 
 #: Where a manifest's `extra` has, per source, how many files were set aside since the beginning as they cannot be read.
+#: It is also their reason in the quarantine.
 UNREADABLE: Final = "unreadable"
 #: And, per query and reason, how many rows were set aside as it was evaluated.
 SET_ASIDE: Final = "set aside"

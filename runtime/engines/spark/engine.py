@@ -43,7 +43,7 @@ from tidegate.runtime.engines.spark.input.locations import local_uri
 from tidegate.runtime.engines.spark.input.union import union_of
 from tidegate.runtime.engines.spark.input.wake_ups import WakeUps
 from tidegate.runtime.engines.spark.input.watched import watched_directories
-from tidegate.runtime.engines.spark.input.which_files import Reading
+from tidegate.runtime.engines.spark.input.which_files import FileSelection
 from tidegate.runtime.engines.spark.jobs import described
 from tidegate.runtime.engines.spark.own_files import check_query_id, is_planned
 from tidegate.runtime.engines.spark.run import SparkRun
@@ -366,7 +366,7 @@ def start(
         lasts = not {"availableNow", "once"} & when.keys()
         unread = setup.unread()
         there = {source: frozenset(file.path for file in files) for source, files in unread.items()}
-        reading = Reading(None if lasts else there, at_once="once" in when)
+        selection = FileSelection(None if lasts else there, at_once="once" in when)
         calls = ProgressCalls(store, runner.state.progress.inputs)
         run = SparkRun(
             spark,
@@ -377,7 +377,7 @@ def start(
             calls,
             ClosingCall(store),
             wake_ups,
-            reading,
+            selection,
             options,
             setup.follows_clock,
         )
