@@ -45,7 +45,7 @@ from tidegate.runtime.ingest.values import MISSING
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts
-from tidegate.runtime.state.quarantine import Rejected, error_text, quarantine_table
+from tidegate.runtime.state.quarantine import RejectedRow, error_text, quarantine_table
 from tidegate.runtime.state.segments import read_segments
 from tidegate.runtime.state.store.interface import Store
 
@@ -93,7 +93,7 @@ class IngestedRows:
     greatest: dict[str, int] = field(default_factory=dict)
     punctuation: dict[str, int] = field(default_factory=dict)
     stored: dict[str, HeldRows] = field(default_factory=dict)
-    quarantine: list[Rejected] = field(default_factory=list)
+    quarantine: list[RejectedRow] = field(default_factory=list)
     first_rejected: str = ""
     """One rejected row with its place and what is wrong with it, for an error."""
     seen: pl.DataFrame | None = None
@@ -240,7 +240,7 @@ class _Ingest:
                 wrong = f"{attribute} is {reason}" if attribute else error or reason
                 self.done.first_rejected = f"row {position} of {origin}: {wrong}: {text[:_SHOWN]}"
                 return
-            self.done.quarantine.append((stream, origin, position, reason, attribute, text, error))
+            self.done.quarantine.append(RejectedRow(stream, origin, position, reason, attribute, text, error))
 
     def _set_aside(self, path: str, error: UnreadableFile) -> None:
         """Notes a file that cannot be read, or raises why it cannot be."""
@@ -248,7 +248,8 @@ class _Ingest:
             raise error
         self.done.unreadable += 1
         text = file_text(path, self.intake.arrival)
-        entry = (self.intake.stream.name, path, WHOLE_FILE, UNREADABLE, None, text, error_text(error))
+        stream = self.intake.stream.name
+        entry = RejectedRow(stream, path, WHOLE_FILE, UNREADABLE, None, text, error_text(error))
         self.done.quarantine.append(entry)
 
     def _evaluable(self, rows: pl.DataFrame, origin: str) -> tuple[pl.DataFrame, dict[int, str]]:
