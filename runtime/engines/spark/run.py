@@ -32,7 +32,7 @@ from tidegate.runtime.engines.spark.input.watching import Watcher
 from tidegate.runtime.engines.spark.input.which_files import FileSelection, forget_what_has_gone
 from tidegate.runtime.engines.spark.jobs import described
 from tidegate.runtime.engines.spark.own_files import how_to_go_on, planned_offsets
-from tidegate.runtime.engines.spark.workers import FileTask, IngestContext, Place, ingest_offered
+from tidegate.runtime.engines.spark.workers import FileTask, IngestContext, WriteTarget, ingest_offered
 from tidegate.runtime.ingest.inputs import advances_of
 from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.plan.progress import check_known
@@ -221,8 +221,8 @@ class SparkRun:
             return []
         seq = self.setup.checkpoint.next_seq
         with described(self.spark, f"batch {seq}: what is new"):
-            place = Place(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
-            work = IngestContext(place, self.runner.intakes(clock), self.setup.options)
+            target = WriteTarget(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
+            work = IngestContext(target, self.runner.intakes(clock), self.setup.options)
             return read_summaries(frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect())
 
     def close(self) -> None:
