@@ -11,7 +11,7 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.time import Extended
 from tidegate.analysis.facts import Rank
 from tidegate.runtime.eval.job import Job
-from tidegate.runtime.eval.purging import Look, LookStep, Sweep
+from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.steps import Buffer, QueryPlan

@@ -13,7 +13,8 @@ from typing import Any, Final
 import polars as pl
 import pyarrow as pa
 
-from tidegate.runtime.ordered.family import Bounds, Operator
+from tidegate.analysis.state.keep import Extents
+from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.state_tables import KEY, StateTables, checked, folded
 from tidegate.runtime.plan.progress import not_of_this_program
 from tidegate.runtime.state.codec import parse_plain, plain
@@ -37,7 +38,7 @@ class Delta:
     tables: tuple[str, ...]
     files: tuple[FileRef, ...]
     rows: int
-    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    bounds: Mapping[str, Extents] = field(default_factory=dict)
 
 
 #: The deltas of an operator, or of one share of its partitions, from the first on.

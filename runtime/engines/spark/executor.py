@@ -45,7 +45,7 @@ from tidegate.runtime.engines.spark.workers import (
 )
 from tidegate.runtime.eval.columns import spark_schema
 from tidegate.runtime.eval.job import Job
-from tidegate.runtime.eval.purging import Look, LookStep, Sweep
+from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ordered.state import Delta, Part, shared_state
 from tidegate.runtime.plan.placement import Limits
