@@ -57,7 +57,7 @@ def due_after(rows: int) -> int:
 
 
 @dataclass(slots=True)
-class _Rejecting:
+class _RejectionStreak:
     """The batches of which every row of a source was rejected: all since the run began, and those in a row until
     now.
     """
@@ -105,7 +105,7 @@ class Notices:
     kinds: Mapping[tuple[str, str], Kind]
     """Of which type the attributes are on which the streams progress."""
     reported: set[str] = field(default_factory=set)
-    rejecting: dict[str, _Rejecting] = field(default_factory=dict)
+    rejecting: dict[str, _RejectionStreak] = field(default_factory=dict)
     set_aside: dict[str, dict[str, int]] = field(default_factory=dict)
     """Rows that were set aside since the run began, by query and reason, and files, by source."""
     over: bool = False
@@ -179,7 +179,7 @@ class Notices:
 
     def _judge(self, name: str, report: BatchReport) -> None:
         """Warns if every row of this batch was rejected, and it is the first one or ends many."""
-        rejecting = self.rejecting.setdefault(name, _Rejecting())
+        rejecting = self.rejecting.setdefault(name, _RejectionStreak())
         if rejecting.after(report, report.counts[name]) and f"{name} ended" not in self.reported:
             first, last = rejecting.since, report.seq
             where = f" in batch {last}" if first == last else f" in batches {first} to {last}"

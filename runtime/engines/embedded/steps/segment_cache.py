@@ -14,7 +14,7 @@ from tidegate.runtime.state.store.interface import Store
 
 @dataclass(slots=True)
 class SegmentCache:
-    """The rows of segments by their paths; together they have at most `most_bytes`, what does not fit is read again."""
+    """The rows of segments by their paths, at most `most_bytes` of them together. What does not fit is read again."""
 
     store: Store
     most_bytes: int
