@@ -266,7 +266,7 @@ def _inferred(name: str, analysed: Sequence[_QueryDraft], problems: list[Problem
     if not moving:
         return StreamDef(name, schema, relations, static=True)
     for one in moving:
-        # The matches with given situations are found by their detection, so that alone may let them pass (rule R28).
+        # Matches with intervals of rows are found by their detection, so that alone may let them pass (rule R28).
         if (detected := _found_by(one.query)) is not None and not one.functions[detected].is_finite:
             hint = one.mends().ends(detected) or _ENDS
             unbounded = progress_problems(one.query, one.federation, one.functions, [detected], lambda *_: "")

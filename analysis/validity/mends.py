@@ -93,8 +93,8 @@ class Mends:
         return "; or ".join(text for text in (first, second) if text)
 
     def ends(self, detected: str) -> str:
-        """How matches pass that wait for given situations to end, long after their detection; empty where none is
-        known.
+        """How matches pass that wait for intervals of rows to end, long after their detection; empty where none
+        is known.
         """
         operator = ordered_operator(self.node)
         assert operator is not None, "they are given to an operator that gathers rows in order"
