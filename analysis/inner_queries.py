@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Infer = Callable[[Query], StreamDef]
 
 
-def staged(program: ProgramDef, infer: Infer) -> ProgramDef:
+def with_inner_queries(program: ProgramDef, infer: Infer) -> ProgramDef:
     """The program with a query of its own for every operator that gathers events in order."""
     if not any(has_ordered_operator(query.node) for query in program.queries):
         return program
@@ -56,7 +56,7 @@ class _Cutter:
             return below
         match node:
             case OrderedNode():
-                return self.stage(query, self.below(query, node))
+                return self.inner_query(query, self.below(query, node))
             case _:
                 return with_children(node, tuple(self.cut(query, child) for child in children(node)))
 
@@ -79,9 +79,10 @@ class _Cutter:
                 site=query.sites.get(node, query.site),
             )
         cut = self.cut(query, node)
-        return cut if is_row_wise(cut) else self.stage(query, cut)
+        return cut if is_row_wise(cut) else self.inner_query(query, cut)
 
-    def stage(self, query: Query, node: Node) -> Scan:
+    def inner_query(self, query: Query, node: Node) -> Scan:
+        """The stream of the query that computes a node; equal nodes share one."""
         if node not in self.scans:
             name = self.free(query.stream)
             own = Query(name, name, node, None, query.site, query.sites, inner=True)
@@ -97,23 +98,23 @@ class _Cutter:
         return f"{stream}~{number}"
 
 
-def stage_owner(stream: str) -> str:
+def inner_owner(stream: str) -> str:
     """The query of which a stream is an unnamed part; empty for any other stream."""
     return stream.rpartition("~")[0]
 
 
 def owner_of(name: str) -> str:
     """The query that the user knows: the owner of an inner query, or the query itself."""
-    return stage_owner(name) or name
+    return inner_owner(name) or name
 
 
-def stage_names(facts: ProgramFacts) -> dict[str, str]:
+def inner_names(facts: ProgramFacts) -> dict[str, str]:
     """The names of inner queries for people: the query that each is a part of, and what its rows hold."""
     found: dict[str, str] = {}
     for query in (one.query for one in facts.queries if one.query.inner):
         told = _core_operator(query.node)
         what = told.produces if isinstance(told, OrderedNode) else "rows"
-        owner = stage_owner(query.stream)
+        owner = inner_owner(query.stream)
         name, number = f"{owner} (its {what})", 1
         while name in found.values():
             number += 1
@@ -122,10 +123,10 @@ def stage_names(facts: ProgramFacts) -> dict[str, str]:
     return found
 
 
-def with_stage_names(text: str, names: Mapping[str, str]) -> str:
+def with_inner_names(text: str, names: Mapping[str, str]) -> str:
     """A text for people, in which `names` replace those of inner queries."""
-    for stage, name in names.items():
-        text = re.sub(rf"(?<!\w){re.escape(stage)}(?!\d)", name, text)
+    for inner, name in names.items():
+        text = re.sub(rf"(?<!\w){re.escape(inner)}(?!\d)", name, text)
     return text
 
 

@@ -14,7 +14,7 @@ from tidegate.analysis.components import Component, components
 from tidegate.analysis.derived import derived_relations
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.federation.federation import federation
-from tidegate.analysis.inner_queries import owner_of, staged
+from tidegate.analysis.inner_queries import owner_of, with_inner_queries
 from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Latencies, Propagation, propagations
@@ -54,7 +54,7 @@ class _QueryDraft:
 
 def analyse(program: ProgramDef) -> ProgramFacts:
     """All facts of a program; `QueryError` with the problems of all its queries where it is not valid."""
-    program = staged(program, _definition)
+    program = with_inner_queries(program, _definition)
     order = components(program)
     problems = _conflicting_inputs(program)
     streams: dict[str, StreamDef] = {}
@@ -266,7 +266,7 @@ def _inferred(name: str, analysed: Sequence[_QueryDraft], problems: list[Problem
     if not moving:
         return StreamDef(name, schema, relations, static=True)
     for one in moving:
-        # The matches with given situations are found by their detection, so that alone may let them pass (rule R28).
+        # Matches with intervals of rows are found by their detection, so that alone may let them pass (rule R28).
         if (detected := _found_by(one.query)) is not None and not one.functions[detected].is_finite:
             hint = one.mends().ends(detected) or _ENDS
             unbounded = progress_problems(one.query, one.federation, one.functions, [detected], lambda *_: "")

@@ -94,7 +94,7 @@ def run(
             live.close_open(close_at)
         reports = live.process(progress=progress)
         unread = {name for name, sink in (sinks or {}).items() if isinstance(sink, CallbackSink | DiscardSink)}
-        # In the program's order; the rows of stages are for the program's own use, and not kept.
+        # In the program's order; the rows of inner queries are for the program's own use, and not kept.
         names = dict.fromkeys(query.stream for query in facts.program.queries if not query.inner)
         tables = {name: live.table(name) for name in names if name not in unread}
         check_accepted(live.counts, live._setup.streams, live.quarantine())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from tidegate.algebra.dsl.expression import Origin
 from tidegate.algebra.dsl.here import Here
@@ -17,12 +17,12 @@ from tidegate.algebra.program import ProgramDef, Query
 from tidegate.analysis.pipeline import analyse
 from tidegate.runtime.api import run
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.inspect.timelines.timeline import Timeline, timeline
+from tidegate.runtime.inspect.timelines.timeline import DrawingOptions, Timeline, timeline
 from tidegate.runtime.plan.progress import check_known
 
 
 def pattern_timeline(
-    program: ProgramDef, inputs: Mapping[str, Any], result: str | None, close_at: Any, **drawing: Any
+    program: ProgramDef, inputs: Mapping[str, Any], result: str | None, close_at: Any, **drawing: Unpack[DrawingOptions]
 ) -> Timeline:
     """Runs the pattern of a result with its situations; `QueryError` TG402 where it is not said which, or there is
     none.

@@ -18,7 +18,7 @@ from tidegate.runtime.ordered import table as run
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = {Derive, Match, Process}
-NAMES = {"Derive", "Match", "Given", "Process"}
+NAMES = {"Derive", "Match", "RowIntervals", "Process"}
 #: Where users write operators of a family: Python, the text language, and a picture of a pattern.
 FRONT = {"algebra/dsl/situations.py", "algebra/text/printer.py", "runtime/pattern_timeline.py"}
 

@@ -136,7 +136,9 @@ def crowds() -> list[str]:
 
 
 def picture() -> str:
-    """The rooms as a graph for Mermaid: an arrow from each to those that it imports, the implied left out."""
+    """The rooms as a graph for Mermaid: an arrow from each to those that it imports, the implied left out. A purpose is
+    the first paragraph of the room's docstring.
+    """
     between: nx.DiGraph[str] = nx.DiGraph()
     shown = [name for name in ROOMS if (ROOT / name / "__init__.py").exists()]
     between.add_nodes_from(shown)
@@ -148,8 +150,9 @@ def picture() -> str:
     direct = nx.transitive_reduction(between)
     lines = ["```mermaid", "flowchart BT"]
     for name in reversed(shown):
-        purpose = (ast.get_docstring(ast.parse((ROOT / name / "__init__.py").read_text())) or "").split("\n")[0]
-        lines.append(f'  {_id(name)}["<b>{name}</b><br/>{purpose.rstrip(".")}"]')
+        text = ast.get_docstring(ast.parse((ROOT / name / "__init__.py").read_text())) or ""
+        purpose = " ".join(text.partition("\n\n")[0].split()).rstrip(".")
+        lines.append(f'  {_id(name)}["<b>{name}</b><br/>{purpose}"]')
     lines += [f"  {_id(below)} --> {_id(above)}" for below, above in sorted(direct.edges, key=str)]
     return "\n".join([*lines, "```"])
 

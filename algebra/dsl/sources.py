@@ -271,6 +271,7 @@ def _definition(
             part = probe._condition(stated)
             instants |= {read.attribute.name for read in part._reads.values() if read.attribute.type.can_be_time}
             parts.append(part)
+    # What relations read holds instants, so they read the attributes once more, as those of the full schema.
     full = Schema(tuple(_as_instant(a) if a.name in instants else a for a in given.attributes))
     definite = _probe(name, full)
     parts = [

@@ -1,3 +1,1 @@
-"""Federations: the temporal relations of a query between each result row and its sources, with the lines that state
-them.
-"""
+"""Federations: the temporal relations between result rows and their sources, with the lines that state them."""

@@ -11,7 +11,7 @@ from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
-from tidegate.analysis.inner_queries import stage_names
+from tidegate.analysis.inner_queries import inner_names
 from tidegate.analysis.ordered.table import operator_state
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
@@ -133,7 +133,7 @@ def _words(facts: ProgramFacts) -> list[str]:
     uses = ((q.federation.occurrence_name(o.index), o.stream.name) for q in facts.queries for o in q.occurrences)
     if several := next((use for use, stream in uses if use != stream), ""):
         found[several] = "one of several uses of a stream: by its name in the query, or its place"
-    found |= {stage: f"{name}: computed first, and read as a stream" for stage, name in stage_names(facts).items()}
+    found |= {inner: f"{name}: computed first, and read as a stream" for inner, name in inner_names(facts).items()}
     width = max((len(word) + 2 for word in found), default=0)
     return ["\n".join(["where", *(_entry(word, [meaning], width) for word, meaning in found.items())])] if found else []
 

@@ -18,7 +18,8 @@ from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.wording import at_most, shifted
 from tidegate.analysis.zones.zone import Variable, hull
 
-Bounds = Mapping[str, tuple[int, int]]
+#: The least and greatest value of each attribute in some rows, as far as they are known.
+Extents = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +44,7 @@ class Keep:
             list(dict.fromkeys(keep_condition(self.stream, needed, p) for needed in self.needed)),
         )
 
-    def segment(self, bounds: Bounds, p: Mapping[str, Extended]) -> bool:
+    def segment(self, bounds: Extents, p: Mapping[str, Extended]) -> bool:
         """Whether a segment with these least and greatest values may hold a row that stays; False: it can go whole."""
         return any(segment_may_stay(view, bounds, p) for view in self.views)
 
@@ -97,7 +98,7 @@ def still_to_pass(view: View, row: Mapping[str, int], p: Mapping[str, Extended])
     )
 
 
-def segment_may_stay(view: View, bounds: Bounds, p: Mapping[str, Extended]) -> bool:
+def segment_may_stay(view: View, bounds: Extents, p: Mapping[str, Extended]) -> bool:
     """`still_to_pass` for the best row that a segment could hold."""
     return all(
         min((greatest(bounds, x) + view.ahead(x, a) for x in view.columns), default=INF) > p.get(a, -INF)
@@ -106,12 +107,12 @@ def segment_may_stay(view: View, bounds: Bounds, p: Mapping[str, Extended]) -> b
     ) and all(least(bounds, y) - greatest(bounds, x) <= view.within(x, y) for x in view.columns for y in view.columns)
 
 
-def least(bounds: Bounds, x: str) -> Extended:
+def least(bounds: Extents, x: str) -> Extended:
     """The least value of an attribute in a segment, -∞ where it is not known."""
     return bounds[x][0] if x in bounds else -INF
 
 
-def greatest(bounds: Bounds, x: str) -> Extended:
+def greatest(bounds: Extents, x: str) -> Extended:
     """The greatest value of an attribute in a segment, +∞ where it is not known."""
     return bounds[x][1] if x in bounds else INF
 

@@ -10,7 +10,7 @@ from tidegate.algebra.terms import FALSE, TRUE, Attr, Lit, Term, call, conjuncti
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.federation.views import Necessary, View
 from tidegate.analysis.state.keep import (
-    Bounds,
+    Extents,
     Keep,
     fits,
     greatest,
@@ -76,7 +76,7 @@ class Relevance:
             )
         return disjunction(reached)
 
-    def segment(self, bounds: Bounds, old: Progress, new: Progress) -> bool:
+    def segment(self, bounds: Extents, old: Progress, new: Progress) -> bool:
         """Whether a segment with these least and greatest values may hold a relevant row; False: none is."""
         return any(
             segment_may_stay(view, bounds, old)
@@ -91,7 +91,7 @@ class Relevance:
             for view in self.views
         )
 
-    def may_change(self, bounds: Bounds, p: Progress) -> bool:
+    def may_change(self, bounds: Extents, p: Progress) -> bool:
         """Whether rows of a segment may begin or cease to matter to results as these get beyond p; False: none does.
 
         In a view without upper bounds on promised attributes a row matters for ever, once results have got to where it
@@ -111,7 +111,7 @@ def _ends(view: View) -> bool:
     return any(view.ahead(x, a) != INF for x in view.columns for a in view.promised)
 
 
-def _has_begun(view: View, bounds: Bounds, p: Progress) -> bool:
+def _has_begun(view: View, bounds: Extents, p: Progress) -> bool:
     """Whether all rows of a segment lie early enough for all results beyond p."""
     return all(
         view.behind(a, x) == INF or greatest(bounds, x) - view.behind(a, x) <= p.get(a, -INF) + 1

@@ -38,7 +38,7 @@ from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjunction
 from tidegate.algebra.time import INF, duration_ticks, format_duration
 from tidegate.algebra.types import BIGINT, DURATION, DataType, Kind
 from tidegate.analysis.federation.federation import federation
-from tidegate.analysis.inner_queries import stage_owner
+from tidegate.analysis.inner_queries import inner_owner
 from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.progress.propagation import Clause, propagation
@@ -93,8 +93,8 @@ class Mends:
         return "; or ".join(text for text in (first, second) if text)
 
     def ends(self, detected: str) -> str:
-        """How matches pass that wait for given situations to end, long after their detection; empty where none is
-        known.
+        """How matches pass that wait for intervals of rows to end, long after their detection; empty where none
+        is known.
         """
         operator = ordered_operator(self.node)
         assert operator is not None, "they are given to an operator that gathers rows in order"
@@ -273,7 +273,7 @@ class Mends:
         if not all(map(is_copy, rows)):
             return []
         (start, end), stream = (row[2] for row in rows if is_copy(row)), found.occurrences[0]
-        return [] if start in stream.progress or stage_owner(stream.name) else [(stream, start, end)]
+        return [] if start in stream.progress or inner_owner(stream.name) else [(stream, start, end)]
 
     # Results without instants -----------------------------------------------------------------------------------------
     def instant(self) -> str:
@@ -696,7 +696,7 @@ def _keys(group: Group) -> str:
 def written_name(name: str, node: Node) -> str:
     """An attribute as its user has it: one that still has the name that its stream gave it stands after the stream."""
     stream = _stream_of(name, node) if "." not in name else None
-    return name if stream is None or stage_owner(stream.name) else f"{stream.name}.{name}"
+    return name if stream is None or inner_owner(stream.name) else f"{stream.name}.{name}"
 
 
 def _stream_of(name: str, node: Node) -> StreamDef | None:

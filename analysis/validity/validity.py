@@ -13,7 +13,7 @@ from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import Term, conjuncts
 from tidegate.analysis.federation.federation import federation
-from tidegate.analysis.inner_queries import stage_owner
+from tidegate.analysis.inner_queries import inner_owner
 from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Clause, Propagation
 from tidegate.analysis.validity.alternatives import taken
@@ -99,8 +99,8 @@ def _not_progressing(query: Query, federation: Federation, attribute: str, claus
     row = zone.layout.rows[zone.layout.attributes[attribute]]
     source, target = federation.label(("x", i, y)), federation.label(row)
     name = f"{federation.occurrences[i].name}.{y}"
-    stage = stage_owner(federation.occurrences[i].name)
-    called = source.text if stage or source.text.startswith(name) else f"{name} ({source.text})"
+    owner = inner_owner(federation.occurrences[i].name)
+    called = source.text if owner or source.text.startswith(name) else f"{name} ({source.text})"
     known = zone.chain(("x", i, y), ("a", attribute))
     because = [f"no chain of constraints bounds {source.text} from above by {attribute}"]
     if target.text != attribute:

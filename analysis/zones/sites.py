@@ -10,7 +10,7 @@ from tidegate.algebra.nodes import Scan, children, occurrences
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, subterms
 from tidegate.algebra.types import DataType
-from tidegate.analysis.inner_queries import stage_owner
+from tidegate.analysis.inner_queries import inner_owner
 from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.wording import at_most, shifted
 from tidegate.analysis.zones.zone import NONE, Edge, Hidden, Matrix, Zone, is_copy, reduced
@@ -66,7 +66,7 @@ def edge_lines(query: Query, federation: Federation, edges: Iterable[Edge]) -> t
         text = at_most(v.text, w.text, edge.c, w.type)
         site = site_of(query, edge.source)
         if edge.declared_by:
-            owner = stage_owner(edge.declared_by)
+            owner = inner_owner(edge.declared_by)
             text += f"   (known of a part of {owner})" if owner else f"   (declared by {edge.declared_by})"
         elif site is not None:
             text += f"   {site}"

@@ -1,5 +1,6 @@
-"""Admission of a batch's rows: by what those of each stream are judged, and how far the streams have come
-with them.
+"""Admission of a batch's rows: by what those of each stream are judged, and how far the streams have come with them.
+
+Rows themselves are judged in `ingest/admission.py`, by the `Intake` that is made here.
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.time import Extended
 from tidegate.analysis.facts import Rank
 from tidegate.runtime.eval.job import Job
-from tidegate.runtime.eval.purging import Look, LookStep, Sweep
+from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.state.batch import Batch
-from tidegate.runtime.state.manifest import KernelState, SourceCounts
+from tidegate.runtime.state.manifest import OperatorFiles, SourceCounts
 from tidegate.runtime.state.segments import Segment
 
 
@@ -45,7 +45,7 @@ class Increment:
     rows: int
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     place: str = ""
-    state: KernelState | None = None
+    state: OperatorFiles | None = None
     aside: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def and_then(self, other: Increment) -> Increment:

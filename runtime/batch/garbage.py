@@ -1,4 +1,7 @@
-"""Stored rows that nobody needs any more: which segments a batch drops, which it writes anew without them."""
+"""Stored rows that nobody needs any more: which segments a batch drops, which it writes anew without them.
+
+The files of what it drops are deleted once no manifest names them, in `state/leftovers.py`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Literal
 
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.batch.executor import Executor, Rewrite
-from tidegate.runtime.eval.purging import FLOOR, STEP, STRIDE, WHOLE_STEPS, WORTH, Sweep, Watch
+from tidegate.runtime.eval.purge_schedule import FLOOR, STEP, STRIDE, WHOLE_STEPS, WORTH, Sweep, Watch
 from tidegate.runtime.ingest.keys import KeyMemory
 from tidegate.runtime.plan.progress import ProgressState
 from tidegate.runtime.plan.steps import Buffer, Plan

@@ -20,7 +20,7 @@ from tidegate.runtime.eval.job import Job
 from tidegate.runtime.plan.progress import ProgressState, reach
 from tidegate.runtime.plan.steps import Leaf, Plan, Progress, QueryPlan
 from tidegate.runtime.state.batch import Batch
-from tidegate.runtime.state.manifest import KernelState
+from tidegate.runtime.state.manifest import OperatorFiles
 from tidegate.runtime.state.segments import Segment
 
 #: After so many steps that read nothing but their own component's rows, a recursion is taken to be endless.
@@ -89,7 +89,7 @@ class Evaluation:
     """Whether no batch was committed before: static results are made in this one."""
     progress: ProgressState = field(init=False)
     segments: Segments = field(init=False)
-    operators: dict[str, KernelState] = field(init=False)
+    operators: dict[str, OperatorFiles] = field(init=False)
     skipped: Mapping[str, SkippedResult] = field(init=False, default_factory=dict)
     increments: dict[str, Increment] = field(init=False, default_factory=dict)
     read: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)

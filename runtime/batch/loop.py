@@ -147,7 +147,7 @@ class Runner:
             segments={name: segments for name, segments in state.segments.items() if segments},
             progress=state.progress.to_json(),
             counts={name: one.counts for name, one in ingested.items()},
-            kernel=state.operators,
+            operators=state.operators,
             extra=extra,
         )
 

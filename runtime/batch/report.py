@@ -29,16 +29,9 @@ sees each.
 class BatchReport:
     """What one batch did: rows by fate per source, new rows per query, progress, live rows per buffer, time per step.
 
-    Of every stream that a query reads, by attribute: `bounds` says how far it has arrived, `greatest` what the batch
-    brought. `live_rows` has rows per buffer and, as "Q: situations", those that the query Q keeps, open ones and such
-    as may be matched. `waiting` says of results that the schedule skipped why. `live_ranges` has the least and
-    greatest instants that a buffer holds. Instants and progress are ticks: microseconds since 1970-01-01 UTC of
-    timestamps, days of dates, numbers of integer time; `clock` is in microseconds too. `read` has rows and bytes of the
-    segments that a query's increment read, `places` where, by `limits` (None: embedded, one place). `interleaved`:
-    slices of the input reached into each other, so it was read a second time, event by event. `set_aside` has, per
-    query and reason, rows of its evaluation without a value, sums that do not fit, and tied events. `unreadable` has,
-    per stream, how many files were set aside as they cannot be read. Printed, and in a notebook, it is the first of
-    these figures, a line each.
+    Instants and progress are ticks: microseconds since 1970-01-01 UTC of timestamps, days of dates, numbers of integer
+    time; `clock` is in microseconds too. Printed, and in a notebook, a report is the first of these figures, a line
+    each.
 
     Examples:
         >>> report = program.run(inputs).reports[0]
@@ -53,22 +46,35 @@ class BatchReport:
     results: Mapping[str, int]
     progress: Mapping[str, Mapping[str, Extended]]
     bounds: Mapping[tuple[str, str], Extended]
+    """How far every stream that a query reads has arrived, by attribute."""
     greatest: Mapping[tuple[str, str], int]
+    """The greatest instants that the batch brought, likewise."""
     live_rows: Mapping[str, int]
+    """Rows per buffer and, as "Q: situations", those that the query Q keeps, open ones and such as may be matched; as
+    "Q: state" what an operator of a user's keeps.
+    """
     seconds: Mapping[str, float]
     places: Mapping[str, str]
+    """Where a query's increment was evaluated."""
     freed: Mapping[str, int]
     live_bytes: Mapping[str, int]
     live_ranges: Mapping[tuple[str, str], tuple[int, int]]
+    """The least and greatest instants that a buffer holds."""
     clock: int
     spark: SparkBatch | None
     read: Mapping[str, tuple[int, int]]
+    """Rows and bytes of the segments that a query's increment read."""
     waiting: Mapping[str, str]
+    """Of results that the schedule skipped why."""
     limits: Limits | None
+    """What decided on `places`; None: embedded, where there is one."""
     plan: Plan = field(repr=False, compare=False)
     interleaved: bool = False
+    """Whether slices of the input reached into each other, so that it was read a second time, event by event."""
     set_aside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Per query and reason, rows of its evaluation without a value, sums that do not fit, and tied events."""
     unreadable: Mapping[str, int] = field(default_factory=dict)
+    """Per stream, how many files were set aside as they cannot be read."""
 
     def __repr__(self) -> str:
         return str(self.status())

@@ -15,7 +15,7 @@ from tidegate.runtime.plan.operator_state import queries_that_keep
 from tidegate.runtime.plan.progress import ProgressState, input_streams, not_of_this_program
 from tidegate.runtime.plan.steps import Buffer, Plan
 from tidegate.runtime.state.codec import Json
-from tidegate.runtime.state.manifest import KernelState, Manifest, SourceCounts
+from tidegate.runtime.state.manifest import Manifest, OperatorFiles, SourceCounts
 from tidegate.runtime.state.segments import Segment, covering, schema_id
 
 Segments = Mapping[str, tuple[Segment, ...]]
@@ -38,7 +38,7 @@ class RunState:
     counts: Mapping[str, SourceCounts]
     activity: Mapping[str, SourceActivity] = field(default_factory=dict)
     skipped: Mapping[str, SkippedResult] = field(default_factory=dict)
-    operators: Mapping[str, KernelState] = field(default_factory=dict)
+    operators: Mapping[str, OperatorFiles] = field(default_factory=dict)
     closing: Closing | None = None
 
     @classmethod
@@ -123,7 +123,7 @@ def _check_segments(buffers: Iterable[Buffer], stored: Mapping[str, Sequence[Seg
                 raise not_of_this_program(f"{segment.path} with other columns than {', '.join(known[name].stored)}")
 
 
-def _check_operators(plan: Plan, stored: Mapping[str, KernelState]) -> None:
+def _check_operators(plan: Plan, stored: Mapping[str, OperatorFiles]) -> None:
     """`StateError` TG504 for the state of an operator that the program does not have."""
     known = {query.name for query in plan.queries if query.ordered is not None}
     for name in stored:

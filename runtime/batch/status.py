@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.printing.plans import count_of, listed, printable
-from tidegate.analysis.inner_queries import owner_of, stage_names
+from tidegate.analysis.inner_queries import inner_names, owner_of
 from tidegate.runtime.batch.instants import instant_text
 from tidegate.runtime.plan.steps import one_of
 from tidegate.runtime.state.manifest import added, set_aside_rows, unreadable_files
@@ -89,7 +89,7 @@ def fates(about: str, counts: Mapping[str, SourceCounts], waiting: Mapping[str, 
 
 def asides(counts: Mapping[str, Mapping[str, int]]) -> tuple[Line, ...]:
     """A line for each query and reason of what was set aside as it was evaluated: a result without it looks as if there
-    had been nothing. What its stages set aside is the query's."""
+    had been nothing. What its inner queries set aside is the query's."""
     total: dict[str, dict[str, int]] = {}
     for name, reasons in counts.items():
         total = added(total, {owner_of(name): reasons})
@@ -128,7 +128,7 @@ def _final(values: Mapping[str, str]) -> str:
 def kept(plan: Plan, live_rows: Mapping[str, int]) -> tuple[Line, ...]:
     """What is stored of each stream, by its kind and in how many buffers, and situations of each query."""
     buffers = {buffer.id: buffer for buffer in plan.buffers}
-    names = stage_names(plan.facts)
+    names = inner_names(plan.facts)
     found: dict[str, dict[str, list[int]]] = {}
     for name, number in live_rows.items():
         buffer = buffers.get(name)

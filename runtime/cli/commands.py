@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from tidegate.runtime.cli.run_query import QueryRun
     from tidegate.runtime.engines.explanation import ProgramExplanation
     from tidegate.runtime.inspect.state_listing import StateListing
+    from tidegate.runtime.inspect.timelines.timeline import DrawingOptions
     from tidegate.runtime.program import Program
+
+    _Commands = argparse._SubParsersAction["_Parser"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,12 +82,31 @@ def parser() -> argparse.ArgumentParser:
     top = _Parser(prog="tidegate", description="Temporal relational algebra over event streams.")
     top.add_argument("--version", action="version", version=f"tidegate {tidegate.__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for add in (
+        _add_check,
+        _add_explain,
+        _add_run,
+        _add_timeline,
+        _add_start,
+        _add_state,
+        _add_quarantine,
+        _add_compact,
+        _add_why,
+        _add_doctor,
+        _add_version,
+    ):
+        add(commands)
+    return top
 
+
+def _add_check(commands: _Commands) -> None:
     check = commands.add_parser("check", help="say whether the programs in a Python file are valid")
     _add_programs(check)
     check.add_argument("--json", action="store_true", help="print the problems as JSON")
     check.set_defaults(command=_check)
 
+
+def _add_explain(commands: _Commands) -> None:
     explain = commands.add_parser("explain", help="say when results are final, what is kept, and how much")
     _add_programs(explain)
     explain.add_argument("--zones", action="store_true", help="print each query's temporal constraints as well")
@@ -94,6 +116,8 @@ def parser() -> argparse.ArgumentParser:
     explain.add_argument("--json", action="store_true", help="print the report as JSON")
     explain.set_defaults(command=_explain)
 
+
+def _add_run(commands: _Commands) -> None:
     run = commands.add_parser("run", help="run a query in the text language over files")
     run.add_argument("--query", type=Path, required=True, metavar="FILE", help="a file with the query")
     run.add_argument(
@@ -119,6 +143,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--threads", type=int, default=1, metavar="N", help="threads that read the files of a directory")
     run.set_defaults(command=_run)
 
+
+def _add_timeline(commands: _Commands) -> None:
     drawn = commands.add_parser("timeline", help="draw situations and matches, of a query or of result files")
     drawn.add_argument("--query", type=Path, metavar="FILE", help="a file with a query in the text language")
     _add_query_options(drawn)
@@ -134,6 +160,8 @@ def parser() -> argparse.ArgumentParser:
     drawn.add_argument("--out", type=Path, required=True, metavar="FILE", help="page.html, or picture.svg of the first")
     drawn.set_defaults(command=_timeline)
 
+
+def _add_start(commands: _Commands) -> None:
     start = commands.add_parser(
         "start", help="run a program with its sources, sinks and checkpoint until it is stopped"
     )
@@ -154,12 +182,16 @@ def parser() -> argparse.ArgumentParser:
     start.add_argument("--no-progress", action="store_true", help="show nothing while it runs")
     start.set_defaults(command=_start)
 
+
+def _add_state(commands: _Commands) -> None:
     state = commands.add_parser("state", help="list what a checkpoint holds, and why it is kept")
     state.add_argument("checkpoint", type=Path, help="the directory of a checkpoint, of a running or a stopped program")
     state.add_argument("--check", action="store_true", help="read every state file and compare it with its checksum")
     state.add_argument("--json", action="store_true", help="print the listing as JSON")
     state.set_defaults(command=_state)
 
+
+def _add_quarantine(commands: _Commands) -> None:
     quarantine = commands.add_parser("quarantine", help="show the rejected rows that a checkpoint keeps, and why")
     quarantine.add_argument(
         "checkpoint", type=Path, help="the directory of a checkpoint, of a running or a stopped program"
@@ -172,11 +204,15 @@ def parser() -> argparse.ArgumentParser:
     quarantine.add_argument("--json", action="store_true", help="print the rows as JSON")
     quarantine.set_defaults(command=_quarantine)
 
+
+def _add_compact(commands: _Commands) -> None:
     compact = commands.add_parser("compact", help="merge the small files in directories of results")
     compact.add_argument("results", type=Path, nargs="+", help="directories that were given as tg.parquet_sink(...)")
     compact.add_argument("--json", action="store_true", help="print what was done as JSON")
     compact.set_defaults(command=_compact)
 
+
+def _add_why(commands: _Commands) -> None:
     why = commands.add_parser("why", help="say what a result in a checkpoint waits for")
     why.add_argument("checkpoint", type=Path, help="the checkpoint's directory, of a run that goes on or has stopped")
     why.add_argument("file", type=Path, help="the Python file that defines the program")
@@ -188,13 +224,16 @@ def parser() -> argparse.ArgumentParser:
     why.add_argument("--json", action="store_true", help="print the answer as JSON")
     why.set_defaults(command=_why)
 
+
+def _add_doctor(commands: _Commands) -> None:
     doctor = commands.add_parser("doctor", help="say what this machine has and what is missing")
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
     doctor.set_defaults(command=_doctor)
 
+
+def _add_version(commands: _Commands) -> None:
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)
-    return top
 
 
 def _add_programs(command: argparse.ArgumentParser) -> None:
@@ -333,7 +372,7 @@ def _timeline(options: argparse.Namespace) -> int:
             "TG402", "what is to be drawn?", hint="give --query and --input, or --situations NAME=PATH of results"
         )
     _check_query_options(options)
-    drawing = {"most": options.most, "most_matches": options.most_matches, "tz": options.tz}
+    drawing: DrawingOptions = {"most": options.most, "most_matches": options.most_matches, "tz": options.tz}
     if options.query is None:
         named = {name: Path(path) for name, path in pairs(options.situations, "--situations").items()}
         shown = timeline_of_files(named, options.matches, options.by, **drawing)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
@@ -28,7 +28,7 @@ from tidegate.algebra.types import Kind
 from tidegate.runtime.connectors.overlaps import is_below
 from tidegate.runtime.connectors.parquet_schema import FileSchema, schema_of_parquet
 from tidegate.runtime.connectors.sources import FileFormat, Files, Source, files_meant
-from tidegate.runtime.inspect.timelines.timeline import Timeline, timeline
+from tidegate.runtime.inspect.timelines.timeline import DrawingOptions, Timeline, timeline
 from tidegate.runtime.program import Program, program
 from tidegate.runtime.state.errors import linked, storage_errors
 
@@ -79,7 +79,7 @@ class QueryRun:
                     hint="give --out another directory",
                 )
 
-    def timeline(self, **drawing: Any) -> Timeline:
+    def timeline(self, **drawing: Unpack[DrawingOptions]) -> Timeline:
         """The situations of the query's pattern and its matches, as a picture; `drawing` as in `timeline`."""
         with in_words_of_text():
             relation, sources = self._read()
@@ -184,7 +184,7 @@ def _only_timestamp(name: str, schema: Schema, keys: Collection[str]) -> str:
 
 
 def timeline_of_files(
-    situations: Mapping[str, Path], matches: Path | None, by: Sequence[str], **drawing: Any
+    situations: Mapping[str, Path], matches: Path | None, by: Sequence[str], **drawing: Unpack[DrawingOptions]
 ) -> Timeline:
     """The timeline of results that were written as Parquet: situations by name, and a match of them; `drawing` as in
     `timeline`.

@@ -12,7 +12,7 @@ from tidegate.algebra.errors import Problem, Site, call_site
 from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import Kind
-from tidegate.analysis.inner_queries import stage_names
+from tidegate.analysis.inner_queries import inner_names
 from tidegate.runtime.batch.instants import instant_text
 from tidegate.runtime.connectors.sources import Files, Source
 from tidegate.runtime.engines.rejections import (
@@ -57,7 +57,7 @@ def due_after(rows: int) -> int:
 
 
 @dataclass(slots=True)
-class _Rejecting:
+class _RejectionStreak:
     """The batches of which every row of a source was rejected: all since the run began, and those in a row until
     now.
     """
@@ -105,7 +105,7 @@ class Notices:
     kinds: Mapping[tuple[str, str], Kind]
     """Of which type the attributes are on which the streams progress."""
     reported: set[str] = field(default_factory=set)
-    rejecting: dict[str, _Rejecting] = field(default_factory=dict)
+    rejecting: dict[str, _RejectionStreak] = field(default_factory=dict)
     set_aside: dict[str, dict[str, int]] = field(default_factory=dict)
     """Rows that were set aside since the run began, by query and reason, and files, by source."""
     over: bool = False
@@ -139,7 +139,7 @@ class Notices:
         """Warns of files that cannot be read, and of rows that queries set aside: tied events, and rows without a
         value.
         """
-        names = stage_names(self.setup.plan.facts)
+        names = inner_names(self.setup.plan.facts)
         found = {**report.set_aside, **{name: {UNREADABLE: files} for name, files in report.unreadable.items()}}
         before, self.set_aside = self.set_aside, added(self.set_aside, found)
         for query, reasons in found.items():
@@ -179,7 +179,7 @@ class Notices:
 
     def _judge(self, name: str, report: BatchReport) -> None:
         """Warns if every row of this batch was rejected, and it is the first one or ends many."""
-        rejecting = self.rejecting.setdefault(name, _Rejecting())
+        rejecting = self.rejecting.setdefault(name, _RejectionStreak())
         if rejecting.after(report, report.counts[name]) and f"{name} ended" not in self.reported:
             first, last = rejecting.since, report.seq
             where = f" in batch {last}" if first == last else f" in batches {first} to {last}"

@@ -39,7 +39,7 @@ from tidegate.runtime.plan.progress import check_known, input_streams
 from tidegate.runtime.plan.schedule import Timetable, checked_schedule
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import Plan
-from tidegate.runtime.state.checkpoint import Admission, Checkpoint
+from tidegate.runtime.state.checkpoint import Checkpoint, UnreadOffer
 from tidegate.runtime.state.codec import plain
 from tidegate.runtime.state.errors import storage_errors
 from tidegate.runtime.state.inputs.positions import ChangedFile, Offer, SourceFile
@@ -103,7 +103,7 @@ class Setup:
         by_clock = any(options.idle is not None or options.arrival is not None for options in self.options.values())
         return by_clock or self.timetable.follows_time
 
-    def admit(self, offer: Offer) -> Admission:
+    def admit(self, offer: Offer) -> UnreadOffer:
         """What of an offer is to be read; `QueryError` TG411 for a file that changed after it was read."""
         admission = self.checkpoint.admit(offer)
         self._check_unchanged(admission.changed)

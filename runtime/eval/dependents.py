@@ -25,7 +25,7 @@ from tidegate.analysis.zones.normal_form import Bound
 from tidegate.analysis.zones.zone import Copy, Layout, Zone
 from tidegate.runtime.eval.joins.ranges import join_frames
 from tidegate.runtime.eval.purge_rows import OTHER, ROW, as_other, filtered
-from tidegate.runtime.eval.purging import Sweep
+from tidegate.runtime.eval.purge_schedule import Sweep
 from tidegate.runtime.plan.join_parts import join_parts
 from tidegate.runtime.plan.steps import Buffer, Leaf, QueryPlan
 from tidegate.runtime.state.segments import Segment

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidegate.algebra.terms import Term
 from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
-from tidegate.runtime.state.manifest import KernelState
+from tidegate.runtime.state.manifest import OperatorFiles
 from tidegate.runtime.state.segments import Segment
 
 
@@ -26,7 +26,7 @@ class Job:
     old: Progress
     new: Progress
     feeds: Sequence[tuple[Buffer, Term]]
-    state: KernelState | None = None
+    state: OperatorFiles | None = None
     close_at: int | None = None
     lenient: bool = False
     lenient_feeds: frozenset[str] = frozenset()

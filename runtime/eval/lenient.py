@@ -44,7 +44,7 @@ from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.terms import compile_pair, compile_term
 from tidegate.runtime.plan.aggregate_states import Form, has_partials, states
 from tidegate.runtime.plan.steps import Progress, QueryPlan
-from tidegate.runtime.state.quarantine import Rejected, error_text
+from tidegate.runtime.state.quarantine import RejectedRow, error_text
 
 UNEVALUABLE: Final = "unevaluable"
 OVERFLOW: Final = "overflow"
@@ -63,11 +63,12 @@ class SetAside:
     schema: Schema
     error: EvaluationError
 
-    def as_row(self, query: str, number: int) -> Rejected:
+    def as_row(self, query: str, number: int) -> RejectedRow:
         """The row as the quarantine stores it. It has no file, but a query."""
         shown = {name: _shown(value, self.schema[name].type) for name, value in self.row.items()}
         text = json.dumps(shown, ensure_ascii=False)
-        return query, f"query {query}", number, self.reason, self.attribute, text, error_text(self.error)
+        where = f"query {query}"
+        return RejectedRow(query, where, number, self.reason, self.attribute, text, error_text(self.error))
 
 
 def _shown(value: Value, type_: DataType) -> Value:

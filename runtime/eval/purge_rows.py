@@ -11,7 +11,7 @@ from tidegate.algebra.terms import FALSE, TRUE, Term
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.purge import Case
 from tidegate.runtime.eval.joins.ranges import join_frames
-from tidegate.runtime.eval.purging import Sweep
+from tidegate.runtime.eval.purge_schedule import Sweep
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.join_parts import join_parts
 from tidegate.runtime.plan.steps import Buffer, Leaf, QueryPlan

@@ -1,5 +1,7 @@
 """Which rows of a stream are accepted, and what rows say of progress: admission, by relations, lateness and the skew
 guard.
+
+The `Intake` of a stream says by what; `batch/admission.py` makes it for each batch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Intake of new rows: the fate of each, and what of the accepted ones is buffered.
+"""The fate of each new row, and what of the accepted ones is buffered: an engine's `ingest` ends here.
 
 Every row of a batch has exactly one fate: accepted, or rejected for one reason. Both engines run this code, Spark in
 its Python workers.
@@ -44,13 +44,13 @@ from tidegate.runtime.ingest.validation import ValidatedRows, validate
 from tidegate.runtime.ingest.values import MISSING
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
-from tidegate.runtime.state.manifest import SourceCounts
-from tidegate.runtime.state.quarantine import Rejected, error_text, quarantine_table
+from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts
+from tidegate.runtime.state.quarantine import RejectedRow, error_text, quarantine_table
 from tidegate.runtime.state.segments import read_segments
 from tidegate.runtime.state.store.interface import Store
 
-#: The reason of an entry that stands for a file, and its position.
-UNREADABLE, WHOLE_FILE = "unreadable", -1
+#: The position of an entry of the quarantine that stands for a file.
+WHOLE_FILE: Final = -1
 #: How the quarantine begins to say which columns a file has that lacks some.
 COLUMNS: Final = "the columns of the file are: "
 #: Characters of a rejected row that an error shows.
@@ -59,10 +59,9 @@ _SHOWN = 500
 #: time.
 TOGETHER = 500_000
 
-
 #: What to do about a file that cannot be read, and what else if its content is at fault.
-REPAIR: Final = "repair the file or move it away; the batch is then repeated without it"
-SET_ASIDE: Final = f'{REPAIR}; on_bad_file="quarantine" sets such files aside'
+REPAIR_HINT: Final = "repair the file or move it away; the batch is then repeated without it"
+SET_ASIDE_HINT: Final = f'{REPAIR_HINT}; on_bad_file="quarantine" sets such files aside'
 
 
 class UnreadableFile(QueryError):
@@ -94,7 +93,7 @@ class IngestedRows:
     greatest: dict[str, int] = field(default_factory=dict)
     punctuation: dict[str, int] = field(default_factory=dict)
     stored: dict[str, HeldRows] = field(default_factory=dict)
-    quarantine: list[Rejected] = field(default_factory=list)
+    quarantine: list[RejectedRow] = field(default_factory=list)
     first_rejected: str = ""
     """One rejected row with its place and what is wrong with it, for an error."""
     seen: pl.DataFrame | None = None
@@ -241,7 +240,7 @@ class _Ingest:
                 wrong = f"{attribute} is {reason}" if attribute else error or reason
                 self.done.first_rejected = f"row {position} of {origin}: {wrong}: {text[:_SHOWN]}"
                 return
-            self.done.quarantine.append((stream, origin, position, reason, attribute, text, error))
+            self.done.quarantine.append(RejectedRow(stream, origin, position, reason, attribute, text, error))
 
     def _set_aside(self, path: str, error: UnreadableFile) -> None:
         """Notes a file that cannot be read, or raises why it cannot be."""
@@ -249,7 +248,8 @@ class _Ingest:
             raise error
         self.done.unreadable += 1
         text = file_text(path, self.intake.arrival)
-        entry = (self.intake.stream.name, path, WHOLE_FILE, UNREADABLE, None, text, error_text(error))
+        stream = self.intake.stream.name
+        entry = RejectedRow(stream, path, WHOLE_FILE, UNREADABLE, None, text, error_text(error))
         self.done.quarantine.append(entry)
 
     def _evaluable(self, rows: pl.DataFrame, origin: str) -> tuple[pl.DataFrame, dict[int, str]]:
@@ -343,7 +343,7 @@ def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, Valida
         raise UnreadableFile(
             "TG412",
             f"{arrival.origin} cannot be read: {error}",
-            hint=SET_ASIDE,
+            hint=SET_ASIDE_HINT,
         ) from error
 
 

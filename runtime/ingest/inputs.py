@@ -26,7 +26,7 @@ from tidegate.algebra.types import MAX_INSTANT, Kind
 from tidegate.runtime.connectors.parquet_files import read_parquet
 from tidegate.runtime.connectors.read_files import check_stays
 from tidegate.runtime.connectors.sources import FileFormat, Files, Source, source_given
-from tidegate.runtime.ingest.ingest import REPAIR, SET_ASIDE, Arrival, UnreadableFile
+from tidegate.runtime.ingest.ingest import REPAIR_HINT, SET_ASIDE_HINT, Arrival, UnreadableFile
 from tidegate.runtime.ingest.raw_rows import Rows
 from tidegate.runtime.ingest.stored_rows import read_stored
 from tidegate.runtime.ingest.validation import validate
@@ -196,7 +196,7 @@ def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:
         raise (QueryError if refused else UnreadableFile)(
             "TG412",
             f"{path} cannot be read as {format_}: {error}",
-            hint=REPAIR if refused else SET_ASIDE,
+            hint=REPAIR_HINT if refused else SET_ASIDE_HINT,
         ) from error
 
 

@@ -12,7 +12,8 @@ import polars as pl
 from tidegate.algebra.nodes import Scan
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import Term
-from tidegate.runtime.plan.steps import Bounds, Buffer, Progress, pass_window
+from tidegate.analysis.state.keep import Extents
+from tidegate.runtime.plan.steps import Buffer, Progress, pass_window
 
 DUPLICATE = "duplicate"
 CONFLICT = "conflict"
@@ -36,7 +37,7 @@ class KeyMemory:
         """Which remembered rows can still be repeated by a row that is not late."""
         return pass_window([(name, b[name]) for name in self.instants], None, self.buffer.schema)
 
-    def keeps_segment(self, bounds: Bounds, b: Progress) -> bool:
+    def keeps_segment(self, bounds: Extents, b: Progress) -> bool:
         return all(bounds[name][1] > b[name] for name in self.instants)
 
 

@@ -95,37 +95,47 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = (), in_pieces: 
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return _raw_table(_from_capsule(data), schema, absent)
     if isinstance(data, Mapping):
-        missing = missing_columns(list(data), schema, absent)
-        single = next((name for name in schema if name not in missing and _is_single(data[name])), None)
-        if single is not None:
-            raise QueryError(
-                "TG311",
-                f"{shown(single)} is a value, not a column: {shown(data[single])}",
-                hint="one row is [{...}]; a mapping by itself has a column of values per name",
-            )
-        lists = {name: list(data[name]) for name in schema if name not in missing}
-        if len({len(values) for values in lists.values()}) > 1:
-            raise QueryError("TG311", "columns have different lengths", hint="give every column one value per row")
-        if not missing:
-            return Raw(lists, len(next(iter(lists.values()), [])))
-        content = {name: list(values) for name, values in data.items()}
-        count = len(next(iter(content.values()), []))
-        return replace(_with_absent(lists, count, missing), content=content)
+        return _raw_columns(data, schema, absent)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return _raw_rows(list(data), schema)
-    if isinstance(data, str | os.PathLike):
+    raise _no_rows(data)
+
+
+def _raw_columns(data: Mapping[str, Any], schema: Schema, absent: Collection[str]) -> Raw:
+    """A mapping from names to columns."""
+    missing = missing_columns(list(data), schema, absent)
+    single = next((name for name in schema if name not in missing and _is_single(data[name])), None)
+    if single is not None:
         raise QueryError(
+            "TG311",
+            f"{shown(single)} is a value, not a column: {shown(data[single])}",
+            hint="one row is [{...}]; a mapping by itself has a column of values per name",
+        )
+    lists = {name: list(data[name]) for name in schema if name not in missing}
+    if len({len(values) for values in lists.values()}) > 1:
+        raise QueryError("TG311", "columns have different lengths", hint="give every column one value per row")
+    if not missing:
+        return Raw(lists, len(next(iter(lists.values()), [])))
+    content = {name: list(values) for name, values in data.items()}
+    count = len(next(iter(content.values()), []))
+    return replace(_with_absent(lists, count, missing), content=content)
+
+
+def _no_rows(data: object) -> QueryError:
+    """The error of what is no table of rows."""
+    if isinstance(data, str | os.PathLike):
+        return QueryError(
             "TG311",
             f"{shown(os.fspath(data))} is a path, and no table of rows",
             hint=f'a source reads files: sources={{"Name": {reader_of(data)}}}',
         )
     if isinstance(data, Source):
-        raise QueryError(
+        return QueryError(
             "TG311",
             "a source is no table of rows",
             hint='a session takes sources as it is opened: sources={"Name": ...}',
         )
-    raise QueryError(
+    return QueryError(
         "TG311",
         f"{type(data).__name__} is no table of rows",
         hint="pass an Arrow table, any frame that exports one, or rows as mappings or tuples",

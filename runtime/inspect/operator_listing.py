@@ -13,10 +13,10 @@ from tidegate.runtime.batch.instants import instant_text, plain_instant
 from tidegate.runtime.plan.layout import Layout
 from tidegate.runtime.plan.operator_state import OperatorState, state_name
 from tidegate.runtime.state.errors import MANIFEST, StateError
-from tidegate.runtime.state.manifest import KeptRows, KernelState
+from tidegate.runtime.state.manifest import KeptRows, OperatorFiles
 from tidegate.runtime.state.segments import covering
 
-_NOTHING = KernelState(0)
+_NOTHING = OperatorFiles(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +49,21 @@ class OperatorRows:
         return sum(one.kept.rows for one in self.kinds if one.of.counted)
 
 
-def operator_rows(
-    layout: Layout, kernel: Mapping[str, KernelState], progress: Mapping[tuple[str, str], Extended]
+def operators_listed(
+    layout: Layout, stored: Mapping[str, OperatorFiles], progress: Mapping[tuple[str, str], Extended]
 ) -> tuple[OperatorRows, ...]:
     """What the operators keep, in the order of their queries; `progress` by query and attribute."""
     return tuple(
-        _rows(one, kernel.get(one.query, _NOTHING), progress.get((one.query, one.time), -INF))
+        _rows(one, stored.get(one.query, _NOTHING), progress.get((one.query, one.time), -INF))
         for one in layout.operators
     )
 
 
-def check_operators(layout: Layout, kernel: Mapping[str, KernelState]) -> None:
+def check_operators(layout: Layout, stored: Mapping[str, OperatorFiles]) -> None:
     """`StateError` TG504 where rows are of no kind that their operator has, or have other bounds than are said."""
     for one in layout.operators:
         kinds = {kind.name: {*kind.ahead, *([kind.instant] if kind.instant else [])} for kind in one.keeps.rows}
-        for kept in kernel.get(one.query, _NOTHING).kept:
+        for kept in stored.get(one.query, _NOTHING).kept:
             if kept.holds not in kinds:
                 raise StateError(MANIFEST, f"the manifest has rows {kept.holds!r:.200} of {one.query}")
             if kept.rows and not kept.bounds.keys() >= kinds[kept.holds]:
@@ -73,12 +73,12 @@ def check_operators(layout: Layout, kernel: Mapping[str, KernelState]) -> None:
                 )
 
 
-def _rows(of: OperatorState, state: KernelState, progress: Extended) -> OperatorRows:
+def _rows(of: OperatorState, state: OperatorFiles, progress: Extended) -> OperatorRows:
     kinds = tuple(KeptKind(one, _all(one.name, state)) for one in of.keeps.rows)
     return OperatorRows(of, kinds, sum(file.bytes for file in state.files), len(state.files), progress)
 
 
-def _all(holds: str, state: KernelState) -> KeptRows:
+def _all(holds: str, state: OperatorFiles) -> KeptRows:
     """What all files together hold of a kind."""
     parts = [one for one in state.kept if one.holds == holds and one.rows]
     return KeptRows(holds, sum(one.rows for one in parts), covering([one.bounds for one in parts]))

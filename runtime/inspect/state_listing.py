@@ -15,14 +15,14 @@ from typing import Final
 from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import Kind
-from tidegate.analysis.inner_queries import with_stage_names
+from tidegate.analysis.inner_queries import with_inner_names
 from tidegate.runtime.batch.instants import instant_text, plain_instant
 from tidegate.runtime.inspect.operator_listing import (
     OperatorRows,
     check_operators,
     operator_dict,
-    operator_rows,
     operator_text,
+    operators_listed,
 )
 from tidegate.runtime.plan.layout import BufferContents, Kinds, Layout, Reader
 from tidegate.runtime.plan.progress import not_of_this_program, parsed_key
@@ -140,7 +140,7 @@ class StateListing:
     def __str__(self) -> str:
         parts = [_head(self), *map(_buffer_text, self.buffers), *map(operator_text, self.operators)]
         results = "\n".join(map(str, self.results))
-        told = (with_stage_names(part, self.layout.names) for part in (*parts, _quarantine_text(self)))
+        told = (with_inner_names(part, self.layout.names) for part in (*parts, _quarantine_text(self)))
         return "\n\n".join(part for part in (*told, results) if part)
 
     def to_dict(self) -> dict[str, object]:
@@ -198,8 +198,8 @@ def _listing(where: str, snapshot: Snapshot) -> StateListing:
     _check(layout, manifest)
     buffers = [_buffer(layout, held, manifest) for held in layout.buffers]
     progress = {(name, a): value for (of, name, a), value in _known(manifest).items() if of == "query"}
-    kernel = {} if manifest is None else manifest.kernel
-    return StateListing(where, snapshot, layout, tuple(buffers), operator_rows(layout, kernel, progress))
+    stored = {} if manifest is None else manifest.kernel
+    return StateListing(where, snapshot, layout, tuple(buffers), operators_listed(layout, stored, progress))
 
 
 def _check(layout: Layout, manifest: Manifest | None) -> None:

@@ -12,7 +12,7 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended, format_duration
 from tidegate.algebra.types import DataType
 from tidegate.analysis.facts import ProgramFacts, QueryFacts
-from tidegate.analysis.inner_queries import stage_names
+from tidegate.analysis.inner_queries import inner_names
 from tidegate.analysis.progress.propagation import Clause, Propagation, difference
 from tidegate.analysis.recursion import component_progress
 from tidegate.analysis.zones.sites import edge_lines
@@ -49,7 +49,7 @@ def why(
     else:
         instants = _instants(facts.streams[name], row)
         parts = [state.about_row(query, instants) for query in queries]
-    return Why(tuple(part.with_names(stage_names(facts)) for part in parts))
+    return Why(tuple(part.with_names(inner_names(facts)) for part in parts))
 
 
 def asked_result(facts: ProgramFacts, name: str | None) -> str:
@@ -70,7 +70,7 @@ def asked_result(facts: ProgramFacts, name: str | None) -> str:
 
 
 def _results(facts: ProgramFacts) -> list[str]:
-    """Those that a user has named, without stages."""
+    """Those that a user has named, without inner queries."""
     return list(dict.fromkeys(query.query.stream for query in facts.queries if not query.query.inner))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.printing.plans import preformatted
 from tidegate.algebra.time import Extended
-from tidegate.analysis.inner_queries import with_stage_names
+from tidegate.analysis.inner_queries import with_inner_names
 
 
 @checked_calls
@@ -84,10 +84,10 @@ class Part:
         return "\n".join(self._text(0))
 
     def with_names(self, names: Mapping[str, str]) -> Part:
-        """The statement as people read it: `names` stand in the place of those of stages."""
-        lines = tuple((with_stage_names(label, names), with_stage_names(text, names)) for label, text in self.lines)
+        """The statement as people read it: `names` stand in the place of those of inner queries."""
+        lines = tuple((with_inner_names(label, names), with_inner_names(text, names)) for label, text in self.lines)
         inner = tuple(part.with_names(names) for part in self.inner)
-        return replace(self, says=with_stage_names(self.says, names), lines=lines, inner=inner)
+        return replace(self, says=with_inner_names(self.says, names), lines=lines, inner=inner)
 
     def _text(self, depth: int) -> Iterator[str]:
         yield "  " * depth + self.says

@@ -1,3 +1,1 @@
-"""Compiled kernels, one operator per file. They are imported when first used, because numba takes half a second to
-load.
-"""
+"""Compiled kernels, one operator per file, imported when first used: numba takes half a second to load."""

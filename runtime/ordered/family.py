@@ -9,6 +9,7 @@ import polars as pl
 
 from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.time import Extended
+from tidegate.analysis.state.keep import Extents
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.ordered.state_tables import StateTables
@@ -16,7 +17,6 @@ from tidegate.runtime.plan.steps import OrderedStep
 
 N = TypeVar("N", bound=OrderedNode)
 Tables = Mapping[str, pl.DataFrame]
-Bounds = Mapping[str, tuple[int, int]]
 
 
 class Operator:
@@ -67,7 +67,7 @@ class Operator:
         """The tables that the operator can have, by name."""
         raise NotImplementedError
 
-    def bounds(self, tables: Mapping[str, Any]) -> Mapping[str, Bounds]:
+    def bounds(self, tables: Mapping[str, Any]) -> Mapping[str, Extents]:
         """The least and greatest instants in some of the tables, by kind of row and column."""
         return {}
 

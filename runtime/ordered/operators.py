@@ -11,7 +11,7 @@ from tidegate.runtime.eval.job import Job
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.state import Part, keep_part, part_of, read_state, whole_state
 from tidegate.runtime.state.batch import Batch
-from tidegate.runtime.state.manifest import KernelState
+from tidegate.runtime.state.manifest import OperatorFiles
 from tidegate.runtime.state.store.interface import FileRef, Store
 
 
@@ -19,7 +19,7 @@ from tidegate.runtime.state.store.interface import FileRef, Store
 class KnownOperator:
     """An operator in memory, the state of the checkpoint that equals it, and the deltas of that state."""
 
-    state: KernelState
+    state: OperatorFiles
     part: Part
     operator: Operator
 
@@ -54,7 +54,7 @@ class Operators:
             lines += self.known[name].operator.orders() if name in self.known else ()
         return lines
 
-    def keep(self, batch: Batch, job: Job, operator: Operator) -> KernelState:
+    def keep(self, batch: Batch, job: Job, operator: Operator) -> OperatorFiles:
         """Writes the state of an operator after this batch."""
         name = job.query.name
         known = self.known.pop(name, None)  # what it was before is gone once this has begun

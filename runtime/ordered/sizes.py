@@ -6,30 +6,30 @@ from collections.abc import Callable, Mapping
 
 from tidegate.runtime.plan.operator_state import queries_that_keep, state_name
 from tidegate.runtime.plan.steps import OrderedStep, Plan
-from tidegate.runtime.state.manifest import KernelState
+from tidegate.runtime.state.manifest import OperatorFiles
 
 
-def operator_rows(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, int]:
+def operator_rows(plan: Plan, stored: Mapping[str, OperatorFiles]) -> dict[str, int]:
     """The rows that operators keep, by the name under which they count."""
 
-    def rows(ordered: OrderedStep, state: KernelState) -> int:
+    def rows(ordered: OrderedStep, state: OperatorFiles) -> int:
         apart = {one.name for one in ordered.keeps.rows if not one.counted}
         return sum(one.rows for one in state.kept if one.holds not in apart)
 
-    return _summed(plan, kernel, rows)
+    return _summed(plan, stored, rows)
 
 
-def operator_bytes(plan: Plan, kernel: Mapping[str, KernelState]) -> dict[str, int]:
+def operator_bytes(plan: Plan, stored: Mapping[str, OperatorFiles]) -> dict[str, int]:
     """The bytes of what operators keep, by the same names."""
-    return _summed(plan, kernel, lambda _, state: sum(file.bytes for file in state.files))
+    return _summed(plan, stored, lambda _, state: sum(file.bytes for file in state.files))
 
 
 def _summed(
-    plan: Plan, kernel: Mapping[str, KernelState], size: Callable[[OrderedStep, KernelState], int]
+    plan: Plan, stored: Mapping[str, OperatorFiles], size: Callable[[OrderedStep, OperatorFiles], int]
 ) -> dict[str, int]:
     found: dict[str, int] = {}
     for query in queries_that_keep(plan):
         assert query.ordered is not None
         name = state_name(query.name, query.ordered.node.keeps)
-        found[name] = found.get(name, 0) + (size(query.ordered, kernel[query.name]) if query.name in kernel else 0)
+        found[name] = found.get(name, 0) + (size(query.ordered, stored[query.name]) if query.name in stored else 0)
     return found

@@ -13,12 +13,13 @@ from typing import Any, Final
 import polars as pl
 import pyarrow as pa
 
-from tidegate.runtime.ordered.family import Bounds, Operator
+from tidegate.analysis.state.keep import Extents
+from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.state_tables import KEY, StateTables, checked, folded
 from tidegate.runtime.plan.progress import not_of_this_program
 from tidegate.runtime.state.codec import parse_plain, plain
 from tidegate.runtime.state.errors import MANIFEST, storage_errors
-from tidegate.runtime.state.manifest import KeptRows, KernelState
+from tidegate.runtime.state.manifest import KeptRows, OperatorFiles
 from tidegate.runtime.state.segments import FANOUT, covering, tier_of
 from tidegate.runtime.state.store.interface import FileRef, Store
 
@@ -37,7 +38,7 @@ class Delta:
     tables: tuple[str, ...]
     files: tuple[FileRef, ...]
     rows: int
-    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    bounds: Mapping[str, Extents] = field(default_factory=dict)
 
 
 #: The deltas of an operator, or of one share of its partitions, from the first on.
@@ -126,20 +127,20 @@ def _kept(counts: Mapping[str, int], part: Part) -> tuple[KeptRows, ...]:
     )
 
 
-def whole_state(kept: Sequence[KeptRows], part: Part) -> KernelState:
+def whole_state(kept: Sequence[KeptRows], part: Part) -> OperatorFiles:
     """The state of an operator that runs in one place."""
     return _state("", [(kept, part)])
 
 
-def shared_state(parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> KernelState:
+def shared_state(parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> OperatorFiles:
     """The state of operators with a share each, in the order of their shards."""
     return _state(_hash(), parts)
 
 
-def _state(hash_: str, parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> KernelState:
+def _state(hash_: str, parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> OperatorFiles:
     deltas = _Parts(hash_, tuple(part for _, part in parts))
     kept = tuple(one for some, _ in parts for one in some)
-    return KernelState(VERSION, deltas.files, plain(deltas), kept)
+    return OperatorFiles(VERSION, deltas.files, plain(deltas), kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ class _Parts:
         return tuple(file for part in self.parts for delta in part for file in delta.files)
 
 
-def part_of(query: str, state: KernelState, share: Share | None = None) -> Part | None:
+def part_of(query: str, state: OperatorFiles, share: Share | None = None) -> Part | None:
     """The deltas of an operator, or of its share. None where the state is in other parts than these."""
     found = _parts(query, state)
     if share is None:
@@ -163,7 +164,7 @@ def part_of(query: str, state: KernelState, share: Share | None = None) -> Part 
 
 
 def read_state(
-    store: Store, query: str, state: KernelState, described: StateTables, share: Share | None = None
+    store: Store, query: str, state: OperatorFiles, described: StateTables, share: Share | None = None
 ) -> dict[str, pl.DataFrame]:
     """The tables of an operator, or of its share, from whatever parts they were written in; `StateError` TG504 for
     others than it writes.
@@ -200,7 +201,7 @@ def _frames(tables: Mapping[str, pa.Table]) -> dict[str, pl.DataFrame]:
     return {name: _frame(table) for name, table in tables.items()}
 
 
-def _parts(query: str, state: KernelState) -> _Parts:
+def _parts(query: str, state: OperatorFiles) -> _Parts:
     """The parts of a state; `StateError` TG504 where its layout is another."""
     where = f"the state of {query!r:.200} in layout {state.version}"
     if state.version != VERSION:

@@ -8,7 +8,7 @@ from typing import Final
 
 from tidegate.algebra.nodes import Join, Node, Product, children, occurrences
 from tidegate.algebra.row_wise import is_static
-from tidegate.analysis.inner_queries import stage_names
+from tidegate.analysis.inner_queries import inner_names
 from tidegate.analysis.zones.wording import shifted
 from tidegate.runtime.plan.operator_state import OperatorState, operator_states
 from tidegate.runtime.plan.progress import input_streams
@@ -61,7 +61,7 @@ class BufferContents:
 class Layout:
     """All buffers of a program, the progressing attributes of its inputs and queries, and what its operators keep.
 
-    `names` has what people read in the place of the names of stages.
+    `names` has what people read in the place of the names of inner queries.
     """
 
     buffers: tuple[BufferContents, ...]
@@ -89,7 +89,7 @@ def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()
         {s.name: {a: s.schema[a].type.kind.value for a in s.progress} for s in input_streams(plan)},
         {q.name: {a: q.facts.output.schema[a].type.kind.value for a in q.facts.propagation} for q in plan.queries},
         operator_states(plan),
-        stage_names(plan.facts),
+        inner_names(plan.facts),
     )
 
 

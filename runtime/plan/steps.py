@@ -16,13 +16,13 @@ from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, R
 from tidegate.analysis.ordered.family import StateBound
 from tidegate.analysis.purge import Purge
 from tidegate.analysis.state.bounds import Bounded
+from tidegate.analysis.state.keep import Extents
 from tidegate.runtime.plan.aggregate_states import partial_schema
 
 T = TypeVar("T")
 #: Progress of a query's result, per promised attribute.
 Progress = Mapping[str, Extended]
 #: Least and greatest instant per stored column of a segment.
-Bounds = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Leaf:
         """Translates progress of the result to progress of the grouping keys of partials."""
         return [(column, _earlier(p[a], shift)) for a, column, shift in self.outputs]
 
-    def keeps_segment(self, bounds: Bounds, p: Progress) -> bool:
+    def keeps_segment(self, bounds: Extents, p: Progress) -> bool:
         """Whether a segment with these bounds may hold a row that still matters."""
         assert self.buffer is not None
         if self.buffer.partial is not None:
@@ -139,7 +139,7 @@ class Leaf:
         assert self.occurrence is not None
         return self.occurrence.keep.segment(bounds, p)
 
-    def segment_relevant(self, bounds: Bounds, p: Progress, new: Progress) -> bool:
+    def segment_relevant(self, bounds: Extents, p: Progress, new: Progress) -> bool:
         """Whether a segment with these bounds may hold a row that matters for this increment."""
         assert self.buffer is not None
         if self.buffer.partial is not None:
@@ -148,7 +148,7 @@ class Leaf:
         assert self.occurrence is not None
         return self.occurrence.relevance.segment(bounds, p, new)
 
-    def segment_may_change(self, bounds: Bounds, p: Progress) -> bool:
+    def segment_may_change(self, bounds: Extents, p: Progress) -> bool:
         """Whether rows of a segment with these bounds may begin or cease to matter as results get beyond `p`."""
         assert self.buffer is not None
         if self.buffer.partial is not None:
@@ -348,7 +348,7 @@ class Plan:
         """The keep condition of a buffer: a row stays while any reader keeps it, each by its own query's progress."""
         return disjunction([leaf.keep(progress[query.name]) for query, leaf in self.readers(buffer)])
 
-    def buffer_keeps_segment(self, buffer: Buffer, bounds: Bounds, progress: Mapping[str, Progress]) -> bool:
+    def buffer_keeps_segment(self, buffer: Buffer, bounds: Extents, progress: Mapping[str, Progress]) -> bool:
         return any(leaf.keeps_segment(bounds, progress[query.name]) for query, leaf in self.readers(buffer))
 
 

@@ -10,7 +10,7 @@ from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import Extended, Json
 from tidegate.runtime.state.errors import DATA, OUTPUT, StateError, storage_errors
 from tidegate.runtime.state.inputs.positions import PositionLog
-from tidegate.runtime.state.manifest import Intent, KernelState, Manifest, SourceCounts, SparkCommit, StagedOutput
+from tidegate.runtime.state.manifest import Intent, Manifest, OperatorFiles, SourceCounts, SparkCommit, StagedOutput
 from tidegate.runtime.state.outputs.names import output_name
 from tidegate.runtime.state.outputs.staging import (
     GATHERED,
@@ -137,7 +137,7 @@ class Batch:
         return live
 
     def write_state(self, operator: str, table: Any) -> FileRef:
-        """Write a table of an operator's own state; name it in a `KernelState`. It can be read after the commit."""
+        """Write a table of an operator's own state; name it in a `OperatorFiles`. It can be read after the commit."""
         if self._packs(table):
             return self._pack.add(table)
         path = new_path("kernel", operator, self.seq, self.attempt)
@@ -243,17 +243,17 @@ class Batch:
         segments: Mapping[str, Sequence[Segment]],
         progress: Mapping[str, Extended],
         counts: Mapping[str, SourceCounts],
-        kernel: Mapping[str, KernelState] | None = None,
+        operators: Mapping[str, OperatorFiles] | None = None,
         extra: Mapping[str, Json] | None = None,
     ) -> Manifest:
         """Make this batch the state, publish what it staged, and collect garbage.
 
-        `segments`, `progress`, `kernel` and `extra` are the whole new state, `counts` those of this batch. When it
+        `segments`, `progress`, `operators` and `extra` are the whole new state, `counts` those of this batch. When it
         returns, the batch is durable and published. When it raises, the checkpoint must be opened again to learn
         whether it counts.
         """
         store, previous, offer = self._store, self._previous, self.intent.offer
-        self._check_known(segments, kernel or {})
+        self._check_known(segments, operators or {})
         total = dict(previous.counts) if previous is not None else {}
         for source, batch_counts in counts.items():
             total[source] = total.get(source, SourceCounts()) + batch_counts
@@ -278,7 +278,7 @@ class Batch:
             engine=self.intent.engine,
             spark_batch=offer.spark,
             segments={buffer: tuple(parts) for buffer, parts in segments.items()},
-            kernel=dict(kernel or {}),
+            kernel=dict(operators or {}),
             outputs=tuple(self._outputs),
             gathered=gathered,
             quarantine=quarantine,
@@ -333,11 +333,11 @@ class Batch:
         self._store.failpoints.hit("batch-after-stage")
         return output
 
-    def _check_known(self, segments: Mapping[str, Sequence[Segment]], kernel: Mapping[str, KernelState]) -> None:
+    def _check_known(self, segments: Mapping[str, Sequence[Segment]], operators: Mapping[str, OperatorFiles]) -> None:
         """Checks that no named file was collected meanwhile or is incomplete."""
         known = {file.path for file in self._previous.state_files()} if self._previous is not None else set()
         named = [segment.file for parts in segments.values() for segment in parts]
-        named += [file for state in kernel.values() for file in state.files]
+        named += [file for state in operators.values() for file in state.files]
         for file in named:
             if file.path in known or file_of(file.path) == self._pack.path:
                 continue

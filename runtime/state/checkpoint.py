@@ -23,10 +23,10 @@ from tidegate.runtime.state.errors import (
     memory_errors,
     storage_errors,
 )
-from tidegate.runtime.state.garbage import RETAINED, collect, sweep
 from tidegate.runtime.state.inputs.positions import ChangedFile, Offer, PositionLog, Positions, SourceFile, SparkBatch
 from tidegate.runtime.state.inputs.put_away import PuttingAway, put_away
 from tidegate.runtime.state.intent import pending_intent, record_intent, replays
+from tidegate.runtime.state.leftovers import RETAINED, delete_leftovers, delete_retired
 from tidegate.runtime.state.manifest import (
     Engine,
     Intent,
@@ -52,7 +52,7 @@ _logger = logging.getLogger("tidegate.state")
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class UnreadOffer:
     """The part of an offer to read: nothing if its batch is committed (`skip`), else the files not yet consumed.
 
     `changed` lists consumed files that are there again in another version; they are not in `offer`.
@@ -132,7 +132,7 @@ class Checkpoint:
         """The positions of the sources: what was consumed."""
         return self._log
 
-    def admit(self, offer: Offer) -> Admission:
+    def admit(self, offer: Offer) -> UnreadOffer:
         """Decide what of `offer` is still to be read; `StateError` TG506 if it does not continue this checkpoint.
 
         A Spark batch is skipped only if it is the last that its query committed here and offers the same. A later one
@@ -145,7 +145,7 @@ class Checkpoint:
             last = self.manifest.spark.get(spark.query_id) if self.manifest is not None else None
             if last is not None and spark.batch_id == last.batch_id:
                 if offer.fingerprint == last.offer:
-                    return Admission(True, replace(offer, files={}, offsets={}))
+                    return UnreadOffer(True, replace(offer, files={}, offsets={}))
                 raise StateError(
                     REPLAY,
                     f"{spark} is committed here, but with other input than it has now",
@@ -162,7 +162,7 @@ class Checkpoint:
                 )
         self._log.check_reader(offer)
         files, changed = self._log.unconsumed(offer.files)
-        return Admission(False, replace(offer, files=files), tuple(changed))
+        return UnreadOffer(False, replace(offer, files=files), tuple(changed))
 
     def clock(self, now: int, spark: SparkBatch) -> int:
         """The clock of the batch that a Spark batch becomes: as it was recorded, or now, and never before the last
@@ -260,7 +260,7 @@ class Checkpoint:
         store.failpoints.hit("recover-before-sweep")
         if self._lock.guaranteed:  # without locks, another run could still be writing what looks like leftovers
             with storage_errors("removing leftovers"):
-                self.swept = sweep(store, self._retained, running=False)
+                self.swept = delete_leftovers(store, self._retained, running=False)
         self._usable = True
 
     def _finish(self, batch: Batch, manifest: Manifest) -> None:
@@ -336,9 +336,9 @@ class Checkpoint:
             self.store.failpoints.hit("commit-during-gc")
             self.store.delete(path)
         while len(self._retained) > RETAINED:
-            collect(self.store, self._retained.pop(0), self._retained)
+            delete_retired(self.store, self._retained.pop(0), self._retained)
         if self._lock.guaranteed and self._retained[-1].seq % _SWEEP_EVERY == 0:
-            sweep(self.store, self._retained, running=True)
+            delete_leftovers(self.store, self._retained, running=True)
 
     def _check_usable(self) -> None:
         if not self._usable:

@@ -41,8 +41,8 @@ class KeptRows:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelState:
-    """State of an operator that is not rows of a buffer: its own layout version, its files, small values.
+class OperatorFiles:
+    """The files of an ordered operator's state, with the version of their layout, and small values.
 
     `kept` says what is in them, in one or several entries of a kind, so that the state is counted without reading it.
     """
@@ -81,6 +81,7 @@ class SourceCounts:
 
 
 #: Where a manifest's `extra` has, per source, how many files were set aside since the beginning as they cannot be read.
+#: It is also their reason in the quarantine.
 UNREADABLE: Final = "unreadable"
 #: And, per query and reason, how many rows were set aside as it was evaluated.
 SET_ASIDE: Final = "set aside"
@@ -118,11 +119,11 @@ class Intent:
 class Manifest:
     """The complete state of a run after batch `seq`.
 
-    `segments` per buffer id; `kernel` per operator id; `outputs` of this batch only; `gathered` per query results
-    without a sink that are still too few for a file of their own; `quarantine` all rejected rows that are kept;
-    `results` the directories per query; `progress` per source or query and attribute; `counts` per source since the
-    beginning, `batch_counts` of this batch; `clock` in ticks; `spark` the last batch per Spark query id; `extra` small
-    values of the run, opaque here.
+    `segments` per buffer id; `kernel` per query the state of its ordered operator; `outputs` of this batch only;
+    `gathered` per query results without a sink that are still too few for a file of their own; `quarantine` all
+    rejected rows that are kept; `results` the directories per query; `progress` per source or query and attribute;
+    `counts` per source since the beginning, `batch_counts` of this batch; `clock` in ticks; `spark` the last batch per
+    Spark query id; `extra` small values of the run, opaque here.
     """
 
     seq: int
@@ -134,7 +135,8 @@ class Manifest:
     engine: Engine
     spark_batch: SparkBatch | None
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
-    kernel: Mapping[str, KernelState] = field(default_factory=dict)
+    kernel: Mapping[str, OperatorFiles] = field(default_factory=dict)
+    """The state of ordered operators. Checkpoints call it so, hence also its folder."""
     outputs: tuple[StagedOutput, ...] = ()
     gathered: Mapping[str, tuple[StagedOutput, ...]] = field(default_factory=dict)
     quarantine: Quarantine = field(default_factory=Quarantine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -41,9 +41,19 @@ QUARANTINE_SCHEMA = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-Rejected = tuple[str, str, int, str, str | None, str, str | None]
-"""The same as a tuple."""
 _logger = logging.getLogger("tidegate.state")
+
+
+class RejectedRow(NamedTuple):
+    """A row of the quarantine, by the columns of `QUARANTINE_SCHEMA`."""
+
+    source: str
+    origin: str
+    position: int
+    reason: str
+    attribute: str | None
+    row: str
+    error: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +221,7 @@ def _bare(table: Any) -> Any:
     return pa.Table.from_arrays(table.columns, names=table.column_names)
 
 
-def quarantine_table(rows: Sequence[Rejected]) -> pa.Table:
+def quarantine_table(rows: Sequence[RejectedRow]) -> pa.Table:
     """Rejected rows as the quarantine stores them."""
     columns = list(zip(*rows, strict=True)) or [()] * len(QUARANTINE_SCHEMA)
     arrays = [pa.array(column, f.type) for column, f in zip(columns, QUARANTINE_SCHEMA, strict=True)]

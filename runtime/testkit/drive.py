@@ -429,8 +429,8 @@ class Drive:
         found = dict.fromkeys((buffer.id for buffer in self.engine.plan.buffers), 0)
         segments = {} if self._manifest is None else self._manifest.segments
         found |= {name: sum(segment.rows for segment in parts) for name, parts in segments.items()}
-        kernel = {} if self._manifest is None else self._manifest.kernel
-        return found | operator_rows(self.engine.plan, kernel)
+        stored = {} if self._manifest is None else self._manifest.kernel
+        return found | operator_rows(self.engine.plan, stored)
 
     @property
     def state(self) -> StateListing:

@@ -28,7 +28,7 @@ from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.embedded.steps import rewriting
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.eval import purging as sweep
+from tidegate.runtime.eval import purge_schedule as sweep
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.state.store.memory import MemoryStore

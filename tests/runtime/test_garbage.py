@@ -24,8 +24,8 @@ from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.embedded.steps import rewriting
 from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.eval import purging as sweep_module
-from tidegate.runtime.eval.purging import Look, LookStep, Sweep, Watch
+from tidegate.runtime.eval import purge_schedule as sweep_module
+from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep, Watch
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
 from tidegate.runtime.state.segments import Segment, plan_compaction

@@ -13,8 +13,8 @@ import tidegate as tg
 from tidegate.runtime.batch import garbage
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.eval import purging as sweep
-from tidegate.runtime.eval.purging import PATIENCE, STEP, STRIDE, Look, LookStep, Watch
+from tidegate.runtime.eval import purge_schedule as sweep
+from tidegate.runtime.eval.purge_schedule import PATIENCE, STEP, STRIDE, Look, LookStep, Watch
 from tidegate.runtime.state.segments import Segment
 
 orders = tg.stream("Orders", "id bigint, t bigint", progress="t")

@@ -27,7 +27,7 @@ from tidegate.runtime.ordered.table import load_operator, start_operator
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import StateError
-from tidegate.runtime.state.manifest import KeptRows, KernelState
+from tidegate.runtime.state.manifest import KeptRows, OperatorFiles
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.memory import MemoryStore
 
@@ -91,7 +91,7 @@ def test_parts_go_on_as_the_whole_does(seed: int, shards: tuple[int, ...]) -> No
     """So many shards in each batch; with 0, all partitions in one place."""
     ordered, rows, store = operator(), random_readings(seed), MemoryStore()
     shapes = start_operator(ordered).described()
-    state: KernelState | None = None
+    state: OperatorFiles | None = None
     for batch, (number, wanted) in enumerate(zip(shards, whole_run(ordered, rows), strict=True)):
         parts, found = [], list[str]()
         for shard in range(max(number, 1)):
@@ -142,7 +142,7 @@ def test_parts_are_told_apart_by_what_they_rest_on() -> None:
     assert read_state(store, "Found", state, shapes, Share(0, 1, 2)) == {}
     # Written with another hash, each part may have anything of a share.
     assert isinstance(state.values, dict)
-    other = KernelState(state.version, state.files, state.values | {"hash": "another"})
+    other = OperatorFiles(state.version, state.files, state.values | {"hash": "another"})
     kept = [read_state(store, "Found", other, shapes, Share(0, shard, 2)) for shard in range(2)]
     assert sum(part[SITUATIONS].height for part in kept) == one.tables()[SITUATIONS].num_rows
 
@@ -150,4 +150,4 @@ def test_parts_are_told_apart_by_what_they_rest_on() -> None:
 @pytest.mark.parametrize("values", [None, {"hash": "x"}, ["open"], {"hash": "x", "parts": ["open"]}, {"parts": [[]]}])
 def test_a_state_of_another_layout_is_refused(values: Json) -> None:
     with pytest.raises(StateError, match="TG504"):
-        read_state(MemoryStore(), "Found", KernelState(2, (), values), start_operator(operator()).described())
+        read_state(MemoryStore(), "Found", OperatorFiles(2, (), values), start_operator(operator()).described())

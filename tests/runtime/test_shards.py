@@ -14,7 +14,7 @@ import tidegate as tg
 from tests.runtime.test_shared_parts import events, pairs, queries, rows
 from tidegate.runtime.engines.spark.eval import shards
 from tidegate.runtime.engines.spark.eval.shards import ShardJob, evaluate_shards
-from tidegate.runtime.engines.spark.workers import Place
+from tidegate.runtime.engines.spark.workers import WriteTarget
 from tidegate.runtime.eval import increment as embedded
 from tidegate.runtime.eval import relational
 from tidegate.runtime.eval.columns import polars_schema
@@ -54,13 +54,13 @@ def stored(store: LocalStore, plan: Plan) -> list[Segment]:
     ]
 
 
-def found(place: Place, groups: list[list[ShardJob]]) -> dict[str, list[str]]:
+def found(target: WriteTarget, groups: list[list[ShardJob]]) -> dict[str, list[str]]:
     """The rows of every query, of all shards."""
     numbers = pa.RecordBatch.from_arrays([pa.array(range(SHARDS))], ["id"])
     result: dict[str, list[str]] = {}
-    for batch in evaluate_shards(place, groups, SHARDS)(iter([numbers])):
+    for batch in evaluate_shards(target, groups, SHARDS)(iter([numbers])):
         for line in map(json.loads, batch.column(0).to_pylist()):
-            lines = LocalStore(place.root).read_table(line["output"][0]).to_pylist()
+            lines = LocalStore(target.root).read_table(line["output"][0]).to_pylist()
             result.setdefault(line["query"], []).extend(map(str, lines))
     return {name: sorted(lines) for name, lines in result.items()}
 
@@ -91,7 +91,7 @@ def test_each_segment_is_read_once_and_what_is_shared_is_computed_once(
     monkeypatch.setattr(relational, "join_frames", joining)
     jobs = [ShardJob(query, [segments, segments], OLD, NEW, (), True) for query in plan.queries]
     groups = [jobs] if together else [[job] for job in jobs]
-    assert found(Place(store.where, 2, "a", {}), groups) == whole
+    assert found(WriteTarget(store.where, 2, "a", {}), groups) == whole
     assert all(whole.values())
     assert sorted(reads) == sorted([s.path for s in segments] * SHARDS * len(groups))
     assert len(joins) == SHARDS * (2 if together else 3)

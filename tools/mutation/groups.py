@@ -58,7 +58,12 @@ GROUPS = (
     ),
     Group(
         "garbage",
-        ("runtime/batch/garbage.py", "runtime/eval/purging.py", f"{EVAL}/purge_rows.py", f"{STATE}/garbage.py"),
+        (
+            "runtime/batch/garbage.py",
+            "runtime/eval/purge_schedule.py",
+            f"{EVAL}/purge_rows.py",
+            f"{STATE}/leftovers.py",
+        ),
         (
             "tests/runtime/test_garbage.py",
             "tests/runtime/test_looks.py",

@@ -94,7 +94,7 @@ GROUP = Group(
         ),
         bug(
             "the sweep takes state for leftovers",
-            "runtime/state/garbage.py",
+            "runtime/state/leftovers.py",
             "[path for path in found if path not in kept and not (",
             "[path for path in found if not (",
         ),

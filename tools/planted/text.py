@@ -98,8 +98,8 @@ GROUP = Group(
         bug(
             "partitions with matches come last",
             TIMELINE,
-            "[*matched, *(key for key in found if key not in matched)]",
-            "[*(key for key in found if key not in matched), *matched]",
+            "[*self.matches, *(key for key in self.bars if key not in self.matches)]",
+            "[*(key for key in self.bars if key not in self.matches), *self.matches]",
         ),
         bug(
             "the last rejected row is shown",

@@ -20,7 +20,7 @@ GROUP = Group(
         bug(
             "files that were read are read again",
             RUN,
-            "self.setup.unread(everything=self.reading.at_once)",
+            "self.setup.unread(everything=self.selection.at_once)",
             "{name: tuple(one.data.found()) for name, one in self.setup.sources.items()}",
             loops=True,
         ),
@@ -47,13 +47,13 @@ GROUP = Group(
         bug(
             "files that are left wait for others",
             RUN,
-            "                if due or self.reading.is_left(self.setup.directories):\n",
+            "                if due or self.selection.is_left(self.setup.directories):\n",
             "                if due:\n",
         ),
         bug(
             "files that are there at the start wait for others",
             RUN,
-            "due or self.calls.are_waiting() or self.reading.is_left(self.setup.directories)\n",
+            "due or self.calls.are_waiting() or self.selection.is_left(self.setup.directories)\n",
             "due or self.calls.are_waiting()\n",
         ),
         bug(

@@ -25,7 +25,7 @@ class SituationBound:
 
 
 def situation_bounds(node: Match) -> list[SituationBound]:
-    """The bound of every derivation of a pattern, in the order of its symbols; given situations are bounded as rows
+    """The bound of every derivation of a pattern, in the order of its symbols; intervals of rows are bounded as rows
     are.
 
     The situations of a partition follow each other: from one start to the next it takes the least duration, and a tick

@@ -21,7 +21,7 @@ from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
 from tidegate.runtime.eval.increment import keep_true
 from tidegate.runtime.eval.job import Job
-from tidegate.runtime.eval.purging import Look, LookStep, Sweep
+from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.eval.small.increment import as_frame
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.ingest import Arrival, IngestedRows, ingest_rows, ingest_side_by_side, load_seen

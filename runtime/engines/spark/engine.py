@@ -33,7 +33,7 @@ from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.explanation import ProgramExplanation
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.reading_results import read_results
-from tidegate.runtime.engines.setup import prepare
+from tidegate.runtime.engines.setup import Setup, prepare
 from tidegate.runtime.engines.spark.calls import ProgressCalls
 from tidegate.runtime.engines.spark.closing import ClosingCall
 from tidegate.runtime.engines.spark.executor import SparkExecutor
@@ -43,7 +43,7 @@ from tidegate.runtime.engines.spark.input.locations import local_uri
 from tidegate.runtime.engines.spark.input.union import union_of
 from tidegate.runtime.engines.spark.input.wake_ups import WakeUps
 from tidegate.runtime.engines.spark.input.watched import watched_directories
-from tidegate.runtime.engines.spark.input.which_files import Reading
+from tidegate.runtime.engines.spark.input.which_files import FileSelection
 from tidegate.runtime.engines.spark.jobs import described
 from tidegate.runtime.engines.spark.own_files import check_query_id, is_planned
 from tidegate.runtime.engines.spark.run import SparkRun
@@ -54,7 +54,7 @@ from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.inspect.results import ResultTable
 from tidegate.runtime.inspect.why import why
 from tidegate.runtime.inspect.why_answer import Why
-from tidegate.runtime.plan.placement import limits_of
+from tidegate.runtime.plan.placement import Limits, limits_of
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -353,34 +353,8 @@ def start(
         if missing:
             raise QueryError("TG407", f"no source for stream {', '.join(missing)}", hint="pass sources={name: source}")
         check_query_id(root)
-        paths = stored_statics(setup, store)
-        # Whatever the driver makes, workers may have to read.
-        local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, pending_bytes=0)
-        ship_library(spark.sparkContext)
-        executor = SparkExecutor(own_session(spark), local, root, paths, limits.driver_bytes, limits.shard_bytes)
-        runner = setup.runner(executor)
-        framed = sorted(name for name in setup.streams if not isinstance(setup.sources[name].data, Files))
-        begin_spark_part(store, framed)
-        wake_ups = WakeUps(root)
-        union, columns = union_of(spark, setup, framed, wake_ups)
         lasts = not {"availableNow", "once"} & when.keys()
-        unread = setup.unread()
-        there = {source: frozenset(file.path for file in files) for source, files in unread.items()}
-        reading = Reading(None if lasts else there, at_once="once" in when)
-        calls = ProgressCalls(store, runner.state.progress.inputs)
-        run = SparkRun(
-            spark,
-            setup,
-            runner,
-            executor,
-            columns,
-            calls,
-            ClosingCall(store),
-            wake_ups,
-            reading,
-            options,
-            setup.follows_clock,
-        )
+        run, union = _run_of(spark, setup, store, limits, options, lasts=lasts, at_once="once" in when)
         run.recorded()
         for stream, told in advance.items():
             run.advance(stream, told)
@@ -399,6 +373,50 @@ def start(
     except BaseException:
         setup.close()
         raise
+
+
+def _run_of(
+    spark: SparkSession,
+    setup: Setup,
+    store: LocalStore,
+    limits: Limits,
+    options: RunOptions,
+    *,
+    lasts: bool,
+    at_once: bool,
+) -> tuple[SparkRun, DataFrame]:
+    """A run that has read nothing yet, and the streaming DataFrame of all that Spark reads for it.
+
+    It `lasts` where it reads files that come after its start; `at_once`: what is there is one batch.
+    """
+    root = store.where
+    paths = stored_statics(setup, store)
+    # Whatever the driver makes, workers may have to read.
+    local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, pending_bytes=0)
+    ship_library(spark.sparkContext)
+    executor = SparkExecutor(own_session(spark), local, root, paths, limits.driver_bytes, limits.shard_bytes)
+    runner = setup.runner(executor)
+    framed = sorted(name for name in setup.streams if not isinstance(setup.sources[name].data, Files))
+    begin_spark_part(store, framed)
+    wake_ups = WakeUps(root)
+    union, columns = union_of(spark, setup, framed, wake_ups)
+    unread = setup.unread()
+    there = {source: frozenset(file.path for file in files) for source, files in unread.items()}
+    selection = FileSelection(None if lasts else there, at_once=at_once)
+    run = SparkRun(
+        spark,
+        setup,
+        runner,
+        executor,
+        columns,
+        ProgressCalls(store, runner.state.progress.inputs),
+        ClosingCall(store),
+        wake_ups,
+        selection,
+        options,
+        setup.follows_clock,
+    )
+    return run, union
 
 
 def _check_name(spark: SparkSession, name: str) -> None:

@@ -38,14 +38,14 @@ from tidegate.runtime.engines.spark.workers import (
     FLUSH_BYTES,
     FileTask,
     IngestContext,
-    Place,
+    WriteTarget,
     ingest_files,
     store_results,
     store_segments,
 )
 from tidegate.runtime.eval.columns import spark_schema
 from tidegate.runtime.eval.job import Job
-from tidegate.runtime.eval.purging import Look, LookStep, Sweep
+from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ordered.state import Delta, Part, shared_state
 from tidegate.runtime.plan.placement import Limits
@@ -105,8 +105,8 @@ class SparkExecutor:
     def limits(self) -> Limits:
         return Limits(self.driver_bytes, self.shard_bytes)
 
-    def place(self, batch: Batch) -> Place:
-        return Place(self.root, batch.seq, batch.attempt, self.static_paths)
+    def target(self, batch: Batch) -> WriteTarget:
+        return WriteTarget(self.root, batch.seq, batch.attempt, self.static_paths)
 
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, IngestResult]:
         offered: Mapping[str, StreamOffer] = work.arrivals
@@ -142,7 +142,7 @@ class SparkExecutor:
         total = sum(len(task.paths) for task in files)
         tasks = _shares(files, keyed, min(total, self.parallelism))
         count = len(tasks)
-        work = IngestContext(self.place(batch), intakes, self.local.options)
+        work = IngestContext(self.target(batch), intakes, self.local.options)
         with described(self.spark, f"batch {batch.seq}: ingest {total} files"):
             numbers = self.spark.range(0, count, 1, count)
             return read_summaries(numbers.mapInArrow(ingest_files(work, tasks), "summary string").collect())
@@ -259,7 +259,7 @@ class SparkExecutor:
         written = self.local.written
         groups = [[_shard_job(job, written) for job in some] for some in self._groups(jobs)]
         numbers = self.spark.range(0, self.parallelism, 1, self.parallelism)
-        work = evaluate_shards(self.place(batch), groups, self.parallelism)
+        work = evaluate_shards(self.target(batch), groups, self.parallelism)
         return numbers.mapInArrow(work, "summary string")
 
     def _operators(self, batch: Batch, jobs: Sequence[Job]) -> DataFrame:
@@ -268,7 +268,7 @@ class SparkExecutor:
         shards = max(self.parallelism, min(-(-size // self.limits.shard_bytes), MOST_SHARDS))
         work = [OrderedJob(_shard_job(job, self.local.written), job.state, job.close_at) for job in jobs]
         numbers = self.spark.range(0, shards, 1, shards)
-        return numbers.mapInArrow(evaluate_ordered(self.place(batch), work, shards), "summary string")
+        return numbers.mapInArrow(evaluate_ordered(self.target(batch), work, shards), "summary string")
 
     def _groups(self, jobs: Sequence[Job]) -> list[list[Job]]:
         """Increments that a task evaluates together, so that what it holds stays within `shard_bytes`."""
@@ -302,7 +302,7 @@ class SparkExecutor:
         query = job.query
         written = query.stream in self.local.written
         schema = query.facts.output.schema
-        store = store_results(self.place(batch), query.name, schema, job.feeds, written=written)
+        store = store_results(self.target(batch), query.name, schema, job.feeds, written=written)
         # mapInArrow parses column names, so dots and backticks in them must not reach it.
         return plainly_named(rows, len(schema.names)).mapInArrow(store, "summary string")
 
@@ -331,7 +331,7 @@ class SparkExecutor:
             # In few tasks, since each writes a segment of its own.
             tasks = min(1 + one.bytes // FLUSH_BYTES, max(1, one.rows // max(1, one.least)))
             alive = plainly_named(alive, len(one.buffer.stored.names)).coalesce(tasks)
-            store = store_segments(self.place(batch), one.buffer, number, one.least)
+            store = store_segments(self.target(batch), one.buffer, number, one.least)
             stored.append(alive.mapInArrow(store, "summary string"))
         names = ", ".join(dict.fromkeys(one.buffer.id for one in rewrites.values()))
         with described(self.spark, f"batch {batch.seq}: collect in {names}"):

@@ -29,10 +29,10 @@ from tidegate.runtime.engines.spark.executor import SparkExecutor, StreamOffer
 from tidegate.runtime.engines.spark.failures import cause_of, hushed, nothing, read_summaries
 from tidegate.runtime.engines.spark.input.wake_ups import WakeUps
 from tidegate.runtime.engines.spark.input.watching import Watcher
-from tidegate.runtime.engines.spark.input.which_files import Reading, forget_what_has_gone
+from tidegate.runtime.engines.spark.input.which_files import FileSelection, forget_what_has_gone
 from tidegate.runtime.engines.spark.jobs import described
 from tidegate.runtime.engines.spark.own_files import how_to_go_on, planned_offsets
-from tidegate.runtime.engines.spark.workers import FileTask, IngestContext, Place, ingest_offered
+from tidegate.runtime.engines.spark.workers import FileTask, IngestContext, WriteTarget, ingest_offered
 from tidegate.runtime.ingest.inputs import advances_of
 from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.plan.progress import check_known
@@ -55,7 +55,7 @@ class SparkRun:
     calls: ProgressCalls
     closing: ClosingCall
     wake_ups: WakeUps
-    reading: Reading
+    selection: FileSelection
     options: RunOptions
     by_clock: bool = False
     """Whether there may be something to do although nothing is new."""
@@ -104,7 +104,7 @@ class SparkRun:
         due = self.by_clock or not self.setup.streams
         if not planned:  # else that batch may do it, and what is left then is seen after it
             self.calls.plan(frozenset(self.columns))
-            due = due or self.calls.are_waiting() or self.reading.is_left(self.setup.directories)
+            due = due or self.calls.are_waiting() or self.selection.is_left(self.setup.directories)
         if wakes and due:
             self.wake_ups.wake()
 
@@ -120,7 +120,7 @@ class SparkRun:
             try:
                 self.setup.unread()
                 self.notices.looked()
-                due = self.reading.is_left(self.setup.directories) or (clock and self.by_clock)
+                due = self.selection.is_left(self.setup.directories) or (clock and self.by_clock)
             except (TidegateError, RunWarning):  # the batch looks as well, and the query ends with what it finds
                 due = True
             if due:
@@ -148,7 +148,7 @@ class SparkRun:
                 self.wake_ups.begun()
                 skipped = self._batch(frame, spark_batch, clock)
                 due = self.calls.plan(frozenset(self.columns)) or (skipped and self.calls.are_waiting())
-                if due or self.reading.is_left(self.setup.directories):
+                if due or self.selection.is_left(self.setup.directories):
                     self.wake_ups.wake()
         except Exception as error:
             self.error = error if isinstance(error, TidegateError) else None
@@ -183,10 +183,10 @@ class SparkRun:
         if admission.skip:
             return True
         called = self.calls.called()  # before looking at directories: what was put there before a call is found
-        unread = self.setup.unread(everything=self.reading.at_once)
+        unread = self.setup.unread(everything=self.selection.at_once)
         self.notices.looked()
         forget_what_has_gone(checkpoint)
-        chosen = self.reading.next(self.setup, unread)
+        chosen = self.selection.next(self.setup, unread)
         batch = checkpoint.begin(clock, replace(admission.offer, files=chosen), engine=_ENGINE)
         reading = batch.intent.offer.files
         arrivals = {
@@ -221,8 +221,8 @@ class SparkRun:
             return []
         seq = self.setup.checkpoint.next_seq
         with described(self.spark, f"batch {seq}: what is new"):
-            place = Place(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
-            work = IngestContext(place, self.runner.intakes(clock), self.setup.options)
+            target = WriteTarget(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
+            work = IngestContext(target, self.runner.intakes(clock), self.setup.options)
             return read_summaries(frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect())
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ FLUSH_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WriteTarget:
     """Where a worker writes and for which attempt at which batch; static tables lie in files."""
 
     root: str
@@ -65,16 +65,16 @@ class FileTask:
 class IngestContext:
     """Everything that ingesting rows of any stream needs."""
 
-    place: Place
+    target: WriteTarget
     intakes: Mapping[str, Intake]
     options: Mapping[str, SourceOptions]
 
     def store(self, stream: str, arrivals: Iterable[Arrival], seen: dict[str, pl.DataFrame | None]) -> str:
         """Judges and stores rows of one stream; the summary as JSON. `seen` has a task's rows by stream with a key."""
-        intake, store = self.intakes[stream], LocalStore(self.place.root)
+        intake, store = self.intakes[stream], LocalStore(self.target.root)
         tables = {name for buffer in intake.buffers for _, name in buffer.statics}
         tables |= {one.name for term in intake.terms for one in occurrences(term) if one.static}
-        statics = self.place.load_statics(tables)
+        statics = self.target.load_statics(tables)
         if stream not in seen:
             seen[stream] = load_seen(store, intake, self.options[stream])
         rows = ingest_rows(arrivals, intake, statics, self.options[stream], seen[stream])
@@ -82,9 +82,9 @@ class IngestContext:
         refused = None
         if rows.quarantine:
             table = rows.quarantine_table()
-            refused = write_segment(store, "rows", table, (), self.place.seq, self.place.attempt, area=QUARANTINE)
+            refused = write_segment(store, "rows", table, (), self.target.seq, self.target.attempt, area=QUARANTINE)
         segments = {
-            buffer.id: _segment(store, self.place, buffer, stored)
+            buffer.id: _segment(store, self.target, buffer, stored)
             for buffer in intake.buffers
             if (stored := rows.stored.get(buffer.id)) is not None and stored.height
         }
@@ -104,8 +104,8 @@ class IngestContext:
         )
 
 
-def _segment(store: LocalStore, place: Place, buffer: Buffer, rows: Rows) -> str:
-    return write_segment(store, buffer.id, as_table(rows), buffer.instants, place.seq, place.attempt).to_json()
+def _segment(store: LocalStore, target: WriteTarget, buffer: Buffer, rows: Rows) -> str:
+    return write_segment(store, buffer.id, as_table(rows), buffer.instants, target.seq, target.attempt).to_json()
 
 
 def summary_batch(lines: Sequence[str]) -> pa.RecordBatch:
@@ -180,7 +180,7 @@ def ingest_offered(work: IngestContext, columns: Mapping[str, Mapping[str, str]]
 
 
 def store_results(
-    place: Place, query: str, schema: Schema, feeds: Sequence[tuple[Buffer, Term]], *, written: bool
+    target: WriteTarget, query: str, schema: Schema, feeds: Sequence[tuple[Buffer, Term]], *, written: bool
 ) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over a query's new rows: writes result files and what other queries' buffers store of them.
 
@@ -188,12 +188,12 @@ def store_results(
     """
 
     def store(rows: pl.DataFrame) -> str:
-        return store_rows(place, query, schema, feeds, rows, written=written)
+        return store_rows(target, query, schema, feeds, rows, written=written)
 
     return _gathering(schema, store)
 
 
-def store_segments(place: Place, buffer: Buffer, number: int, least: int = 0) -> Callable[[Batches], Batches]:
+def store_segments(target: WriteTarget, buffer: Buffer, number: int, least: int = 0) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over rows of a buffer as they are stored: writes them as segments, for the rewrite of that
     number.
 
@@ -202,7 +202,7 @@ def store_segments(place: Place, buffer: Buffer, number: int, least: int = 0) ->
     """
 
     def store(rows: pl.DataFrame) -> str:
-        return json.dumps({"number": number, "segment": _segment(LocalStore(place.root), place, buffer, rows)})
+        return json.dumps({"number": number, "segment": _segment(LocalStore(target.root), target, buffer, rows)})
 
     return _gathering(buffer.stored, store, least)
 
@@ -228,20 +228,26 @@ def _gathering(schema: Schema, store: Callable[[pl.DataFrame], str], least: int 
 
 
 def store_rows(
-    place: Place, query: str, schema: Schema, feeds: Sequence[tuple[Buffer, Term]], rows: pl.DataFrame, *, written: bool
+    target: WriteTarget,
+    query: str,
+    schema: Schema,
+    feeds: Sequence[tuple[Buffer, Term]],
+    rows: pl.DataFrame,
+    *,
+    written: bool,
 ) -> str:
     """Writes new rows of a query as a result file and as segments of the buffers that store them; the summary as
     JSON.
     """
-    files = LocalStore(place.root)
+    files = LocalStore(target.root)
     output = None
     if written:
-        path = new_path("staging", query, place.seq, place.attempt)
+        path = new_path("staging", query, target.seq, target.attempt)
         with storage_errors(f"writing results of {query!r}"):
             output = astuple(files.write_table(path, to_user_table(as_table(rows), schema)))
-    statics = place.load_statics(name for buffer, _ in feeds for _, name in buffer.statics)
+    statics = target.load_statics(name for buffer, _ in feeds for _, name in buffer.statics)
     stored = {buffer: absorb(rows, buffer, admission, statics) for buffer, admission in feeds}
-    segments = {b.id: _segment(files, place, b, part) for b, part in stored.items() if part.height}
+    segments = {b.id: _segment(files, target, b, part) for b, part in stored.items() if part.height}
     return json.dumps({"query": query, "rows": rows.height, "output": output, "segments": segments})
 
 

@@ -1,1 +1,1 @@
-"""Grouping: whole groups, and partial results that merge."""
+"""Grouping: `partials` for aggregates that merge, `compiled` a faster way for most of them, `whole` for the rest."""

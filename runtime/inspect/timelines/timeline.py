@@ -10,7 +10,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import pyarrow as pa
 
@@ -26,6 +26,14 @@ from tidegate.runtime.inspect.timelines.drawing import drawn, page, part
 from tidegate.runtime.inspect.timelines.zones import in_zone, zone_of
 
 _OTHER_PICTURES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
+
+
+class DrawingOptions(TypedDict, total=False):
+    """The options of `timeline` that say how much is drawn, and in whose time."""
+
+    most: int
+    most_matches: int
+    tz: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,57 +207,87 @@ def timeline(
             if not (type(given) is int and given >= 1):
                 raise QueryError("TG402", f"{option}={shown(given)} is no number of {what}", hint="give 1 or more")
         zone = zone_of(tz)
+        keys = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+        lanes = _Lanes(keys, most_matches)
         tables = {name: _table(given) for name, given in situations.items()}
         of_matches = None if matches is None else _table(matches)
-        keys = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
-        found: dict[str, dict[str, list[Bar]]] = {}
-        matched: dict[str, list[Lane]] = {}
-        left_out: dict[str, int] = {}
-        instants = clocked = False
         for name, table in tables.items():
-            for row in _rows(table, zone):
-                _require(row, (*keys, "ts", "te"), name)
-                instants = instants or isinstance(row["ts"], dt.date)
-                clocked = clocked or isinstance(row["ts"], dt.datetime)
-                lanes = found.setdefault(_key(row, keys), {})
-                lanes.setdefault(name, []).append(Bar(_ticks(row["ts"]), _ticks(row["te"]), _about(row), name))
+            lanes.add_situations(name, _rows(table, zone))
+        if of_matches is not None:
+            lanes.add_matches(_rows(of_matches, zone))
+        lanes.check_zone(tz)
+        order = lanes.partitions()
+        drawn_first = order[:most]
+        return Timeline(
+            {key: lanes.of(key, situations) for key in drawn_first},
+            lanes.instants,
+            title,
+            tz,
+            {key: lanes.left_out[key] for key in drawn_first if key in lanes.left_out},
+            len(order) - len(drawn_first),
+        )
+
+
+@dataclass(slots=True)
+class _Lanes:
+    """The lanes of all partitions as rows are read: periods by name, and at most `most_matches` matches each."""
+
+    keys: Sequence[str]
+    most_matches: int
+    bars: dict[str, dict[str, list[Bar]]] = field(default_factory=dict)
+    matches: dict[str, list[Lane]] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    """How many matches of a partition have no lane."""
+    instants: bool = False
+    """Whether some time is a timestamp or a date, not a number."""
+    clocked: bool = False
+    """Whether some time is a timestamp, which zones show differently."""
+
+    def add_situations(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        for row in rows:
+            _require(row, (*self.keys, "ts", "te"), name)
+            self._note(row["ts"])
+            bar = Bar(_ticks(row["ts"]), _ticks(row["te"]), _about(row), name)
+            self.bars.setdefault(_key(row, self.keys), {}).setdefault(name, []).append(bar)
+
+    def add_matches(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Matches of the situations that were added before: a bar ends where its situation does."""
         ends = {
             (key, name, bar.start): bar.end
-            for key, lanes in found.items()
-            for name, bars in lanes.items()
+            for key, named in self.bars.items()
+            for name, bars in named.items()
             for bar in bars
         }
-        for number, row in enumerate(() if of_matches is None else _rows(of_matches, zone), start=1):
-            _require(row, (*keys, "detected"), "matches")
-            instants = instants or isinstance(row["detected"], dt.date)
-            clocked = clocked or isinstance(row["detected"], dt.datetime)
-            key = _key(row, keys)
-            lanes_of_matches = matched.setdefault(key, [])
-            if len(lanes_of_matches) < most_matches:
-                lanes_of_matches.append(_match(number, row, keys, ends))
+        for number, row in enumerate(rows, start=1):
+            _require(row, (*self.keys, "detected"), "matches")
+            self._note(row["detected"])
+            key = _key(row, self.keys)
+            lanes = self.matches.setdefault(key, [])
+            if len(lanes) < self.most_matches:
+                lanes.append(_match(number, row, self.keys, ends))
             else:
-                left_out[key] = left_out.get(key, 0) + 1
-        if tz != "UTC" and (found or matched) and not clocked:
-            what = "dates" if instants else "numbers"
+                self.left_out[key] = self.left_out.get(key, 0) + 1
+
+    def check_zone(self, tz: str) -> None:
+        """`QueryError` TG402 for a zone other than UTC where no time depends on one."""
+        if tz != "UTC" and (self.bars or self.matches) and not self.clocked:
+            what = "dates" if self.instants else "numbers"
             raise QueryError(
                 "TG402", f"tz={shown(tz)}: times here are {what}, the same in every zone", hint="leave tz out"
             )
-        order = [*matched, *(key for key in found if key not in matched)]
-        shown_first = order[:most]
-        return Timeline(
-            {
-                key: (
-                    *(Lane(name, tuple(found.get(key, {}).get(name, ()))) for name in situations),
-                    *matched.get(key, ()),
-                )
-                for key in shown_first
-            },
-            instants,
-            title,
-            tz,
-            {key: left_out[key] for key in shown_first if key in left_out},
-            len(order) - len(shown_first),
-        )
+
+    def partitions(self) -> list[str]:
+        """All of them, those with matches first."""
+        return [*self.matches, *(key for key in self.bars if key not in self.matches)]
+
+    def of(self, partition: str, names: Iterable[str]) -> tuple[Lane, ...]:
+        """A lane per name of situations, then the matches."""
+        bars = self.bars.get(partition, {})
+        return (*(Lane(name, tuple(bars.get(name, ()))) for name in names), *self.matches.get(partition, ()))
+
+    def _note(self, time: Any) -> None:
+        self.instants = self.instants or isinstance(time, dt.date)
+        self.clocked = self.clocked or isinstance(time, dt.datetime)
 
 
 def _match(

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.derive import CLOSED, OPEN, VALUES
+from tidegate.analysis.state.keep import Extents
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
@@ -21,7 +22,7 @@ from tidegate.runtime.ordered.derive.events import Source, array_of
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateChange
 from tidegate.runtime.ordered.derive.tables import SITUATIONS, bounds_of, changes, described, everything
 from tidegate.runtime.ordered.derive.ties import untied
-from tidegate.runtime.ordered.family import Bounds, Operator
+from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.state_tables import StateTable
 
 
@@ -76,7 +77,7 @@ class Situations(Operator):
     def described(self) -> dict[str, StateTable]:
         return described(self.derivation, self.states.partitions.schema)
 
-    def bounds(self, tables: Mapping[str, pa.Table]) -> Mapping[str, Bounds]:
+    def bounds(self, tables: Mapping[str, pa.Table]) -> Mapping[str, Extents]:
         return bounds_of(tables[SITUATIONS]) if SITUATIONS in tables else {}
 
     def counts(self) -> dict[str, int]:

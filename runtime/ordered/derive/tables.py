@@ -5,7 +5,7 @@ aggregates.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -37,8 +37,16 @@ DIFFERENT: Final = "different "
 COLUMNS: Final = (IS_OPEN, DEFINITION, START, END, NUMBER)
 _INSTANTS: Final = pl.col(START).is_between(-MAX_INSTANT, pl.col(END)) & (pl.col(END) <= MAX_INSTANT)
 
-#: Partition, and the columns of the table.
-_Columns = tuple[Ints, Bools, Ints, Ints, Ints, Ints]
+
+class _Columns(NamedTuple):
+    """The columns of the table, for partitions by their numbers."""
+
+    partition: Ints
+    is_open: Bools
+    definition: Ints
+    start: Ints
+    end: Ints
+    number: Ints
 
 
 def everything(derivation: Derivation, states: PartitionStates) -> dict[str, pa.Table]:
@@ -59,7 +67,7 @@ def changes(
     zeros = np.zeros(len(closed), dtype=np.int64)
     parts = [
         _open(derivation, after.partitions, after.runs),
-        (closed, np.ones(len(closed), dtype=np.bool_), zeros + NOTHING, zeros, zeros, zeros + NOTHING),
+        _Columns(closed, np.ones(len(closed), dtype=np.bool_), zeros + NOTHING, zeros, zeros, zeros + NOTHING),
         _chosen(_over(after.partitions, after.kept, after.number), new),
     ]
     return _filled(_table(partitions, parts), {n: one.changed() for n, one in derivation.values.items()})
@@ -99,34 +107,32 @@ def _open(derivation: Derivation, partitions: Ints, runs: Sequence[Runs]) -> _Co
         definition = np.array(source.definitions, dtype=np.int64)[symbol]
         is_open = np.ones(len(place), dtype=np.bool_)
         parts.append(
-            (
-                partitions[place],
-                is_open,
-                definition,
-                one.start[place, symbol],
-                one.last[place],
-                one.number[place, symbol],
+            _Columns(
+                partition=partitions[place],
+                is_open=is_open,
+                definition=definition,
+                start=one.start[place, symbol],
+                end=one.last[place],
+                number=one.number[place, symbol],
             )
         )
     if len(parts) == 1:
         return parts[0]
     none = np.empty(0, dtype=np.int64)
-    parts.append((none, none.astype(np.bool_), none, none, none, none))
-    partition, is_open, *columns = (np.concatenate(one) for one in zip(*parts, strict=True))
-    definition, start, last, number = columns
-    return partition, is_open, definition, start, last, number
+    parts.append(_Columns(none, none.astype(np.bool_), none, none, none, none))
+    return _Columns(*(np.concatenate(one) for one in zip(*parts, strict=True)))
 
 
 def _over(partitions: Ints, kept: Situations, number: Ints) -> _Columns:
     """The closed situations of partitions."""
     cells = np.repeat(np.arange(len(kept.offsets) - 1), np.diff(kept.offsets))
     place, definition = np.divmod(cells, kept.definitions)
-    return partitions[place], np.zeros(len(cells), dtype=np.bool_), definition, kept.ts, kept.te, number
+    return _Columns(partitions[place], np.zeros(len(cells), dtype=np.bool_), definition, kept.ts, kept.te, number)
 
 
 def _chosen(columns: _Columns, mask: Bools) -> _Columns:
     partition, is_open, definition, start, end, number = columns
-    return partition[mask], is_open[mask], definition[mask], start[mask], end[mask], number[mask]
+    return _Columns(partition[mask], is_open[mask], definition[mask], start[mask], end[mask], number[mask])
 
 
 def load_runs(derivation: Derivation, states: PartitionStates, rows: pl.DataFrame) -> tuple[Ints, tuple[Runs, ...]]:

@@ -158,7 +158,7 @@ def _limits(situation: Derive | RowIntervals) -> tuple[int, int]:
 def _horizons(detection: Detection, definition: Sequence[int], derived: int) -> Ints:
     """How long after its end a situation of each definition may still be matched. With a window only that decides.
 
-    Given ones stay where their rows are stored.
+    Intervals of rows stay where their rows are stored.
     """
     longest = np.full(max(definition) + 1, NONE)
     if detection.within is None:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import tidegate as tg
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.engines.spark.engine import RunningQuery
-from tidegate.runtime.engines.spark.input.which_files import Reading
+from tidegate.runtime.engines.spark.input.which_files import FileSelection
 from tidegate.runtime.state.failpoints import crash
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -85,33 +85,33 @@ def test_a_batch_reads_what_a_session_would(tmp_path: Path) -> None:
     with program.session(sources=source(tmp_path, 2)) as session:
         setup = session._setup
 
-        def chosen(reading: Reading) -> list[str]:
+        def chosen(reading: FileSelection) -> list[str]:
             unread = setup.unread(everything=reading.at_once)
             return [Path(file.path).name for file in reading.next(setup, unread)["S"]]
 
         there = {"S": frozenset(file.path for file in setup.unread()["S"])}
-        assert chosen(Reading(None)) == chosen(Reading(there)) == names[:2]
-        assert chosen(Reading(there, at_once=True)) == names
+        assert chosen(FileSelection(None)) == chosen(FileSelection(there)) == names[:2]
+        assert chosen(FileSelection(there, at_once=True)) == names
         session.step()
-        assert chosen(Reading(None)) == names[2:4]
+        assert chosen(FileSelection(None)) == names[2:4]
 
 
 def test_a_run_over_what_is_there_ends_when_that_is_read(tmp_path: Path) -> None:
     write(tmp_path, range(2, 4))
     with program.session(sources=source(tmp_path, 1)) as session:
         setup = session._setup
-        there = Reading({"S": frozenset(file.path for file in setup.unread()["S"])})
+        there = FileSelection({"S": frozenset(file.path for file in setup.unread()["S"])})
         write(tmp_path, range(4))  # those that came since go before the others
         left = []
         for _ in range(4):
-            left.append((there.is_left(setup.directories), Reading(None).is_left(setup.directories)))
+            left.append((there.is_left(setup.directories), FileSelection(None).is_left(setup.directories)))
             session.step()
         assert left == [(True, True)] * 4
         assert not there.is_left(setup.directories)
         write(tmp_path, range(4, 5))
         setup.unread()
         assert not there.is_left(setup.directories)
-        assert Reading(None).is_left(setup.directories)
+        assert FileSelection(None).is_left(setup.directories)
 
 
 # --- on Spark

@@ -19,8 +19,8 @@ from tidegate.runtime.state.inputs.positions import Offer, Positions, SourceFile
 from tidegate.runtime.state.manifest import (
     Intent,
     KeptRows,
-    KernelState,
     Manifest,
+    OperatorFiles,
     SourceCounts,
     SparkCommit,
     StagedOutput,
@@ -89,7 +89,7 @@ manifests = st.builds(
     kernel=st.dictionaries(
         names,
         st.builds(
-            KernelState,
+            OperatorFiles,
             counts,
             st.lists(kernel_files, max_size=2).map(tuple),
             json_values,
@@ -325,7 +325,7 @@ def test_counts() -> None:
 
 def test_manifest_files() -> None:
     state = new_path("kernel", "o", 12, "a")
-    manifest = replace(SAMPLE, kernel={"o": KernelState(1, (FileRef(state, 1, ""),))})
+    manifest = replace(SAMPLE, kernel={"o": OperatorFiles(1, (FileRef(state, 1, ""),))})
     assert [file.path for file in manifest.state_files()] == [SEGMENT, state]
     assert [file.path for file in manifest.files()] == [SEGMENT, state, STAGED]
     assert {field.name for field in fields(Manifest)} >= {"segments", "kernel", "outputs", "quarantine", "positions"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
-from tidegate.runtime.state.garbage import collect, sweep
+from tidegate.runtime.state.leftovers import delete_leftovers, delete_retired
 from tidegate.runtime.state.manifest import Engine, Manifest, away_path, intent_path, manifest_path, marker_path
 from tidegate.runtime.state.segments import Segment
 from tidegate.runtime.state.store.memory import MemoryStore
@@ -40,7 +40,7 @@ def test_with_a_manifest_go_its_notes_and_the_files_that_only_it_names() -> None
     dying, living = pack(2, 4), pack(2, 5)
     held = store(own, shared, later, other, dying, living, notes=range(1, 5))
     retired = manifest(2, own, shared, f"{dying}@0-9", f"{living}@0-9")
-    collect(held, retired, [manifest(3, shared, later, f"{living}@10-5"), manifest(4, later)])
+    delete_retired(held, retired, [manifest(3, shared, later, f"{living}@10-5"), manifest(4, later)])
     assert set(held.files) == {
         shared, later, other, living, *(note(seq) for seq in (1, 3, 4) for note in NOTES),
     }  # fmt: skip
@@ -51,7 +51,7 @@ def test_a_crash_while_files_go_leaves_what_is_named() -> None:
     held = store(own, shared, notes=range(2, 4))
     held.failpoints.arm("commit-during-gc", crash, skip=2)
     with pytest.raises(SimulatedCrash):
-        collect(held, manifest(2, own, shared), [manifest(3, shared)])
+        delete_retired(held, manifest(2, own, shared), [manifest(3, shared)])
     assert not {manifest_path(2), intent_path(2)} & held.files.keys(), "two files went before it"
     assert {own, shared, marker_path(2), away_path(2)} <= held.files.keys()
 
@@ -71,16 +71,16 @@ def test_a_sweep_finds_what_no_manifest_names(running: bool) -> None:
     held = store(kept, *leftovers, *coming, temporary, foreign, notes=range(2, 7))
     gone = {*leftovers, *([] if running else [*coming, temporary]), *(note(seq) for seq in (2, 3) for note in NOTES)}
     before = set(held.files)
-    assert sweep(held, [manifest(4, kept), manifest(5, kept)], running=running) == len(gone)
+    assert delete_leftovers(held, [manifest(4, kept), manifest(5, kept)], running=running) == len(gone)
     assert set(held.files) == before - gone
-    assert sweep(held, [manifest(4, kept), manifest(5, kept)], running=running) == 0
+    assert delete_leftovers(held, [manifest(4, kept), manifest(5, kept)], running=running) == 0
 
 
 def test_a_sweep_before_the_first_manifest() -> None:
     held = store(file(0, 1), file(1, 2), manifest_path(1), notes=range(1))
-    assert sweep(held, [], running=True) == 1
+    assert delete_leftovers(held, [], running=True) == 1
     assert set(held.files) == {file(1, 2), manifest_path(1), *(note(0) for note in NOTES)}
-    assert sweep(held, [], running=False) == 1
+    assert delete_leftovers(held, [], running=False) == 1
     assert set(held.files) == {manifest_path(1), *(note(0) for note in NOTES)}
 
 
@@ -89,8 +89,8 @@ def test_only_a_sweep_at_the_start_can_crash_as_one() -> None:
         held = store(file(1, 1), file(1, 2))
         held.failpoints.arm("recover-during-sweep", crash, skip=1)
         if running:
-            assert sweep(held, [manifest(3)], running=True) == 2
+            assert delete_leftovers(held, [manifest(3)], running=True) == 2
         else:
             with pytest.raises(SimulatedCrash):
-                sweep(held, [manifest(3)], running=False)
+                delete_leftovers(held, [manifest(3)], running=False)
             assert len(held.files) == 1

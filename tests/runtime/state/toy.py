@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.inputs.positions import Offer, SourceFile
-from tidegate.runtime.state.manifest import Engine, KernelState, Manifest, SourceCounts, manifest_path
+from tidegate.runtime.state.manifest import Engine, Manifest, OperatorFiles, SourceCounts, manifest_path
 from tidegate.runtime.state.segments import Segment, read_segments, schema_id
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
@@ -114,7 +114,7 @@ def step(checkpoint: Checkpoint, file: SourceFile) -> Manifest | None:
         segments={"b": live},
         progress={"s.t": max(ts), "idle.t": float("-inf")},
         counts={"s": SourceCounts(len(ts) + 1, len(ts), {"malformed": 1})},
-        kernel={"op": KernelState(1, (partial,), {"n": kept + len(ts)})},
+        operators={"op": OperatorFiles(1, (partial,), {"n": kept + len(ts)})},
         extra={"last": file.path},
     )
 

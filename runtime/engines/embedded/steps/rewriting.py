@@ -14,7 +14,7 @@ from tidegate.runtime.eval.aggregates.partials import merge
 from tidegate.runtime.eval.dependents import Judgement
 from tidegate.runtime.eval.increment import keep_true
 from tidegate.runtime.eval.purge_rows import surviving
-from tidegate.runtime.eval.purging import Look, LookStep, Sweep
+from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.eval.small.increment import Rows, size_of, small_kept
 from tidegate.runtime.eval.small.rows import Unsupported
 from tidegate.runtime.state.batch import Batch

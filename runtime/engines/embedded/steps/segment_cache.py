@@ -15,8 +15,8 @@ from tidegate.runtime.state.store.interface import Store
 
 @dataclass(slots=True)
 class SegmentCache:
-    """The rows of segments by their paths; with their indexes they have at most `most_bytes`. What does not fit is read
-    again.
+    """The rows of segments by their paths, and their indexes, at most `most_bytes` of them together. What does not fit
+    is read again.
     """
 
     store: Store

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidegate.algebra.time import INF
 from tidegate.runtime.engines.spark.eval.shards import ShardJob, read_shares
-from tidegate.runtime.engines.spark.workers import Batches, Place, reported, store_rows, summary_batch
+from tidegate.runtime.engines.spark.workers import Batches, WriteTarget, reported, store_rows, summary_batch
 from tidegate.runtime.eval.increment import increment
 from tidegate.runtime.ordered.state import Share, keep_part, part_of, read_state
 from tidegate.runtime.ordered.table import load_operator, start_operator
@@ -20,7 +20,7 @@ from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.state.codec import plain
 from tidegate.runtime.state.errors import storage_errors
-from tidegate.runtime.state.manifest import KernelState
+from tidegate.runtime.state.manifest import OperatorFiles
 from tidegate.runtime.state.segments import new_path
 from tidegate.runtime.state.store.interface import FileRef
 from tidegate.runtime.state.store.local import LocalStore
@@ -31,11 +31,11 @@ class OrderedJob:
     """An ordered operator's increment as a worker needs it."""
 
     job: ShardJob
-    state: KernelState | None
+    state: OperatorFiles | None
     close_at: int | None
 
 
-def evaluate_ordered(place: Place, jobs: Sequence[OrderedJob], shards: int) -> Callable[[Batches], Batches]:
+def evaluate_ordered(target: WriteTarget, jobs: Sequence[OrderedJob], shards: int) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over shard numbers: the new rows of each operator's share, stored, and what it keeps from now
     on.
     """
@@ -45,7 +45,7 @@ def evaluate_ordered(place: Place, jobs: Sequence[OrderedJob], shards: int) -> C
             for shard in batch.column(0).to_pylist():
                 for job in jobs:
                     try:
-                        lines = _evaluate(place, job, shard, shards)
+                        lines = _evaluate(target, job, shard, shards)
                     except Interleaved:
                         lines = [json.dumps({"query": job.job.query.name, "interleaved": True})]
                     yield summary_batch(lines)
@@ -53,9 +53,9 @@ def evaluate_ordered(place: Place, jobs: Sequence[OrderedJob], shards: int) -> C
     return reported(run)
 
 
-def _evaluate(place: Place, one: OrderedJob, shard: int, shards: int) -> list[str]:
+def _evaluate(target: WriteTarget, one: OrderedJob, shard: int, shards: int) -> list[str]:
     """Summaries of the rows of a share and of what its operator keeps."""
-    job, store = one.job, LocalStore(place.root)
+    job, store = one.job, LocalStore(target.root)
     query, ordered = job.query, job.query.ordered
     assert ordered is not None
     assert ordered.sharded_by is not None
@@ -67,14 +67,14 @@ def _evaluate(place: Place, one: OrderedJob, shard: int, shards: int) -> list[st
         before = part_of(query.name, one.state, share)
         described = start_operator(ordered).described()
         operator = load_operator(ordered, read_state(store, query.name, one.state, described, share), old)
-    (leaves,) = read_shares(place, [job], [Demand.of(query, job.old, job.new, job.keys)], shard, shards)
+    (leaves,) = read_shares(target, [job], [Demand.of(query, job.old, job.new, job.keys)], shard, shards)
     new = job.new[ordered.time]
     after, completed = operator.step(operator.events(leaves, old, new), old, new, one.close_at)
     kept_on = after.emptied() if new == INF else after
     rows = increment(query, {0: completed}, job.old, job.new, {})
 
     def write(table: pa.Table) -> FileRef:
-        return store.write_table(new_path("kernel", query.name, place.seq, place.attempt), table)
+        return store.write_table(new_path("kernel", query.name, target.seq, target.attempt), table)
 
     with storage_errors(f"writing state of {query.name!r}"):
         kept, part = keep_part(kept_on, before, write, store.read_table)
@@ -90,5 +90,5 @@ def _evaluate(place: Place, one: OrderedJob, shard: int, shards: int) -> list[st
     ]
     if rows.height:
         schema = query.facts.output.schema
-        lines.append(store_rows(place, query.name, schema, job.feeds, rows, written=job.written))
+        lines.append(store_rows(target, query.name, schema, job.feeds, rows, written=job.written))
     return lines

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from tidegate.algebra.terms import TRUE, Term
-from tidegate.runtime.engines.spark.workers import Batches, Place, reported, store_rows, summary_batch
+from tidegate.runtime.engines.spark.workers import Batches, WriteTarget, reported, store_rows, summary_batch
 from tidegate.runtime.eval.increment import common_parts, increment, leaf_rows, no_rows
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
@@ -38,7 +38,9 @@ class ShardJob:
         return self.query.shard_key
 
 
-def evaluate_shards(place: Place, groups: Sequence[Sequence[ShardJob]], shards: int) -> Callable[[Batches], Batches]:
+def evaluate_shards(
+    target: WriteTarget, groups: Sequence[Sequence[ShardJob]], shards: int
+) -> Callable[[Batches], Batches]:
     """For `mapInArrow` over shard numbers: evaluates every query over the shard's rows, and stores what is new.
 
     Queries of a group are evaluated together, the groups one after the other.
@@ -48,31 +50,31 @@ def evaluate_shards(place: Place, groups: Sequence[Sequence[ShardJob]], shards: 
         for batch in batches:
             for shard in batch.column(0).to_pylist():
                 for jobs in groups:
-                    for job, rows in zip(jobs, _evaluate(place, jobs, shard, shards), strict=True):
+                    for job, rows in zip(jobs, _evaluate(target, jobs, shard, shards), strict=True):
                         if rows.height:
                             schema = job.query.facts.output.schema
-                            line = store_rows(place, job.query.name, schema, job.feeds, rows, written=job.written)
+                            line = store_rows(target, job.query.name, schema, job.feeds, rows, written=job.written)
                             yield summary_batch([line])
 
     return reported(run)
 
 
-def _evaluate(place: Place, jobs: Sequence[ShardJob], shard: int, shards: int) -> Iterator[pl.DataFrame]:
+def _evaluate(target: WriteTarget, jobs: Sequence[ShardJob], shard: int, shards: int) -> Iterator[pl.DataFrame]:
     """The new rows of each increment in the shard."""
     demands = [Demand.of(job.query, job.old, job.new, job.keys) for job in jobs]
-    read = read_shares(place, jobs, demands, shard, shards)
+    read = read_shares(target, jobs, demands, shard, shards)
     for job, leaves, ready in zip(jobs, read, common_parts(demands, read), strict=True):
         yield increment(job.query, leaves, job.old, job.new, ready)
 
 
 def read_shares(
-    place: Place, jobs: Sequence[ShardJob], demands: Sequence[Demand], shard: int, shards: int
+    target: WriteTarget, jobs: Sequence[ShardJob], demands: Sequence[Demand], shard: int, shards: int
 ) -> list[dict[int, pl.DataFrame]]:
     """For each increment the rows that it reads of the shard, by leaf; static tables whole."""
-    statics = place.load_statics(leaf.static for job in jobs for leaf in job.query.leaves if leaf.static is not None)
+    statics = target.load_statics(leaf.static for job in jobs for leaf in job.query.leaves if leaf.static is not None)
     parts: dict[tuple[int, int], list[pl.DataFrame]] = {}
     for (_, key), share in _shares(jobs, demands).items():
-        rows = _load(place, share.segment).filter(pl.col(key).hash(0) % shards == shard)  # NULL is a key
+        rows = _load(target, share.segment).filter(pl.col(key).hash(0) % shards == shard)  # NULL is a key
         for (relevant, _), uses in share.views.items():
             number, index = uses[0]
             wanted = leaf_rows(jobs[number].query.leaves[index], rows, relevant)
@@ -112,5 +114,5 @@ def _shares(jobs: Sequence[ShardJob], demands: Sequence[Demand]) -> dict[tuple[s
     return found
 
 
-def _load(place: Place, segment: Segment) -> pl.DataFrame:
-    return pl.DataFrame(read_segments(LocalStore(place.root), [segment]))
+def _load(target: WriteTarget, segment: Segment) -> pl.DataFrame:
+    return pl.DataFrame(read_segments(LocalStore(target.root), [segment]))

@@ -15,11 +15,9 @@ from tidegate.runtime.state.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """Which files a run is to read: as long as it lasts all that come, or those that were there when it began, in as
-    many batches as their sources want or `at_once`.
-
-    `there` are the paths by source, None for all that come.
+class FileSelection:
+    """The files that a run is to read: `there`, the paths by source that were there when it began, or None for all that
+    come as long as it lasts. It reads them in as many batches as their sources want, or `at_once`.
     """
 
     there: Mapping[str, frozenset[str]] | None

@@ -1,4 +1,7 @@
-"""Collects garbage: deletes the checkpoint's own files that no retained manifest names, and nothing else."""
+"""Files of a checkpoint that no retained manifest names: these are deleted, and nothing else.
+
+Which stored rows nobody needs any more is decided in `batch/garbage.py`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def named(manifests: Iterable[Manifest]) -> set[str]:
     return {file_of(file.path) for manifest in manifests for file in manifest.files()}
 
 
-def collect(store: Store, retired: Manifest, retained: Sequence[Manifest]) -> None:
+def delete_retired(store: Store, retired: Manifest, retained: Sequence[Manifest]) -> None:
     """Delete a retired manifest, then the files that only it names."""
     kept = named(retained)
     dead = [manifest_path(retired.seq), intent_path(retired.seq), marker_path(retired.seq)]
@@ -36,7 +39,7 @@ def collect(store: Store, retired: Manifest, retained: Sequence[Manifest]) -> No
         store.delete(path)
 
 
-def sweep(store: Store, retained: Sequence[Manifest], *, running: bool) -> int:
+def delete_leftovers(store: Store, retained: Sequence[Manifest], *, running: bool) -> int:
     """Delete the leftovers of attempts that did not commit; returns how many files.
 
     While a run goes on (`running`), files written for the batch after the newest manifest belong to its current attempt
