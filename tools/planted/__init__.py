@@ -22,6 +22,7 @@ from tools.planted import (
     intervals,
     known_sources,
     long_queries,
+    look_ups,
     memory,
     mends,
     operators,
@@ -95,6 +96,7 @@ GROUPS = (
     text.GROUP,
     foreign.GROUP,
     places.GROUP,
+    look_ups.GROUP,
     memory.GROUP,
     mends.GROUP,
 )

@@ -2,37 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
+from tidegate.runtime.eval.small.rows import MOST, Array, SmallRows, Unsupported, array_of
+
 #: Segments of fewer rows have no index: all of their rows are taken.
 INDEXED: Final = 256
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+_NUMBERS: Final = (pl.Int64, pl.Float64)
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
-    """The rows of a segment in the order of the hashes of their keys. NULL is a key like others."""
+    """The rows of a segment in the order of the hashes of their keys. NULL is a key like others.
+
+    `columns` has an array for each column of numbers without NULL: rows at a few places are taken from it at once.
+    """
 
     hashes: Hashes
     rows: Ints
+    columns: Mapping[str, Array]
 
     @classmethod
-    def of(cls, keys: pl.Series) -> KeyIndex:
-        """The index of a column."""
-        hashes = keys.hash(0).to_numpy()
+    def of(cls, frame: pl.DataFrame, column: str) -> KeyIndex:
+        """The index of a segment by a column."""
+        hashes = frame.get_column(column).hash(0).to_numpy()
         order = np.argsort(hashes)
-        return cls(hashes[order], order)
+        numbers = (one for one in frame.iter_columns() if one.dtype in _NUMBERS and not one.null_count())
+        return cls(hashes[order], order, {one.name: one.to_numpy() for one in numbers})
 
     @property
     def bytes(self) -> int:
-        """The size in memory."""
+        """The size in memory, beside that of the segment, whose numbers are not copied."""
         return self.hashes.nbytes + self.rows.nbytes
+
+    def small_rows(self, frame: pl.DataFrame, wanted: Hashes) -> SmallRows:
+        """The rows of the segment whose keys have one of these hashes; `Unsupported` where they have a NULL or NaN."""
+        places = self.find(wanted)
+        if len(places) > MOST:
+            raise Unsupported
+        found = {}
+        for name in frame.columns:
+            known = self.columns.get(name)
+            if known is None:
+                found[name] = array_of(frame.get_column(name).gather(places))
+            else:
+                found[name] = known[places]
+                if known.dtype == np.float64 and np.isnan(found[name]).any():
+                    raise Unsupported
+        return SmallRows(found, len(places))
 
     def find(self, wanted: Hashes) -> Ints:
         """The rows whose keys have one of these hashes, in their order; `wanted` has each hash once."""

@@ -36,7 +36,7 @@ class SmallRows:
         """The rows of a frame; `Unsupported` where they are many or some value is missing."""
         if frame.height > MOST:
             raise Unsupported
-        return cls({name: _array(frame.get_column(name)) for name in frame.columns}, frame.height)
+        return cls({name: array_of(frame.get_column(name)) for name in frame.columns}, frame.height)
 
     def only(self, names: Sequence[str]) -> SmallRows:
         """The columns of these names, in this order."""
@@ -55,7 +55,7 @@ class SmallRows:
 
     def frame(self) -> pl.DataFrame:
         """The rows as a frame."""
-        return pl.DataFrame([_series(name, column) for name, column in self.columns.items()])
+        return pl.DataFrame([series(name, column) for name, column in self.columns.items()])
 
     def table(self) -> pa.Table:
         """The rows as an Arrow table, with large strings as in segments."""
@@ -114,7 +114,8 @@ def numbered(columns: Iterable[Array]) -> tuple[Array, Array]:
     return numbers, firsts
 
 
-def _array(column: pl.Series) -> Array:
+def array_of(column: pl.Series) -> Array:
+    """The values of a column; `Unsupported` where one is missing or NaN."""
     if column.null_count():
         raise Unsupported
     if column.dtype == pl.String:
@@ -127,7 +128,8 @@ def _array(column: pl.Series) -> Array:
     return array
 
 
-def _series(name: str, column: Array) -> pl.Series:
+def series(name: str, column: Array) -> pl.Series:
+    """The values of an array as a column of a frame."""
     if column.dtype == np.object_:
         return pl.Series(name, column.tolist(), dtype=pl.String)
     return pl.Series(name, column)

@@ -12,8 +12,7 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.analysis.inner_queries import owner_of
 from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
-from tidegate.runtime.eval.columns import only
-from tidegate.runtime.eval.increment import Ready, common_parts, increment, keep_true, read_leaf
+from tidegate.runtime.eval.increment import Ready, common_parts, increment, leaf_rows, read_leaf
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.joins.key_index import Hashes, hashes_of
 from tidegate.runtime.eval.lenient import lenient_increment
@@ -95,27 +94,47 @@ class JobEvaluation:
         first = min(query.required, key=sizes.__getitem__)
         if sizes[first] * SHARE > job.rows:
             return None
-        keys = query.shard_key
+        try:
+            return small_increment(demand, self._few_by_keys(demand, job, first), job.old, job.new, {})
+        except Unsupported:
+            return self.increment(job, self._by_keys(demand, job, first), {})
+
+    def _few_by_keys(self, demand: Demand, job: Job, first: int) -> dict[int, SmallRows]:
+        """The rows by leaf, of others than the `first` those with its keys; `Unsupported` where they are too many."""
+        keys = job.query.shard_key
+        assert keys is not None
+        leaf, segments, relevant = job.query.leaves[first], job.inputs[first], demand.relevant[first]
+        assert leaf.buffer is not None
+        assert relevant is not None
+        if sum(segment.rows for segment in segments) <= small_rows.MOST:
+            found = {first: small_leaf(leaf, self.segments.few(leaf.buffer, segments), relevant)}
+        else:
+            found = {first: SmallRows.of(leaf_rows(leaf, self.segments.frame(leaf.buffer, segments), relevant))}
+        wanted = hashes_of(small_rows.series("", found[first].columns[_key(keys, first)]))
+        for k, (leaf, column) in enumerate(zip(job.query.leaves, keys, strict=True)):
+            relevant = demand.relevant[k]
+            if leaf.buffer is None or relevant is None or column is None:
+                raise Unsupported
+            if k != first:
+                rows = self.segments.few_with_keys(leaf.buffer, job.inputs[k], column, wanted)
+                found[k] = small_leaf(leaf, rows, relevant)
+        return found
+
+    def _by_keys(self, demand: Demand, job: Job, first: int) -> dict[int, pl.DataFrame]:
+        """The same as frames, however many they are."""
+        query, keys, found = job.query, job.query.shard_key, dict[int, pl.DataFrame]()
         assert keys is not None
         wanted: Hashes | None = None
-        found: dict[int, pl.DataFrame] = {}
         for k in (first, *(k for k in range(len(query.leaves)) if k != first)):
-            leaf, column, relevant = query.leaves[k], keys[k], demand.relevant[k]
-            if leaf.buffer is None or relevant is None or column is None:
-                found[k] = read_leaf(leaf, None, relevant, self.statics)
-                continue
+            leaf, column, frame = query.leaves[k], keys[k], None
+            if leaf.buffer is not None and wanted is not None and column is not None:
+                frame = self.segments.with_keys(leaf.buffer, job.inputs[k], column, wanted)
+            elif leaf.buffer is not None:
+                frame = self.segments.frame(leaf.buffer, job.inputs[k])
+            found[k] = read_leaf(leaf, frame, demand.relevant[k], self.statics)
             if wanted is None:
-                rows = keep_true(self.segments.frame(leaf.buffer, job.inputs[k]), relevant, leaf.buffer.schema)
-                wanted = hashes_of(rows.get_column(column))
-            else:
-                rows = self.segments.with_keys(leaf.buffer, job.inputs[k], column, wanted)
-                rows = keep_true(rows, relevant, leaf.buffer.schema)
-            found[k] = only(rows, leaf.columns) if leaf.columns else rows
-        try:
-            few = {k: SmallRows.of(rows) for k, rows in found.items()}
-            return small_increment(demand, few, job.old, job.new, {})
-        except Unsupported:
-            return self.increment(job, found, {})
+                wanted = hashes_of(found[k].get_column(_key(keys, first)))
+        return found
 
     def _few_leaf(self, demand: Demand, job: Job, k: int, read: dict[object, SmallRows]) -> SmallRows:
         leaf, segments, relevant = job.query.leaves[k], job.inputs[k], demand.relevant[k]
@@ -149,6 +168,13 @@ class JobEvaluation:
                 known[key] = read_leaf(leaf, frame, relevant, self.statics)
             leaves[index] = known[key]
         return leaves
+
+
+def _key(keys: Sequence[str | None], leaf: int) -> str:
+    """The column of a leaf's keys, which its stream has as it is required."""
+    found = keys[leaf]
+    assert found is not None
+    return found
 
 
 def of_query(error: EvaluationError, job: Job) -> EvaluationError:

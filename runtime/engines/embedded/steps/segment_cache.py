@@ -47,7 +47,7 @@ class SegmentCache:
         """The index of a segment by a column. It is held while the rows are."""
         known = self.indexes.get(path, {}).get(column)
         if known is None:
-            known = KeyIndex.of(rows.get_column(column))
+            known = KeyIndex.of(rows, column)
             if path in self.rows and self._bytes + known.bytes <= self.most_bytes:
                 self.indexes.setdefault(path, {})[column] = known
                 self._bytes += known.bytes

@@ -40,7 +40,7 @@ class SegmentReader:
         return pl.concat([self._load(segment) for segment in segments])
 
     def with_keys(self, buffer: Buffer, segments: Sequence[Segment], column: str, wanted: Hashes) -> pl.DataFrame:
-        """The rows of segments whose key may have one of these hashes. Of a small segment that is every row."""
+        """The rows of segments whose key may have one of these hashes, for Polars; of a small segment every row."""
         parts = [no_rows(buffer)]
         for segment in segments:
             rows = self._load(segment)
@@ -49,6 +49,18 @@ class SegmentReader:
                 rows = rows[found]
             parts.append(rows)
         return pl.concat(parts)
+
+    def few_with_keys(self, buffer: Buffer, segments: Sequence[Segment], column: str, wanted: Hashes) -> SmallRows:
+        """The same as arrays; `Unsupported` where they are too many."""
+        parts = [small_rows.no_rows(buffer.stored)]
+        for segment in segments:
+            rows = self._rows(segment)
+            if rows.height > INDEXED:
+                frame = self._load(segment)
+                parts.append(self.cache.index(segment.path, column, frame).small_rows(frame, wanted))
+            else:
+                parts.append(rows if isinstance(rows, SmallRows) else SmallRows.of(rows))
+        return small_rows.stacked(parts)
 
     def pieces(self, segments: Sequence[Segment], rows: int) -> Iterator[pl.DataFrame]:
         """The rows of segments, so many at a time; of a file that is not in memory yet only a piece is."""

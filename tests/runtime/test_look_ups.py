@@ -1,0 +1,152 @@
+"""Rows are looked up by the keys of a leaf that has few, and results are as if all had been read."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tests.thresholds import THRESHOLDS, small
+from tidegate.runtime.connectors.sources import source
+from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.embedded.steps import evaluation
+from tidegate.runtime.eval.joins.key_index import KeyIndex, hashes_of
+from tidegate.runtime.eval.small.rows import Unsupported
+from tidegate.runtime.plan.lower import lower
+
+left = tg.stream("L", "k string, t bigint, x double", progress="t").as_("l")
+right = tg.stream("R", "k string, t bigint, y double", progress="t").as_("r")
+near = left.k == right.k, left.t <= right.t, right.t <= left.t + 500
+SOURCES = {"L": source(None, delay=3), "R": source(None, delay=3)}
+
+
+def queries() -> dict[str, tg.Relation]:
+    pairs = right.join(left, *near)
+    return {
+        "Pairs": pairs,
+        "None": right.anti_join(left, *near),
+        "Some": right.semi_join(left, *near),
+        "All": right.left_join(left, *near),
+        "Counted": pairs.group_by(key=right.k, end=tg.ceil(right.t, 5)).agg(n=tg.count(), total=tg.sum(left.x)),
+    }
+
+
+def of_kind(kind: str, rng: random.Random, count: int, t: int, keys: int = 40) -> list[tuple[Any, ...]]:
+    """Rows with NULL among the keys, or among the values, or with neither."""
+    names = [f"k{rng.randrange(keys)}" for _ in range(count)]
+    values = [rng.random() for _ in range(count)]
+    holes = [rng.random() < 0.2 for _ in range(count)]
+    some = [
+        (None if kind == "keys" and hole else key, t + rng.randrange(3), None if kind == "values" and hole else value)
+        for key, value, hole in zip(names, values, holes, strict=True)
+    ]
+    return sorted(some, key=lambda row: row[1])
+
+
+def results(kind: str, query: tg.Relation) -> list[str]:
+    """All results."""
+    rng = random.Random(kind)
+    with Session(tg.program(Out=query).facts, sources=SOURCES) as session:
+        session.push("L", of_kind(kind, rng, 1000, 1))
+        for t in range(4, 40, 3):
+            session.push("L", of_kind(kind, rng, 10, t))
+            session.push("R", of_kind(kind, rng, 4, t, 60))
+            session.step()
+        session.finish()
+        session.step()
+        return sorted(map(repr, session.results("Out")))
+
+
+@pytest.mark.parametrize("kind", ["plain", "keys", "values"])
+@pytest.mark.parametrize("name", list(queries()))
+def test_results_are_those_of_all_rows(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = queries()[name]
+    monkeypatch.setattr(evaluation, "LOOKED_UP", 1 << 60)
+    whole = results(kind, query)
+    assert whole
+    for looked_up in (0, 200):
+        monkeypatch.setattr(evaluation, "LOOKED_UP", looked_up)
+        assert results(kind, query) == whole
+        with small(next(one for one in THRESHOLDS if str(one) == "eval.joins.key_index.INDEXED")):
+            assert results(kind, query) == whole
+
+
+def test_rows_of_other_keys_are_not_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+    find = KeyIndex.find
+
+    def counted(index: KeyIndex, wanted: Any) -> Any:
+        places = find(index, wanted)
+        found.append(len(places))
+        return places
+
+    monkeypatch.setattr(KeyIndex, "find", counted)
+    with Session(tg.program(Pairs=queries()["Pairs"]).facts, sources=SOURCES) as session:
+        session.push("L", [(f"k{n}", 1, 1.0) for n in range(20_000)])
+        session.push("R", [("none", 1, 1.0)])
+        session.step()
+        found.clear()
+        session.push("L", [("other", 6, 1.0)])
+        session.push("R", [("k7", 6, 1.0), ("k9", 6, 1.0)])
+        session.advance("L", {"t": 10})
+        session.advance("R", {"t": 10})
+        session.step()
+        assert len(session.results("Pairs")) == 2
+    assert found == [2]
+
+
+def test_leaves_that_a_result_may_be_without_are_not_required() -> None:
+    plan = lower(tg.program(**queries()).facts)
+    assert {query.name: query.required for query in plan.queries} == {
+        "Pairs": (0, 1),
+        "None": (0,),
+        "Some": (0, 1),
+        "All": (0,),
+        "Counted": (0, 1),
+    }
+    others = {
+        "Union": left.select(k=left.k, t=left.t).union(right.select(k=right.k, t=right.t)),
+        "NoKey": left.join(right, left.t <= right.t, right.t <= left.t + 5),
+        "Alone": left.where(left.x > 0),
+    }
+    assert {query.required for query in lower(tg.program(**others).facts).queries} == {()}
+
+
+def test_an_index_finds_the_rows_of_keys() -> None:
+    rng = random.Random(1)
+    for size in (0, 1, 500):
+        keys = pl.Series("k", [rng.choice((None, 1, 2, 3, 50)) for _ in range(size)], dtype=pl.Int64)
+        frame = pl.DataFrame({"k": keys, "x": np.arange(size) / 2})
+        index = KeyIndex.of(frame, "k")
+        for wanted in ([], [1], [None, 3], [1, 2, 9, 50]):
+            hashes = hashes_of(pl.Series(wanted, dtype=pl.Int64))
+            places = [place for place, key in enumerate(keys) if key in wanted]
+            assert index.find(hashes).tolist() == places
+            if None not in wanted:
+                assert index.small_rows(frame, hashes).columns["x"].tolist() == [place / 2 for place in places]
+            elif None in keys.to_list():
+                with pytest.raises(Unsupported):
+                    index.small_rows(frame, hashes)
+
+
+def test_an_index_counts_among_what_the_cache_holds() -> None:
+    with Session(tg.program(Pairs=queries()["Pairs"]).facts, sources=SOURCES) as session:
+        session.push("L", [(f"k{n}", 1, 1.0) for n in range(20_000)])
+        session.step()
+        executor = session._runner.executor
+        assert isinstance(executor, EmbeddedExecutor)
+        cache = executor.cache
+        before = cache._bytes
+        session.push("R", [("k7", 2, 1.0)])
+        session.advance("R", {"t": 5})
+        session.advance("L", {"t": 5})
+        session.step()
+        (index,) = (one for some in cache.indexes.values() for one in some.values())
+        assert cache._bytes >= before + index.bytes
+        cache.forget(())
+        assert (cache._bytes, cache.indexes, cache.rows) == (0, {}, {})

@@ -1,0 +1,64 @@
+"""Slips in looking rows up by the keys of a leaf that has few."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+EVALUATION = "runtime/engines/embedded/steps/evaluation.py"
+INDEX = "runtime/eval/joins/key_index.py"
+
+GROUP = Group(
+    "look-ups",
+    ("tests/runtime/test_look_ups.py", "tests/runtime/test_thresholds.py"),
+    (
+        bug(
+            "a leaf that a result may be without is required",
+            "runtime/plan/lower.py",
+            "and one.index not in ignored)",
+            "and one.index >= 0)",
+        ),
+        bug(
+            "of rows with one key one is found",
+            INDEX,
+            'counts = np.searchsorted(self.hashes, wanted, side="right") - first',
+            "counts = (self.hashes[np.minimum(first, len(self.hashes) - 1)] == wanted).astype(np.int64)",
+        ),
+        bug(
+            "a key that is not there is the next one",
+            INDEX,
+            "hit = counts > 0",
+            "counts = np.maximum(counts, 1)\n        hit = first < len(self.hashes)",
+        ),
+        bug(
+            "rows at places have a NaN",
+            INDEX,
+            "if known.dtype == np.float64 and np.isnan(found[name]).any():",
+            "if False:",
+        ),
+        bug("a column with NULL is one of numbers", INDEX, " and not one.null_count())", ")"),
+        bug(
+            "an index takes no memory",
+            "runtime/engines/embedded/steps/segment_cache.py",
+            "                self._bytes += known.bytes\n",
+            "",
+        ),
+        bug(
+            "parts that queries share are of some keys",
+            EVALUATION,
+            "if not query.required or query.common or job.rows < LOOKED_UP:",
+            "if not query.required or job.rows < LOOKED_UP:",
+        ),
+        bug(
+            "all rows of the others are read",
+            EVALUATION,
+            "        if sizes[first] * SHARE > job.rows:\n",
+            "        if True:\n",
+        ),
+        bug(
+            "rows that were looked up are all relevant",
+            EVALUATION,
+            "                found[k] = small_leaf(leaf, rows, relevant)\n",
+            "                found[k] = rows.only(leaf.columns) if leaf.columns else rows\n",
+        ),
+    ),
+)
