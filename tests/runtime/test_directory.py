@@ -107,6 +107,19 @@ def test_links_to_folders_are_not_followed(tmp_path: Path, way: str) -> None:
     assert sorted(names(one.look())) == ["b", "c"]
 
 
+def test_a_folder_that_moves_out_of_sight_takes_its_files_along(tmp_path: Path, way: str) -> None:
+    """Also those behind the ones that a look takes as they are now."""
+    put(tmp_path / "a", age=1)
+    put(tmp_path / "day=1" / "b")
+    one = opened(tmp_path)
+    assert names(one.look(1)) == ["a", "b"]
+    (tmp_path / "day=1").rename(tmp_path / "_day=1")
+    put(tmp_path / "_day=1" / "c")
+    assert names(one.look(1)) == ["a"]
+    (tmp_path / "_day=1").rename(tmp_path / "day=1")
+    assert names(one.look(1)) == ["a", "b", "c"]
+
+
 def test_another_folder_in_the_place_of_the_directory(tmp_path: Path, way: str) -> None:
     put(tmp_path / "in" / "a")
     put(tmp_path / "other" / "b")
