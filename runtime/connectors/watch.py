@@ -89,10 +89,7 @@ class Watch:
                     self._folders.pop(number, None)
                 elif number in self._folders and length:
                     name = os.fsdecode(told[place - length : place].rstrip(b"\0"))
-                    is_folder = bool(mask & _IS_DIRECTORY)
-                    if is_folder and mask & _MOVED_FROM:
-                        raise Lost
-                    yield Change(os.path.join(self._folders[number], name), is_folder)
+                    yield Change(os.path.join(self._folders[number], name), bool(mask & _IS_DIRECTORY))
 
 
 def is_local(folder: str) -> bool:

@@ -6,7 +6,9 @@ import io
 import os
 import random
 import shutil
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -84,6 +86,23 @@ def test_a_file_that_changes_before_it_is_read(tmp_path: Path, way: str) -> None
     assert names(one.look(1)) == ["c", "a"]
 
 
+def test_a_file_is_taken_as_it_is_although_nobody_tells_of_its_change(tmp_path: Path, way: str) -> None:
+    """The target of a link is not watched, and writing a file leaves the time of its folder."""
+    put(tmp_path / "a")
+    put(tmp_path / "b", age=-1)
+    (tmp_path / "in").mkdir()
+    for name in "ab":
+        (tmp_path / "in" / name).symlink_to(tmp_path / name)
+    os.utime(tmp_path / "in", (1_700_000_000,) * 2)
+    one = opened(tmp_path / "in")
+    assert names(one.look(1)) == ["a", "b"]
+    put(tmp_path / "a", "longer")
+    found = one.look(1)
+    assert [(Path(file.path).name, file.size) for file in found] == [("a", 6), ("b", 1)]
+    (tmp_path / "a").unlink()
+    assert names(one.look(1)) == ["b"]
+
+
 def test_a_file_that_changed_after_it_was_read_is_told_until_it_is_mended(tmp_path: Path) -> None:
     put(tmp_path / "a")
     one = opened(tmp_path)
@@ -105,6 +124,19 @@ def test_links_to_folders_are_not_followed(tmp_path: Path, way: str) -> None:
     (tmp_path / "in" / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "in" / "c").symlink_to(tmp_path / "elsewhere" / "a")
     assert sorted(names(one.look())) == ["b", "c"]
+
+
+def test_a_folder_that_moves_out_of_sight_takes_its_files_along(tmp_path: Path, way: str) -> None:
+    """Also those behind the ones that a look takes as they are now."""
+    put(tmp_path / "a", age=1)
+    put(tmp_path / "day=1" / "b")
+    one = opened(tmp_path)
+    assert names(one.look(1)) == ["a", "b"]
+    (tmp_path / "day=1").rename(tmp_path / "_day=1")
+    put(tmp_path / "_day=1" / "c")
+    assert names(one.look(1)) == ["a"]
+    (tmp_path / "_day=1").rename(tmp_path / "day=1")
+    assert names(one.look(1)) == ["a", "b", "c"]
 
 
 def test_another_folder_in_the_place_of_the_directory(tmp_path: Path, way: str) -> None:
@@ -227,6 +259,21 @@ def test_folders_that_did_not_change_are_not_listed(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(os, "scandir", listing)
     assert names(one.look()) == ["new"]
     assert listed == ["1"]
+
+
+def test_a_file_is_found_that_comes_within_the_second_of_a_look(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File systems that count whole seconds give the folder the same time again."""
+    now = 1_700_000_000
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=time.monotonic, time_ns=lambda: now * 10**9 + 1))
+    put(tmp_path / "a")
+    os.utime(tmp_path, (now,) * 2)
+    one = opened(tmp_path)
+    assert names(one.look()) == ["a"]
+    put(tmp_path / "b")
+    os.utime(tmp_path, (now,) * 2)
+    assert names(one.look()) == ["a", "b"]
 
 
 def test_a_whole_look_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

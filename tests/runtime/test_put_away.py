@@ -7,7 +7,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import polars as pl
 import pytest
@@ -17,6 +17,7 @@ from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.failpoints import PUT_AWAY, SimulatedCrash, crash
+from tidegate.runtime.state.inputs import put_away as module
 from tidegate.runtime.state.store.local import LocalStore
 
 events = tg.stream("E", "n bigint, t bigint", progress="t")
@@ -140,6 +141,34 @@ def test_an_archive_in_another_file_system(tmp_path: Path, monkeypatch: pytest.M
     assert below(tmp_path / "kept") == ["day=0/000.parquet"]
     kept = tmp_path / "kept" / "day=0" / "000.parquet"
     assert (kept.read_bytes(), kept.stat().st_mtime_ns) == (whole, 1_700_000_000_000_000_000)
+
+
+def test_a_file_that_can_not_be_removed_is_not_read_each_time_that_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its link in the archive is told by its number: a large file would cost each batch seconds."""
+    path = put(tmp_path, 0)
+    unlink, read = os.unlink, []
+
+    def failing(name: Any, *, dir_fd: int | None = None) -> None:
+        if dir_fd is not None and name == path.name:
+            raise OSError(errno.EACCES, "not yours")
+        unlink(name, dir_fd=dir_fd)
+
+    def reading(folder: int, name: str) -> BinaryIO:
+        read.append(name)
+        return whole(folder, name)
+
+    whole = module._reading
+    monkeypatch.setattr(module, "_reading", reading)
+    with opened(tmp_path, archive="kept") as session:
+        with monkeypatch.context() as full:
+            full.setattr(os, "unlink", failing)
+            session.step()
+            session.step()
+            assert below(tmp_path / "kept") == below(tmp_path / "in") == ["day=0/000.parquet"]
+        session.step()
+    assert below(tmp_path / "in") == read == []
 
 
 def test_nothing_in_the_archive_is_overwritten(tmp_path: Path) -> None:

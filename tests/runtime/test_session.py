@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.batch.loop import _Step
+from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, ParquetSink, Sink
 from tidegate.runtime.connectors.sources import Files, Source, source
+from tidegate.runtime.engines.embedded import file_polling
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.state.errors import StateError
@@ -362,6 +365,25 @@ def test_files_that_were_read_wait_no_more(tmp_path: Path) -> None:
             session.step()
             waiting.append(session.waiting_files())
     assert waiting == [3, 2, 1, 0]
+
+
+def test_files_that_were_read_are_in_no_batch_before_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look would find that they were read; batches between two looks take what the last one has left."""
+    monkeypatch.setattr(file_polling, "_LOOKS_APART", float("inf"))
+    for number in range(3):
+        (tmp_path / f"{number}.csv").write_text(f"k,t,v\n1,{number},1.0\n")
+    batches = itertools.count(1)
+
+    def reading_each_once(_: BatchReport) -> None:
+        assert next(batches) == session.counts["E"].rows_in <= 3  # more batches of read files would have no end
+
+    options = RunOptions(on_batch=reading_each_once)
+    with Session(
+        tg.program(All=events).facts, sources={"E": tg.csv(tmp_path, per_batch=1, delay=0)}, options=options
+    ) as session:
+        assert len(session.process()) == 3
 
 
 def test_numbers_in_json_are_read_as_they_are_written(tmp_path: Path) -> None:

@@ -228,6 +228,14 @@ def test_a_match_is_drawn_to_where_its_situations_ended() -> None:
     assert red.findtext(f"{SVG}title") == "match 1: detected 4, when A ended"
 
 
+def test_a_period_whose_end_is_not_known_is_dashed_to_the_end_of_the_axis() -> None:
+    drawn = tg.timeline({"A": pa.table({"ts": [0, 8], "te": [4, None]}), "B": pa.table({"ts": [5], "te": [10]})})
+    svg = ET.fromstring(drawn.svg(""))
+    (dashed,) = [bar for bar in svg.iter(f"{SVG}rect") if bar.get("stroke-dasharray")]
+    assert (dashed.findtext(f"{SVG}title") or "").startswith("A from 8 to an end that is not known\n")
+    assert [float(dashed.get(name, "")) for name in ("x", "width")] == pytest.approx([8 * 88, 2 * 88], abs=0.01)
+
+
 def test_a_program_draws_its_pattern() -> None:
     values = [("one", t, x) for t, x in enumerate([0, 1, 1, 3, 2, 2, 0, 0, 0, 2, 0])]
     assert program.timeline({"R": values}).partitions == run().partitions

@@ -63,9 +63,14 @@ GROUP = Group(
             "changes beyond the system's memory are lost",
             WATCH,
             "if mask & (_OVERFLOW | _UNMOUNT | _MOVE_SELF):",
-            "if mask & _UNMOUNT:",
+            "if mask & (_UNMOUNT | _MOVE_SELF):",
         ),
-        bug("a folder that moves keeps its old path", WATCH, "if is_folder and mask & _MOVED_FROM:", "if False:"),
+        bug(
+            "a folder that moves keeps its old path",
+            WATCH,
+            "if mask & (_OVERFLOW | _UNMOUNT | _MOVE_SELF):",
+            "if mask & (_OVERFLOW | _UNMOUNT):",
+        ),
         bug("network file systems are watched", WATCH, "return kind in _LOCAL", "return True"),
         bug("a watch is never closed", WATCH, "weakref.finalize(self, os.close, descriptor)", "lambda: None"),
         bug(

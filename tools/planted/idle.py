@@ -9,7 +9,11 @@ SETUP = "runtime/engines/setup.py"
 
 GROUP = Group(
     "idle",
-    ("tests/runtime/test_idle.py", "tests/runtime/test_session.py::test_files_that_were_read_wait_no_more"),
+    (
+        "tests/runtime/test_session.py::test_files_that_were_read_wait_no_more",
+        "tests/runtime/test_session.py::test_files_that_were_read_are_in_no_batch_before_the_next_look",
+        "tests/runtime/test_idle.py",
+    ),
     (
         bug("a source with unread files is silent", IDLE, "if s.name not in waiting and is_idle(", "if is_idle("),
         bug(

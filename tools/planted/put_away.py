@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.planted.bugs import Group, bug
+from tools.planted.bugs import Bug, Group, Patch, bug
 
 AWAY = "runtime/state/inputs/put_away.py"
 CHECKPOINT = "runtime/state/checkpoint.py"
@@ -28,6 +28,12 @@ GROUP = Group(
         bug(
             "a file that a crash left in both places is archived twice",
             AWAY,
+            "if _is_same(folder, name, status, archive, aim):",
+            "if False:",
+        ),
+        bug(
+            "a file is compared with itself",
+            AWAY,
             "(there.st_dev, there.st_ino) == (status.st_dev, status.st_ino)",
             "False",
         ),
@@ -47,11 +53,22 @@ GROUP = Group(
             "        self._log.put_away(self._putting_away)\n        if False:",
         ),
         bug("a restart does not know what has left", CHECKPOINT, "known = own if done else ()", "known = ()"),
-        bug(
+        Bug(
             "files leave without their batch",
-            CHECKPOINT,
-            '        store.failpoints.hit("commit-before-manifest")\n',
-            '        self._put_away(manifest.seq, batch.intent.offer, done=False)\n        store.failpoints.hit("commit-before-manifest")\n',
+            (
+                Patch(
+                    CHECKPOINT,
+                    '        store.failpoints.hit("commit-before-manifest")\n',
+                    "        self._log.accept(batch.intent.offer, manifest.positions)\n"
+                    "        self._put_away(manifest.seq, batch.intent.offer, done=False)\n"
+                    '        store.failpoints.hit("commit-before-manifest")\n',
+                ),
+                Patch(
+                    CHECKPOINT,
+                    "        self._log.accept(batch.intent.offer, manifest.positions)\n        self.manifest,",
+                    "        self.manifest,",
+                ),
+            ),
         ),
         bug(
             "the log never forgets",
