@@ -45,7 +45,8 @@ _LARGER: Final = {
 }
 #: What to do about rows that were rejected, by the reason.
 MENDS: Final = {
-    "ahead": "these rows are later than the clock: for recorded or planned events give the source skew_guard=None",
+    "ahead": "these rows are later than the clock: for recorded or planned events give the source skew_guard=None "
+    '(in TOML skew_guard = "none")',
     "conflict": "rows with the same key differ: name in key= what tells rows apart",
     "duplicate": "nothing is lost where a source delivers its rows again; rows that differ need a key= that tells them apart",
     "inexact": "declare a type that holds the values exactly, such as double or decimal(18, 2)",

@@ -269,6 +269,17 @@ def test_looks_without_anything_new_are_no_batches(place: Path, monkeypatch: pyt
         ('checkpoint = "x"\nsources = 3', "TG143 sources is no table of tables"),
         ('checkpoint = "x"\nengine = "flink"\n[sources.E]\nparquet = "in"', "TG401 there is no engine 'flink'"),
         ('checkpoint = "x"\nevery = "0s"\n[sources.E]\nparquet = "in"', "TG401 every='0s' is no time to wait"),
+        ('checkpoint = "x"\nevery = 2\n[sources.E]\nparquet = "in"', "TG104 every=2: 2 is not a duration"),
+        ('checkpoint = "x"\n[sources.E]\nparquet = ["in"]', "TG143 parquet=['in'] is no path"),
+        ('checkpoint = 3\n[sources.E]\nparquet = "in"', "TG143 checkpoint=3 is no path"),
+        (
+            'checkpoint = "x"\n[sources.E]\nparquet = "in"\ndelay = 5m',
+            'text and durations stand in quotes, as in delay = "5m"',
+        ),
+        (
+            'checkpoint = "x"\n[sources.E]\nparquet = "in"\nskew_guard = false',
+            'skew_guard="10m", or "none" for no limit',
+        ),
     ],
 )
 def test_settings_that_say_something_else_are_told(
@@ -289,6 +300,7 @@ def test_settings_that_say_something_else_are_told(
         ('checkpoint = "x"\nsources = 3', "2   sources = 3"),
         ('checkpoint = "x"\nengine = "flink"\n[sources.E]\nparquet = "in"', '2   engine = "flink"'),
         ('checkpoint = "x"\n\n[source.E]\nparquet = "in"', "3   [source.E]"),
+        ('checkpoint = "x"\nevery = 2\n[sources.E]\nparquet = "in"', "2   every = 2"),
         ('sources.E.parquet = "in"\nsources.E.delai = 1\ncheckpoint = "x"', "2   sources.E.delai = 1"),
         ('checkpoint = "x"\n[sinks.Large]\nparquet = "x"\ncompac = 1\n[sources.E]\nparquet = "in"', "4   compac = 1"),
     ],
@@ -349,6 +361,26 @@ def test_a_duration_in_toml_is_told_how_it_is_written_there(place: Path, capsys:
     said = capsys.readouterr().err
     assert "TG104 delay: '5 foo' is not a duration" in said
     assert "timedelta" not in said
+
+
+@pytest.mark.parametrize("guard", ['"none"', '{t = "none"}'])
+def test_toml_can_switch_the_skew_guard_off(place: Path, guard: str, capsys: pytest.CaptureFixture[str]) -> None:
+    times = ["2100-01-01T01:00Z", "2100-01-01T02:00Z"]
+    pl.DataFrame({"n": [7, 8], "t": times}).write_parquet(place / "in" / "1.parquet")
+    (place / "run.toml").write_text(SETTINGS)
+    with pytest.warns(tg.RunWarning, match=r'TG430 all 2 rows of E in batch 1 were rejected: 2 ahead(?s:.*)"none"'):
+        assert main(["start", "plain.py", "--settings", "run.toml", "--once"]) == 0
+    assert "2 rejected: 2 ahead" in capsys.readouterr().err
+    changed = SETTINGS.replace('"state"', '"other"').replace("[sinks", f"skew_guard = {guard}\n\n[sinks")
+    (place / "run.toml").write_text(changed)
+    assert main(["start", "plain.py", "--settings", "run.toml", "--once"]) == 0
+    assert results(place) == [7]
+
+
+def test_a_host_without_a_port_is_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["start", "program.py", "--once", "--host", "0.0.0.0"]) == 1
+    assert "TG401 --host without a port" in capsys.readouterr().err
+    assert not (place / "state").exists()
 
 
 def test_being_told_to_stop_while_spark_starts_ends_it_at_once(

@@ -235,6 +235,8 @@ def test_on_a_checkpoint_and_on_the_command_line(
     assert [(wait["stream"], wait["needed"] - wait["has"]) for wait in answer["waits"]] == [
         ("Payments", 30 * 60 * 1_000_000 + 1)
     ]
+    assert main(["why", str(place), str(file), "--row", f"ordered={at('12:05')}"]) == 0  # of the only result
+    assert capsys.readouterr().out.startswith("a row of Unpaid with ordered = ")
     for instant in ("soon", "--5", "\u00b2", "9" * 5_000):
         assert main(["why", str(place), str(file), "--result", "Unpaid", "--row", f"ordered={instant}"]) == 1
         assert "TG403" in capsys.readouterr().err
@@ -243,6 +245,10 @@ def test_on_a_checkpoint_and_on_the_command_line(
     assert "TG501" in capsys.readouterr().err
     for wrong in (["--row", "ordered=soon"], ["--result", "Paid"], ["--program", "other"]):
         assert main(["why", str(place), str(file), *wrong]) == 1
+    file.write_text(FILE.replace("Unpaid=unpaid", "Unpaid=unpaid, Again=unpaid"))
+    capsys.readouterr()
+    assert main(["why", str(place), str(file), "--row", "ordered=2026-03-02"]) == 1
+    assert "add --result, with one of Unpaid, Again" in capsys.readouterr().err
     assert main(["why", str(tmp_path / "nowhere"), str(file)]) == 1
     capsys.readouterr()
     assert main(["why", str(file.parent), str(file)]) == 1
