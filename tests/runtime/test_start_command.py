@@ -158,6 +158,50 @@ def test_paths_of_settings_are_relative_to_their_file(place: Path, monkeypatch: 
     assert results(place) == [2]
 
 
+def test_a_port_without_the_package_of_prometheus_says_what_is_missing(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(operation, "_has_prometheus", lambda: False)
+    port, stop = free_port(), Event()
+
+    def wait(_: float) -> bool:
+        with pytest.raises(urllib.error.HTTPError, match="404") as told:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics")
+        assert b"pip install 'tidegate[prometheus]'" in told.value.read()
+        stop.set()
+        return True
+
+    monkeypatch.setattr(stop, "wait", wait)
+    monkeypatch.setattr(operation, "_stopping", lambda: nullcontext(stop))
+    assert main(["start", "program.py", "--port", str(port)]) == 0
+    assert "/health and no /metrics: they need pip install 'tidegate[prometheus]'\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("once", [[], ["--once"]])
+def test_what_looks_like_a_mistake_in_the_program_is_said_when_it_starts(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], once: list[str]
+) -> None:
+    """As `tidegate check` says it: a state that grows for ever is seen before the disk is full."""
+    kept = "events.anti_join(other, other.m == events.n, other.u <= events.t)"
+    program = PROGRAM.replace("events.where(events.n > 1)", kept)
+    other = 'other = tg.stream("F", "m bigint, u timestamp", progress="u")'
+    deployed = DEPLOYED.replace('"in", delay=0)', '"in", delay=0), "F": tg.parquet("other", delay=0)')
+    (place / "program.py").write_text(program.replace("program =", f"{other}\nprogram =") + deployed)
+    (place / "other").mkdir()
+    stop = Event()
+
+    def wait(_: float) -> bool:
+        stop.set()
+        return True
+
+    monkeypatch.setattr(stop, "wait", wait)
+    monkeypatch.setattr(operation, "_stopping", lambda: nullcontext(stop))
+    assert main(["start", "program.py", *once]) == 0
+    said = capsys.readouterr().err
+    assert "TG224 every row of F is kept for ever" in said
+    assert said.index("TG224") < said.index("1 batch")
+
+
 def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -195,6 +239,7 @@ def test_it_runs_until_it_is_told_to_stop_and_says_how_it_is(place: Path) -> Non
     assert (
         f"with the checkpoint {place / 'state'}; looks for new files every 20ms; http://127.0.0.1:{port}/health" in said
     )
+    assert "/health and /metrics\n" in said
     assert seen["status"] == "ok"
     assert seen["results"] == {"Large": "final up to t 2026-01-03T02:59:59.999999Z"}
     assert "tidegate_rows_total" in metrics or "tidegate_" in metrics
