@@ -219,6 +219,22 @@ def test_static_results_and_recursion_end() -> None:
         assert "Ticks.t" in str(following)
 
 
+def test_a_delay_that_is_newer_than_the_rows_is_told(unpaid: tg.Program, tmp_path: Path) -> None:
+    """It counts from the next row on; with that, nothing is left to tell."""
+    place, new = tmp_path / "checkpoint", "had no delay when its rows came: it moves with the next row"
+    with unpaid.session(checkpoint=place) as session:
+        session.finish("Orders")
+        session.push("Payments", [(1, at("12:00"))])
+        session.step()
+        assert new not in str(session.why("Unpaid"))
+    with unpaid.session(checkpoint=place, sources={"Payments": tg.source(None, delay="5m")}) as session:
+        session.step()
+        assert f"is moved by a delay of 5m\n                 {new}\n" in str(session.why("Unpaid"))
+        session.push("Payments", [(2, at("12:01"))])
+        session.step()
+        assert new not in str(session.why("Unpaid"))
+
+
 def test_on_a_checkpoint_and_on_the_command_line(
     unpaid: tg.Program, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
