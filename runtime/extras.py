@@ -24,4 +24,4 @@ def spark_extra() -> Iterator[None]:
                 "TG422",
                 f"Spark is not installed here: there is no {error.name.partition('.')[0]}",
                 hint="pip install 'tidegate[spark]', and 'tidegate[spark,java]' where there is no Java",
-            ) from error
+            ) from None  # the message has what the other error says, and a first user needs no second traceback

@@ -60,10 +60,13 @@ def literal(value: object, like: DataType | None = None, *, shift: bool = False)
         case dt.timedelta():
             return Lit(duration_ticks(value), DURATION)
         case _:
+            of_frames = type(value).__module__.partition(".")[0] in ("polars", "pyspark", "pandas")
             raise QueryError(
                 "TG110",
                 f"{kind_of(value)} is no value of a query: {shown(value)}",
-                hint="values are numbers, text, bool, Decimal, datetime, date and timedelta",
+                hint="expressions are made of a relation's attributes: relation.amount > 10, not of columns of frames"
+                if of_frames
+                else "values are numbers, text, bool, Decimal, datetime, date and timedelta",
             )
 
 

@@ -19,6 +19,9 @@ from tidegate.runtime.state.codec import Json
 ACTIVITY = "source activity"
 """Where it stands in a manifest's `extra`."""
 
+DELAY = "a delay of"
+"""How the means of progress that is a delay begins."""
+
 Progress = Mapping[tuple[str, str], Extended]
 
 
@@ -46,7 +49,7 @@ def means_of(stream: StreamDef, options: SourceOptions) -> dict[str, tuple[str, 
         means = ["the clock: it is the time of arrival"] if name == options.arrival else []
         if (delay := options.delay.get(name)) is not None:
             is_timestamp = stream.schema[name].type.kind is Kind.TIMESTAMP
-            means.append(f"a delay of {format_duration(delay) if is_timestamp else delay}")
+            means.append(f"{DELAY} {format_duration(delay) if is_timestamp else delay}")
         if (column := options.progress_columns.get(name)) is not None:
             means.append(f"the progress column {column}")
         if options.idle is not None and name != options.arrival:

@@ -174,9 +174,8 @@ def _add_start(commands: _Commands) -> None:
     start.add_argument("--port", type=int, help="serve /health and /metrics there, on this machine alone")
     start.add_argument(
         "--host",
-        default="127.0.0.1",
         metavar="ADDRESS",
-        help="with --port: serve on this address; 0.0.0.0 for others too",
+        help="with --port: serve on this address instead of 127.0.0.1; 0.0.0.0 for others too",
     )
     start.add_argument("--log", action="store_true", help="write a line of JSON for each batch to standard error")
     start.add_argument("--no-progress", action="store_true", help="show nothing while it runs")
@@ -396,12 +395,14 @@ def _start(options: argparse.Namespace) -> int:
     from tidegate.runtime.cli.operation import operate
     from tidegate.runtime.cli.program_files import load_deployment
 
+    if options.host is not None and options.port is None:
+        raise QueryError("TG401", "--host without a port that is served there", hint="add --port 8080")
     deployment = load_deployment(options.file, options.settings, options.program)
     operate(
         deployment,
         once=options.once,
         port=options.port,
-        host=options.host,
+        host=options.host or "127.0.0.1",
         log=options.log,
         progress=False if options.no_progress else None,
     )
@@ -459,8 +460,13 @@ def _why(options: argparse.Namespace) -> int:
     from tidegate.runtime.state.store.local import LocalStore
 
     program = only(options.file, load_programs(options.file), options.program)
-    if options.row and options.result is None:
-        raise QueryError("TG401", "--row without a result to which the row belongs", hint="add --result NAME")
+    results = dict.fromkeys(query.query.stream for query in program.facts.queries if not query.query.inner)
+    if options.row and options.result is None and len(results) > 1:
+        raise QueryError(
+            "TG401",
+            "--row without the result to which the row belongs",
+            hint=f"add --result, with one of {', '.join(results)}",
+        )
     if options.result is not None:
         check_known(options.result, program.facts.streams, "result")
     found = why_checkpoint(program.facts, LocalStore(options.checkpoint), options.result, _row(options.row) or None)

@@ -94,15 +94,13 @@ def deployment(
         ('embedded', 5.0)
     """
     with Here():
-        every = duration_given(every)
+        every = _wait_given(every)
         if not isinstance(program, Program):
             raise QueryError("TG114", f"{shown(program)} is no program", hint="make one: tg.program(Name=relation)")
         if engine not in get_args(EngineName):
             raise QueryError(
                 "TG401", f"there is no engine {shown(engine)}", hint=f"one of {', '.join(get_args(EngineName))}"
             )
-        if duration_ticks(every) <= 0:
-            raise QueryError("TG401", f"every={shown(every)} is no time to wait", hint='give one such as "1s"')
         local_directory(checkpoint)
         retention(quarantine_keep)
         given = mapping_of("sources", sources, 'tg.parquet("a directory")')
@@ -121,6 +119,18 @@ def deployment(
             dict(settings),
             quarantine_keep,
         )
+
+
+def _wait_given(every: object) -> DurationOption:
+    """The time between two looks; `QueryError` TG401 or TG104, which names the option, for what is none."""
+    given = duration_given(every)
+    try:
+        ticks = duration_ticks(given)
+    except QueryError as error:
+        raise QueryError(error.code, f"every={shown(every)}: {error.message}", hint=error.hint) from None
+    if ticks <= 0:
+        raise QueryError("TG401", f"every={shown(every)} is no time to wait", hint='give one such as "1s"')
+    return given  # type: ignore[no-any-return]  # what has ticks is a duration
 
 
 def _check_fits(
@@ -157,7 +167,7 @@ def read_deployment(path: Path, program: Program) -> Deployment:
     except OSError as error:
         raise QueryError("TG143", f"{path} cannot be read: {error.strerror}", hint="check the path") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        hint = "see the page of the command line"
+        hint = 'text and durations stand in quotes, as in delay = "5m", and each table and each name stands there once'
         raise QueryError("TG143", f"{path} is no TOML: {error}", hint=hint).at(_torn(path, str(error))) from error
     places = _Places(path, text)
     try:
@@ -176,7 +186,7 @@ def read_deployment(path: Path, program: Program) -> Deployment:
             sources=_each(told, "sources", source, places),
             statics=_each(told, "statics", lambda one, name: _source(one, name, folder).data, places),
             sinks=_each(told, "sinks", lambda one, name: _sink(one, name, folder), places),
-            checkpoint=folder / str(told["checkpoint"]),
+            checkpoint=_path("checkpoint", told["checkpoint"], folder),
             **options,
         )
     except QueryError as error:
@@ -186,8 +196,8 @@ def read_deployment(path: Path, program: Program) -> Deployment:
 
 
 def _in_toml(hint: str) -> str:
-    """A hint without what TOML cannot hold."""
-    return re.sub(r",? or a datetime\.timedelta", "", hint)
+    """A hint without what TOML cannot hold: it has no `None`, for which it says "none"."""
+    return re.sub(r",? or a datetime\.timedelta", "", hint).replace("or None for", 'or "none" for')
 
 
 def _torn(path: Path, message: str) -> Site | None:
@@ -271,10 +281,26 @@ def _source(options: dict[str, Any], name: str, folder: Path) -> Source:
     format_ = next((one for one in _READERS if one in options), None)
     if format_ is None:
         raise _no_place(f"{name} names no files", options, _READERS, 'write parquet = "a directory", or csv, or json')
-    directory = folder / str(options.pop(format_))
+    directory = _path(format_, options.pop(format_), folder)
     if "archive" in options:
-        options["archive"] = folder / str(options["archive"])
+        options["archive"] = _path("archive", options["archive"], folder)
+    if "skew_guard" in options:
+        options["skew_guard"] = _guard(options["skew_guard"])
     return _READERS[format_](directory, **options)
+
+
+def _path(option: str, given: object, folder: Path) -> Path:
+    """A path of the file; `QueryError` TG143 for what is no text."""
+    if not isinstance(given, str):
+        raise QueryError("TG143", f"{option}={shown(given)} is no path", hint=f'write {option} = "a directory"')
+    return folder / given
+
+
+def _guard(given: object) -> Any:
+    """The skew guard, of all attributes or of each: "none" is the `None` that TOML does not have."""
+    if isinstance(given, Mapping):
+        return {name: _guard(one) for name, one in given.items()}
+    return None if given == "none" else given
 
 
 def _no_place(message: str, options: Mapping[str, Any], known: Iterable[str], hint: str) -> QueryError:
@@ -288,6 +314,6 @@ def _no_place(message: str, options: Mapping[str, Any], known: Iterable[str], hi
 def _sink(options: dict[str, Any], name: str, folder: Path) -> Sink:
     if "parquet" not in options:
         raise _no_place(f"results of {name} go nowhere", options, ["parquet"], 'write parquet = "a directory"')
-    directory = folder / str(options.pop("parquet"))
+    directory = _path("parquet", options.pop("parquet"), folder)
     check_options("parquet_sink", options, ["compact"])
     return parquet_sink(directory, **options)

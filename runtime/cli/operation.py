@@ -102,8 +102,8 @@ def operate(
     progress: bool | None = None,
 ) -> None:
     """Runs until SIGTERM or SIGINT, or, with `once`, until all that is there has been read; the batch that runs then is
-    finished. What it runs is on standard error in the beginning, unless `once`; what it did, rejected rows among it, in
-    the end.
+    finished. What it runs is on standard error in the beginning, unless `once`, with what looks like a mistake in the
+    program; what it did, rejected rows among it, in the end.
 
     `port`: where `/health` and, if Prometheus' package is installed, `/metrics` are served, by default on this machine
     alone. `log`: with a line of JSON for each batch.
@@ -119,6 +119,8 @@ def operate(
         def begun() -> None:
             if not once:
                 print(_beginning(deployment, host, port), file=sys.stderr, flush=True)
+            for note in deployment.program.notes():
+                print(note, file=sys.stderr, flush=True)
 
         run = _on_spark if deployment.engine == "spark" else _embedded
         try:
@@ -135,11 +137,16 @@ def _beginning(deployment: Deployment, host: str, port: int | None) -> str:
     """What runs, and where: whoever reads a log finds the checkpoint and the endpoint there."""
     results = ", ".join(sorted(query.stream for query in deployment.program.definition.queries))
     where = "on Spark" if deployment.engine == "spark" else "in this process"
-    served = "" if port is None else f"; http://{host}:{port}/health"
+    served = "" if port is None else f"; http://{host}:{port}/health and {_metrics_place()}"
     return (
         f"tidegate {tidegate.__version__} runs {results} {where}, with the checkpoint {os.path.abspath(deployment.checkpoint)}; "
         f"looks for new files every {format_duration(duration_ticks(deployment.every))}{served}"
     )
+
+
+def _metrics_place() -> str:
+    """Where Prometheus finds metrics, or what is missing."""
+    return "/metrics" if _has_prometheus() else f"no /metrics: {_PROMETHEUS}"
 
 
 @contextmanager
@@ -266,11 +273,18 @@ def _interrupted() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _metrics() -> Callable[[BatchReport], None] | None:
-    """The hook that keeps metrics, where Prometheus' package is installed."""
+_PROMETHEUS = "they need pip install 'tidegate[prometheus]'"
+
+
+def _has_prometheus() -> bool:
     from importlib.util import find_spec
 
-    if find_spec("prometheus_client") is None:
+    return find_spec("prometheus_client") is not None
+
+
+def _metrics() -> Callable[[BatchReport], None] | None:
+    """The hook that keeps metrics, where Prometheus' package is installed."""
+    if not _has_prometheus():
         return None
     from tidegate.runtime.inspect.metrics.exporters import prometheus
 
@@ -288,12 +302,12 @@ def _served(host: str, port: int | None, health: Health) -> Iterator[None]:
             if self.path == "/health":
                 told = health.to_dict()
                 self._answer(200 if told["status"] == "ok" else 503, "application/json", json.dumps(told).encode())
-            elif self.path == "/metrics" and "prometheus_client" in sys.modules:
+            elif self.path == "/metrics" and _has_prometheus():
                 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
                 self._answer(200, CONTENT_TYPE_LATEST, generate_latest())
             else:
-                self._answer(404, "text/plain", b"there are /health and, with prometheus_client, /metrics\n")
+                self._answer(404, "text/plain", f"there are /health and {_metrics_place()}\n".encode())
 
         do_HEAD = do_GET  # of balancers
 

@@ -436,7 +436,10 @@ def _check_duration(option: str, value: object) -> None:
             hint=f'give one, {option}="5m", or one by attribute: {option}={{"time": "5m"}}',
         )
     if isinstance(value, bool) or not isinstance(value, dt.timedelta | str | (int if option == "delay" else str)):
-        raise QueryError("TG401", f"{option}={shown(value)} is no duration", hint=f'give one such as {option}="10m"')
+        without = ", or None for no limit" if option == "skew_guard" else ""
+        raise QueryError(
+            "TG401", f"{option}={shown(value)} is no duration", hint=f'give one such as {option}="10m"{without}'
+        )
     try:
         ticks = value if isinstance(value, int) else duration_ticks(value)
     except QueryError as error:

@@ -332,6 +332,6 @@ def _stands_still(name: str, *, pushed: bool) -> Problem:
         "TG431",
         f"{name} never progresses, so no result that depends on it becomes final",
         because=("its source says neither how late rows may come nor up to where they are complete",),
-        hint=f'give it a delay: tg.parquet("a directory", delay="5m"); or bounded=True where all files are there; '
+        hint='give its source a delay, such as delay="5m"; or bounded=True where all files are there; '
         f'or call advance("{name}", ...)',
     )

@@ -45,7 +45,8 @@ _LARGER: Final = {
 }
 #: What to do about rows that were rejected, by the reason.
 MENDS: Final = {
-    "ahead": "these rows are later than the clock: for recorded or planned events give the source skew_guard=None",
+    "ahead": "these rows are later than the clock: for recorded or planned events give the source skew_guard=None "
+    '(in TOML skew_guard = "none")',
     "conflict": "rows with the same key differ: name in key= what tells rows apart",
     "duplicate": "nothing is lost where a source delivers its rows again; rows that differ need a key= that tells them apart",
     "inexact": "declare a type that holds the values exactly, such as double or decimal(18, 2)",
@@ -110,6 +111,8 @@ def _mend(stream: StreamDef, reason: str, row: Mapping[str, Any] | None) -> str:
         return f"{stream.name} declares {declared}: correct the rows, or leave out what does not hold for all"
     hint = MENDS.get(reason, "the quarantine has the rows, with the reason for each")
     attribute: str = "" if row is None else row["attribute"] or ""
+    if row is not None and reason == MISSING and _is_apart_otherwise(row):
+        return f"{hint}; columns of a file are apart by commas; {CONVERT}"
     if attribute not in stream.schema:
         return _LINES if row is not None and row["error"] and reason == UNPARSEABLE else hint
     if reason == "null":
@@ -120,9 +123,15 @@ def _mend(stream: StreamDef, reason: str, row: Mapping[str, Any] | None) -> str:
         return f"{attribute} is declared `not null`: leave that out of the schema, or correct the rows"
     if hint is _TYPES:
         return (_LARGER if reason == "out of range" else _TEXTS).get(stream.schema[attribute].type.kind, hint)
-    if row is not None and reason == MISSING and ".csv" in row["origin"] and "," not in (row["error"] or ","):
-        return f"{hint}; columns of a file are apart by commas; {CONVERT}"
     return hint
+
+
+def _is_apart_otherwise(row: Mapping[str, Any]) -> bool:
+    """Whether a row is of a CSV file with one column, as a file looks whose fields are not apart by commas."""
+    error = row["error"] or ","
+    return ".csv" in row["origin"] and (
+        "," not in error if error.startswith(COLUMNS) else error.endswith(" instead of 1")
+    )
 
 
 def last_of(batch: pa.RecordBatch, source: str, reason: str) -> list[dict[str, Any]]:

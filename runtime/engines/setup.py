@@ -141,7 +141,8 @@ class Setup:
                 raise QueryError(
                     "TG411",
                     f"{file.source}: {file.current.path} was read with {before} bytes and {changed_to}",
-                    hint="files are read once, whole: put new rows into new files, and move a changed file away",
+                    hint="files are read once, whole: put new rows, and corrected ones that were rejected, into new files, "
+                    "and move a changed file away",
                 )
 
     def read_by(self, reading: FoundFiles, unread: FoundFiles) -> frozenset[str]:

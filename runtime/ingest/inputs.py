@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -196,8 +196,15 @@ def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:
         raise (QueryError if refused else UnreadableFile)(
             "TG412",
             f"{path} cannot be read as {format_}: {error}",
-            hint=REPAIR_HINT if refused else SET_ASIDE_HINT,
+            hint=REPAIR_HINT if refused else f"{_other_reader(path, format_)}{SET_ASIDE_HINT}",
         ) from error
+
+
+def _other_reader(path: str, format_: FileFormat) -> str:
+    """What a file is read with by its name, if that is not what read it."""
+    named = path.rpartition(".")[2].lower()
+    others = [other for other in get_args(FileFormat) if other == named != format_]
+    return f"by its name it is read with tg.{others[0]}(...); else " if others else ""
 
 
 def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
@@ -221,6 +228,7 @@ def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
         )
 
     table = read(wanted, threads=True)
+    _check_closed(path, table)
     named = [name for name in table.column_names if name in wanted]
     if len(set(named)) < len(named):
         return table  # which of two is meant is for the user to say
@@ -235,6 +243,24 @@ def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
     places = {row.number - _FIRST_ROW: _broken_line(row) for row in broken}
     total = table.num_rows + len(broken)
     return {name: _with_broken(table.column(name).to_pylist(), places, total) for name in names}
+
+
+def _check_closed(path: str, table: pa.Table) -> None:
+    """`ArrowInvalid` for a file that ends within quotes: the reader takes all that follows them for one value, and
+    says nothing.
+
+    The field in which it ends is the last one, so the file ends with a comma, a quote and the text of that field. (The
+    one column of a file without commas holds instants, which such a text is not.)
+    """
+    last = table.column(table.num_columns - 1)[-1].as_py() if table.num_rows else 0
+    if not isinstance(last, str | None):
+        return
+    tail = b',"' + (last or "").replace('"', '""').encode()
+    with open(path, "rb") as file:
+        file.seek(-min(len(tail), os.path.getsize(path)), os.SEEK_END)
+        found = file.read()
+    if found == tail:
+        raise pa.ArrowInvalid("its last field begins with a quote that none closes, so it may be cut off")
 
 
 def _broken_line(row: csv.InvalidRow) -> UnreadableValue:

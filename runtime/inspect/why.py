@@ -20,7 +20,7 @@ from tidegate.analysis.zones.wording import amount, instant, shifted
 from tidegate.analysis.zones.zone import Edge
 from tidegate.runtime.batch.scheduler import SKIPPED, SkippedResult
 from tidegate.runtime.batch.scheduler import from_json as skipped_results
-from tidegate.runtime.batch.source_activity import ACTIVITY, SourceActivity, from_json
+from tidegate.runtime.batch.source_activity import ACTIVITY, DELAY, SourceActivity, from_json
 from tidegate.runtime.ingest.inputs import instant_of
 from tidegate.runtime.inspect.impossible import why_never
 from tidegate.runtime.inspect.why_answer import Hold, Part, Wait, Why
@@ -271,6 +271,8 @@ class _State:
                 if means
                 else "has no delay, progress column or idle policy: only calls and its end move it",
             )
+            if greatest is not None and self.b[stream, y] == -INF and any(one.startswith(DELAY) for one in means):
+                yield f"{stream}.{y}", "had no delay when its rows came: it moves with the next row"
             if self.manifest is not None and (silent := self.manifest.clock - known.clock) > 0:
                 yield f"{stream}.{y}", f"was silent for the last {_roughly(silent)} of clock"
         rejected = self.counts[stream].rejected if stream in self.counts else {}

@@ -310,9 +310,12 @@ CASES: dict[str, Case] = {
         "a.csv", (HEADER + CSV_LINE.replace("text", "caf\xe9")).encode("latin-1")
     ),
     "text that is not UTF-8 in a Parquet file": parquet(lists(s=pa.array([b"caf\xe9"]).view(pa.string()))),
+    "a CSV file that ends within quotes in its last column": in_file(
+        "a.csv", HEADER + CSV_LINE.replace(",2026-03-02\n", ',"2026-03-02\n')
+    ),
     "a damaged Parquet file": in_file("a.parquet", b"PAR1" + bytes(100) + b"PAR1"),
     "a file of another format": in_file("a.parquet", HEADER + CSV_LINE),
-    'any of these three under `on_bad_file="quarantine"`': in_file(
+    'any of these four under `on_bad_file="quarantine"`': in_file(
         "a.parquet", HEADER + CSV_LINE, on_bad_file="quarantine"
     ),
     "a file that is not complete yet": in_file("_a.csv", HEADER + CSV_LINE[:20]),

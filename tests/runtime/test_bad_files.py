@@ -47,6 +47,7 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "Parquet instead of CSV": ("csv", FINE, "TG412"),
     "no UTF-8": ("csv", "k,t,s\n1,1,café\n".encode("latin-1"), "TG412"),
     "a column twice in CSV": ("csv", b"k,t,t,s\n1,1,1,a\n", "TG312"),
+    "CSV that ends within quotes": ("csv", b'k,t,s\n1,1,"a\n2,2,b\n', "TG412"),
     "Parquet instead of JSON": ("json", FINE, "TG412"),
 }
 GOOD = {"parquet": FINE, "csv": b"k,t,s\n1,1,a\n2,2,b\n", "json": b'{"k":1,"t":1,"s":"a"}\n{"k":2,"t":2,"s":"b"}\n'}
@@ -296,6 +297,40 @@ def test_a_line_of_json_that_is_no_object_is_said_once(tmp_path: Path) -> None:
         assert rejected_of(session.quarantine_rows(), "a.json") == [(1, None, "no JSON object", '"[1, 2]"')]
 
 
+@pytest.mark.parametrize(
+    "field", ['"a"', '"a""b"', '"a"""', '""', '"a\nb"', 'a"', 'a"b', '"a"b', '"""a"', '"\n"', '""""']
+)
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
+def test_quotes_at_the_end_of_a_file_that_are_closed_are_fine(tmp_path: Path, field: str, end: str) -> None:
+    path = put(tmp_path, 1, f"k,t,s\n1,1,{field}{end}".encode(), "a.csv")
+    assert len(next(iter(read_columns(path).values()))) == 1
+
+
+@pytest.mark.parametrize("field", ['"', '"\n', '"a', '"a""', '"a""b', '"a\n2,2,b\n', '"a\r\n2,2,""b""\r\n', '"é'])
+@pytest.mark.parametrize("columns", ["k,t,s", "k,t,more"])
+def test_a_file_that_ends_within_quotes_cannot_be_read(tmp_path: Path, field: str, columns: str) -> None:
+    path = put(tmp_path, 1, f"{columns}\n1,1,{field}".encode(), "a.csv")
+    with pytest.raises(
+        UnreadableFile, match=r"TG412 .*a\.csv cannot be read as csv: its last field begins with a quote"
+    ):
+        read_columns(path)
+
+
+def read_columns(path: Path) -> dict[str, list[object]]:
+    rows = read_file(str(path), "csv", S._node.schema)
+    return rows.to_pydict() if isinstance(rows, pa.Table) else dict(rows)
+
+
+@pytest.mark.parametrize(("format_", "name"), [("parquet", "a.csv"), ("csv", "a.parquet"), ("json", "a.csv")])
+def test_a_file_that_another_reader_reads_is_told_so(tmp_path: Path, format_: str, name: str) -> None:
+    put(tmp_path / "in", 1, FINE if name == "a.parquet" else b"\xff", name)
+    with (
+        PROGRAM.session(sources={"S": source(format_, tmp_path / "in")}) as session,
+        pytest.raises(tg.QueryError, match=rf"TG412(?s:.*)hint +by its name it is read with tg\.{name[2:]}\(\.\.\.\);"),
+    ):
+        session.step()
+
+
 def test_broken_lines_of_a_large_file_are_numbered(tmp_path: Path) -> None:
     """Arrow reads it in blocks of a megabyte."""
     lines = [f"{n},{n}" + (",text" if n % 50_000 else "") for n in range(200_001)]
@@ -326,6 +361,16 @@ def test_a_file_that_lacks_a_column_keeps_its_content_and_is_warned_of(tmp_path:
     assert warning.startswith("TG430 3 rows of S, all of a file, were rejected: missing column\n")
     assert 'b.csv: {"K": "007", "t": "1", "Text": "a"}: missing column, for k\n' in warning
     assert "the columns of the file are: K, t, Text\n" in warning
+
+
+@pytest.mark.parametrize("lines", [b"1;1;a\n", b"1;1,5;a\n"])
+def test_a_file_whose_fields_are_apart_by_something_else_is_told_what_to_do(tmp_path: Path, lines: bytes) -> None:
+    put(tmp_path / "in", 1, b"k;t;s\n" + lines, "a.csv")
+    with (
+        PROGRAM.session(sources={"S": tg.csv(tmp_path / "in", delay=1)}) as session,
+        pytest.warns(tg.RunWarning, match="columns of a file are apart by commas"),
+    ):
+        list(session.process())
 
 
 def test_a_parquet_file_that_lacks_a_column_keeps_its_content(tmp_path: Path) -> None:

@@ -158,6 +158,50 @@ def test_paths_of_settings_are_relative_to_their_file(place: Path, monkeypatch: 
     assert results(place) == [2]
 
 
+def test_a_port_without_the_package_of_prometheus_says_what_is_missing(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(operation, "_has_prometheus", lambda: False)
+    port, stop = free_port(), Event()
+
+    def wait(_: float) -> bool:
+        with pytest.raises(urllib.error.HTTPError, match="404") as told:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics")
+        assert b"pip install 'tidegate[prometheus]'" in told.value.read()
+        stop.set()
+        return True
+
+    monkeypatch.setattr(stop, "wait", wait)
+    monkeypatch.setattr(operation, "_stopping", lambda: nullcontext(stop))
+    assert main(["start", "program.py", "--port", str(port)]) == 0
+    assert "/health and no /metrics: they need pip install 'tidegate[prometheus]'\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("once", [[], ["--once"]])
+def test_what_looks_like_a_mistake_in_the_program_is_said_when_it_starts(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], once: list[str]
+) -> None:
+    """As `tidegate check` says it: a state that grows for ever is seen before the disk is full."""
+    kept = "events.anti_join(other, other.m == events.n, other.u <= events.t)"
+    program = PROGRAM.replace("events.where(events.n > 1)", kept)
+    other = 'other = tg.stream("F", "m bigint, u timestamp", progress="u")'
+    deployed = DEPLOYED.replace('"in", delay=0)', '"in", delay=0), "F": tg.parquet("other", delay=0)')
+    (place / "program.py").write_text(program.replace("program =", f"{other}\nprogram =") + deployed)
+    (place / "other").mkdir()
+    stop = Event()
+
+    def wait(_: float) -> bool:
+        stop.set()
+        return True
+
+    monkeypatch.setattr(stop, "wait", wait)
+    monkeypatch.setattr(operation, "_stopping", lambda: nullcontext(stop))
+    assert main(["start", "program.py", *once]) == 0
+    said = capsys.readouterr().err
+    assert "TG224 every row of F is kept for ever" in said
+    assert said.index("TG224") < said.index("1 batch")
+
+
 def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -195,6 +239,7 @@ def test_it_runs_until_it_is_told_to_stop_and_says_how_it_is(place: Path) -> Non
     assert (
         f"with the checkpoint {place / 'state'}; looks for new files every 20ms; http://127.0.0.1:{port}/health" in said
     )
+    assert "/health and /metrics\n" in said
     assert seen["status"] == "ok"
     assert seen["results"] == {"Large": "final up to t 2026-01-03T02:59:59.999999Z"}
     assert "tidegate_rows_total" in metrics or "tidegate_" in metrics
@@ -269,6 +314,17 @@ def test_looks_without_anything_new_are_no_batches(place: Path, monkeypatch: pyt
         ('checkpoint = "x"\nsources = 3', "TG143 sources is no table of tables"),
         ('checkpoint = "x"\nengine = "flink"\n[sources.E]\nparquet = "in"', "TG401 there is no engine 'flink'"),
         ('checkpoint = "x"\nevery = "0s"\n[sources.E]\nparquet = "in"', "TG401 every='0s' is no time to wait"),
+        ('checkpoint = "x"\nevery = 2\n[sources.E]\nparquet = "in"', "TG104 every=2: 2 is not a duration"),
+        ('checkpoint = "x"\n[sources.E]\nparquet = ["in"]', "TG143 parquet=['in'] is no path"),
+        ('checkpoint = 3\n[sources.E]\nparquet = "in"', "TG143 checkpoint=3 is no path"),
+        (
+            'checkpoint = "x"\n[sources.E]\nparquet = "in"\ndelay = 5m',
+            'text and durations stand in quotes, as in delay = "5m"',
+        ),
+        (
+            'checkpoint = "x"\n[sources.E]\nparquet = "in"\nskew_guard = false',
+            'skew_guard="10m", or "none" for no limit',
+        ),
     ],
 )
 def test_settings_that_say_something_else_are_told(
@@ -289,6 +345,7 @@ def test_settings_that_say_something_else_are_told(
         ('checkpoint = "x"\nsources = 3', "2   sources = 3"),
         ('checkpoint = "x"\nengine = "flink"\n[sources.E]\nparquet = "in"', '2   engine = "flink"'),
         ('checkpoint = "x"\n\n[source.E]\nparquet = "in"', "3   [source.E]"),
+        ('checkpoint = "x"\nevery = 2\n[sources.E]\nparquet = "in"', "2   every = 2"),
         ('sources.E.parquet = "in"\nsources.E.delai = 1\ncheckpoint = "x"', "2   sources.E.delai = 1"),
         ('checkpoint = "x"\n[sinks.Large]\nparquet = "x"\ncompac = 1\n[sources.E]\nparquet = "in"', "4   compac = 1"),
     ],
@@ -349,6 +406,26 @@ def test_a_duration_in_toml_is_told_how_it_is_written_there(place: Path, capsys:
     said = capsys.readouterr().err
     assert "TG104 delay: '5 foo' is not a duration" in said
     assert "timedelta" not in said
+
+
+@pytest.mark.parametrize("guard", ['"none"', '{t = "none"}'])
+def test_toml_can_switch_the_skew_guard_off(place: Path, guard: str, capsys: pytest.CaptureFixture[str]) -> None:
+    times = ["2100-01-01T01:00Z", "2100-01-01T02:00Z"]
+    pl.DataFrame({"n": [7, 8], "t": times}).write_parquet(place / "in" / "1.parquet")
+    (place / "run.toml").write_text(SETTINGS)
+    with pytest.warns(tg.RunWarning, match=r'TG430 all 2 rows of E in batch 1 were rejected: 2 ahead(?s:.*)"none"'):
+        assert main(["start", "plain.py", "--settings", "run.toml", "--once"]) == 0
+    assert "2 rejected: 2 ahead" in capsys.readouterr().err
+    changed = SETTINGS.replace('"state"', '"other"').replace("[sinks", f"skew_guard = {guard}\n\n[sinks")
+    (place / "run.toml").write_text(changed)
+    assert main(["start", "plain.py", "--settings", "run.toml", "--once"]) == 0
+    assert results(place) == [7]
+
+
+def test_a_host_without_a_port_is_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["start", "program.py", "--once", "--host", "0.0.0.0"]) == 1
+    assert "TG401 --host without a port" in capsys.readouterr().err
+    assert not (place / "state").exists()
 
 
 def test_being_told_to_stop_while_spark_starts_ends_it_at_once(

@@ -219,6 +219,22 @@ def test_static_results_and_recursion_end() -> None:
         assert "Ticks.t" in str(following)
 
 
+def test_a_delay_that_is_newer_than_the_rows_is_told(unpaid: tg.Program, tmp_path: Path) -> None:
+    """It counts from the next row on; with that, nothing is left to tell."""
+    place, new = tmp_path / "checkpoint", "had no delay when its rows came: it moves with the next row"
+    with unpaid.session(checkpoint=place) as session:
+        session.finish("Orders")
+        session.push("Payments", [(1, at("12:00"))])
+        session.step()
+        assert new not in str(session.why("Unpaid"))
+    with unpaid.session(checkpoint=place, sources={"Payments": tg.source(None, delay="5m")}) as session:
+        session.step()
+        assert f"is moved by a delay of 5m\n                 {new}\n" in str(session.why("Unpaid"))
+        session.push("Payments", [(2, at("12:01"))])
+        session.step()
+        assert new not in str(session.why("Unpaid"))
+
+
 def test_on_a_checkpoint_and_on_the_command_line(
     unpaid: tg.Program, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -235,6 +251,8 @@ def test_on_a_checkpoint_and_on_the_command_line(
     assert [(wait["stream"], wait["needed"] - wait["has"]) for wait in answer["waits"]] == [
         ("Payments", 30 * 60 * 1_000_000 + 1)
     ]
+    assert main(["why", str(place), str(file), "--row", f"ordered={at('12:05')}"]) == 0  # of the only result
+    assert capsys.readouterr().out.startswith("a row of Unpaid with ordered = ")
     for instant in ("soon", "--5", "\u00b2", "9" * 5_000):
         assert main(["why", str(place), str(file), "--result", "Unpaid", "--row", f"ordered={instant}"]) == 1
         assert "TG403" in capsys.readouterr().err
@@ -243,6 +261,10 @@ def test_on_a_checkpoint_and_on_the_command_line(
     assert "TG501" in capsys.readouterr().err
     for wrong in (["--row", "ordered=soon"], ["--result", "Paid"], ["--program", "other"]):
         assert main(["why", str(place), str(file), *wrong]) == 1
+    file.write_text(FILE.replace("Unpaid=unpaid", "Unpaid=unpaid, Again=unpaid"))
+    capsys.readouterr()
+    assert main(["why", str(place), str(file), "--row", "ordered=2026-03-02"]) == 1
+    assert "add --result, with one of Unpaid, Again" in capsys.readouterr().err
     assert main(["why", str(tmp_path / "nowhere"), str(file)]) == 1
     capsys.readouterr()
     assert main(["why", str(file.parent), str(file)]) == 1

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import tidegate as tg
@@ -191,6 +192,7 @@ TOLD: list[tuple[Callable[[], object], str, str]] = [
         "leave delay out",
     ),
     (lambda: tg.duration("9" * 5000 + "s"), "TG104 duration '9{199}… is longer than", "shorter"),
+    (lambda: events.where(pl.col("k") > 1), "TG110 an Expr is no value of a query", "made of a relation's attributes"),  # type: ignore[arg-type]
     (lambda: events.k + HUGE, "TG110 a value of type int does not fit into 64 bits", "double"),
     (lambda: session(threads=HUGE, **STATICS), "TG401 threads=a value of type int is no", "one per core"),
     (lambda: session(schedule=tg.schedule(every={"Out": HUGE}), **STATICS), "TG401 Out: every=a value", "clock"),

@@ -63,6 +63,7 @@ def test_without_pyspark_it_is_said_what_to_install(tmp_path: Path) -> None:
         "        use()\n"
         "    except tg.QueryError as error:\n"
         "        print(error.code, error.hint)\n"
+        "        assert error.__suppress_context__\n"
     )
     ran = subprocess.run([sys.executable, "-c", script], env=os.environ, capture_output=True, text=True, check=True)
     said = "TG422 pip install 'tidegate[spark]', and 'tidegate[spark,java]' where there is no Java\n"
