@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import polars as pl
 import pytest
@@ -173,7 +173,7 @@ def rows(**columns: object) -> pl.DataFrame:
 @pytest.mark.parametrize(
     ("does", "message"),
     [
-        (lambda *_: None, "step of Broken failed"),
+        (lambda *_: None, "step returned a NoneType, not rows and tables"),
         (lambda *_: (None, {}), "not rows and tables"),
         (lambda events, *_: (events, {}), "its result has the columns partition, since, t"),
         (lambda *_: (rows(t="soon"), {}), "its result has t bigint, and step returned String ('soon')"),
@@ -736,6 +736,104 @@ def test_results_progress_on_what_a_declared_relation_bounds() -> None:
     bursts = BY_KEY.process(Bursts(3))
     assert tg.program(Q=bursts.select("last")).check() == []
     assert [problem.code for problem in tg.program(Q=bursts.select("first")).check()] == ["TG201"]
+
+
+def declaring(**given: Any) -> tg.Operator:
+    """An operator with these declarations, and what every operator has."""
+
+    def result(self: tg.Operator, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream("Declaring", "t bigint", progress="t")
+
+    def step(self: tg.Operator, events: pl.DataFrame, state: object, reach: object) -> Any:
+        return events, {}
+
+    made = {"result": result, "step": step} | given
+    cls = type("Declaring", (tg.Operator,), {name: value for name, value in made.items() if value is not None})
+    return cast("tg.Operator", cls())
+
+
+@pytest.mark.parametrize(
+    ("operator", "message", "hint"),
+    [
+        (declaring(result=None), "Declaring has no result(...)", "write def result(self, events): return tg.stream("),
+        (declaring(step=None), "Declaring has no step(...)", "write def step(self, events, state, reach): return rows"),
+        (declaring(step=None, steps=len), "Declaring has no step(...)", "is steps meant? write def step("),
+        (declaring(result=lambda self: None), "result of Declaring: too many positional arguments", "write def result"),
+        (declaring(step=lambda self, events: None), "step of Declaring: too many positional", "write def step(self,"),
+        (declaring(reads="v"), "Declaring declares reads as 'v'", 'write reads = ("v",)'),
+        (declaring(reads=3), "Declaring declares reads as 3", 'write reads = ("speed",)'),
+        (
+            declaring(tables=("one",)),
+            "Declaring declares tables as ('one',)",
+            'write tables = {"last": "speed double"}',
+        ),
+        (declaring(tables={"one": {"v": int}}), "Declaring declares tables as {'one'", "write tables = "),
+        (declaring(tables={"one": "partition bigint"}), "table 'one' of Declaring declares a column", "leave it out"),
+        (declaring(most=("one", 1)), "Declaring declares most as ('one', 1)", 'write most = {"last": 1}'),
+        (declaring(wakes="one"), "Declaring declares wakes as 'one'", 'write wakes = ("last", "due")'),
+        (declaring(wakes=("one", "due")), "Declaring wakes by 'one', which is no table of it", "it has none"),
+        (
+            declaring(tables={"one": "v bigint, w double"}, wakes=("one", "due")),
+            "Declaring wakes by 'due', which is no bigint of table 'one'",
+            "the table has v bigint, w double",
+        ),
+        (
+            declaring(tables={"one": "v bigint, w double"}, wakes=("one", "w")),
+            "Declaring wakes by 'w', which is no bigint of table 'one'",
+            "the table has v bigint, w double",
+        ),
+        (declaring(table={"one": "v bigint"}), "an operator declares no 'table': Declaring", "did you mean tables?"),
+        (declaring(keep_for="1h"), "an operator declares no 'keep_for': Declaring", "did you mean kept_for?"),
+    ],
+)
+def test_what_an_operator_declares_is_checked_where_it_is_written(
+    operator: tg.Operator, message: str, hint: str
+) -> None:
+    with pytest.raises(tg.QueryError) as raised:
+        BY_KEY.process(operator)
+    assert raised.value.code == "TG114"
+    assert raised.value.message.startswith(message)
+    assert raised.value.hint.startswith(hint)
+
+
+def test_names_of_the_users_own_are_left_alone() -> None:
+    BY_KEY.process(
+        declaring(most_recent=3, reader="x", ready=lambda self: True, _table=1, tables={"table": "v bigint"})
+    )
+    BY_KEY.process(declaring(tables={"one": "due bigint"}, wakes=("one", "due"), reads=["v"], table=3))
+
+
+@pytest.mark.parametrize(
+    ("does", "message", "hint"),
+    [
+        (lambda events, *_: events, "step returned a DataFrame, not rows and tables", "return rows, {'one': ...}"),
+        (lambda events, *_: (events.rows(), {}), "step returned a list and a dict, not rows", "return rows, {'one'"),
+        (lambda events, state, _: state["two"], "step of Broken failed: KeyError", "tables that are declared: one"),
+        (
+            lambda events, *_: (events.select("w"), {}),
+            "step of Broken failed: ColumnNotFoundError",
+            'if w is theirs: reads = ("w",)',
+        ),
+        (
+            lambda events, *_: (events.select(pl.col("t").dt.hour()), {}),
+            "step of Broken failed: InvalidOperationError",
+            'pl.from_epoch("t", time_unit="us").dt',
+        ),
+    ],
+)
+def test_a_step_that_fails_is_told_with_its_line_and_what_it_may_have_missed(
+    does: Step, message: str, hint: str
+) -> None:
+    with tg.program(Q=BY_KEY.process(Broken(does))).session() as session:
+        session.push("S", [("a", 5, 1)])
+        session.finish()
+        with pytest.raises(tg.TidegateError, match="TG305") as raised:
+            session.step()
+    assert message in raised.value.message
+    assert hint in raised.value.hint
+    assert "\n" not in raised.value.message
+    if "failed" in message:
+        assert raised.value.problems[0].because[0].startswith("test_process.py:")
 
 
 def test_what_cannot_be_an_operator_is_refused_where_it_is_written() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from tidegate.algebra.diagnostics.shown import shown
-from tidegate.algebra.evaluation import EvaluationError, comparable
+from tidegate.algebra.evaluation import comparable
 from tidegate.algebra.ordered.process import Operator, Process, Reach
 from tidegate.runtime.eval.aggregates.partials import same_zero
-from tidegate.runtime.ordered.process.conforming import row_text, wrong
+from tidegate.runtime.ordered.process.conforming import failed, row_text, wrong
 
 
 def has_meaning(operator: Operator) -> bool:
@@ -53,7 +53,7 @@ def _meant(node: Process, events: pl.DataFrame, reach: Reach) -> Iterator[tuple[
         try:
             rows = [dict(row) for row in node.operator.meaning(members)]
         except Exception as error:
-            raise EvaluationError("TG305", f"meaning of {what} failed: {type(error).__name__}: {error}") from error
+            raise failed(what, "meaning", type(node.operator).meaning, error) from error
         for row in rows:
             if {*row} != {*names}:
                 raise wrong(what, f"its result has {', '.join(names)}, and meaning has the row {shown(row)}")
