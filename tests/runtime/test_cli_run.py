@@ -130,6 +130,13 @@ def test_errors_show_the_query_or_no_place(tmp_path: Path, capsys: pytest.Captur
     assert ".py:" not in error
 
 
+def test_a_python_file_is_no_query(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "queries.py").write_text("from __future__ import annotations\nimport tidegate as tg\n")
+    assert main(["explain", "--query", str(tmp_path / "queries.py"), "--schema", "t timestamp"]) == 1
+    told = capsys.readouterr()
+    assert "queries.py is a Python file: name it without --query" in told.out + told.err
+
+
 def test_an_input_may_be_a_pattern_of_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "out").mkdir()
     pq.write_table(table(pa.timestamp("us", "UTC")), tmp_path / "out" / "cars-1.parquet")

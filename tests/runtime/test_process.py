@@ -836,6 +836,34 @@ def test_a_step_that_fails_is_told_with_its_line_and_what_it_may_have_missed(
         assert raised.value.problems[0].because[0].startswith("test_process.py:")
 
 
+class Remembers(tg.Operator):
+    """One that keeps state in the object."""
+
+    def result(self, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream("Remembers", "t bigint", progress="t")
+
+    def step(self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach) -> Any:
+        self.seen = events.height
+        return events, {}
+
+
+def test_state_in_the_object_is_refused() -> None:
+    with tg.program(Q=BY_KEY.process(Remembers())).session() as session:
+        session.push("S", [("a", 5, 1)])
+        session.finish()
+        with pytest.raises(tg.TidegateError, match=r"TG305 Remembers breaks .*: step keeps 'seen' in the object"):
+            session.step()
+
+
+def test_columns_that_lack_are_told_with_what_to_return() -> None:
+    with tg.program(Q=BY_KEY.process(Broken(lambda events, *_: (events, {})))).session() as session:
+        session.push("S", [("a", 5, 1)])
+        session.finish()
+        with pytest.raises(tg.TidegateError) as raised:
+            session.step()
+    assert raised.value.hint == 'return a frame of Polars with them: .select("partition", "since", "t")'
+
+
 def test_what_cannot_be_an_operator_is_refused_where_it_is_written() -> None:
     with pytest.raises(tg.QueryError, match="not an operator"):
         BY_KEY.process("Changes")  # type: ignore[arg-type]  # as a user may err
@@ -893,6 +921,7 @@ class Counts(tg.Operator):
         ),
         (Counts(0, lambda _: []), "step yields the row {'k': 'a', 't': 1, 'n': 1}, and its meaning does not have it"),
         (Counts(0, lambda events: [{"t": event["t"]} for event in events]), "and meaning has the row {'t': 1}"),
+        (Counts(0, lambda events: [(event["t"], 1) for event in events]), "and meaning has the row (1, 1)"),
         (Counts(0, lambda events: [{"t": e["t"], "n": e["v"]} for e in events]), "meaning of Counts failed: KeyError"),
     ],
 )

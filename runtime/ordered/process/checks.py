@@ -14,7 +14,7 @@ import polars as pl
 from tidegate.algebra.diagnostics.shown import kind_of
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.derive import tied
-from tidegate.algebra.ordered.process import Process, Reach
+from tidegate.algebra.ordered.process import Process, Reach, values_beside_fields
 from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.terms import TRUE
 from tidegate.algebra.types import DataType
@@ -58,6 +58,10 @@ def called(
         returned = step(events, state, reach)
     except Exception as error:
         raise failed(what, "step", type(node.operator).step, error, _missed(node, error)) from error
+    if kept := values_beside_fields(node.operator):
+        raise wrong(
+            what, f"step keeps {kept[0]!r} in the object", hint="keep it in a table: a checkpoint has those alone"
+        )
     rows, left = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
     if not isinstance(rows, pl.DataFrame) or not isinstance(left, Mapping):
         got = " and ".join(map(kind_of, returned)) if isinstance(returned, tuple) else kind_of(returned)

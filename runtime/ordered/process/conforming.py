@@ -39,7 +39,9 @@ def conforming(what: str, where: str, rows: Any, schema: Schema) -> pl.DataFrame
     names = [column.name for column in columns]
     if not isinstance(rows, pl.DataFrame) or {*rows.columns} != {*names}:
         got = ", ".join(rows.columns) if isinstance(rows, pl.DataFrame) else type(rows).__name__
-        raise wrong(what, f"{where} has the columns {', '.join(names)}, and step returned {got}")
+        wanted = ", ".join(f'"{name}"' for name in names)
+        hint = f"return a frame of Polars with them: .select({wanted})"
+        raise wrong(what, f"{where} has the columns {', '.join(names)}, and step returned {got}", hint=hint)
     return pl.DataFrame([_held(what, where, rows.get_column(column.name), column) for column in columns])
 
 

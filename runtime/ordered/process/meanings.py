@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -51,12 +51,17 @@ def _meant(node: Process, events: pl.DataFrame, reach: Reach) -> Iterator[tuple[
     what, names = type(node.operator).__name__, node.result.schema.names
     for key, members in _partitions(node, events):
         try:
-            rows = [dict(row) for row in node.operator.meaning(members)]
+            rows: list[Any] = list(node.operator.meaning(members))
         except Exception as error:
             raise failed(what, "meaning", type(node.operator).meaning, error) from error
         for row in rows:
-            if {*row} != {*names}:
-                raise wrong(what, f"its result has {', '.join(names)}, and meaning has the row {shown(row)}")
+            if not isinstance(row, Mapping) or {*row} != {*names}:
+                written = ", ".join(f"{name!r}: ..." for name in names)
+                raise wrong(
+                    what,
+                    f"its result has {', '.join(names)}, and meaning has the row {shown(row)}",
+                    hint=f"a row is {{{written}}}",
+                )
             at = row[node.completed_by]
             if (reach.after is None or at > reach.after) and (reach.until is None or at <= reach.until):
                 yield (*key, *(row[name] for name in names))
