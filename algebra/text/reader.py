@@ -341,9 +341,10 @@ class _Reader:
             return name
         if self.dialect == "tpstream":
             return mirrored.value
-        file, line = ("<query>", 1) if self.site is None else (self.site.file, self.site.line)
-        # Explicitly, at the caller's line: what is warned of explicitly is shown each time.
-        warnings.warn_explicit(_two_readings(Allen(name), self.text.at(part)), AmbiguousRelationWarning, file, line)
+        place = self.text.at(part)
+        # Explicitly, at the caller's line: what is warned of explicitly is shown each time. The command line has none.
+        at = self.site or place
+        warnings.warn_explicit(_two_readings(Allen(name), place), AmbiguousRelationWarning, at.file, at.line)
         return name
 
 
