@@ -189,7 +189,7 @@ class Process(OrderedNode):
 
     @property
     def produces(self) -> str:
-        return "rows"
+        return f"rows of {type(self.operator).__name__}"
 
     def infer_schema(self) -> Schema:
         schema = self.input.schema

@@ -128,6 +128,16 @@ def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:
     assert "bound       last: keys(S by k) × 1" in listed
 
 
+def test_an_inner_query_is_named_by_its_operator() -> None:
+    changed = BY_KEY.process(Changes())
+    text = str(tg.program(Changed=changed, Fewer=changed.group_by("t").agg(n=tg.count())).explain())
+    assert "Fewer (its rows of Changes): computed first" in text
+    once = tg.result_of("Changed", changed)
+    text = str(tg.program(Changed=once, Fewer=once.group_by("t").agg(n=tg.count())).explain())
+    assert "its rows of" not in text
+    assert text.count("process r0 by k") == 1
+
+
 def test_the_checkpoint_belongs_to_the_parameters(tmp_path: Path) -> None:
     def of(gap: int) -> tg.Program:
         return tg.program(Silent=BY_KEY.process(Silences(gap)))
