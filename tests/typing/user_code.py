@@ -61,7 +61,8 @@ def on_spark() -> None:
 
 
 def looked_at() -> None:
-    assert_type(program.explain().to_dict(), dict[str, object])
+    assert_type(program.explain().to_dict(), dict[str, Any])
+    print([one["bound"] for one in program.explain().to_dict()["queries"][0]["occurrences"]])
     assert_type(program.check(), list[tg.Problem])
     assert_type(program.timeline({"Orders": [(1, "2026-01-01", 2.0)]}, result="Late"), tg.Timeline)
     assert_type(orders.amount > 5, tg.Expression)
