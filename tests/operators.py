@@ -57,7 +57,7 @@ class Silences(tg.Operator):
     most: ClassVar = {"last": 1}
 
     @property
-    def kept_for(self) -> int:  # type: ignore[override]  # it depends on a parameter
+    def kept_for(self) -> int:
         return self.gap
 
     def result(self, events: Mapping[str, str]) -> tg.Relation:
@@ -103,7 +103,7 @@ class Bursts(tg.Operator):
     most: ClassVar = {"open": 1}
 
     @property
-    def kept_for(self) -> int:  # type: ignore[override]  # it depends on a parameter
+    def kept_for(self) -> int:
         return self.gap
 
     def result(self, events: Mapping[str, str]) -> tg.Relation:
@@ -151,7 +151,7 @@ class Echoes(tg.Operator):
     wakes = ("coming", "at")
 
     @property
-    def kept_for(self) -> int:  # type: ignore[override]  # it depends on a parameter
+    def kept_for(self) -> int:
         return self.after
 
     @property

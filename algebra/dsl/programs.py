@@ -11,7 +11,7 @@ from tidegate.algebra.dsl.here import MAX_DEPTH, too_deep
 from tidegate.algebra.dsl.relation import Declaration, Relation
 from tidegate.algebra.dsl.sources import QueryHandle, Result
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.nodes import occurrences
+from tidegate.algebra.nodes import Scan, occurrences
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Schema, StreamDef, checked_name
 
@@ -41,8 +41,9 @@ def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], si
                 f"{name} is fed twice: by tg.query and by name",
                 hint="give every query of a declared result stream as tg.query(...)",
             )
-        made.append(named_query(name, relation, site))
         used.update(relation._results)
+        if not _is_result(name, relation):  # whose own query comes along
+            made.append(named_query(name, relation, site))
     _bring_along(made, used)
     if not made:
         raise QueryError("TG124", "a program without queries", hint="write tg.program(Name=relation)")
@@ -74,6 +75,14 @@ def _fed(name: str, handle: QueryHandle) -> Query:
     definition = handle.result.definition
     sites = {**handle.result._sites, **handle.relation._sites}
     return _shallow(Query(name, definition.name, handle.relation._node, definition, handle.site, sites))
+
+
+def _is_result(name: str, relation: Relation) -> bool:
+    """Whether a relation is the result stream of that name, which knows its query."""
+    node, result = relation._node, relation._results.get(name)
+    if relation._declaration is not None or result is None or result._fed_by is None:
+        return False
+    return isinstance(node, Scan) and node.stream.name == name
 
 
 def _bring_along(queries: list[Query], used: dict[str, Result]) -> None:

@@ -11,6 +11,7 @@ from tidegate.algebra.allen import INTERSECTS, Allen, intersection
 from tidegate.algebra.diagnostics.shown import kind_of, nearest, shown
 from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
+from tidegate.algebra.dsl.checks.operators import check_operator, check_reads, check_tables
 from tidegate.algebra.dsl.checks.relation import check_condition, is_identifier, place, renamed, what_else
 from tidegate.algebra.dsl.expression import (
     DurationOption,
@@ -29,7 +30,7 @@ from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node, Project, Rename, Scan, children
 from tidegate.algebra.ordered.derive import END, START, Derive, derivation_text, situation_text
 from tidegate.algebra.ordered.match import Emission, Match, RowIntervals
-from tidegate.algebra.ordered.process import Operator, Process, parameters, values_beside_fields
+from tidegate.algebra.ordered.process import Operator, Process
 from tidegate.algebra.printing.plans import preformatted, printable
 from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import checked_name
@@ -185,19 +186,22 @@ class Partitioned:
             red, 3, 95.0
         """
         with Here() as site:
-            _check_operator(operator)
+            check_operator(operator)
+            check_reads(operator)
             relation = self._relation
             for name in operator.reads:
                 relation._column(name)
-            declared = operator.result({name: str(relation.schema[name].type) for name in operator.reads})
+            types = {name: str(relation.schema[name].type) for name in operator.reads}
+            declared = operator.result(types)
             if not isinstance(declared, Relation) or not isinstance(declared._node, Scan):
                 raise QueryError(
                     "TG114",
                     f"result of {type(operator).__name__} gives {kind_of(declared)}",
                     hint='declare it: return tg.stream("Name", "t timestamp, ...", progress="t")',
                 )
-            _check_most(operator)
-            kept_for = _kept_for(operator, relation.schema[self._time].type)
+            time = relation.schema[self._time].type
+            check_tables(operator, time)
+            kept_for = _kept_for(operator, time)
             stream = declared._node.stream
             node = Process(relation._node, self._keys, self._time, self._tie, operator, stream, kept_for)
             name = stream.name
@@ -311,56 +315,9 @@ def _ticks(value: Duration, type_: DataType, where: str) -> int:
     return term.value
 
 
-def _check_operator(operator: object) -> None:
-    """`QueryError` TG114 for what is no operator, and for one whose values no checkpoint could tell from others."""
-    if isinstance(operator, type) and issubclass(operator, Operator):
-        name, given = operator.__name__, ", ".join(f"{name}=..." for name in parameters(operator))
-        raise QueryError("TG114", f"process got the class {name}, not an operator", hint=f"write {name}({given})")
-    if not isinstance(operator, Operator):
-        raise QueryError(
-            "TG114", f"process got {kind_of(operator)}, not an operator", hint="derive one from tg.Operator"
-        )
-    name = type(operator).__name__
-    if unknown := values_beside_fields(operator):
-        raise QueryError(
-            "TG114",
-            f"{name} keeps {unknown[0]!r} in the object, and it is no field of a dataclass",
-            hint=f"a checkpoint belongs to the values of the fields: write @dataclass(frozen=True) above class {name}, "
-            f"with a field {unknown[0]}, and no __init__",
-        )
-    try:
-        hash(operator)
-    except TypeError as error:
-        raise QueryError(
-            "TG114",
-            f"{name} has no hash: {error}",
-            hint=f"write @dataclass(frozen=True) above class {name}, with fields of values that never change: "
-            "numbers, texts, tuples",
-        ) from None
-
-
-def _check_most(operator: Operator) -> None:
-    """`QueryError` TG114 where an operator bounds what is no table of its own, or by no number of rows."""
-    declared: Mapping[str, object] = operator.most
-    for name, most in declared.items():
-        if name not in operator.tables:
-            tables = ", ".join(operator.tables) or "none"
-            raise QueryError(
-                "TG114",
-                f"{type(operator).__name__} bounds {shown(name)}, which is no table of it",
-                hint=f"it has {tables}",
-            )
-        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            raise QueryError(
-                "TG114",
-                f"{type(operator).__name__} has at most {shown(most)} rows of table {name!r}",
-                hint="write how many rows a partition has at most, 1 or more; or leave the table out of most",
-            )
-
-
 def _kept_for(operator: Operator, type_: DataType) -> int | None:
     """How long an operator keeps rows of a partition, in ticks; None: for ever."""
-    given = operator.kept_for
+    given: Duration = operator.kept_for
     if given is None:
         return None
     _check_duration("kept_for", given)

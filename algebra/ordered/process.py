@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
@@ -85,7 +84,8 @@ class Operator:
     tables: ClassVar[Mapping[str, str]] = MappingProxyType({})
     wakes: ClassVar[tuple[str, str] | None] = None
     most: ClassVar[Mapping[str, int]] = MappingProxyType({})
-    kept_for: dt.timedelta | str | int | None = None
+    #: Any, so that type checkers accept a property, which is computed from the fields; `process` checks what it gives.
+    kept_for: Any = None
 
     def result(self, events: Mapping[str, str]) -> Any:
         """Its result beside the keys, declared with `tg.stream`: attributes, relations of their instants, and the one
@@ -189,7 +189,7 @@ class Process(OrderedNode):
 
     @property
     def produces(self) -> str:
-        return "rows"
+        return f"rows of {type(self.operator).__name__}"
 
     def infer_schema(self) -> Schema:
         schema = self.input.schema

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
-from tidegate.algebra.diagnostics.shown import nearest
+from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.dsl.checks.suggestions import NEIGHBOURS
 from tidegate.algebra.dsl.expression import (
     Expression,
@@ -94,6 +94,7 @@ class Conditions:
         names = [name_of(part) for part in tree.parts]
         with written_at(self.text.at(tree)):
             if len(names) == 1 or names[0] in self.prefixes:
+                self._check_quoted(tree.parts[-1])
                 return self.relation[names[-1]]
             if names[0] in self.symbols:
                 raise QueryError(
@@ -105,6 +106,14 @@ class Conditions:
             near = nearest(names[0], self.prefixes, 1)
             hint = f"did you mean {near[0]}.{names[1]}?" if near else f"write {self.prefixes[0]}.{names[1]}"
             raise QueryError("TG172", f"{names[0]} is no name of the stream", hint=hint)
+
+    def _check_quoted(self, part: Part) -> None:
+        """`QueryError` TG101 for a name in quotes that is no attribute, and so may be meant as a text."""
+        name, known = name_of(part), self.relation.schema.names
+        if is_quoted(part) and name not in known and not nearest(name, known):
+            text = name.replace("'", "''")
+            hint = f"names are in double quotes, texts in single ones: '{text}'"
+            raise QueryError("TG101", f"unknown attribute {shown(name)}", hint=hint)
 
     def _value(self, tree: Part) -> Value:
         with written_at(self.text.at(tree)):
@@ -323,8 +332,17 @@ def ticks_of(seconds: Fraction) -> int:
 
 def name_of(part: Part) -> str:
     """A name as it is meant: quotes taken off."""
-    written = (part.parts[0] if part.parts else part).text
-    return written[1:-1].replace('""', '"') if written.startswith('"') else written
+    written = _written(part)
+    return written[1:-1].replace('""', '"') if is_quoted(part) else written
+
+
+def is_quoted(part: Part) -> bool:
+    """Whether a name is in double quotes."""
+    return _written(part).startswith('"')
+
+
+def _written(part: Part) -> str:
+    return (part.parts[0] if part.parts else part).text
 
 
 def unquoted(part: Part) -> str:

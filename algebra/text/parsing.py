@@ -30,7 +30,9 @@ _CALLED = {
     "$END": "the end of the text",
 }
 _OPERATORS = ("DIV", "IS", "AND", "OR")
-_RUNS = "a pattern relates periods, each of which is a whole run of events: PATTERN A meets B"
+_RUNS = "a pattern has no brackets and no repetition; it relates periods, each of which is a whole run of events: PATTERN A meets B"
+_GROUPS = "groups are made in Python: read the text, and group the matches"
+_COMPUTED = "RETURN lists what a match has: compute with it in Python, in with_(...) of the matches"
 _ONE_STREAM = "a query reads one stream: join in Python, and read the text over the result"
 #: What SQL and EPL write, in the clause that it is written in: its first word, the word or sign that does not fit, or
 #: the one before.
@@ -42,7 +44,17 @@ _ELSEWHERE = {
         "PATTERN": "DEFINE stands before PATTERN",
         "WHERE": "a query reads all rows of its stream: filter in Python, and read the text over the result",
     },
-    "DEFINE": {"FOR": "how long it lasts at least is AT LEAST 5 MINUTES"},
+    "DEFINE": {
+        "FOR": "how long it lasts at least is AT LEAST 5 MINUTES",
+        "IN": "write x = 'a' OR x = 'b'",
+        "LIKE": "it is a function: like(x, 'a%')",
+        "&": "write AND",
+        "|": "write OR",
+        "AS": "a comma stands between situations: A AS ..., B AS ...",
+        "PARTITION": "PARTITION BY stands before DEFINE",
+        "ORDER": "ORDER BY stands before DEFINE; matches have no order",
+        "GROUP": _GROUPS,
+    },
     "PATTERN": dict.fromkeys(("(", "+", "*", "{", "?"), _RUNS)
     | dict.fromkeys(("OR", "|"), "alternatives stand between semicolons: A before B; A meets B")
     | {
@@ -50,8 +62,26 @@ _ELSEWHERE = {
         "->": "of periods write A before B; that an event follows another is a join in Python",
         "EVERY": "every combination is a match: leave out EVERY",
         "NOT": "that something does not happen is an anti_join in Python",
+        "WHERE": "conditions on events stand in DEFINE; matches are filtered in Python, with where(...)",
+        "GROUP": _GROUPS,
+    },
+    "WITHIN": {"'": "write it without quotes: WITHIN 5m", "PATTERN": "PATTERN stands before WITHIN", "GROUP": _GROUPS},
+    "RETURN": dict.fromkeys(("+", "-", "/", "%", "(", "||"), _COMPUTED)
+    | {
+        "*": "without RETURN a result is the whole match",
+        "WITHIN": "WITHIN stands before RETURN",
+        "PATTERN": "PATTERN stands before RETURN",
+        "GROUP": _GROUPS,
     },
 }
+#: What begins a comment elsewhere.
+_COMMENTS = ("#", "//", "/*")
+#: A comma behind the last of several things, before the clause that follows.
+_LAST_COMMA = re.compile(r",\s*(PATTERN|WITHIN|RETURN|EMIT)\s*$", re.IGNORECASE)
+#: The definition of a situation begins.
+_DEFINITION = re.compile(r"[^\W\d]\w*\s+AS\b", re.IGNORECASE)
+#: The last condition has a `||`, which may be meant as an OR.
+_OTHER_OR = re.compile(r"\|\|[^,]*$")
 #: Characters of the longest keyword, and some that are too many.
 _LONGEST = 24
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -139,13 +169,21 @@ class Text:
         """How that is written here which the text writes as SQL or EPL do; empty where it is none of theirs."""
         before = "\n".join([*self._lines[: line - 1], self._lines[line - 1][: column - 1]])
         rest = self._lines[line - 1][column - 1 :]
+        if rest.startswith(_COMMENTS):
+            return "a comment begins with --"
+        if comma := _LAST_COMMA.search(before):
+            return f"leave out the comma before {comma[1]}"
         words = [word.upper() for word in _WORD.findall(before)]
         begins = [at for at, word in enumerate(words) if word in _ELSEWHERE]
         clause, inside = (words[begins[-1]], words[begins[-1] + 1 :]) if begins else ("", words)
         found = _WORD.match(rest)
         here = (found[0].upper(),) if found else (rest[:2], rest[:1])
         said = _ELSEWHERE[clause]
-        return next((said[one] for one in (*here, *inside[-1:], *inside[:1]) if one in said), "")
+        if clause == "DEFINE" and _DEFINITION.match(rest):
+            return said["AS"]
+        if clause == "DEFINE" and _OTHER_OR.search(before):
+            return "|| puts texts together: write OR"
+        return next((said[one] for one in (*here, *inside[:-3:-1], *inside[:1]) if one in said), "")
 
 
 def _part(found: Tree[Token] | Token) -> Part:
@@ -177,7 +215,10 @@ def _listed(allowed: Iterable[str]) -> str:
     """What could stand there, keywords last; signs of operators are one thing."""
     named = {_CALLED[name] for name in allowed if name in _CALLED}
     written = {_signs()[name] for name in allowed if name in _signs()}
-    signs = {sign for sign in written if not sign.isalpha()} - {"(", ")", ",", ";", "."}
+    if "," in written:
+        written.remove(",")
+        named.add("a comma")
+    signs = {sign for sign in written if not sign.isalpha()} - {"(", ")", ";", "."}
     if len(signs) > 1:
         written -= signs | set(_OPERATORS)
         named.add("an operator")

@@ -26,7 +26,7 @@ from tidegate.algebra.text.parsing import Part, Text
 from tidegate.algebra.text.returned import ReturnReader, unknown_symbol
 from tidegate.algebra.text.units import TIME, UNITS, Unit, duration_unit, number_of, unit_of
 from tidegate.algebra.text.wording import in_words_of_text
-from tidegate.algebra.types import Kind
+from tidegate.algebra.types import BOOLEAN, Kind
 
 Dialect = Literal["allen", "tpstream"]
 DIALECTS: tuple[Dialect, ...] = ("allen", "tpstream")
@@ -221,12 +221,25 @@ class _Reader:
         found: dict[str, Intervals] = {}
         for symbol, part in definitions.items():
             condition = returned.conditions.read(part.parts[1])
+            self._check_between(condition, part.parts[2:])
             with written_at(self.text.at(part)):
                 least, most = self._limits(part.parts[2:], returned.events, units)
                 aggregates = returned.aggregates[symbol]
                 made = situation(condition, at_least=least, at_most=most, between=None, **aggregates)
                 found[symbol] = returned.events.derive(**{symbol: made})[symbol]
         return found
+
+    def _check_between(self, condition: Expression, limits: tuple[Part, ...]) -> None:
+        """`QueryError` TG102 for a value that is between two others, as SQL writes it."""
+        for limit in limits:
+            if limit.kind == "between" and condition._type != BOOLEAN:
+                low, high = ("".join(one.text for one in duration.parts) for duration in limit.parts)
+                raise QueryError(
+                    "TG102",
+                    f"BETWEEN limits how long a condition holds, and {condition!r} is none",
+                    hint=f"write {condition!r} >= {low} AND {condition!r} <= {high}",
+                    site=self.text.at(limit),
+                )
 
     def _limits(
         self, given: tuple[Part, ...], events: Partitioned, units: Mapping[str, Unit]
@@ -328,9 +341,10 @@ class _Reader:
             return name
         if self.dialect == "tpstream":
             return mirrored.value
-        file, line = ("<query>", 1) if self.site is None else (self.site.file, self.site.line)
-        # Explicitly, at the caller's line: what is warned of explicitly is shown each time.
-        warnings.warn_explicit(_two_readings(Allen(name), self.text.at(part)), AmbiguousRelationWarning, file, line)
+        place = self.text.at(part)
+        # Explicitly, at the caller's line: what is warned of explicitly is shown each time. The command line has none.
+        at = self.site or place
+        warnings.warn_explicit(_two_readings(Allen(name), place), AmbiguousRelationWarning, at.file, at.line)
         return name
 
 

@@ -21,7 +21,15 @@ from tidegate.analysis.validity.mends import Mends
 from tidegate.analysis.zones.expansion import MAX_ZONES
 from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.instants import constrained
-from tidegate.analysis.zones.sites import edge_lines, first_site, partner_site, scan_site, site_of, zone_lines
+from tidegate.analysis.zones.sites import (
+    edge_lines,
+    first_site,
+    partner_site,
+    scan_site,
+    site_of,
+    site_without_instants,
+    zone_lines,
+)
 from tidegate.analysis.zones.wording import amount
 from tidegate.analysis.zones.zone import Conflict, Edge, Zone, is_copy
 
@@ -145,7 +153,7 @@ def no_progress(
             Problem(
                 "TG202",
                 "not valid: the result holds no instant, so none of its rows is ever final",
-                query.site,
+                site_without_instants(query),
                 ("results of streams need an attribute that progresses with them",),
                 mends.instant() or "keep an instant that progresses with the streams, or a window of one",
                 query.name,

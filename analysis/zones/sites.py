@@ -53,6 +53,18 @@ def partner_site(query: Query, i: int) -> Site | None:
     return found
 
 
+def site_without_instants(query: Query) -> Site | None:
+    """Where the result lost its last instant: at the innermost operator without any, above which each has one input."""
+    node, found = query.node, query.site
+    while not isinstance(node, Scan) and not node.schema.temporal:
+        found = query.sites.get(node, found)
+        below = children(node)
+        if len(below) != 1:
+            break
+        (node,) = below
+    return found
+
+
 def edge_lines(query: Query, federation: Federation, edges: Iterable[Edge]) -> tuple[str, ...]:
     """One line per constraint: `fs.time + 1m <= fe.time   alarm.py:14`.
 

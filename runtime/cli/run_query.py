@@ -102,7 +102,13 @@ class QueryRun:
             text = self.query.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise QueryError("TG140", f"{self.query} is no text: {error}", hint="save it as UTF-8") from None
-        asked = source_of(text, str(self.query))
+        try:
+            asked = source_of(text, str(self.query))
+        except QueryError as error:
+            if self.query.suffix != ".py":
+                raise
+            hint = f"{self.query.name} is a Python file: name it without --query, in check or explain"
+            raise QueryError(error.code, error.message, hint=hint, site=error.site) from None
         schemas: dict[str, FileSchema] = {}
         streams: dict[str, Relation] = {}
         sources: dict[str, Source] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.printing.plans import DisplayText, preformatted
@@ -141,7 +141,7 @@ class ProgramExplanation:
         plan = f"<details><summary>How it runs</summary>{preformatted(self._how_it_runs())}</details>"
         return f"<div>{preformatted(self.report)}{picture}{plan}</div>"
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Report and plan as plain values, for JSON.
 
         Examples:

@@ -378,6 +378,8 @@ class Drive:
     def expect(self, **rows: Iterable[Any]) -> None:
         """Exactly these rows are new in each of these results, in any order; `AssertionError` with the difference.
 
+        With a difference it also says which rows of inputs were rejected so far, since they may be what is missing.
+
         Examples:
             >>> from tidegate import testing
             >>> run = testing.drive(tg.program(Fast=Fast))
@@ -398,7 +400,16 @@ class Drive:
             wrong += [f"{name} lacks {_shown(row, schema)} × {n}" for row, n in (expected - found).items()]
             wrong += [f"{name} has {_shown(row, schema)} × {n}, unexpected" for row, n in (found - expected).items()]
         if wrong:
-            raise AssertionError("\n".join(wrong))
+            raise AssertionError("\n".join([*wrong, *self._rejected()]))
+
+    def _rejected(self) -> list[str]:
+        """Lines that say how many rows of inputs and results were set aside, and why."""
+        return [
+            f"rejected of {name} so far: {', '.join(f'{n} {reason}' for reason, n in sorted(counts.rejected.items()))}; "
+            "see run.quarantine()"
+            for name, counts in self.counts.items()
+            if counts.rejected
+        ]
 
     def results(self, name: str) -> list[dict[str, Any]]:
         """All rows of a result so far.

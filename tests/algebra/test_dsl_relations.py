@@ -264,6 +264,11 @@ def test_result_of_reads_the_result_stream_and_brings_its_query_along() -> None:
     program = tg.program(Counted=counted)
     assert [query.name for query in program.definition.queries] == ["Near", "Counted"]
     assert [query.name for query in tg.program(Near=near, Counted=counted).definition.queries] == ["Near", "Counted"]
+    # The result stream is the result of that name as well.
+    assert [query.name for query in tg.program(Near=found, Counted=counted).definition.queries] == ["Near", "Counted"]
+    assert tg.program(Near=found).definition == tg.program(Near=near).definition
+    with pytest.raises(tg.QueryError, match="TG121 Near is fed by another query"):
+        tg.program(Near=found.where(found.at > "2026-01-01"), Counted=counted)
     assert program.check() == []
     third = tg.result_of("Counted", counted)
     chain = tg.program(Last=third.where(third.n > 2))

@@ -259,3 +259,45 @@ def test_no_module_looks_for_near_names_by_a_rule_of_its_own() -> None:
     sources = [path for room in rooms for path in room.rglob("*.py")]
     assert len(sources) > 300
     assert [path for path in sources if "get_close_matches" in path.read_text(encoding="utf-8")] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("precedes", "A.before(B)"),
+        ("followed_by", "A.before(B)"),
+        ("follows", "A.after(B)"),
+        ("touches", "A.meets(B)"),
+        ("coincides", "A.equals(B)"),
+        ("covers", "A.contains(B)"),
+        ("inside", "A.during(B)"),
+        ("begins", "A.starts(B)"),
+        ("ends", "A.finishes(B)"),
+        ("overlapping", "A.intersects(B)"),
+        ("disjoint", "A.before(B) | A.after(B)"),
+        ("within", 'tg.match(A.overlaps(B), within="5m")'),
+    ],
+)
+def test_relations_of_periods_are_found_by_other_names(name: str, said: str) -> None:
+    with pytest.raises(tg.QueryError, match="TG101") as raised:
+        getattr(derived.Hi, name)
+    assert f"of periods write {said.partition(',')[0]}" in raised.value.hint or said in raised.value.hint
+    with pytest.raises(tg.QueryError) as elsewhere:
+        getattr(events, name)
+    assert "of periods write" not in elsewhere.value.hint
+
+
+@pytest.mark.parametrize("owner", [events, events.x, tg])
+@pytest.mark.parametrize("name", ["ewm_mean", "ffill", "scan", "expanding"])
+def test_what_keeps_something_between_rows_is_an_operator_of_ones_own(owner: object, name: str) -> None:
+    with pytest.raises(tg.QueryError) as raised:
+        getattr(owner, name)
+    assert 'r.partition_by("k").process(Own(...))' in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"), [(events, "process"), (tg, "process"), (events, "transformWithState"), (events.x, "apply")]
+)
+def test_operators_of_ones_own_are_found_by_other_names(owner: object, name: str) -> None:
+    with pytest.raises(tg.QueryError, match=r"tg\.Operator"):
+        getattr(owner, name)

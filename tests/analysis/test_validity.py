@@ -190,6 +190,15 @@ def test_a_result_without_instants_is_never_final() -> None:
     assert problem.code == "TG202"
 
 
+def test_a_result_without_instants_is_told_where_it_lost_them() -> None:
+    smoke = tg.stream("Smoke", "area string, time timestamp, conc double", progress="time")
+    counts = smoke.group_by("area").agg(n=tg.count())  # here
+    many = counts.where(counts.n > 3).select("area").distinct()
+    (problem,) = tg.program(Many=many).check()
+    assert problem.site is not None
+    assert problem.site.code.endswith("# here")
+
+
 def test_a_contradiction_prints_its_cycle() -> None:
     (problem,) = problems(pair(le(plus("a.t", 5), "b.t"), le("b.t", plus("a.t", 2))))
     assert problem.code == "TG204"

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import tidegate as tg
 from tidegate.runtime.cli.commands import main
 
 QUERY = """FROM CarSensors PARTITION BY car
@@ -128,6 +129,21 @@ def test_errors_show_the_query_or_no_place(tmp_path: Path, capsys: pytest.Captur
     error = capsys.readouterr().err
     assert error.startswith("TG417")
     assert ".py:" not in error
+
+
+def test_a_warning_names_the_file_of_the_query(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "FROM CarSensors\nDEFINE A AS speed > 5, B AS accel > 5\nPATTERN A finishes B WITHIN 5m"
+    command = ["check", "--query", query(tmp_path, text), "--schema", "time timestamp, speed double, accel double"]
+    with pytest.warns(tg.AmbiguousRelationWarning) as caught:
+        assert main(command) == 0
+    assert [(Path(one.filename).name, one.lineno) for one in caught] == [("query.tps", 3)]
+
+
+def test_a_python_file_is_no_query(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "queries.py").write_text("from __future__ import annotations\nimport tidegate as tg\n")
+    assert main(["explain", "--query", str(tmp_path / "queries.py"), "--schema", "t timestamp"]) == 1
+    told = capsys.readouterr()
+    assert "queries.py is a Python file: name it without --query" in told.out + told.err
 
 
 def test_an_input_may_be_a_pattern_of_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ def test_explain_shows_orders_and_why() -> None:
     assert (
         "assumed until rows are seen: a partition has 10 A, 10 B, 10 C; pairs that fit: A-B 44.50%, B-C 0.49%" in lines
     )
-    (query,) = report.to_dict()["plan"]["queries"]  # type: ignore[index]  # plain values
+    (query,) = report.to_dict()["plan"]["queries"]
     assert query["order"][0] == "from A: B, C, cost 23.5"
 
 

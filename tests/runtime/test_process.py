@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import polars as pl
 import pytest
@@ -128,6 +128,16 @@ def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:
     assert "bound       last: keys(S by k) × 1" in listed
 
 
+def test_an_inner_query_is_named_by_its_operator() -> None:
+    changed = BY_KEY.process(Changes())
+    text = str(tg.program(Changed=changed, Fewer=changed.group_by("t").agg(n=tg.count())).explain())
+    assert "Fewer (its rows of Changes): computed first" in text
+    once = tg.result_of("Changed", changed)
+    text = str(tg.program(Changed=once, Fewer=once.group_by("t").agg(n=tg.count())).explain())
+    assert "its rows of" not in text
+    assert text.count("process r0 by k") == 1
+
+
 def test_the_checkpoint_belongs_to_the_parameters(tmp_path: Path) -> None:
     def of(gap: int) -> tg.Program:
         return tg.program(Silent=BY_KEY.process(Silences(gap)))
@@ -173,7 +183,7 @@ def rows(**columns: object) -> pl.DataFrame:
 @pytest.mark.parametrize(
     ("does", "message"),
     [
-        (lambda *_: None, "step of Broken failed"),
+        (lambda *_: None, "step returned a NoneType, not rows and tables"),
         (lambda *_: (None, {}), "not rows and tables"),
         (lambda events, *_: (events, {}), "its result has the columns partition, since, t"),
         (lambda *_: (rows(t="soon"), {}), "its result has t bigint, and step returned String ('soon')"),
@@ -738,6 +748,132 @@ def test_results_progress_on_what_a_declared_relation_bounds() -> None:
     assert [problem.code for problem in tg.program(Q=bursts.select("first")).check()] == ["TG201"]
 
 
+def declaring(**given: Any) -> tg.Operator:
+    """An operator with these declarations, and what every operator has."""
+
+    def result(self: tg.Operator, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream("Declaring", "t bigint", progress="t")
+
+    def step(self: tg.Operator, events: pl.DataFrame, state: object, reach: object) -> Any:
+        return events, {}
+
+    made = {"result": result, "step": step} | given
+    cls = type("Declaring", (tg.Operator,), {name: value for name, value in made.items() if value is not None})
+    return cast("tg.Operator", cls())
+
+
+@pytest.mark.parametrize(
+    ("operator", "message", "hint"),
+    [
+        (declaring(result=None), "Declaring has no result(...)", "write def result(self, events): return tg.stream("),
+        (declaring(step=None), "Declaring has no step(...)", "write def step(self, events, state, reach): return rows"),
+        (declaring(step=None, steps=len), "Declaring has no step(...)", "is steps meant? write def step("),
+        (declaring(result=lambda self: None), "result of Declaring: too many positional arguments", "write def result"),
+        (declaring(step=lambda self, events: None), "step of Declaring: too many positional", "write def step(self,"),
+        (declaring(reads="v"), "Declaring declares reads as 'v'", 'write reads = ("v",)'),
+        (declaring(reads=3), "Declaring declares reads as 3", 'write reads = ("speed",)'),
+        (
+            declaring(tables=("one",)),
+            "Declaring declares tables as ('one',)",
+            'write tables = {"last": "speed double"}',
+        ),
+        (declaring(tables={"one": {"v": int}}), "Declaring declares tables as {'one'", "write tables = "),
+        (declaring(tables={"one": "partition bigint"}), "table 'one' of Declaring declares a column", "leave it out"),
+        (declaring(most=("one", 1)), "Declaring declares most as ('one', 1)", 'write most = {"last": 1}'),
+        (declaring(wakes="one"), "Declaring declares wakes as 'one'", 'write wakes = ("last", "due")'),
+        (declaring(wakes=("one", "due")), "Declaring wakes by 'one', which is no table of it", "it has none"),
+        (
+            declaring(tables={"one": "v bigint, w double"}, wakes=("one", "due")),
+            "Declaring wakes by 'due', which is no bigint of table 'one'",
+            "the table has v bigint, w double",
+        ),
+        (
+            declaring(tables={"one": "v bigint, w double"}, wakes=("one", "w")),
+            "Declaring wakes by 'w', which is no bigint of table 'one'",
+            "the table has v bigint, w double",
+        ),
+        (declaring(table={"one": "v bigint"}), "an operator declares no 'table': Declaring", "did you mean tables?"),
+        (declaring(keep_for="1h"), "an operator declares no 'keep_for': Declaring", "did you mean kept_for?"),
+    ],
+)
+def test_what_an_operator_declares_is_checked_where_it_is_written(
+    operator: tg.Operator, message: str, hint: str
+) -> None:
+    with pytest.raises(tg.QueryError) as raised:
+        BY_KEY.process(operator)
+    assert raised.value.code == "TG114"
+    assert raised.value.message.startswith(message)
+    assert raised.value.hint.startswith(hint)
+
+
+def test_names_of_the_users_own_are_left_alone() -> None:
+    BY_KEY.process(
+        declaring(most_recent=3, reader="x", ready=lambda self: True, _table=1, tables={"table": "v bigint"})
+    )
+    BY_KEY.process(declaring(tables={"one": "due bigint"}, wakes=("one", "due"), reads=["v"], table=3))
+
+
+@pytest.mark.parametrize(
+    ("does", "message", "hint"),
+    [
+        (lambda events, *_: events, "step returned a DataFrame, not rows and tables", "return rows, {'one': ...}"),
+        (lambda events, *_: (events.rows(), {}), "step returned a list and a dict, not rows", "return rows, {'one'"),
+        (lambda events, state, _: state["two"], "step of Broken failed: KeyError", "tables that are declared: one"),
+        (
+            lambda events, *_: (events.select("w"), {}),
+            "step of Broken failed: ColumnNotFoundError",
+            'if w is theirs: reads = ("w",)',
+        ),
+        (
+            lambda events, *_: (events.select(pl.col("t").dt.hour()), {}),
+            "step of Broken failed: InvalidOperationError",
+            'pl.from_epoch("t", time_unit="us").dt',
+        ),
+    ],
+)
+def test_a_step_that_fails_is_told_with_its_line_and_what_it_may_have_missed(
+    does: Step, message: str, hint: str
+) -> None:
+    with tg.program(Q=BY_KEY.process(Broken(does))).session() as session:
+        session.push("S", [("a", 5, 1)])
+        session.finish()
+        with pytest.raises(tg.TidegateError, match="TG305") as raised:
+            session.step()
+    assert message in raised.value.message
+    assert hint in raised.value.hint
+    assert "\n" not in raised.value.message
+    if "failed" in message:
+        assert raised.value.problems[0].because[0].startswith("test_process.py:")
+
+
+class Remembers(tg.Operator):
+    """One that keeps state in the object."""
+
+    def result(self, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream("Remembers", "t bigint", progress="t")
+
+    def step(self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach) -> Any:
+        self.seen = events.height
+        return events, {}
+
+
+def test_state_in_the_object_is_refused() -> None:
+    with tg.program(Q=BY_KEY.process(Remembers())).session() as session:
+        session.push("S", [("a", 5, 1)])
+        session.finish()
+        with pytest.raises(tg.TidegateError, match=r"TG305 Remembers breaks .*: step keeps 'seen' in the object"):
+            session.step()
+
+
+def test_columns_that_lack_are_told_with_what_to_return() -> None:
+    with tg.program(Q=BY_KEY.process(Broken(lambda events, *_: (events, {})))).session() as session:
+        session.push("S", [("a", 5, 1)])
+        session.finish()
+        with pytest.raises(tg.TidegateError) as raised:
+            session.step()
+    assert raised.value.hint == 'return a frame of Polars with them: .select("partition", "since", "t")'
+
+
 def test_what_cannot_be_an_operator_is_refused_where_it_is_written() -> None:
     with pytest.raises(tg.QueryError, match="not an operator"):
         BY_KEY.process("Changes")  # type: ignore[arg-type]  # as a user may err
@@ -795,6 +931,7 @@ class Counts(tg.Operator):
         ),
         (Counts(0, lambda _: []), "step yields the row {'k': 'a', 't': 1, 'n': 1}, and its meaning does not have it"),
         (Counts(0, lambda events: [{"t": event["t"]} for event in events]), "and meaning has the row {'t': 1}"),
+        (Counts(0, lambda events: [(event["t"], 1) for event in events]), "and meaning has the row (1, 1)"),
         (Counts(0, lambda events: [{"t": e["t"], "n": e["v"]} for e in events]), "meaning of Counts failed: KeyError"),
     ],
 )

@@ -268,7 +268,7 @@ def test_explain_shows_which_rules_free_rows() -> None:
     assert ", also without that" in text
     assert "on Spark    freed in the driver, while Orders#0, Payments#0, Deliveries#0 hold up to 64 MiB" in text
     assert "no row of Payments with equal id is there for Delivered, and none to come" in text
-    freed = delivered().explain().to_dict()["plan"]["buffers"][0]["freed_by"]  # type: ignore[index]  # plain values
+    freed = delivered().explain().to_dict()["plan"]["buffers"][0]["freed_by"]
     assert freed[0].startswith("no row of ")
 
 

@@ -93,7 +93,7 @@ def test_explain_shows_the_limits_that_a_run_is_given() -> None:
     assert places(driver_bytes=0) == "by shards of k up to 128 MiB a task, else as DataFrames"
     assert places(driver_bytes=0, shard_bytes=0) == "as DataFrames"
     plan = program.explain(driver_bytes=5).to_dict()["plan"]
-    assert plan["limits"] == {"driver_bytes": 5, "shard_bytes": 128 << 20}  # type: ignore[index]  # plain values
+    assert plan["limits"] == {"driver_bytes": 5, "shard_bytes": 128 << 20}
     with pytest.raises(tg.QueryError, match="TG401 driver_bytes=-1 is no number of bytes"):
         program.explain(driver_bytes=-1)
 

@@ -102,7 +102,7 @@ def test_the_plan_says_what_is_shared() -> None:
     explanation = tg.program(**queries(ByKey=True, ByValue=True)).explain()
     assert "computed once for ByKey, ByValue where they advance together" in explanation.plan
     assert explanation.plan in str(explanation)
-    shares = [query["shares"] for query in explanation.to_dict()["plan"]["queries"]]  # type: ignore[index]
+    shares = [query["shares"] for query in explanation.to_dict()["plan"]["queries"]]
     assert [[share["with"] for share in found] for found in shares] == [[["ByKey", "ByValue"]]] * 2
 
 

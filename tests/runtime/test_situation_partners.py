@@ -150,7 +150,7 @@ def test_explain_says_it() -> None:
     plan = str(chain().explain().plan)
     assert "freed when  A has no B, and none to come, or no match is still open" in plan
     assert "B has no A, and none to come, or no match is still open" in plan
-    query = chain().explain().to_dict()["plan"]["queries"][0]  # type: ignore[index]  # plain values
+    query = chain().explain().to_dict()["plan"]["queries"][0]
     assert len(query["freed_by"]) == 3
     unbounded = tg.program(M=tg.match(on.A.before(on.B), on.B.ts - on.A.te <= 8))
     assert "freed by" not in str(unbounded.explain().plan)  # by their horizon they go as soon

@@ -139,6 +139,21 @@ def test_what_is_not_as_expected_is_told_as_a_difference() -> None:
     )
 
 
+def test_a_difference_tells_of_rows_that_were_rejected() -> None:
+    with testing.drive(unpaid()) as run:
+        run.advance("Orders", ordered=at(5))
+        run.step()
+        run.add("Orders", [(1, at(4)), (2, at(6)), (3, None), (4, None)])
+        run.finish()
+        run.step()
+        with pytest.raises(AssertionError) as caught:
+            run.expect(Unpaid=[(1, at(4)), (2, at(6))])
+    assert str(caught.value) == (
+        "Unpaid lacks (order_id = 1, ordered = 2026-03-02T12:04:00Z) × 1\n"
+        "rejected of Orders so far: 1 late, 2 null; see run.quarantine()"
+    )
+
+
 def test_rejected_rows_and_the_clock(start: Start) -> None:
     with start(unpaid(), sources={"Orders": tg.source(None, delay="10m")}, clock=at(30)) as run:
         run.add("Orders", [(1, at(90)), (2, at(91)), (3, None)])

@@ -3,7 +3,9 @@
 What is wrong on purpose says which error is expected; a checker that finds none there complains of the comment.
 """
 
-from typing import Any, assert_type
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, assert_type
 
 import pandas as pd
 import polars as pl
@@ -59,12 +61,54 @@ def on_spark() -> None:
 
 
 def looked_at() -> None:
-    assert_type(program.explain().to_dict(), dict[str, object])
+    assert_type(program.explain().to_dict(), dict[str, Any])
+    print([one["bound"] for one in program.explain().to_dict()["queries"][0]["occurrences"]])
     assert_type(program.check(), list[tg.Problem])
     assert_type(program.timeline({"Orders": [(1, "2026-01-01", 2.0)]}, result="Late"), tg.Timeline)
     assert_type(orders.amount > 5, tg.Expression)
     assert_type(tg.sum(orders.amount), tg.AggregateExpression)
     assert_type(orders["amount"].is_null(), tg.Expression)
+
+
+@dataclass(frozen=True)
+class Smoothed(tg.Operator):
+    gap: int
+    reads = ("amount",)
+    tables: ClassVar = {"last": "amount double, due timestamp"}
+    wakes = ("last", "due")
+    most: ClassVar = {"last": 1}
+
+    @property
+    def kept_for(self) -> str:
+        return f"{self.gap}s"
+
+    def result(self, events: Mapping[str, str]) -> tg.Relation:
+        return tg.stream("Smoothed", f"ordered timestamp, amount {events['amount']}", progress="ordered")
+
+    def step(
+        self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach
+    ) -> tuple[pl.DataFrame, Mapping[str, pl.DataFrame]]:
+        return events if reach.ends else events.head(1), {"last": state["last"]}
+
+    def meaning(self, events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        return events
+
+
+class Hourly(tg.Operator):
+    reads = ("amount",)
+    kept_for = "1h"
+
+
+def of_ones_own() -> None:
+    assert_type(orders.partition_by("order_id").process(Smoothed(60)), tg.Relation)
+    orders.partition_by("order_id").process(Smoothed)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+class WrongStep(tg.Operator):
+    reads = "amount"  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+
+    def step(self, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: tg.Reach) -> pl.DataFrame:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        return events
 
 
 def wrong() -> None:

@@ -121,7 +121,7 @@ GROUP = Group(
         ),
         bug(
             "a parameter that is no field is taken",
-            "algebra/dsl/situations.py",
+            "algebra/dsl/checks/operators.py",
             "if unknown := values_beside_fields(operator):",
             "if unknown := list[str]():",
         ),

@@ -58,6 +58,21 @@ _ROW_BEFORE = (
     ".anti_join(between, between.k == now.k, before.time < between.time, between.time < now.time)"
 )
 _PREVIOUS = f"rows have no order: {_ROW_BEFORE}"
+#: What goes through the rows of a key in order of time, and keeps something between them.
+_STATEFUL = (
+    "what goes through rows in order of time and keeps something is an operator of your own, a class derived from "
+    'tg.Operator: r.partition_by("k").process(Own(...))'
+)
+_OWN_FUNCTION = f"values take the methods and functions that there are; {_STATEFUL}"
+_STATEFUL_VALUES = (
+    *(f"ewm{what}" for what in ("", "_mean", "_std", "_var", "_mean_by")),
+    *("ffill", "bfill", "forward_fill", "backward_fill", "interpolate", "expanding", "accumulate", "scan"),
+)
+_STATEFUL_ROWS = (
+    *("process", "scan", "stateful", "stateful_map", "map_groups", "map_batches"),
+    *("transformWithState", "transform_with_state", "transformWithStateInPandas", "applyInPandas", "apply_in_pandas"),
+    *("applyInPandasWithState", "mapGroupsWithState", "flatMapGroupsWithState"),
+)
 #: What asks for a row beside this one.
 NEIGHBOURS = ("lag", "lead", "shift", "diff", "prev", "previous", "pct_change")
 _FOLLOWED = (
@@ -71,6 +86,7 @@ _ALLEN = (
 _PATTERNS = (
     "patterns are partition_by(...).derive(A=tg.situation(condition), ...) and tg.match(A.before(B), within=...)"
 )
+_WITHIN = 'a window is that of the match: tg.match(A.overlaps(B), within="5m")'
 _RUN = "rows appear where the program runs: tg.program(Out=r).run({...})"
 _BATCHES = 'new rows of results go to a function: tg.program(Out=r).session(sinks={"Out": tg.callback(f)}, ...)'
 _EXPLAIN = "programs are explained: tg.program(Out=r).explain()"
@@ -121,6 +137,7 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("groupby_dynamic", "group_by_dynamic"), f"{_WINDOW}; tg.floor(r.time, unit) is the start of one")
     | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide"), _OVERLAPPING)
     | dict.fromkeys(NEIGHBOURS, _PREVIOUS)
+    | dict.fromkeys((*_STATEFUL_ROWS, *_STATEFUL_VALUES), _STATEFUL)
     | dict.fromkeys(
         (
             "followed_by",
@@ -152,6 +169,26 @@ PERIOD_PARTS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("start", "begin", "since", "start_time", "begin_time"), "a period begins at A.ts")
     | dict.fromkeys(("end", "stop", "until", "end_time"), "a period ends at A.te")
     | dict.fromkeys(("duration", "length", "lasts"), "a period lasts A.te - A.ts")
+)
+
+#: Relations of periods by other names.
+_PERIOD_RELATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "A.before(B)": ("precedes", "preceded", "followed_by", "followedBy", "then", "earlier"),
+        "A.after(B)": ("follows", "preceded_by", "later"),
+        "A.meets(B)": ("touches", "adjacent", "adjacent_to"),
+        "A.equals(B)": ("coincides", "coincides_with", "same_as", "simultaneous", "cotemporal"),
+        "A.contains(B)": ("covers", "includes", "include", "encloses", "surrounds", "overlies"),
+        "A.during(B)": ("inside", "covered_by", "included_in", "while_"),
+        "A.starts(B)": ("begins", "start_with", "starts_with"),
+        "A.finishes(B)": ("ends", "end_with", "ends_with"),
+        "A.intersects(B)": ("overlapping", "overlaps_any", "concurrent", "concurrent_with", "overlaps_with"),
+        "A.before(B) | A.after(B)": ("disjoint", "outside", "apart"),
+    }
+)
+PERIOD_RELATIONS: Mapping[str, str] = MappingProxyType(
+    {name: f"of periods write {ours}" for ours, names in _PERIOD_RELATIONS.items() for name in names}
+    | {"within": f"of periods write A.during(B); {_WITHIN}"}
 )
 
 
@@ -193,6 +230,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     )
     | dict.fromkeys(("expr", "sql"), "conditions are written with operators: (r.x > 5) & (r.y == 1)")
     | dict.fromkeys(NEIGHBOURS, _PREVIOUS)
+    | dict.fromkeys((*_STATEFUL_ROWS, *_STATEFUL_VALUES), _STATEFUL)
     | dict.fromkeys(("followed_by", "not_followed_by", "every"), _FOLLOWED)
     | dict.fromkeys(("pattern", "match_recognize", "sequence", "seq"), _PATTERNS)
     | {name: f"write from tidegate import {name}" for name in ("testing", "metrics")}
@@ -286,12 +324,16 @@ VALUE_METHODS: Mapping[str, str] = MappingProxyType(
         "durations are divided by durations: (r.end - r.begin) / tg.minutes(1), or .div(tg.minutes(1)) for whole minutes",
     )
     | dict.fromkeys(NEIGHBOURS, _PREVIOUS)
+    | dict.fromkeys(_STATEFUL_VALUES, _STATEFUL)
+    | dict.fromkeys(("row_number",), _RANK)
     | dict.fromkeys(("over", "cum_sum", "cumsum"), _NO_NEIGHBOURS)
     | dict.fromkeys(("rle", "rle_id"), _RUNS)
     | dict.fromkeys(("rank",), _RANK)
     | dict.fromkeys(_ROLLING, _OVERLAPPING)
     | dict.fromkeys(("asc", "desc", "sort"), _NO_ORDER)
-    | {"within": 'a window is that of the match: tg.match(A.overlaps(B), within="5m")'}
+    | {"within": _WITHIN}
+    | dict.fromkeys(("apply", "map", "map_elements", "udf"), _OWN_FUNCTION)
+    | {"clip": "write tg.max(low, tg.min(r.x, high))"}
     | dict.fromkeys(("mean", "average"), "it is a function: tg.avg(...)")
     | {name: f"it is a function: tg.{ours}(...)" for name, ours in (("std", "stddev"), ("var", "variance"))}
     | dict.fromkeys(("n_unique", "nunique"), "it is a function: tg.count_distinct(...)")
@@ -438,6 +480,8 @@ def method_hint(name: str, methods: Iterable[str], own: Iterable[str] = ()) -> s
     """
     if own and name in PERIOD_PARTS:
         return PERIOD_PARTS[name]
+    if own and name in PERIOD_RELATIONS:
+        return PERIOD_RELATIONS[name]
     near = nearest(name, own)
     if not near and name in RELATION_METHODS:
         return RELATION_METHODS[name]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.diagnostics.shown import kind_of
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.derive import tied
-from tidegate.algebra.ordered.process import Process, Reach
+from tidegate.algebra.ordered.process import Process, Reach, values_beside_fields
 from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.terms import TRUE
 from tidegate.algebra.types import DataType
@@ -22,6 +23,7 @@ from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.situations import Ints
 from tidegate.runtime.ordered.process.conforming import (
     conforming,
+    failed,
     nothing,
     row_text,
     table_schema,
@@ -53,11 +55,22 @@ def called(
     """What the user's step yields, its tables of the declared columns; `EvaluationError` TG305 for anything else."""
     what, declared = type(node.operator).__name__, node.operator.tables
     try:
-        rows, left = _any(step(events, state, reach))
+        returned = step(events, state, reach)
     except Exception as error:
-        raise EvaluationError("TG305", f"step of {what} failed: {type(error).__name__}: {error}") from error
+        raise failed(what, "step", type(node.operator).step, error, _missed(node, error)) from error
+    if kept := values_beside_fields(node.operator):
+        raise wrong(
+            what, f"step keeps {kept[0]!r} in the object", hint="keep it in a table: a checkpoint has those alone"
+        )
+    rows, left = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
     if not isinstance(rows, pl.DataFrame) or not isinstance(left, Mapping):
-        raise wrong(what, f"step returned {shown((type(rows).__name__, type(left).__name__))}, not rows and tables")
+        got = " and ".join(map(kind_of, returned)) if isinstance(returned, tuple) else kind_of(returned)
+        written = ", ".join(f"{name!r}: ..." for name in declared)
+        raise wrong(
+            what,
+            f"step returned {got}, not rows and tables",
+            hint=f"return a frame of Polars and the tables by their names: return rows, {{{written}}}",
+        )
     if unknown := sorted({*left} - {*declared}):
         raise wrong(what, f"step returned a table {unknown[0]!r} that it does not declare")
     tables = {}
@@ -198,6 +211,17 @@ def _check_partitions(what: str, where: str, rows: pl.DataFrame, partitions: int
         raise wrong(what, f"{where} has a row of a partition that step was not given")
 
 
-def _any(value: Any) -> Any:
-    """What a user's code gives may be anything."""
-    return value
+#: The column that Polars did not find.
+_NOT_FOUND: Final = re.compile(r'unable to find column "([^"]+)"')
+
+
+def _missed(node: Process, error: Exception) -> str:
+    """What a step may have taken for granted: a table, a column or a datetime that there is not."""
+    if isinstance(error, KeyError):
+        return f"state has the tables that are declared: {', '.join(node.operator.tables) or 'none'}"
+    if isinstance(error, pl.exceptions.ColumnNotFoundError) and (found := _NOT_FOUND.search(str(error))):
+        reads = ", ".join(f'"{name}"' for name in (*node.operator.reads, found[1]))
+        return f"events have partition, the time and what is declared; if {found[1]} is theirs: reads = ({reads},)"
+    if isinstance(error, pl.exceptions.InvalidOperationError) and ".dt." in str(error) and "i64" in str(error):
+        return f'instants are whole numbers: pl.from_epoch("{node.time}", time_unit="us").dt of timestamps'
+    return ""

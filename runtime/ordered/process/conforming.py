@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
@@ -10,6 +11,7 @@ import polars as pl
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.ddl import to_schema
+from tidegate.algebra.errors import Site
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.schema import Attribute, Schema
@@ -37,7 +39,9 @@ def conforming(what: str, where: str, rows: Any, schema: Schema) -> pl.DataFrame
     names = [column.name for column in columns]
     if not isinstance(rows, pl.DataFrame) or {*rows.columns} != {*names}:
         got = ", ".join(rows.columns) if isinstance(rows, pl.DataFrame) else type(rows).__name__
-        raise wrong(what, f"{where} has the columns {', '.join(names)}, and step returned {got}")
+        wanted = ", ".join(f'"{name}"' for name in names)
+        hint = f"return a frame of Polars with them: .select({wanted})"
+        raise wrong(what, f"{where} has the columns {', '.join(names)}, and step returned {got}", hint=hint)
     return pl.DataFrame([_held(what, where, rows.get_column(column.name), column) for column in columns])
 
 
@@ -118,3 +122,15 @@ def wrong(what: str, message: str, hint: str = "correct its step or its declarat
 def without_operator(what: str, message: str) -> str:
     """What is wrong, without the operator of which it is."""
     return message.removeprefix(_BREAKS.format(what))
+
+
+def failed(what: str, method: str, function: Any, error: Exception, hint: str = "") -> EvaluationError:
+    """`EvaluationError` TG305 for a user's `method` that raised an error, with the line of it that did."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    because = (str(Site(lines[-1].filename, lines[-1].lineno or 0, lines[-1].line or "")),) if lines else ()
+    # Polars writes its errors over several lines.
+    text = " ".join(str(error).split())
+    return EvaluationError(
+        "TG305", f"{method} of {what} failed: {type(error).__name__}: {text}", because=because, hint=hint
+    )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
 
 from tidegate.algebra.diagnostics.shown import shown
-from tidegate.algebra.evaluation import EvaluationError, comparable
+from tidegate.algebra.evaluation import comparable
 from tidegate.algebra.ordered.process import Operator, Process, Reach
 from tidegate.runtime.eval.aggregates.partials import same_zero
-from tidegate.runtime.ordered.process.conforming import row_text, wrong
+from tidegate.runtime.ordered.process.conforming import failed, row_text, wrong
 
 
 def has_meaning(operator: Operator) -> bool:
@@ -51,12 +51,17 @@ def _meant(node: Process, events: pl.DataFrame, reach: Reach) -> Iterator[tuple[
     what, names = type(node.operator).__name__, node.result.schema.names
     for key, members in _partitions(node, events):
         try:
-            rows = [dict(row) for row in node.operator.meaning(members)]
+            rows: list[Any] = list(node.operator.meaning(members))
         except Exception as error:
-            raise EvaluationError("TG305", f"meaning of {what} failed: {type(error).__name__}: {error}") from error
+            raise failed(what, "meaning", type(node.operator).meaning, error) from error
         for row in rows:
-            if {*row} != {*names}:
-                raise wrong(what, f"its result has {', '.join(names)}, and meaning has the row {shown(row)}")
+            if not isinstance(row, Mapping) or {*row} != {*names}:
+                written = ", ".join(f"{name!r}: ..." for name in names)
+                raise wrong(
+                    what,
+                    f"its result has {', '.join(names)}, and meaning has the row {shown(row)}",
+                    hint=f"a row is {{{written}}}",
+                )
             at = row[node.completed_by]
             if (reach.after is None or at > reach.after) and (reach.until is None or at <= reach.until):
                 yield (*key, *(row[name] for name in names))
