@@ -9,7 +9,7 @@ INDEX = "runtime/eval/joins/key_index.py"
 
 GROUP = Group(
     "look-ups",
-    ("tests/runtime/test_look_ups.py", "tests/runtime/test_thresholds.py"),
+    ("tests/runtime/test_look_ups.py",),
     (
         bug(
             "a leaf that a result may be without is required",
