@@ -228,7 +228,8 @@ def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
         )
 
     table = read(wanted, threads=True)
-    _check_closed(path, table)
+    if not broken:
+        _check_closed(path, table)
     named = [name for name in table.column_names if name in wanted]
     if len(set(named)) < len(named):
         return table  # which of two is meant is for the user to say
@@ -242,6 +243,8 @@ def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
     table = read(names, threads=False)  # several threads do not know which row a broken line is
     places = {row.number - _FIRST_ROW: _broken_line(row) for row in broken}
     total = table.num_rows + len(broken)
+    if total - 1 not in places:  # else the file ends with a broken line, which is rejected as such
+        _check_closed(path, table)
     return {name: _with_broken(table.column(name).to_pylist(), places, total) for name in names}
 
 

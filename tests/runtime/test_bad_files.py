@@ -316,6 +316,14 @@ def test_a_file_that_ends_within_quotes_cannot_be_read(tmp_path: Path, field: st
         read_columns(path)
 
 
+def test_a_broken_line_at_the_end_of_a_file_is_rejected_alone(tmp_path: Path) -> None:
+    """Also where it ends as an open quote after the line before it would."""
+    path = put(tmp_path, 1, b'k,t,s\n1,1,\n","', "a.csv")
+    assert read_columns(path)["k"][0] == "1"
+    with pytest.raises(UnreadableFile, match="begins with a quote"):
+        read_columns(put(tmp_path, 1, b'k,t,s\n1,1\n1,1,"a\n', "a.csv"))
+
+
 def read_columns(path: Path) -> dict[str, list[object]]:
     rows = read_file(str(path), "csv", S._node.schema)
     return rows.to_pydict() if isinstance(rows, pa.Table) else dict(rows)
