@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -22,6 +23,8 @@ from tidegate.runtime.plan.lower import lower
 left = tg.stream("L", "k string, t bigint, x double", progress="t").as_("l")
 right = tg.stream("R", "k string, t bigint, y double", progress="t").as_("r")
 near = left.k == right.k, left.t <= right.t, right.t <= left.t + 500
+#: What stands for some values, by the kind of rows.
+MISSING = {"values": None, "NaN": math.nan}
 SOURCES = {"L": source(None, delay=3), "R": source(None, delay=3)}
 
 
@@ -33,16 +36,17 @@ def queries() -> dict[str, tg.Relation]:
         "Some": right.semi_join(left, *near),
         "All": right.left_join(left, *near),
         "Counted": pairs.group_by(key=right.k, end=tg.ceil(right.t, 5)).agg(n=tg.count(), total=tg.sum(left.x)),
+        "High": pairs.where(left.x > 0.5),
     }
 
 
 def of_kind(kind: str, rng: random.Random, count: int, t: int, keys: int = 40) -> list[tuple[Any, ...]]:
-    """Rows with NULL among the keys, or among the values, or with neither."""
+    """Rows with NULL among the keys or the values, with NaN among the values, or with none of them."""
     names = [f"k{rng.randrange(keys)}" for _ in range(count)]
     values = [rng.random() for _ in range(count)]
     holes = [rng.random() < 0.2 for _ in range(count)]
     some = [
-        (None if kind == "keys" and hole else key, t + rng.randrange(3), None if kind == "values" and hole else value)
+        (None if kind == "keys" and hole else key, t + rng.randrange(3), MISSING.get(kind, value) if hole else value)
         for key, value, hole in zip(names, values, holes, strict=True)
     ]
     return sorted(some, key=lambda row: row[1])
@@ -62,7 +66,7 @@ def results(kind: str, query: tg.Relation) -> list[str]:
         return sorted(map(repr, session.results("Out")))
 
 
-@pytest.mark.parametrize("kind", ["plain", "keys", "values"])
+@pytest.mark.parametrize("kind", ["plain", "keys", "values", "NaN"])
 @pytest.mark.parametrize("name", list(queries()))
 def test_results_are_those_of_all_rows(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     query = queries()[name]
@@ -108,6 +112,7 @@ def test_leaves_that_a_result_may_be_without_are_not_required() -> None:
         "Some": (0, 1),
         "All": (0,),
         "Counted": (0, 1),
+        "High": (0, 1),
     }
     others = {
         "Union": left.select(k=left.k, t=left.t).union(right.select(k=right.k, t=right.t)),
@@ -132,6 +137,13 @@ def test_an_index_finds_the_rows_of_keys() -> None:
             elif None in keys.to_list():
                 with pytest.raises(Unsupported):
                     index.small_rows(frame, hashes)
+
+
+def test_numbers_beside_a_missing_one_stay_what_they_are() -> None:
+    """NumPy has no NULL among integers, and would make doubles of them."""
+    frame = pl.DataFrame({"k": [1, 2], "x": [2**53 + 1, None]})
+    rows = KeyIndex.of(frame, "k").small_rows(frame, hashes_of(pl.Series([1])))
+    assert rows.columns["x"].tolist() == [2**53 + 1]
 
 
 def test_an_index_counts_among_what_the_cache_holds() -> None:

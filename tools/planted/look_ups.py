@@ -43,22 +43,10 @@ GROUP = Group(
             "",
         ),
         bug(
-            "parts that queries share are of some keys",
-            EVALUATION,
-            "if not query.required or query.common or job.rows < LOOKED_UP:",
-            "if not query.required or job.rows < LOOKED_UP:",
-        ),
-        bug(
             "all rows of the others are read",
             EVALUATION,
             "        if sizes[first] * SHARE > job.rows:\n",
             "        if True:\n",
-        ),
-        bug(
-            "rows that were looked up are all relevant",
-            EVALUATION,
-            "                found[k] = small_leaf(leaf, rows, relevant)\n",
-            "                found[k] = rows.only(leaf.columns) if leaf.columns else rows\n",
         ),
     ),
 )

@@ -88,7 +88,7 @@ class JobEvaluation:
         None where that does not pay.
         """
         query = job.query
-        if not query.required or query.common or job.rows < LOOKED_UP:
+        if not query.required or job.rows < LOOKED_UP:
             return None
         sizes = [sum(segment.rows for segment in segments) for segments in job.inputs]
         first = min(query.required, key=sizes.__getitem__)
