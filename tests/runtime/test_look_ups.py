@@ -146,6 +146,14 @@ def test_numbers_beside_a_missing_one_stay_what_they_are() -> None:
     assert rows.columns["x"].tolist() == [2**53 + 1]
 
 
+def test_rows_with_a_nan_are_for_polars() -> None:
+    frame = pl.DataFrame({"k": [1, 2], "x": [1.0, math.nan]})
+    index = KeyIndex.of(frame, "k")
+    assert index.small_rows(frame, hashes_of(pl.Series([1]))).height == 1
+    with pytest.raises(Unsupported):
+        index.small_rows(frame, hashes_of(pl.Series([2])))
+
+
 def test_an_index_counts_among_what_the_cache_holds() -> None:
     with Session(tg.program(Pairs=queries()["Pairs"]).facts, sources=SOURCES) as session:
         session.push("L", [(f"k{n}", 1, 1.0) for n in range(20_000)])
