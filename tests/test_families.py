@@ -11,10 +11,15 @@ from tests.operators import Changes
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.ordered.derive import Derive
+from tidegate.algebra.ordered.families import by_node
 from tidegate.algebra.ordered.match import Match
 from tidegate.algebra.ordered.process import Process
 from tidegate.analysis.ordered import table as analysed
+from tidegate.analysis.ordered.family import Family as AnalysisFamily
 from tidegate.runtime.ordered import table as run
+from tidegate.runtime.ordered.family import Family as RuntimeFamily
+from tidegate.runtime.ordered.family import Operator
+from tidegate.runtime.plan.steps import OrderedStep
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = {Derive, Match, Process}
@@ -45,6 +50,25 @@ def test_a_family_that_a_layer_lacks_is_named() -> None:
         analysed.family_of(Other())
     with pytest.raises(InternalError, match="TG904 the runtime has no family of Other"):
         run.family_of(Other())
+
+
+def test_a_family_that_lacks_a_fact_is_named_with_it() -> None:
+    """As its layer is imported, not when a program first asks."""
+
+    class Half(AnalysisFamily[Process]):
+        node = Process
+
+    with pytest.raises(InternalError, match="TG904 Half in the analysis says nothing of zones, problems"):
+        by_node("the analysis", AnalysisFamily, [Half()])
+
+    class NoLoad(RuntimeFamily[Process]):
+        node = Process
+
+        def start(self, ordered: OrderedStep) -> Operator:
+            raise AssertionError
+
+    with pytest.raises(InternalError, match="TG904 NoLoad in the runtime says nothing of load"):
+        by_node("the runtime", RuntimeFamily, [NoLoad()])
 
 
 def test_nothing_in_the_package_knows_the_operators_of_tests() -> None:

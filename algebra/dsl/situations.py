@@ -676,8 +676,7 @@ def match(
     emission: Emission = "earliest",
     order: Iterable[Intervals | str] = (),
 ) -> Relation:
-    """Every combination of periods, one of each name that the conditions speak of, of one partition, for which they
-    hold.
+    """All combinations of one situation per name, within a partition, for which the conditions hold.
 
     `within` limits the time from the first start to the detection. Emission `earliest`: a match is detected at the
     first instant at which it is certain, whatever ends are still to come; `te` of those is NULL then, and aggregates

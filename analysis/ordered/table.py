@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.nodes import OrderedNode
+from tidegate.algebra.ordered.families import by_node
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import ordered_operator
 from tidegate.analysis.ordered.derive import DeriveFamily
@@ -14,9 +15,9 @@ from tidegate.analysis.ordered.family import Family, StateBound
 from tidegate.analysis.ordered.match.family import MatchFamily
 from tidegate.analysis.ordered.process import ProcessFamily
 
-FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = {
-    one.node: one for one in (DeriveFamily(), MatchFamily(), ProcessFamily())
-}
+FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
+    "the analysis", Family, (DeriveFamily(), MatchFamily(), ProcessFamily()), optional=("orders",)
+)
 
 
 def family_of(node: OrderedNode) -> Family[Any]:

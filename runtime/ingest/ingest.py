@@ -55,8 +55,7 @@ WHOLE_FILE: Final = -1
 COLUMNS: Final = "the columns of the file are: "
 #: Characters of a rejected row that an error shows.
 _SHOWN = 500
-#: So many rows, or more, are stored together, and then their arrivals are let go: of large files one is in memory at a
-#: time.
+#: Rows after which what was read is stored: this bounds memory to one large file.
 TOGETHER = 500_000
 
 #: What to do about a file that cannot be read, and what else if its content is at fault.

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.nodes import OrderedNode
+from tidegate.algebra.ordered.families import by_node
 from tidegate.algebra.time import Extended
 from tidegate.runtime.ordered.derive.operator import DeriveFamily
 from tidegate.runtime.ordered.family import Family, Operator, Tables
@@ -14,9 +15,9 @@ from tidegate.runtime.ordered.match.family import MatchFamily
 from tidegate.runtime.ordered.process.operator import ProcessFamily
 from tidegate.runtime.plan.steps import OrderedStep
 
-FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = {
-    one.node: one for one in (DeriveFamily(), MatchFamily(), ProcessFamily())
-}
+FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
+    "the runtime", Family, (DeriveFamily(), MatchFamily(), ProcessFamily())
+)
 
 
 def family_of(node: OrderedNode) -> Family[Any]:

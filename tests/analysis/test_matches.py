@@ -10,12 +10,13 @@ from tests.analysis.build import MINUTE, le, lt, plus, query, scan, span, stream
 from tests.analysis.test_detection import A, B, C, plan, related
 from tidegate.algebra.allen import PREFIX_GROUPS, Allen
 from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.ordered.match import DETECTED
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import FALSE, TRUE, Attr, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import TIMESTAMP
 from tidegate.analysis.ordered.match.detection import detection
-from tidegate.analysis.ordered.match.matches import DETECTED, horizons, is_exact, matching, relations
+from tidegate.analysis.ordered.match.matches import horizons, is_exact, matching, relations
 from tidegate.analysis.ordered.match.pattern import Symbol
 from tidegate.analysis.ordered.match.problems import match_problems
 from tidegate.analysis.zones.normal_form import Bound, bounds_of

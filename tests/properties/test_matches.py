@@ -12,12 +12,12 @@ import pytest
 from tests.properties.test_detection import likely_match
 from tests.strategies.patterns import RandomPattern, random_chain, random_pattern
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.ordered.match import Emission
+from tidegate.algebra.ordered.match import DETECTED, Emission
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.ordered.match import matches
 from tidegate.analysis.ordered.match.detection import Detection, detection, detection_time
-from tidegate.analysis.ordered.match.matches import DETECTED, Horizon, horizons, is_exact, match_zones, relations
+from tidegate.analysis.ordered.match.matches import Horizon, horizons, is_exact, match_zones, relations
 from tidegate.analysis.zones.normal_form import Bound, holds
 from tidegate.analysis.zones.zone import Zone, attribute_of
 

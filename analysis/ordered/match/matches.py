@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tidegate.algebra.allen import Allen, relations_in
+from tidegate.algebra.ordered.match import DETECTED
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.ordered.match.detection import Detection
 from tidegate.analysis.ordered.match.pattern import General, Pair, Symbol, interval_bound, mask_cases, named_layout
@@ -16,7 +17,6 @@ from tidegate.analysis.zones.pruning import maximal, prune_equal_flags
 from tidegate.analysis.zones.zone import NONE, Conflict, Matrix, Variable, Zone, around, attribute_of
 
 #: The attribute of a match that holds the instant of its detection.
-DETECTED = "detected"
 
 #: Relations of A to B in which B ends first.
 _B_ENDS_FIRST = (Allen.CONTAINS, Allen.STARTED_BY, Allen.OVERLAPPED_BY)

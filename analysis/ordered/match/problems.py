@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tidegate.algebra.errors import Problem, QueryError, Site
+from tidegate.algebra.ordered.match import DETECTED
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import Kind
 from tidegate.analysis.ordered.match.detection import Detection
-from tidegate.analysis.ordered.match.matches import DETECTED, Horizon, horizons, is_exact, matching, other_end
+from tidegate.analysis.ordered.match.matches import Horizon, horizons, is_exact, matching, other_end
 from tidegate.analysis.zones.expansion import MAX_ZONES
 from tidegate.analysis.zones.federation import Federation, Label
 from tidegate.analysis.zones.sites import edge_lines, first_site, site_of, zone_lines

@@ -1,6 +1,4 @@
-"""Columns that are made once: Python makes each part of one by a call to the JVM, and batches need the same ones
-again.
-"""
+"""A cache of Spark's columns: each costs calls to the JVM, and every batch needs the same ones."""
 
 from __future__ import annotations
 
