@@ -170,3 +170,22 @@ def test_an_index_counts_among_what_the_cache_holds() -> None:
         assert cache._bytes >= before + index.bytes
         cache.forget(())
         assert (cache._bytes, cache.indexes, cache.rows) == (0, {}, {})
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 500_000])
+def test_what_memory_does_not_hold_is_read_as_before(cache_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To sort a segment for one look takes longer than to read it: without memory for rows or indexes there is none."""
+    monkeypatch.setattr(KeyIndex, "of", None)
+    with Session(tg.program(Pairs=queries()["Pairs"]).facts, sources=SOURCES) as session:
+        executor = session._runner.executor
+        assert isinstance(executor, EmbeddedExecutor)
+        executor.cache.most_bytes = cache_bytes
+        session.push("L", [(f"k{n}", 1, 1.0) for n in range(20_000)])
+        session.step()
+        session.push("R", [("k7", 2, 1.0)])
+        session.advance("R", {"t": 5})
+        session.advance("L", {"t": 5})
+        session.step()
+        assert len(session.results("Pairs")) == 1
+        assert bool(executor.cache.rows) == bool(cache_bytes)
+        assert executor.cache._bytes <= cache_bytes

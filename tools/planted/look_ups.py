@@ -39,14 +39,14 @@ GROUP = Group(
         bug(
             "an index takes no memory",
             "runtime/engines/embedded/steps/segment_cache.py",
-            "                self._bytes += known.bytes\n",
+            "            self._bytes += known.bytes\n",
             "",
         ),
         bug(
             "all rows of the others are read",
             EVALUATION,
-            "        if sizes[first] * SHARE > job.rows:\n",
-            "        if True:\n",
+            "if sizes[first] * SHARE > job.rows or not all(map(self.segments.in_memory, job.inputs)):",
+            "if True:",
         ),
     ),
 )

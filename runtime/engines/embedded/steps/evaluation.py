@@ -85,14 +85,14 @@ class JobEvaluation:
     def _looked_up(self, demand: Demand, job: Job) -> Rows | None:
         """The rows of an increment for which one leaf has few rows, by whose keys those of the others are looked up.
 
-        None where that does not pay.
+        None where that does not pay: where there are few rows in all, or some have to be read from files anyhow.
         """
         query = job.query
         if not query.required or job.rows < LOOKED_UP:
             return None
         sizes = [sum(segment.rows for segment in segments) for segments in job.inputs]
         first = min(query.required, key=sizes.__getitem__)
-        if sizes[first] * SHARE > job.rows:
+        if sizes[first] * SHARE > job.rows or not all(map(self.segments.in_memory, job.inputs)):
             return None
         try:
             return small_increment(demand, self._few_by_keys(demand, job, first), job.old, job.new, {})

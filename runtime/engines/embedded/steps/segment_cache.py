@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from tidegate.runtime.eval.joins.key_index import KeyIndex
+from tidegate.runtime.eval.joins.key_index import KeyIndex, size_of_index
 from tidegate.runtime.eval.small.increment import Rows, size_of
 from tidegate.runtime.state.segments import Segment, read_segments
 from tidegate.runtime.state.store.interface import Store
@@ -43,14 +43,15 @@ class SegmentCache:
             self._bytes += size_of(rows) - size_of(self.rows[path])
             self.rows[path] = rows
 
-    def index(self, path: str, column: str, rows: pl.DataFrame) -> KeyIndex:
-        """The index of a segment by a column. It is held while the rows are."""
-        known = self.indexes.get(path, {}).get(column)
-        if known is None:
+    def index(self, path: str, column: str) -> KeyIndex | None:
+        """The index of a segment by a column, held while its rows are. None where one of the two cannot be held: to
+        sort a segment for one look takes longer than to read all of it.
+        """
+        known, rows = self.indexes.get(path, {}).get(column), self.rows.get(path)
+        if known is None and isinstance(rows, pl.DataFrame) and self._bytes + size_of_index(rows) <= self.most_bytes:
             known = KeyIndex.of(rows, column)
-            if path in self.rows and self._bytes + known.bytes <= self.most_bytes:
-                self.indexes.setdefault(path, {})[column] = known
-                self._bytes += known.bytes
+            self.indexes.setdefault(path, {})[column] = known
+            self._bytes += known.bytes
         return known
 
     def forget(self, live: Collection[str]) -> None:

@@ -39,15 +39,17 @@ class SegmentReader:
             return no_rows(buffer)
         return pl.concat([self._load(segment) for segment in segments])
 
+    def in_memory(self, segments: Sequence[Segment]) -> bool:
+        """Whether none of these segments has to be read from a file."""
+        return all(one.path in self.cache.rows or self.pending.rows(one.path) is not None for one in segments)
+
     def with_keys(self, buffer: Buffer, segments: Sequence[Segment], column: str, wanted: Hashes) -> pl.DataFrame:
         """The rows of segments whose key may have one of these hashes, for Polars; of a small segment every row."""
         parts = [no_rows(buffer)]
         for segment in segments:
             rows = self._load(segment)
-            if rows.height > INDEXED:
-                found = self.cache.index(segment.path, column, rows).find(wanted)
-                rows = rows[found]
-            parts.append(rows)
+            index = self.cache.index(segment.path, column) if rows.height > INDEXED else None
+            parts.append(rows if index is None else rows[index.find(wanted)])
         return pl.concat(parts)
 
     def few_with_keys(self, buffer: Buffer, segments: Sequence[Segment], column: str, wanted: Hashes) -> SmallRows:
@@ -56,10 +58,10 @@ class SegmentReader:
         for segment in segments:
             rows = self._rows(segment)
             if rows.height > INDEXED:
-                frame = self._load(segment)
-                parts.append(self.cache.index(segment.path, column, frame).small_rows(frame, wanted))
-            else:
-                parts.append(rows if isinstance(rows, SmallRows) else SmallRows.of(rows))
+                rows = self._load(segment)
+                if (index := self.cache.index(segment.path, column)) is not None:
+                    rows = index.small_rows(rows, wanted)
+            parts.append(rows if isinstance(rows, SmallRows) else SmallRows.of(rows))
         return small_rows.stacked(parts)
 
     def pieces(self, segments: Sequence[Segment], rows: int) -> Iterator[pl.DataFrame]:
