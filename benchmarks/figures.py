@@ -27,8 +27,15 @@ PURGED = ("deadline by key", "three intervals")
 STALLED = ("part payments", "undelivered")
 #: States that only grow: rows that are live in the end, rows of a batch.
 STALLS = ((1_000_000, 10_000), (25_000_000, 100_000))
-#: Joins of which a batch is measured beside few live rows and many.
-LOOK_UPS = ("interval join", "anti-join", "semi-join")
+#: Joins of which a batch is measured beside few live rows and many: with as many keys as rows, and with as many as the
+#: few have.
+LOOK_UPS = (
+    "interval join, a row a key",
+    "anti-join, a row a key",
+    "semi-join, a row a key",
+    "anti-join, 1,000 keys",
+    "semi-join, 1,000 keys",
+)
 LIVE_ROWS = (1000, 1_000_000)
 #: How many queries share a batch on disk, and how many of them have directories for results.
 DURABLE, SINKS = (1, 5, 20, 100), 5
@@ -139,8 +146,8 @@ def _declared() -> Iterator[tuple[str, Target]]:
             yield f"{shape}, {rows:,} live rows: longest batch / median", Target(most=3)
             yield f"{shape}, {rows:,} live rows: CPU a batch, default / off", Target(better="less")
             yield f"{shape}, {rows:,} live rows: peak memory / (2 x live state + 1 GiB)", Target(most=1)
-    for kind in LOOK_UPS:
-        yield f"{kind}: CPU a batch, {LIVE_ROWS[-1]:,} live rows / {LIVE_ROWS[0]:,}", Target(most=1.5)
+    for shape in LOOK_UPS:
+        yield f"{shape}: CPU a batch, {LIVE_ROWS[-1]:,} live rows / {LIVE_ROWS[0]:,}", Target(most=1.5)
     yield "a batch of 50 rows, five queries, embedded", Target("ms", most=10)
     yield "a batch of 50 events, one pattern, embedded", Target("ms", most=5)
     for count in DURABLE:
