@@ -20,7 +20,7 @@ ALTERNATIVES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class NarrowedQuery:
     """The query with one alternative alone, of each condition of which another one would be a bound.
 
     `lines` are these alternatives as they are written; `clause` says that there is no bound.
@@ -31,9 +31,9 @@ class Taken:
     lines: tuple[str, ...]
 
 
-def taken(query: Query, found: Federation, attribute: str, clause: Clause) -> Taken:
+def narrowed_query(query: Query, found: Federation, attribute: str, clause: Clause) -> NarrowedQuery:
     """The alternatives in which the attribute does not progress on the occurrence of a clause."""
-    result, node = Taken(found, clause, ()), query.node
+    result, node = NarrowedQuery(found, clause, ()), query.node
     streams = {stream.name: stream for stream in found.occurrences}
     left = ALTERNATIVES
     for place, condition in _disjunctions(node, clause.occurrence):
@@ -55,7 +55,7 @@ def taken(query: Query, found: Federation, attribute: str, clause: Clause) -> Ta
             line = term_text(
                 rename_attributes(part, {a: written_name(a, _at(node, place)) for a in attributes_of(part)})
             )
-            result, node = Taken(facts, one, (*result.lines, line)), narrowed
+            result, node = NarrowedQuery(facts, one, (*result.lines, line)), narrowed
     return result
 
 

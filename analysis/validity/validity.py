@@ -16,7 +16,7 @@ from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.inner_queries import inner_owner
 from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Clause, Propagation
-from tidegate.analysis.validity.alternatives import taken
+from tidegate.analysis.validity.alternatives import narrowed_query
 from tidegate.analysis.validity.mends import Mends
 from tidegate.analysis.zones.expansion import MAX_ZONES
 from tidegate.analysis.zones.federation import Federation
@@ -100,7 +100,7 @@ def progress_problems(
 
 
 def _not_progressing(query: Query, federation: Federation, attribute: str, clause: Clause, hint: str) -> Problem:
-    case = taken(query, federation, attribute, clause)
+    case = narrowed_query(query, federation, attribute, clause)
     federation, clause = case.federation, case.clause
     zone, i = clause.zone, clause.occurrence
     y = clause.distances[0][0]

@@ -122,9 +122,12 @@ def operate(
             for note in deployment.program.notes():
                 print(note, file=sys.stderr, flush=True)
 
-        run = _on_spark if deployment.engine == "spark" else _embedded
+        service = _Service(deployment, stop, health, after, once, begun)
         try:
-            run(deployment, stop, health, after, once, begun)
+            if deployment.engine == "spark":
+                service.on_spark()
+            else:
+                service.embedded()
         except Exception as error:
             health.error = str(error)
             raise
@@ -166,73 +169,72 @@ def _logged(wanted: bool) -> Iterator[OnBatch | None]:
         logger.removeHandler(handler)
 
 
-def _embedded(
-    deployment: Deployment,
-    stop: Event,
-    health: Health,
-    after: Callable[[BatchReport], None],
-    once: bool,
-    begun: Callable[[], None],
-) -> None:
-    with deployment.program.session(
-        sources=deployment.sources,
-        statics=deployment.statics,
-        sinks=deployment.sinks,
-        checkpoint=deployment.checkpoint,
-        quarantine_keep=deployment.quarantine_keep,
-        on_batch=after,
-    ) as session:
-        begun()
-        due = True  # what a stop has left undone
-        while not stop.is_set():
-            if due:
-                session.step()
-            health.looked = time.monotonic()
-            if not session.waiting_files():
-                if once:
-                    return
-                stop.wait(deployment.seconds)
-            due = session.due
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """A deployment while it runs: until it is told to stop or, with `once`, until all that is there has been read.
 
+    `after` sees every batch, and `begun` is called when the program has started.
+    """
 
-def _on_spark(
-    deployment: Deployment,
-    stop: Event,
-    health: Health,
-    after: Callable[[BatchReport], None],
-    once: bool,
-    begun: Callable[[], None],
-) -> None:
-    from tidegate.runtime.extras import spark_extra
+    deployment: Deployment
+    stop: Event
+    health: Health
+    after: Callable[[BatchReport], None]
+    once: bool
+    begun: Callable[[], None]
 
-    with spark_extra():
-        from tidegate.runtime.engines.spark.setup.session import spark_session
-    print("starting Spark", file=sys.stderr, flush=True)
-    try:
-        with _interrupted():
-            spark = spark_session("tidegate", config=deployment.spark)
-    except KeyboardInterrupt:  # nothing was begun that has to be ended
-        return
-    if stop.is_set():
-        return
-    query = deployment.program.start(
-        spark,
-        sources=deployment.sources,
-        statics=deployment.statics,
-        sinks=deployment.sinks,
-        checkpoint=deployment.checkpoint,
-        quarantine_keep=deployment.quarantine_keep,
-        trigger="available_now" if once else deployment.every,
-        on_batch=after,
-        progress=False,
-    )
-    begun()
-    try:
-        while not stop.is_set() and not query.awaitTermination(1):
-            if not query.status["isTriggerActive"]:
-                health.looked = time.monotonic()
-    finally:
-        query.stop()
+    def embedded(self) -> None:
+        with self.deployment.program.session(
+            sources=self.deployment.sources,
+            statics=self.deployment.statics,
+            sinks=self.deployment.sinks,
+            checkpoint=self.deployment.checkpoint,
+            quarantine_keep=self.deployment.quarantine_keep,
+            on_batch=self.after,
+        ) as session:
+            self.begun()
+            due = True  # what a stop has left undone
+            while not self.stop.is_set():
+                if due:
+                    session.step()
+                self.health.looked = time.monotonic()
+                if not session.waiting_files():
+                    if self.once:
+                        return
+                    self.stop.wait(self.deployment.seconds)
+                due = session.due
+
+    def on_spark(self) -> None:
+        from tidegate.runtime.extras import spark_extra
+
+        with spark_extra():
+            from tidegate.runtime.engines.spark.setup.session import spark_session
+        print("starting Spark", file=sys.stderr, flush=True)
+        try:
+            with _interrupted():
+                spark = spark_session("tidegate", config=self.deployment.spark)
+        except KeyboardInterrupt:  # nothing was begun that has to be ended
+            return
+        if self.stop.is_set():
+            return
+        query = self.deployment.program.start(
+            spark,
+            sources=self.deployment.sources,
+            statics=self.deployment.statics,
+            sinks=self.deployment.sinks,
+            checkpoint=self.deployment.checkpoint,
+            quarantine_keep=self.deployment.quarantine_keep,
+            trigger="available_now" if self.once else self.deployment.every,
+            on_batch=self.after,
+            progress=False,
+        )
+        self.begun()
+        try:
+            while not self.stop.is_set() and not query.awaitTermination(1):
+                if not query.status["isTriggerActive"]:
+                    self.health.looked = time.monotonic()
+        finally:
+            query.stop()
 
 
 @contextmanager
