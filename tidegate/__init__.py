@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.inspect.results import Results, ResultTable
     from tidegate.runtime.inspect.timelines.timeline import Timeline, timeline
     from tidegate.runtime.plan.schedule import Schedule, schedule
+    from tidegate.runtime.state.outputs.compaction import hold_compaction
 
 __version__ = "0.1.0"
 
@@ -91,6 +92,7 @@ _WHEN_USED = {
     **dict.fromkeys(("callback", "parquet_sink"), "tidegate.runtime.connectors.sinks"),
     **dict.fromkeys(("Timeline", "timeline"), "tidegate.runtime.inspect.timelines.timeline"),
     "read_quarantine": "tidegate.runtime.ingest.quarantine",
+    "hold_compaction": "tidegate.runtime.state.outputs.compaction",
     **dict.fromkeys(("Schedule", "schedule"), "tidegate.runtime.plan.schedule"),
     **dict.fromkeys(("Results", "ResultTable"), "tidegate.runtime.inspect.results"),
     "BatchReport": "tidegate.runtime.batch.report",
@@ -139,6 +141,7 @@ __all__ = [
     "callback",
     "schedule",
     "read_quarantine",
+    "hold_compaction",
     "spark_session",
     "deployment",
     # relations

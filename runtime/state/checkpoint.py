@@ -41,7 +41,7 @@ from tidegate.runtime.state.manifest import (
     sequence_of,
 )
 from tidegate.runtime.state.meta import Meta, create_or_check, read_meta
-from tidegate.runtime.state.outputs.compaction import hold, shared
+from tidegate.runtime.state.outputs.compaction import hold, hold_compaction
 from tidegate.runtime.state.outputs.staging import Sink, check_not_ahead, publish_outputs
 from tidegate.runtime.state.quarantine import Retention
 from tidegate.runtime.state.segments import check_size, verify
@@ -299,7 +299,7 @@ class Checkpoint:
         with ExitStack() as held:
             for directory in sorted(directories):
                 if directory.startswith("/"):
-                    held.enter_context(shared(directory))
+                    held.enter_context(hold_compaction(directory))
             publish_outputs(self.store, manifest, self._sinks, recovering=recovering)
         self.store.failpoints.hit("commit-before-marker")
         if manifest.outputs:

@@ -3,7 +3,8 @@
 A list of names can be changed at once in one way only: by exchanging the directory with another (`renameat2`). So the
 other one is made beside it, with the merged files and with links to those that stay, and then takes its place. A
 program that reads the directory as a stream goes by the names of files, and would take a merged file for new rows: it
-holds a shared lock, and compaction keeps away. Decision 25 has the reasons.
+holds a shared lock, and compaction keeps away. So does a reader that asks for each file by its name, and leaves out one
+that has gone. Decision 25 has the reasons.
 """
 
 from __future__ import annotations
@@ -123,8 +124,21 @@ def compact(
 
 
 @contextmanager
-def shared(directory: str) -> Iterator[None]:
-    """Keeps compaction from exchanging the directory while a batch publishes into it or a stream reads it."""
+def hold_compaction(directory: str | os.PathLike[str]) -> Iterator[None]:
+    """Keeps compaction away from a directory of results: its files keep their names as long as this lasts.
+
+    `tg.hold_compaction` is for readers that list a directory and then ask for each file by its name. Arrow and Spark
+    leave out a file that was merged in between, without an error. Batches go on to publish. A compaction waits for two
+    seconds, and then leaves the directory as it is (TG527). Where there is no directory, or no locks, nothing is held.
+
+    Examples:
+        >>> import pyarrow.dataset
+        >>> results = program.run(inputs, sinks={"Unpaid": tg.parquet_sink("unpaid")}, checkpoint="state")
+        >>> with tg.hold_compaction("unpaid"):
+        ...     table = pyarrow.dataset.dataset("unpaid").to_table()
+        >>> table["customer"].to_pylist()
+        ['Bob', 'Ada']
+    """
     descriptor = hold(directory)
     try:
         yield
@@ -133,7 +147,7 @@ def shared(directory: str) -> Iterator[None]:
             os.close(descriptor)
 
 
-def hold(directory: str) -> int | None:
+def hold(directory: str | os.PathLike[str]) -> int | None:
     """A descriptor that keeps compaction away from a directory until it is closed; None where there are no locks, or no
     directory.
     """
@@ -194,8 +208,8 @@ def _lock(descriptor: int, directory: Path, top: Path) -> None:
             return
     raise StateError(
         READ,
-        f"{top} is read as a stream by a running program, as a part of {directory}",
-        hint="that program knows files by their names: stop it first, or leave the directory as it is",
+        f"{top} is read by a running program, as a stream or under tg.hold_compaction, as a part of {directory}",
+        hint="that program knows files by their names: wait for its end or stop it, or leave the directory as it is",
     )
 
 
