@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.cli.deployment import Deployment, deployment
     from tidegate.runtime.connectors.sinks import callback, parquet_sink
     from tidegate.runtime.connectors.sources import Source, csv, json, parquet, source
+    from tidegate.runtime.engines.embedded.background import BackgroundSession, QueueFullError
     from tidegate.runtime.engines.embedded.session import Session
     from tidegate.runtime.engines.notices import RunWarning
     from tidegate.runtime.engines.spark.engine import RunningQuery
@@ -99,6 +100,7 @@ _WHEN_USED = {
     **dict.fromkeys(("Deployment", "deployment"), "tidegate.runtime.cli.deployment"),
     "RunWarning": "tidegate.runtime.engines.notices",
     "Session": "tidegate.runtime.engines.embedded.session",
+    **dict.fromkeys(("BackgroundSession", "QueueFullError"), "tidegate.runtime.engines.embedded.background"),
     "RunningQuery": "tidegate.runtime.engines.spark.engine",
     "spark_session": "tidegate.runtime.engines.spark.setup.session",
 }
@@ -208,6 +210,7 @@ __all__ = [
     "Program",
     "Deployment",
     "Session",
+    "BackgroundSession",
     "RunningQuery",
     "Results",
     "ResultTable",
@@ -220,6 +223,7 @@ __all__ = [
     # errors
     "TidegateError",
     "QueryError",
+    "QueueFullError",
     "InternalError",
     "AmbiguousRelationWarning",
     "RunWarning",

@@ -7,6 +7,7 @@ from __future__ import annotations
 from tools.planted import (
     analysis,
     arriving,
+    background,
     common,
     compaction,
     counting,
@@ -87,6 +88,7 @@ GROUPS = (
     impossible.GROUP,
     known_sources.GROUP,
     outputs.GROUP,
+    background.GROUP,
     compaction.GROUP,
     quarantine.GROUP,
     pushed.GROUP,

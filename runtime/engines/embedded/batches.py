@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from threading import Thread, current_thread
 
 import tidegate
 from tidegate.algebra.dsl.here import Here
@@ -35,9 +36,30 @@ class SessionBatches:
     given: PendingInput
     polling: FilePolling
     closed: bool = False
+    thread: Thread | None = None
+    """The thread that runs batches in the background, if one does."""
+
+    def run_by(self, thread: Thread) -> None:
+        """Leaves batches to a thread."""
+        self.check_open()
+        self.thread = thread
+
+    def given_back(self, thread: Thread) -> bool:
+        """Takes batches back from a thread; False where others have them."""
+        was_its = self.thread is thread
+        if was_its:
+            self.thread = None
+        return was_its
 
     def check_open(self) -> None:
-        """`QueryError` TG416 once the session is closed."""
+        """`QueryError` TG416 once the session is closed, or while another thread runs its batches."""
+        if self.thread is not None and self.thread is not current_thread():
+            with Here():
+                raise QueryError(
+                    "TG416",
+                    "this session runs in the background",
+                    hint="push to what background() gave, look at the session with look(...), or close() it first",
+                )
         if self.closed:
             with Here():
                 raise QueryError(

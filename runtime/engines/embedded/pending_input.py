@@ -55,9 +55,12 @@ class PendingInput:
             if not begun:
                 self.frames[name] = Arrival("push", rows)
 
-    def push(self, stream: str, rows: Rows) -> None:
-        arrived = _read(stream, rows, self.setup.judged(stream))
-        self.pushed.setdefault(stream, []).append(Arrival("push", arrived))
+    def arrival(self, stream: str, rows: Rows) -> Arrival:
+        """Rows as a batch reads them; they are not added yet."""
+        return Arrival("push", _read(stream, rows, self.setup.judged(stream)))
+
+    def push(self, stream: str, arrival: Arrival) -> None:
+        self.pushed.setdefault(stream, []).append(arrival)
 
     def advance(self, told: Mapping[tuple[str, str], Extended]) -> None:
         for key, ticks in told.items():

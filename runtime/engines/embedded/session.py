@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from tidegate.algebra.dsl.checks.calls import checked_calls
+from tidegate.algebra.dsl.expression import DurationOption
 from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import Extended
 from tidegate.analysis.pipeline import ProgramFacts
@@ -16,7 +18,7 @@ from tidegate.runtime.arguments import check_progress
 from tidegate.runtime.batch.end_of_input import check_all_end, closing_instant
 from tidegate.runtime.batch.report import BatchReport, Reports
 from tidegate.runtime.batch.status import Status
-from tidegate.runtime.connectors.sinks import Sink
+from tidegate.runtime.connectors.sinks import MemorySink, Sink
 from tidegate.runtime.connectors.sources import Source
 from tidegate.runtime.engines.embedded.batches import SessionBatches
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
@@ -26,6 +28,7 @@ from tidegate.runtime.engines.embedded.pending_input import PendingInput
 from tidegate.runtime.engines.notices import Notices
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import prepare
+from tidegate.runtime.ingest.ingest import Arrival
 from tidegate.runtime.ingest.inputs import advances_of
 from tidegate.runtime.ingest.raw_rows import Rows
 from tidegate.runtime.inspect.live_display import LiveDisplay
@@ -37,6 +40,9 @@ from tidegate.runtime.state.inputs.positions import Offer
 from tidegate.runtime.state.manifest import SourceCounts
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from tidegate.runtime.engines.embedded.background import BackgroundSession
 
 
 @checked_calls
@@ -68,6 +74,7 @@ class Session:
     ) -> None:
         store = MemoryStore() if store is None else store
         sinks = sinks or {}
+        self._background: BackgroundSession | None = None
         self._setup = setup = prepare(facts, store, sources or {}, statics or {}, sinks, options)
         executor = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, threads=options.threads)
         self._runner = setup.runner(executor)
@@ -131,9 +138,8 @@ class Session:
             SourceCounts(rows_in=1, accepted=1, rejected={})
         """
         self._check_stream(stream)
-        self._notices.pushed(stream, self._runner.state.progress.inputs)
         with Here():
-            self._input.push(stream, rows)
+            self._add_rows(stream, self._input.arrival(stream, rows))
 
     def discard(self) -> None:
         """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail; frames
@@ -164,10 +170,8 @@ class Session:
             >>> session.step().results  # orders up to 12:10 are final
             {'Unpaid': 2}
         """
-        definition = self._check_stream(stream)
-        told = advances_of(definition, progress, self._setup.options[stream].arrival)
-        self._notices.advanced(self._runner.state.progress.inputs | self._input.advances, told)
-        self._input.advance(told)
+        self._check_stream(stream)
+        self._add_progress(self._told(stream, progress))
 
     def finish(self, stream: str | None = None, *, close_at: Any = None) -> None:
         """Declare the end of a stream, or of all.
@@ -237,6 +241,48 @@ class Session:
         check_progress(progress)
         with LiveDisplay(progress, "the first batch") as display:
             return self._batches.process(display)
+
+    def background(
+        self,
+        *,
+        queue_rows: int = 100_000,
+        when_full: Literal["block", "refuse"] | DurationOption = "block",
+        batch_rows: int = 100_000,
+        batch_time: DurationOption = "100ms",
+    ) -> BackgroundSession:
+        """Batches in a thread of its own, over rows that other threads push into bounded queues; see
+        `BackgroundSession`.
+
+        `queue_rows` rows wait at most for each stream. A push into a full queue waits for room ("block"), fails at once
+        ("refuse"), or fails after a time such as "5s". A batch runs once `batch_rows` rows wait, the oldest has waited
+        for `batch_time`, or a push waits for room. Until it is closed, `push`, `advance`, `finish` and `step` of the
+        session itself are refused (TG416).
+
+        `QueryError` TG408 for results that would pile up in memory: a session without a checkpoint needs sinks.
+
+        Examples:
+            >>> def remind(table, batch):
+            ...     print("remind", *table["customer"].to_pylist())
+            >>> with program.session(sinks={"Unpaid": tg.callback(remind)}) as session:
+            ...     with session.background() as run:
+            ...         run.push("Orders", inputs["Orders"])  # from any thread
+            ...         run.push("Payments", inputs["Payments"])
+            ...         run.finish()
+            remind Bob Ada
+        """
+        from tidegate.runtime.engines.embedded.background import BackgroundOptions, BackgroundSession
+
+        with Here():
+            options = BackgroundOptions.of(queue_rows, when_full, batch_rows, batch_time)
+            kept = sorted(name for name, sink in self._setup.sinks.items() if isinstance(sink, MemorySink))
+            if kept and isinstance(self._store, MemoryStore):
+                raise QueryError(
+                    "TG408",
+                    f"results of {', '.join(kept)} would pile up in memory",
+                    hint=f'give them sinks: session(sinks={{"{kept[0]}": tg.callback(function)}}), or the session a checkpoint',
+                )
+            self._background = BackgroundSession(self, options)
+            return self._background
 
     def waiting_files(self) -> int:
         """Files in the sources' directories that no batch has read yet.
@@ -422,6 +468,8 @@ class Session:
             tidegate.algebra.errors.QueryError: TG416 this session is closed
             ...
         """
+        if self._background is not None:
+            self._background.close(drain=False)
         self._batches.close()
 
     def __enter__(self) -> Session:
@@ -438,5 +486,22 @@ class Session:
         self._batches.check_open()
         self._setup.checkpoint.positions.check_reader(Offer())
         with Here():
-            check_known(name, self._setup.streams, "stream")
+            return self._stream(name)
+
+    def _stream(self, name: str) -> StreamDef:
+        check_known(name, self._setup.streams, "stream")
         return self._setup.streams[name]
+
+    def _told(self, stream: str, progress: Any) -> dict[tuple[str, str], Extended]:
+        """Progress as users tell it, in ticks."""
+        return advances_of(self._stream(stream), progress, self._setup.options[stream].arrival)
+
+    def _add_rows(self, stream: str, arrival: Arrival) -> None:
+        """Adds rows to the next batch."""
+        self._notices.pushed(stream, self._runner.state.progress.inputs)
+        self._input.push(stream, arrival)
+
+    def _add_progress(self, told: Mapping[tuple[str, str], Extended]) -> None:
+        """Adds progress to the next batch."""
+        self._notices.advanced(self._runner.state.progress.inputs | self._input.advances, told)
+        self._input.advance(told)

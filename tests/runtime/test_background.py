@@ -1,0 +1,398 @@
+"""Sessions in the background: threads push into bounded queues, and results are as if one thread had pushed all."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tidegate.runtime.engines.embedded.input_queue import InputQueue, QueuedProgress, QueuedRows
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.ingest.ingest import Arrival
+from tidegate.runtime.ingest.raw_rows import raw
+
+events = tg.stream("E", "n bigint, t bigint", progress="t")
+program = tg.program(Out=events.select("n", "t"))
+left = tg.stream("L", "k bigint, t bigint", progress="t").as_("l")
+right = tg.stream("R", "k bigint, t bigint", progress="t").as_("r")
+pairs = tg.program(Pairs=left.join(right, left.k == right.k, left.t <= right.t, right.t <= left.t + 50))
+#: A callback that takes longer than this has waited for something that never comes.
+PATIENCE = 60
+
+
+class Kept(list[int]):
+    """What a callback was given, in its order, each table after a while."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+    def sink(self) -> Any:
+        def keep(table: Any, batch: int) -> None:
+            time.sleep(self.seconds)
+            self.extend(table["n"].to_pylist())
+
+        return tg.callback(keep)
+
+
+def rows(first: int, count: int) -> list[tuple[int, int]]:
+    return [(n, n) for n in range(first, first + count)]
+
+
+def until(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def quiet(tmp_path: Path) -> Iterator[Session]:
+    """A session whose results nobody looks at."""
+    with program.session(sinks={"Out": tg.callback(lambda table, batch: None)}) as session:
+        yield session
+
+
+def entry(stream: str, count: int) -> QueuedRows:
+    return QueuedRows(stream, Arrival("push", raw(rows(0, count), program.definition.inputs[0].schema)))
+
+
+def test_a_queue_gives_what_came_first() -> None:
+    queue = InputQueue(100)
+    for stream, count in (("A", 3), ("B", 2), ("A", 4), ("B", 1)):
+        queue.put(entry(stream, count), 0)
+        queue.tell(stream, {(stream, "t"): count})
+    taken = queue.take(5, 0.0, 0.0)
+    assert [(one.stream, isinstance(one, QueuedProgress)) for one in taken] == [("A", False), ("A", True), ("B", False)]
+    assert queue.waiting() == {"A": 4, "B": 1}
+    assert [one.stream for one in queue.rest()] == ["B", "A", "A", "B", "B"]
+    assert queue.take(5, 0.0, 0.0) == []
+
+
+def test_progress_is_the_greatest_that_was_told() -> None:
+    queue = InputQueue(100)
+    for t in (5, 9, 7):
+        queue.tell("A", {("A", "t"): t})
+    queue.put(entry("A", 1), 0)
+    queue.tell("A", {("A", "t"): 3})
+    first, _, last = queue.take(5, 0.0, 0.0)
+    assert isinstance(first, QueuedProgress)
+    assert isinstance(last, QueuedProgress)
+    assert (first.told, last.told) == ({("A", "t"): 9}, {("A", "t"): 3})
+
+
+@pytest.mark.parametrize("queue_rows", [1, 7, 1000])
+@pytest.mark.parametrize("batch_rows", [1, 50, 1000])
+def test_results_are_those_of_one_thread(queue_rows: int, batch_rows: int) -> None:
+    """Events come in any order within the delay, from a thread for each part of the keys of each stream."""
+    rng = random.Random(f"{queue_rows} {batch_rows}")
+    given = {name: [(rng.randrange(8), t + rng.randrange(5)) for t in range(120)] for name in ("L", "R")}
+    sources = {name: tg.source(None, delay=1000) for name in given}
+    found: list[dict[str, Any]] = []
+    sink = tg.callback(lambda table, batch: found.extend(table.to_pylist()))
+    with pairs.session(sources, sinks={"Pairs": sink}) as session:
+        with session.background(queue_rows=queue_rows, batch_rows=batch_rows, batch_time="1ms", when_full="20s") as run:
+
+            def produce(name: str, part: int) -> None:
+                some = [row for row in given[name] if row[0] % 2 == part]
+                while some:
+                    run.push(name, some[:3])
+                    del some[:3]
+
+            producers = [threading.Thread(target=produce, args=(name, part)) for name in given for part in (0, 1)]
+            for one in producers:
+                one.start()
+            for one in producers:
+                one.join()
+            run.finish()
+        assert {name: counts.accepted for name, counts in session.counts.items()} == {"L": 120, "R": 120}
+    whole = pairs.run(given)["Pairs"].rows()
+    assert whole
+    assert sorted(map(repr, found)) == sorted(map(repr, whole))
+
+
+def test_a_producer_that_is_too_fast_waits() -> None:
+    """Ten times as fast as the callback: no more than a queue and a batch of rows are ever there."""
+    kept, most = Kept(0.02), 0
+    with program.session(sinks={"Out": kept.sink()}) as session:
+        with session.background(queue_rows=100, batch_rows=100, when_full="20s") as run:
+            for first in range(0, 3000, 20):
+                run.push("E", rows(first, 20))
+                run.advance("E", {"t": first + 19})
+                pushed = first + 20
+                most = max(most, pushed - len(kept))
+                assert run.waiting_rows().get("E", 0) <= 100
+        assert most <= 300  # in the queue, in the batch, in the callback
+        assert kept == list(range(3000))
+
+
+def test_progress_alone_takes_no_memory(quiet: Session) -> None:
+    with quiet.background(batch_time="1h") as run:
+        for t in range(10_000):
+            run.advance("E", {"t": t})
+        assert run._queue.count == 1
+        run.flush("20s")
+        assert quiet.progress == {"Out": {"t": 9_999}}
+
+
+def test_a_full_queue_refuses(quiet: Session) -> None:
+    with quiet.background(queue_rows=10, when_full="refuse", batch_time="1h") as run:
+        run.push("E", rows(0, 8))
+        with pytest.raises(tg.QueueFullError, match="8 rows wait, and it holds 10") as caught:
+            run.push("E", rows(8, 3))
+        assert caught.value.code == "TG441"
+        assert caught.value.site is not None
+        run.push("E", rows(8, 2))
+        run.flush("20s")
+        run.push("E", rows(10, 50))  # an empty queue takes any push
+    assert quiet.counts["E"].accepted == 60
+
+
+def test_a_push_waits_so_long(quiet: Session) -> None:
+    with quiet.background(queue_rows=10, when_full="50ms") as run, run._between_batches:
+        run.push("E", rows(0, 10))
+        until(lambda: not run.waiting_rows())  # a batch has taken them, and waits for the session
+        run.push("E", rows(10, 10))
+        begin = time.monotonic()
+        with pytest.raises(tg.QueueFullError):
+            run.push("E", rows(20, 1))
+        assert time.monotonic() - begin >= 0.05
+    assert quiet.counts["E"].accepted == 20
+
+
+def test_streams_do_not_wait_for_each_other() -> None:
+    sink = tg.callback(lambda table, batch: None)
+    options: dict[str, Any] = {"queue_rows": 5, "when_full": "refuse", "batch_time": "1h"}
+    with pairs.session(sinks={"Pairs": sink}) as session, session.background(**options) as run:
+        run.push("L", [(1, 1)] * 5)
+        run.push("R", [(1, 2)] * 5)
+        assert run.waiting_rows() == {"L": 5, "R": 5}
+
+
+def test_a_callback_may_push_but_never_waits() -> None:
+    said: list[str] = []
+
+    def react(table: Any, batch: int) -> None:
+        if not said:
+            run.push("E", rows(100, 10))
+            refused: list[Callable[[], object]] = [lambda: run.push("E", rows(110, 1)), run.flush]
+            for what in refused:
+                with pytest.raises(tg.QueryError) as caught:
+                    what()
+                said.append(caught.value.code)
+
+    with program.session(sinks={"Out": tg.callback(react)}) as session:
+        with session.background(queue_rows=10, when_full="20s") as run:
+            run.push("E", rows(0, 10))
+            run.advance("E", {"t": 9})
+            until(lambda: len(said) == 2)
+        assert said == ["TG441", "TG416"]
+        assert session.counts["E"].accepted == 20
+
+
+def test_a_failure_is_told_to_all_and_loses_nothing() -> None:
+    def fail(table: Any, batch: int) -> None:
+        time.sleep(0.05)
+        raise RuntimeError("no consumer")
+
+    with program.session(sinks={"Out": tg.callback(fail)}) as session:
+        run = session.background(batch_time="1ms", queue_rows=10, when_full="20s")
+        pushed, refused = 0, None
+        while refused is None:
+            try:
+                run.push("E", rows(pushed, 5))
+                pushed += 5
+                run.advance("E", {"t": pushed - 1})
+            except tg.QueryError as error:
+                refused = error
+        assert refused.code == "TG416"
+        assert "TG414" in str(refused)
+        with pytest.raises(tg.TidegateError, match="TG414"):
+            run.flush("20s")
+        with pytest.raises(tg.TidegateError, match="TG414"):
+            run.close()
+        run.close()  # it has said so
+        waiting = sum(session._input.waiting_rows().values())
+        assert waiting + session.counts["E"].accepted == pushed
+
+
+def test_what_is_not_drained_is_the_session_s(quiet: Session) -> None:
+    run = quiet.background(batch_time="1h")
+    run.push("E", rows(0, 5))
+    run.advance("E", {"t": 3})
+    run.push("E", rows(5, 5))
+    run.close(drain=False)
+    assert quiet.counts["E"].rows_in == 0
+    report = quiet.step()
+    assert (report.counts["E"].accepted, report.results) == (10, {"Out": 4})
+    with pytest.raises(tg.QueryError, match="TG416"):
+        run.push("E", rows(10, 1))
+
+
+def test_an_exception_in_the_block_does_not_drain(quiet: Session) -> None:
+    run = quiet.background(batch_time="1h")
+    run.push("E", rows(0, 5))
+    with pytest.raises(KeyError), run:
+        raise KeyError
+    assert quiet.counts["E"].rows_in == 0
+    assert quiet.step().counts["E"].accepted == 5
+
+
+def test_whoever_waits_for_room_learns_that_it_closes(quiet: Session) -> None:
+    run = quiet.background(queue_rows=5, batch_time="1h", when_full="20s")
+    said: list[str] = []
+
+    def wait() -> None:
+        try:
+            run.push("E", rows(10, 5))
+        except tg.QueryError as error:
+            said.append(error.code)
+
+    with run._between_batches:
+        run.push("E", rows(0, 5))
+        run._queue.want()
+        until(lambda: not run.waiting_rows())
+        run.push("E", rows(5, 5))
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        until(lambda: run._queue.blocked == 1)
+        run._queue.close(drain=False)
+        waiting.join()
+    run.close(drain=False)
+    assert said == ["TG416"]
+    quiet.step()
+    assert quiet.counts["E"].accepted == 10
+
+
+def test_the_session_is_the_background_s_until_it_is_closed(quiet: Session) -> None:
+    with quiet.background() as run:
+        refused: list[Callable[[], object]] = [
+            lambda: quiet.push("E", rows(0, 1)),
+            lambda: quiet.advance("E", {"t": 1}),
+            quiet.finish,
+            quiet.step,
+            quiet.process,
+            quiet.background,
+        ]
+        for what in refused:
+            with pytest.raises(tg.QueryError, match="runs in the background"):
+                what()
+        run.push("E", rows(0, 3))
+        run.flush("20s")
+        assert run.look(lambda session: session.counts["E"].accepted) == 3
+        assert "in    E    3 rows, accepted" in str(run.status())
+    quiet.push("E", rows(3, 1))
+    assert quiet.step().counts["E"].accepted == 1
+
+
+def test_closing_the_session_closes_its_background(quiet: Session) -> None:
+    run = quiet.background(batch_time="1h")
+    run.push("E", rows(0, 3))
+    quiet.close()
+    with pytest.raises(tg.QueryError, match="TG416"):
+        run.push("E", rows(3, 1))
+    assert not run._thread.is_alive()
+
+
+def test_what_was_flushed_survives(tmp_path: Path) -> None:
+    """Whoever pushes again what was not flushed finds each row once."""
+    out = {"Out": tg.parquet_sink(tmp_path / "out")}
+    with program.session(sinks=out, checkpoint=tmp_path / "state") as session:
+        run = session.background(batch_time="1h")
+        run.push("E", rows(0, 10))
+        run.flush("20s")
+        run.push("E", rows(10, 10))
+        run.close(drain=False)  # and the process ends
+    with program.session(sinks=out, checkpoint=tmp_path / "state") as session, session.background() as run:
+        run.push("E", rows(10, 10))
+        run.finish()
+    assert sorted(pl.read_parquet(tmp_path / "out" / "*.parquet")["n"].to_list()) == list(range(20))
+
+
+def test_what_goes_by_the_clock_goes_on() -> None:
+    """A silent source is idle after a while of the clock, with nobody pushing."""
+    kept, now = Kept(), [dt.datetime(2026, 1, 1, tzinfo=dt.UTC)]
+    timed = tg.stream("T", "n bigint, t timestamp", progress="t")
+    other = tg.stream("S", "n bigint, t timestamp", progress="t")
+    both = tg.program(Out=timed.select("n", "t").union(other.select("n", "t")))
+    sources = {"T": tg.source(None, delay="0s"), "S": tg.source(None, delay="0s", idle="10s")}
+    opened = both.session(sources, sinks={"Out": kept.sink()}, clock=lambda: now[0])
+    with opened as session, session.background(batch_time="1ms") as run:
+        run.push("T", [(1, "2025-12-31T23:59Z"), (2, "2026-01-01T00:00Z")])
+        run.flush("20s")
+        assert not kept
+        now[0] += dt.timedelta(minutes=1)
+        until(lambda: 1 in kept)
+
+
+def test_files_are_read_meanwhile(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    kept = Kept()
+    opened = program.session({"E": tg.parquet(tmp_path / "in", delay=0)}, sinks={"Out": kept.sink()})
+    with opened as session, session.background():
+        pl.DataFrame({"n": [1, 2], "t": [1, 2]}).write_parquet(tmp_path / "in" / "a.parquet")
+        until(lambda: 1 in kept)
+
+
+def test_what_is_wrong_is_said_to_whoever_pushes(quiet: Session) -> None:
+    with quiet.background() as run:
+        wrong: list[tuple[str, Callable[[], object]]] = [
+            ("TG402", lambda: run.push("X", rows(0, 1))),
+            ("TG311", lambda: run.push("E", 5)),
+            ("TG403", lambda: run.advance("E", {"t": "soon"})),
+            ("TG402", lambda: run.finish("X")),
+        ]
+        for code, what in wrong:
+            with pytest.raises(tg.QueryError) as caught:
+                what()
+            assert caught.value.code == code
+            assert caught.value.site is not None
+            assert caught.value.site.file == __file__
+    assert quiet.counts["E"].rows_in == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"queue_rows": 0},
+        {"queue_rows": True},
+        {"batch_rows": 0},
+        {"batch_rows": 1.5},
+        {"when_full": "drop"},
+        {"when_full": 5},
+        {"when_full": "-1s"},
+        {"batch_time": "soon"},
+    ],
+)
+def test_options_are_checked(options: dict[str, Any], quiet: Session) -> None:
+    with pytest.raises(tg.QueryError, match=f"TG401 {next(iter(options))}="):
+        quiet.background(**options)
+    quiet.push("E", rows(0, 1))  # and the session is as before
+
+
+def test_results_do_not_pile_up_in_memory(tmp_path: Path) -> None:
+    with program.session() as session, pytest.raises(tg.QueryError, match="TG408"):
+        session.background()
+    with program.session(checkpoint=tmp_path / "state") as session:
+        with session.background() as run:
+            run.push("E", rows(0, 3))
+            run.finish()
+        assert session.table("Out")["n"] == [0, 1, 2]
+
+
+def test_a_flush_waits_so_long(quiet: Session) -> None:
+    with quiet.background(batch_time="1h") as run:
+        with run._between_batches:
+            run.push("E", rows(0, 3))
+            with pytest.raises(TimeoutError, match="after 20ms"):
+                run.flush("20ms")
+        run.flush("1m")
+        assert not run.waiting_rows()

@@ -1,0 +1,110 @@
+"""Slips in queues between threads and the batches in the background."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+QUEUE = "runtime/engines/embedded/input_queue.py"
+BACKGROUND = "runtime/engines/embedded/background.py"
+GROUP = Group(
+    "background",
+    ("tests/runtime/test_background.py",),
+    (
+        bug(
+            "a queue has room for any number of rows",
+            QUEUE,
+            "return held == 0 or held + entry.rows <= self.most_rows",
+            "return True",
+        ),
+        bug(
+            "an empty queue takes no large push",
+            QUEUE,
+            "return held == 0 or held + entry.rows <= self.most_rows",
+            "return held + entry.rows <= self.most_rows",
+        ),
+        bug(
+            "progress passes rows that were pushed before it",
+            QUEUE,
+            "if before and isinstance(before[-1][1], QueuedProgress):\n                before[-1][1].merge(told)",
+            "if before and isinstance(before[0][1], QueuedProgress):\n                before[0][1].merge(told)",
+        ),
+        bug(
+            "progress that is told later goes back",
+            QUEUE,
+            "self.told[key] = max(ticks, self.told.get(key, ticks))",
+            "self.told[key] = ticks",
+        ),
+        bug(
+            "progress is never merged",
+            QUEUE,
+            "if before and isinstance(before[-1][1], QueuedProgress):",
+            "if False:",
+        ),
+        bug(
+            "one stream's queue goes first",
+            QUEUE,
+            "self.entries[one][0][0]",
+            "one",
+        ),
+        bug(
+            "rows of a batch count as waiting",
+            QUEUE,
+            "self.rows[stream] -= entry.rows",
+            "pass",
+        ),
+        bug(
+            "a push that waits for room waits for the batch's time",
+            QUEUE,
+            "return self.closed or self.blocked > 0 or",
+            "return self.closed or",
+        ),
+        bug(
+            "a flush waits for the batch's time",
+            QUEUE,
+            "or self.wanted > self.taken",
+            "",
+        ),
+        bug(
+            "what is not drained is run all the same",
+            QUEUE,
+            "while self._waits() and size < rows and not self.stopped:",
+            "while self._waits() and size < rows:",
+        ),
+        bug(
+            "what waits is lost at the end",
+            BACKGROUND,
+            "for entry in self._queue.rest():",
+            "for entry in ():",
+        ),
+        bug(
+            "a flush is over once rows are taken",
+            BACKGROUND,
+            "lambda: self._committed >= wanted or self._has_ended",
+            "lambda: self._queue.taken >= wanted or self._has_ended",
+        ),
+        bug(
+            "a failure is told to nobody",
+            BACKGROUND,
+            "            self._error = error\n",
+            "            pass\n",
+        ),
+        bug(
+            "a callback waits for room that only it can make",
+            BACKGROUND,
+            "wait = 0.0 if threading.current_thread() is self._thread else self._options.wait",
+            "wait = self._options.wait",
+        ),
+        bug(
+            "nothing happens unless rows are pushed",
+            BACKGROUND,
+            "if entries or self._session.due:",
+            "if entries:",
+        ),
+        bug(
+            "another thread may use a session that runs in the background",
+            "runtime/engines/embedded/batches.py",
+            "if self.thread is not None and self.thread is not current_thread():",
+            "if False:",
+        ),
+    ),
+)
