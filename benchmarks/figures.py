@@ -155,6 +155,8 @@ def _declared() -> Iterator[tuple[str, Target]]:
         yield f"a batch of 50 rows, queries: {count}, on disk", Target("ms", most=8 if count == 5 else None)
     yield "a batch of 50 rows on disk: each further query, at most", Target("ms", most=0.5)
     yield f"a batch of 50 rows, queries: {SINKS}, on disk, results to directories", Target("ms")
+    yield "in the background, two threads that push", Target("rows/s")
+    yield "a consumer ten times too slow: peak memory, 2,000,000 rows / 500,000", Target(most=1.2)
     for where in (*(f"{query}, in memory" for query in QUERIES), "all four, with a checkpoint", "all four, Spark"):
         yield f"{where}: rows read, late / early batches", Target(most=1.1)
         yield f"{where}: bytes read, late / early batches", Target(most=1.1)

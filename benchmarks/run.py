@@ -24,6 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import (
+    background,
     durable,
     embedded,
     flat,
@@ -165,6 +166,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "floor": lambda _: ([floors.embedded(), floors.one_pattern()], True),
     "durable": lambda _: (durable.measure(), True),
     "live rows": lambda _: (live_rows.measure(), True),
+    "background": lambda _: (background.measure(), True),
     "flat": lambda _: (flat.measure(), True),
     "flat-checkpoint": lambda data: (flat.checkpointed(data.folder / "checkpoints"), True),
     "flat-files": lambda data: (flat_files.embedded(data.folder / "files"), True),

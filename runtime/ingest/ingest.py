@@ -171,6 +171,7 @@ class _Ingest:
     options: SourceOptions
     done: IngestedRows
     waiting: list[tuple[str, pl.DataFrame]] = field(default_factory=list)
+    waiting_rows: int = 0
     parts: dict[str, list[HeldRows]] = field(default_factory=dict)
 
     def judge(self, arrival: Arrival) -> int:
@@ -182,7 +183,7 @@ class _Ingest:
             source, checked = _read(arrival, intake, judged)
         except UnreadableFile as bad_file:
             self._set_aside(arrival.origin, bad_file)
-            return sum(rows.height for _, rows in self.waiting)
+            return self.waiting_rows
         rows = pl.from_arrow(checked.accepted, rechunk=False)
         assert isinstance(rows, pl.DataFrame)  # from a table
         if checked.rejected.num_rows:
@@ -206,6 +207,7 @@ class _Ingest:
             done.seen = pl.concat([done.seen, fine.select(done.seen.columns)])
         done.accepted += fine.height
         self.waiting.append((arrival.origin, fine))
+        self.waiting_rows += fine.height
         bad = [
             (r["position"], r["reason"], r["attribute"])
             for r in checked.rejected.to_pylist()
@@ -219,7 +221,7 @@ class _Ingest:
         for _, reason, _ in bad:
             done.rejected[reason] = done.rejected.get(reason, 0) + 1
         self._tell(arrival.origin, source, bad, failed)
-        return sum(rows.height for _, rows in self.waiting)
+        return self.waiting_rows
 
     def _tell(
         self, origin: str, source: Raw, bad: Sequence[tuple[int, str, str | None]], failed: Mapping[int, str]
@@ -286,6 +288,7 @@ class _Ingest:
             part = absorbed(held, buffer, self.intake.filters[buffer.id], self.statics, slice_)
             self.parts.setdefault(buffer.id, []).append(part)
         self.waiting.clear()
+        self.waiting_rows = 0
 
     def finished(self) -> IngestedRows:
         """All fates, and what each buffer stores."""

@@ -4,6 +4,7 @@ all.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -99,6 +100,34 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = (), in_pieces: 
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return _raw_rows(list(data), schema)
     raise _no_rows(data)
+
+
+def put_together(parts: Sequence[Raw]) -> list[Raw]:
+    """The same rows in the same order, in as few parts as their columns allow: those of a part are of one kind each."""
+    found: list[Raw] = []
+    for kinds, some in itertools.groupby(parts, _kinds):
+        together = list(some)
+        if kinds is None or len(together) == 1:
+            found += together
+        else:
+            columns = {name: _end_to_end([one.columns[name] for one in together]) for name in together[0].columns}
+            found.append(Raw(columns, sum(one.count for one in together)))
+    return found
+
+
+def _kinds(part: Raw) -> tuple[object, ...] | None:
+    """What the columns of some rows are; None where the rows stay by themselves."""
+    if part.absent or part.content:
+        return None
+    kinds = tuple(one.type if isinstance(one, pa.Array) else type(one) for one in part.columns.values())
+    return kinds if all(kind is list or isinstance(kind, pa.DataType) for kind in kinds) else None
+
+
+def _end_to_end(columns: Sequence[Any]) -> Column:
+    if isinstance(columns[0], list):
+        return list(itertools.chain.from_iterable(columns))
+    joined: pa.Array = pa.concat_arrays(columns)
+    return joined
 
 
 def _raw_columns(data: Mapping[str, Any], schema: Schema, absent: Collection[str]) -> Raw:

@@ -16,8 +16,7 @@ import pytest
 import tidegate as tg
 from tidegate.runtime.engines.embedded.input_queue import InputQueue, QueuedProgress, QueuedRows
 from tidegate.runtime.engines.embedded.session import Session
-from tidegate.runtime.ingest.ingest import Arrival
-from tidegate.runtime.ingest.raw_rows import raw
+from tidegate.runtime.ingest.raw_rows import put_together, raw
 
 events = tg.stream("E", "n bigint, t bigint", progress="t")
 program = tg.program(Out=events.select("n", "t"))
@@ -62,7 +61,7 @@ def quiet(tmp_path: Path) -> Iterator[Session]:
 
 
 def entry(stream: str, count: int) -> QueuedRows:
-    return QueuedRows(stream, Arrival("push", raw(rows(0, count), program.definition.inputs[0].schema)))
+    return QueuedRows(stream, raw(rows(0, count), program.definition.inputs[0].schema))
 
 
 def test_a_queue_gives_what_came_first() -> None:
@@ -154,6 +153,41 @@ def test_a_full_queue_refuses(quiet: Session) -> None:
         run.flush("20s")
         run.push("E", rows(10, 50))  # an empty queue takes any push
     assert quiet.counts["E"].accepted == 60
+
+
+def test_rows_of_many_pushes_are_put_together() -> None:
+    """What has other columns stays by itself, and each row has the fate that it has in a push of its own."""
+    schema = program.definition.inputs[0].schema
+    given: list[Any] = [
+        [(1, 1), (None, 2)],
+        [("three", 3)],
+        [{"n": 4, "t": "x"}],
+        pl.DataFrame({"n": [5, None], "t": [5, 6]}),
+        pl.DataFrame({"n": [7], "t": [7]}),
+        pl.DataFrame({"n": [8.5], "t": [8]}),
+        pl.DataFrame({"n": ["9"], "t": [9]}),
+        {"n": [10], "t": [10]},
+    ]
+    parts = [raw(some, schema) for some in given]
+    together = put_together(parts)
+    assert [part.count for part in together] == [4, 3, 1, 1, 1]
+    fates = []
+    for some in (parts, together):
+        with program.session() as session:
+            for part in some:
+                session._add_rows("E", part)
+            session.finish()
+            session.step()
+            fates.append((session.counts, session.results("Out"), [r["row"] for r in session.quarantine_rows()]))
+    assert fates[0] == fates[1]
+    assert fates[0][0]["E"].rejected
+
+
+def test_whoever_waits_for_room_gets_a_batch(quiet: Session) -> None:
+    with quiet.background(queue_rows=5, when_full="20s", batch_time="1h") as run:
+        for first in range(0, 20, 5):
+            run.push("E", rows(first, 5))
+    assert quiet.counts["E"].accepted == 20
 
 
 def test_a_push_waits_so_long(quiet: Session) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Condition, RLock, Thread
 from types import TracebackType
@@ -19,7 +19,7 @@ from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import INF, Extended, duration_ticks
 from tidegate.runtime.batch.status import Line, Status
 from tidegate.runtime.engines.embedded.input_queue import Full, InputQueue, Queued, QueuedProgress, QueuedRows
-from tidegate.runtime.ingest.raw_rows import Rows
+from tidegate.runtime.ingest.raw_rows import Raw, Rows, put_together
 
 if TYPE_CHECKING:
     from tidegate.runtime.engines.embedded.session import Session
@@ -122,7 +122,7 @@ class BackgroundSession:
         with Here():
             self._check_open()
             self._session._stream(stream)
-            entry = QueuedRows(stream, self._session._input.arrival(stream, rows))
+            entry = QueuedRows(stream, self._session._input.made(stream, rows))
             if not entry.rows:
                 return
             # Who empties the queues can not wait for room in them.
@@ -268,8 +268,7 @@ class BackgroundSession:
             return  # the batch that called back ends first
         self._thread.join()
         if self._session._batches.given_back(self._thread):
-            for entry in self._queue.rest():
-                self._give(entry)
+            self._give(self._queue.rest())
             if self._error is not None:
                 raise self._error
 
@@ -300,21 +299,25 @@ class BackgroundSession:
     def _batch(self) -> None:
         entries = self._queue.take(self._options.batch_rows, self._options.batch_seconds, _LOOK)
         with self._between_batches:
-            for entry in entries:
-                self._give(entry)
+            self._give(entries)
             if entries or self._session.due:
                 self._session.step()
         with self._done:
             self._committed += len(entries)
             self._done.notify_all()
 
-    def _give(self, entry: Queued) -> None:
-        """Hands the session what was queued."""
-        match entry:
-            case QueuedRows(stream, arrival):
-                self._session._add_rows(stream, arrival)
-            case QueuedProgress(_, told):
-                self._session._add_progress(told)
+    def _give(self, entries: Sequence[Queued]) -> None:
+        """Hands the session what was queued: rows of many pushes together, since each part costs some time."""
+        pushed: dict[str, list[Raw]] = {}
+        for entry in entries:
+            if isinstance(entry, QueuedRows):
+                pushed.setdefault(entry.stream, []).append(entry.content)
+        for stream, parts in pushed.items():
+            for part in put_together(parts):
+                self._session._add_rows(stream, part)
+        for entry in entries:
+            if isinstance(entry, QueuedProgress):
+                self._session._add_progress(entry.told)
 
     def _tell(self, stream: str, told: Mapping[tuple[str, str], Extended]) -> None:
         if not self._queue.tell(stream, told):

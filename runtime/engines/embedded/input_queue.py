@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from threading import Condition
 
 from tidegate.algebra.time import Extended
-from tidegate.runtime.ingest.ingest import Arrival
+from tidegate.runtime.ingest.raw_rows import Raw
 
 
 class Full(Exception):  # told to users as QueueFullError
@@ -21,11 +21,11 @@ class QueuedRows:
     """Rows of one push to a stream."""
 
     stream: str
-    arrival: Arrival
+    content: Raw
 
     @property
     def rows(self) -> int:
-        return self.arrival.rows.count
+        return self.content.count
 
 
 @dataclass(slots=True)

@@ -55,12 +55,12 @@ class PendingInput:
             if not begun:
                 self.frames[name] = Arrival("push", rows)
 
-    def arrival(self, stream: str, rows: Rows) -> Arrival:
-        """Rows as a batch reads them; they are not added yet."""
-        return Arrival("push", _read(stream, rows, self.setup.judged(stream)))
+    def made(self, stream: str, rows: Rows) -> Raw:
+        """Rows by column, checked for being rows at all; they are not added yet."""
+        return _read(stream, rows, self.setup.judged(stream))
 
-    def push(self, stream: str, arrival: Arrival) -> None:
-        self.pushed.setdefault(stream, []).append(arrival)
+    def push(self, stream: str, rows: Raw) -> None:
+        self.pushed.setdefault(stream, []).append(Arrival("push", rows))
 
     def advance(self, told: Mapping[tuple[str, str], Extended]) -> None:
         for key, ticks in told.items():

@@ -28,9 +28,8 @@ from tidegate.runtime.engines.embedded.pending_input import PendingInput
 from tidegate.runtime.engines.notices import Notices
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import prepare
-from tidegate.runtime.ingest.ingest import Arrival
 from tidegate.runtime.ingest.inputs import advances_of
-from tidegate.runtime.ingest.raw_rows import Rows
+from tidegate.runtime.ingest.raw_rows import Raw, Rows
 from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.inspect.results import ResultTable
 from tidegate.runtime.inspect.why_answer import Why
@@ -139,7 +138,7 @@ class Session:
         """
         self._check_stream(stream)
         with Here():
-            self._add_rows(stream, self._input.arrival(stream, rows))
+            self._add_rows(stream, self._input.made(stream, rows))
 
     def discard(self) -> None:
         """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail; frames
@@ -496,10 +495,10 @@ class Session:
         """Progress as users tell it, in ticks."""
         return advances_of(self._stream(stream), progress, self._setup.options[stream].arrival)
 
-    def _add_rows(self, stream: str, arrival: Arrival) -> None:
+    def _add_rows(self, stream: str, rows: Raw) -> None:
         """Adds rows to the next batch."""
         self._notices.pushed(stream, self._runner.state.progress.inputs)
-        self._input.push(stream, arrival)
+        self._input.push(stream, rows)
 
     def _add_progress(self, told: Mapping[tuple[str, str], Extended]) -> None:
         """Adds progress to the next batch."""
