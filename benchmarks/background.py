@@ -42,6 +42,7 @@ def main() -> int:
 
 def measure() -> list[Figure]:
     """Events a second of two producers, and memory beside a consumer that is too slow."""
+    _seconds(1, 5, 0.0, QUEUE)  # what is loaded once
     rates = [2 * PUSHES * ROWS / _seconds(2, PUSHES, 0.0, 200_000) for _ in range(PAIRS)]
     memory, detail = [], []
     for _ in range(PAIRS):
