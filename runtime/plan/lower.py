@@ -52,7 +52,7 @@ from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.analysis.purge import Purge, purge
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.analysis.state.keep import kept_of
-from tidegate.runtime.plan.sharding import shard_key
+from tidegate.runtime.plan.sharding import required_leaves, shard_key
 from tidegate.runtime.plan.shared_parts import find_common
 from tidegate.runtime.plan.steps import (
     Buffer,
@@ -113,17 +113,9 @@ def _plan(
         return QueryPlan(draft.facts, tree, leaves, shard_key=draft.keys, ordered=draft.operator(leaves))
     # The strata of a recursion need the least rank of all rows at each step: no shard knows it.
     key = None if recursive else shard_key(tree, leaves, draft.grouping)
-    required = () if key is None or draft.grouping is not None else _required(draft.facts, leaves)
+    streams = sum(leaf.buffer is not None for leaf in leaves)
+    required = required_leaves(tree, leaves) if key is not None and streams > 1 else ()
     return QueryPlan(draft.facts, tree, leaves, draft.grouping, common, key, required)
-
-
-def _required(facts: QueryFacts, leaves: Sequence[Leaf]) -> tuple[int, ...]:
-    """The leaves of which every result row has a row: no zone ignores their occurrence."""
-    ignored = frozenset[int]().union(*(zone.ignored for zone in facts.federation.zones))
-    places = [k for k, leaf in enumerate(leaves) if leaf.occurrence is not None]
-    if len(places) < 2:
-        return ()
-    return tuple(k for k in places if (one := leaves[k].occurrence) is not None and one.index not in ignored)
 
 
 def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan:

@@ -1,5 +1,5 @@
 """Whether a query can be evaluated shard by shard: it needs an equality key such that rows of different shards never
-meet.
+meet. And by which of its leaves the shards with results are known.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.nodes import (
     Difference,
     Distinct,
@@ -21,10 +22,12 @@ from tidegate.algebra.nodes import (
     Scan,
     Select,
     Union,
+    children,
     occurrences,
 )
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr
+from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.types import DOUBLE
 from tidegate.runtime.plan.join_parts import join_parts
 from tidegate.runtime.plan.steps import Leaf
@@ -134,3 +137,57 @@ def _union(inputs: Sequence[Node], leaves: Sequence[Leaf], first: int) -> _Keys:
             return {}
         found = keys if found is None else {a: found[a] | keys[a] for a in found if a in keys}
     return found or {}
+
+
+def required_leaves(tree: Node, leaves: Sequence[Leaf]) -> tuple[int, ...]:
+    """The leaves of which every result row has a row, and so has every row that a term of the query has no value for.
+
+    The second matters since such rows are counted, or fail the batch, whether or not they lead to a result.
+    """
+    without_value: list[frozenset[int]] = []
+    found = _required(tree, leaves, 0, without_value).intersection(*without_value)
+    return tuple(sorted(found))
+
+
+def _required(node: Node, leaves: Sequence[Leaf], first: int, without_value: list[frozenset[int]]) -> frozenset[int]:
+    """The leaves of which every row of a node has a row; `without_value` gets those of each node that can fail."""
+    inputs, end = list[frozenset[int]](), first
+    for child in children(node):
+        inputs.append(_required(child, leaves, end, without_value))
+        end += len(occurrences(child))
+    match node:
+        case Scan():
+            return frozenset() if leaves[first].buffer is None else frozenset({first})
+        case Select() | Project() | Rename() | Imbed() | Group() | Distinct():
+            read = made = inputs[0]
+        case Union():
+            read = made = frozenset.intersection(*inputs)
+        case Product() | Join(_, _, _, "inner" | "semi"):
+            read = made = inputs[0] | inputs[1]
+        case Join() | Difference():
+            read, made = inputs[0] | inputs[1], inputs[0]
+        case OrderedNode():
+            read = made = frozenset()
+        case _:
+            assert_never(node)
+    if _can_fail(node) and any(leaf.buffer is not None for leaf in leaves[first:end]):
+        without_value.append(read)
+    return made
+
+
+def _can_fail(node: Node) -> bool:
+    """Whether a term of this node has no value for some rows, or some pairs of rows. A sum may be out of range."""
+    match node:
+        case Select(input_, condition):
+            return resolve(condition, input_.schema).fallible
+        case Imbed(input_, _, term):
+            return resolve(term, input_.schema).fallible
+        case Join(left, right, condition):
+            both = Schema((*left.schema.attributes, *right.schema.attributes))
+            return resolve(condition, both).fallible
+        case Group(input_, _, aggregates):
+            terms = [term for one in aggregates for term in (one.argument, one.by) if term is not None]
+            sums = any(one.function is Function.SUM for one in aggregates)
+            return sums or any(resolve(term, input_.schema).fallible for term in terms)
+        case _:
+            return False

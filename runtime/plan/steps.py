@@ -220,9 +220,9 @@ class QueryPlan:
 
     `common` are the parts of the tree, inner ones first, that other queries compute too. `shard_key` names for each
     leaf the column by which the increment can be evaluated shard by shard (None: a static table), where there is one.
-    With it, `required` are the leaves of which every result row has a row: their keys are those of all results. `purge`
-    are the rules that free rows of some leaves before keep does, None where there are none. With `ordered`, the tree's
-    one occurrence are the rows of that operator, which reads the leaves.
+    With it, `required` are the leaves of which every result row has a row, and every row that is set aside: their keys
+    are those of all of these. `purge` are the rules that free rows of some leaves before keep does, None where there
+    are none. With `ordered`, the tree's one occurrence are the rows of that operator, which reads the leaves.
     """
 
     facts: QueryFacts

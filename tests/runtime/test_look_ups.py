@@ -122,6 +122,52 @@ def test_leaves_that_a_result_may_be_without_are_not_required() -> None:
     assert {query.required for query in lower(tg.program(**others).facts).queries} == {()}
 
 
+#: A third stream, with few rows.
+few = tg.stream("F", "k string, t bigint", progress="t").as_("f")
+
+
+def failing() -> dict[str, tuple[tg.Relation, tuple[int, ...]]]:
+    """Queries in which pairs or groups may have no value, and the leaves without whose rows no such one is made."""
+    pairs = left.join(right, left.k == right.k, left.t == right.t)
+    divided = pairs.select(k=left.k, t=left.t, q=tg.lit(1) / (left.x - right.y)).as_("d")
+    divided_keys = divided.k == few.k, divided.t <= few.t, few.t <= divided.t + 5
+    summed = left.group_by(left.k, left.t).agg(n=tg.sum(left.t)).as_("s")
+    joined_on_division = left.join(right, left.k == right.k, left.t == right.t, 1 / (left.x - right.y) > 0)
+    either = left.select(k=left.k, t=left.t).union(few.select(k=few.k, t=few.t)).as_("e")
+    counted = either.group_by(either.k, either.t).agg(n=tg.count())
+    shared = counted.with_(m=tg.lit(1).div(counted.n)).as_("c")
+    return {
+        "Divided": (few.join(divided, *divided_keys), (1, 2)),
+        "Without": (few.anti_join(divided, *divided_keys), ()),
+        "Summed": (few.semi_join(summed, few.k == summed.k, few.t <= summed.t, summed.t <= few.t + 5), (1,)),
+        "Condition": (few.semi_join(joined_on_division, few.k == left.k, few.t == left.t), (1, 2)),
+        "Either": (right.join(shared, right.k == shared.k, right.t == shared.t), ()),
+    }
+
+
+def test_leaves_that_a_row_without_a_value_may_be_without_are_not_required() -> None:
+    queries = failing()
+    plan = lower(tg.program(**{name: query for name, (query, _) in queries.items()}).facts)
+    assert {query.name: query.required for query in plan.queries} == {name: told for name, (_, told) in queries.items()}
+
+
+def test_rows_without_a_value_are_set_aside_whichever_rows_a_batch_reads() -> None:
+    """Their key need not be one of those of the stream that has few rows."""
+    query, _ = failing()["Divided"]
+    for on_error in ("quarantine", "fail"):
+        with tg.program(Out=query).session(on_error=on_error) as session:
+            session.push("L", [(f"k{n}", 1, 0.0 if n == 9 else 1.0) for n in range(10_000)])
+            session.push("R", [(f"k{n}", 1, 0.0) for n in range(10_000)])
+            session.push("F", [("k7", 2)])
+            session.finish()
+            if on_error == "fail":
+                with pytest.raises(tg.QueryError, match="TG302"):
+                    session.step()
+            else:
+                assert session.step().set_aside == {"Out": {"unevaluable": 1}}
+                assert len(session.results("Out")) == 1
+
+
 def test_an_index_finds_the_rows_of_keys() -> None:
     rng = random.Random(1)
     for size in (0, 1, 500):

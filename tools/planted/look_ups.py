@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 EVALUATION = "runtime/engines/embedded/steps/evaluation.py"
+SHARDING = "runtime/plan/sharding.py"
 INDEX = "runtime/eval/joins/key_index.py"
 
 GROUP = Group(
@@ -13,10 +14,18 @@ GROUP = Group(
     (
         bug(
             "a leaf that a result may be without is required",
-            "runtime/plan/lower.py",
-            "and one.index not in ignored)",
-            "and one.index >= 0)",
+            SHARDING,
+            "read, made = inputs[0] | inputs[1], inputs[0]",
+            "read = made = inputs[0] | inputs[1]",
         ),
+        bug(
+            "all inputs of a union are required",
+            SHARDING,
+            "frozenset.intersection(*inputs)",
+            "frozenset[int]().union(*inputs)",
+        ),
+        bug("rows without a value do not matter", SHARDING, "        without_value.append(read)", "        pass"),
+        bug("a sum is never out of range", SHARDING, "return sums or any(", "return any("),
         bug(
             "of rows with one key one is found",
             INDEX,
