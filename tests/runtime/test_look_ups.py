@@ -16,9 +16,15 @@ from tidegate.runtime.connectors.sources import source
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.embedded.steps import evaluation
+from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
+from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
+from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
+from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.joins.key_index import KeyIndex, hashes_of
 from tidegate.runtime.eval.small.rows import Unsupported
 from tidegate.runtime.plan.lower import lower
+from tidegate.runtime.state.segments import Segment
+from tidegate.runtime.state.store.memory import MemoryStore
 
 left = tg.stream("L", "k string, t bigint, x double", progress="t").as_("l")
 right = tg.stream("R", "k string, t bigint, y double", progress="t").as_("r")
@@ -216,6 +222,23 @@ def test_an_index_counts_among_what_the_cache_holds() -> None:
         assert cache._bytes >= before + index.bytes
         cache.forget(())
         assert (cache._bytes, cache.indexes, cache.rows) == (0, {}, {})
+
+
+def test_the_rows_of_all_segments_together_are_too_many() -> None:
+    """Segments of which each has few rows of the keys may have many rows together."""
+    cache = SegmentCache(MemoryStore(), 1 << 30)
+    reader = SegmentReader(cache, PendingSegments(cache, 0))
+    buffer, _ = lower(tg.program(Pairs=queries()["Pairs"]).facts).buffers
+    column, segments = buffer.stored.names[0], []
+    for name in "abc":
+        frame = pl.DataFrame({one.name: [0] * 2_000 for one in buffer.stored.attributes})
+        frame = frame.cast(dict(polars_schema(buffer.stored)))
+        cache.remember(name, frame)
+        segments.append(Segment(name, frame.height, 0, "", "", {}, 1, 0))
+    wanted = hashes_of(cache.rows["a"].get_column(column))
+    assert reader.few_with_keys(buffer, segments[:2], column, wanted).height == 4_000
+    with pytest.raises(Unsupported):
+        reader.few_with_keys(buffer, segments, column, wanted)
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 500_000])

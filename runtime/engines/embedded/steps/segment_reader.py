@@ -54,13 +54,16 @@ class SegmentReader:
 
     def few_with_keys(self, buffer: Buffer, segments: Sequence[Segment], column: str, wanted: Hashes) -> SmallRows:
         """The same as arrays; `Unsupported` where they are too many."""
-        parts = [small_rows.no_rows(buffer.stored)]
+        parts, found = [small_rows.no_rows(buffer.stored)], 0
         for segment in segments:
             rows = self._rows(segment)
             if rows.height > INDEXED:
                 rows = self._load(segment)
                 if (index := self.cache.index(segment.path, column)) is not None:
                     rows = index.small_rows(rows, wanted)
+            found += rows.height
+            if found > small_rows.MOST:
+                raise Unsupported
             parts.append(rows if isinstance(rows, SmallRows) else SmallRows.of(rows))
         return small_rows.stacked(parts)
 
