@@ -241,6 +241,28 @@ def test_the_rows_of_all_segments_together_are_too_many() -> None:
         reader.few_with_keys(buffer, segments, column, wanted)
 
 
+def test_the_cache_counts_for_rows_what_it_counted_before() -> None:
+    """A column with one value is a single value until it is first read; the frame is larger then."""
+    cache = SegmentCache(MemoryStore(), 1 << 30)
+    frame = pl.DataFrame({"k": range(1_000)}).with_columns(one=pl.lit(1, pl.Int64))
+    cache.remember("rows", frame)
+    size = frame.estimated_size()
+    assert frame.get_column("one").sum() == 1_000
+    assert frame.estimated_size() > size
+    cache.forget(())
+    assert cache._bytes == 0
+
+
+def test_an_index_shares_the_numbers_of_its_segment() -> None:
+    cache = SegmentCache(MemoryStore(), 1 << 30)
+    part = pl.DataFrame({"k": range(1_000)})
+    cache.remember("rows", pl.concat([part, part], rechunk=False))
+    index, rows = cache.index("rows", "k"), cache.rows["rows"]
+    assert index is not None
+    assert isinstance(rows, pl.DataFrame)
+    assert np.shares_memory(index.columns["k"], rows.get_column("k").to_numpy())
+
+
 @pytest.mark.parametrize("cache_bytes", [0, 500_000])
 def test_what_memory_does_not_hold_is_read_as_before(cache_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """To sort a segment for one look takes longer than to read it: without memory for rows or indexes there is none."""

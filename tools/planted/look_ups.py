@@ -48,7 +48,7 @@ GROUP = Group(
         bug(
             "an index takes no memory",
             "runtime/engines/embedded/steps/segment_cache.py",
-            "            self._bytes += known.bytes\n",
+            "            self._count(path, known.bytes)\n",
             "",
         ),
         bug(

@@ -24,6 +24,8 @@ class SegmentCache:
     rows: dict[str, Rows] = field(default_factory=dict)
     indexes: dict[str, dict[str, KeyIndex]] = field(default_factory=dict)
     _bytes: int = 0
+    _sizes: dict[str, int] = field(default_factory=dict)
+    """What each path counts among the bytes: the size of a frame grows when a column with one value is first read."""
 
     def read(self, segment: Segment) -> Rows:
         """The rows of a segment that is not in memory."""
@@ -35,12 +37,12 @@ class SegmentCache:
         size = size_of(rows)
         if self._bytes + size <= self.most_bytes:
             self.rows[path] = rows
-            self._bytes += size
+            self._count(path, size)
 
     def exchange(self, path: str, rows: Rows) -> None:
         """Holds the rows of a segment in another form, if they are held at all."""
         if path in self.rows:
-            self._bytes += size_of(rows) - size_of(self.rows[path])
+            self._count(path, size_of(rows) - size_of(self.rows[path]))
             self.rows[path] = rows
 
     def index(self, path: str, column: str) -> KeyIndex | None:
@@ -49,13 +51,19 @@ class SegmentCache:
         """
         known, rows = self.indexes.get(path, {}).get(column), self.rows.get(path)
         if known is None and isinstance(rows, pl.DataFrame) and self._bytes + size_of_index(rows) <= self.most_bytes:
+            rows = self.rows[path] = rows.rechunk()  # of columns in several pieces the index would hold copies
             known = KeyIndex.of(rows, column)
             self.indexes.setdefault(path, {})[column] = known
-            self._bytes += known.bytes
+            self._count(path, known.bytes)
         return known
 
     def forget(self, live: Collection[str]) -> None:
         """Only segments with these paths are still needed."""
         for path in [path for path in self.rows if path not in live]:
-            self._bytes -= size_of(self.rows.pop(path))
-            self._bytes -= sum(one.bytes for one in self.indexes.pop(path, {}).values())
+            del self.rows[path]
+            self.indexes.pop(path, None)
+            self._bytes -= self._sizes.pop(path)
+
+    def _count(self, path: str, size: int) -> None:
+        self._sizes[path] = self._sizes.get(path, 0) + size
+        self._bytes += size
