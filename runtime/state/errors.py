@@ -58,6 +58,13 @@ def is_out_of_memory(error: BaseException) -> bool:
     return _REFUSED.search(str(error)) is not None
 
 
+def is_damage(error: BaseException) -> bool:
+    """Whether Arrow says of a file that its content is at fault: also by an `OSError`, to which only the file system
+    gives a number.
+    """
+    return not is_out_of_memory(error) and not (isinstance(error, OSError) and error.errno is not None)
+
+
 def out_of_memory(doing: str, error: BaseException) -> StateError:
     """What was being done when memory was refused. No file is damaged by that, and no batch is half-done."""
     said = str(error) or type(error).__name__

@@ -152,6 +152,25 @@ def test_only_what_a_file_holds_is_held_against_it(tmp_path: Path, monkeypatch: 
     assert not isinstance(gone.value, UnreadableFile)
 
 
+@pytest.mark.parametrize("what", [what for what, (format_, *_) in BAD.items() if format_ == "parquet"])
+def test_a_bad_file_with_the_name_of_merged_results_is_a_bad_file(tmp_path: Path, what: str) -> None:
+    """What was merged into it is asked before it is read."""
+    _, content, code = BAD[what]
+    bad = put(tmp_path / "in", 1, content, "part-0000000001-to-0000000002-Out-00000.parquet")
+    put(tmp_path / "in", 2, FINE)
+    with (
+        PROGRAM.session(sources={"S": source("parquet", tmp_path / "in")}) as session,
+        pytest.raises(tg.QueryError, match=code),
+    ):
+        session.step()
+    sources = {"S": source("parquet", tmp_path / "in", on_bad_file="quarantine")}
+    with PROGRAM.session(sources=sources) as session:
+        assert session.step().unreadable == {"S": 1}
+        (entry,) = session.quarantine_rows()
+        assert (entry["origin"], entry["reason"]) == (str(bad), "unreadable")
+        assert session.counts["S"].accepted == 2
+
+
 def test_files_side_by_side_and_read_ahead(tmp_path: Path) -> None:
     for number in range(8):
         put(tmp_path / "in", number, FINE[:100] if number % 3 == 1 else FINE)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tidegate.algebra.printing.plans import count_of
-from tidegate.runtime.state.errors import StateError, storage_errors
+from tidegate.runtime.state.errors import StateError, is_damage, storage_errors
 from tidegate.runtime.state.failpoints import Failpoints
 from tidegate.runtime.state.outputs.names import Result, result_of
 from tidegate.runtime.state.segments import schema_id, tier_of
@@ -76,10 +76,18 @@ class _File:
 
 
 def parts_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Names of the files that were merged into this one; none for a file as a batch published it."""
+    """Names of the files that were merged into this one; none for a file as a batch published it, and none for one that
+    cannot be read: its reader says so.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    found = (pq.read_metadata(path).metadata or {}).get(PARTS)
+    try:
+        found = (pq.read_metadata(path).metadata or {}).get(PARTS)
+    except (pa.ArrowException, OSError) as error:
+        if not is_damage(error):
+            raise
+        return ()
     return () if found is None else tuple(name for name, _, _ in json.loads(found))
 
 
@@ -258,11 +266,29 @@ def _file(top: Path, result: Result) -> _File:
     own = ((result.name, status.st_size, status.st_mtime_ns),)
     if status.st_size >= _MOST_BYTES:  # large enough: nothing more is asked of it
         return _File(result, path, status.st_size, status.st_mtime_ns, _MOST_ROWS, "", own)
-    meta = pq.read_metadata(path)
+    with _damage_errors(path):
+        meta = pq.read_metadata(path)
     said = (meta.metadata or {}).get(PARTS)
     parts = own if said is None else tuple((str(n), int(s), int(t)) for n, s, t in json.loads(said))
     schema = schema_id(meta.schema.to_arrow_schema())
     return _File(result, path, status.st_size, status.st_mtime_ns, meta.num_rows, schema, parts)
+
+
+@contextmanager
+def _damage_errors(path: Path) -> Iterator[None]:
+    """Reports what Arrow says of a damaged file as TG526."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if not is_damage(error):
+            raise
+        raise StateError(
+            FOREIGN,
+            f"{path} cannot be read as Parquet: {error}",
+            hint="restore the file: until then, its directory stays as it is",
+        ) from error
 
 
 def _plan(files: Sequence[_File], fanout: int) -> list[list[_File]]:
@@ -344,7 +370,10 @@ def _merge(group: Sequence[_File], target: Path) -> Path:
             file, schema.with_metadata({PARTS: parts}), compression="zstd", write_page_checksum=True
         ) as writer:
             for one in group:
-                with pq.ParquetFile(one.path, page_checksum_verification=True) as read:
+                with (
+                    _damage_errors(one.path),
+                    pq.ParquetFile(one.path, page_checksum_verification=True) as read,
+                ):
                     for piece in read.iter_batches(_ROW_GROUP, use_threads=False):
                         waiting.append(pa.RecordBatch.from_arrays(piece.columns, schema=schema))
                         if sum(batch.num_rows for batch in waiting) >= _ROW_GROUP:

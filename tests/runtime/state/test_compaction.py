@@ -301,6 +301,18 @@ def test_foreign_files_are_refused_and_untouched(tmp_path: Path) -> None:
     assert len(parts(tmp_path / "there")) == 20
 
 
+@pytest.mark.parametrize("damage", ["footer", "page"])
+def test_a_damaged_file_of_results_is_named_and_the_directory_stays(tmp_path: Path, damage: str) -> None:
+    out = tmp_path / "out"
+    published(out, 20)
+    bad = out / output_name(3, "Q", 0)
+    content = bad.read_bytes()
+    bad.write_bytes(content[:-20] if damage == "footer" else content[:4] + bytes(30) + content[34:])
+    with pytest.raises(StateError, match=f"TG526 {bad} cannot be read as Parquet"):
+        compact(out)
+    assert len(parts(out)) == 20
+
+
 def test_a_run_goes_on_where_its_results_can_not_be_compacted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with opened(tmp_path, compact=True) as session:
         batches(session, 0, 3)
