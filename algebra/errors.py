@@ -247,14 +247,14 @@ class InternalError(TidegateError):
 
 
 def call_site(frame: FrameType | None) -> Site | None:
-    """The first frame outside the library, as a `Site`, from a frame inside it; none for the command line and calls
-    from the JVM.
+    """The first frame outside the library, as a `Site`, from a frame inside it; none for the command line, calls from
+    the JVM and threads of the library.
     """
     import linecache
 
     while frame is not None:
         module = module_of(frame)
-        if module == COMMAND_LINE or module.startswith(("pyspark.", "py4j.")):
+        if module in (COMMAND_LINE, "threading") or module.startswith(("pyspark.", "py4j.")):
             return None
         if not is_ours(frame) and not is_between(frame):
             file, line = frame.f_code.co_filename, frame.f_lineno

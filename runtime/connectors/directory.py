@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -105,17 +105,18 @@ class Directory:
             else:
                 self._order = None
 
-    def passed_over(self) -> str | None:
-        """Of a directory without a file to read, one that lies there and is not read, by its name or pattern; None for
-        others.
+    def passed_over(self, others: Collection[Files] = ()) -> str | None:
+        """Of a directory without a file to read, one that lies there and is not read, by its name or pattern, nor is
+        one of `others`; None for other directories.
         """
-        if self._count:
+        if self._count or self._waiting:
             return None
         for folder, folders, names in os.walk(self._top):
             folders[:] = sorted(name for name in folders if self.files.enters(name))
             for name in sorted(names):
-                if not self.files.reads(name):
-                    return os.path.relpath(os.path.join(folder, name), self._top)
+                path = os.path.join(folder, name)
+                if not self.files.reads(name) and not any(one.holds(path) and one.takes(path) for one in others):
+                    return os.path.relpath(path, self._top)
         return None
 
     def close(self) -> None:

@@ -136,7 +136,7 @@ class Files:
             files.append(SourceFile(entry.path, status.st_size, status.st_mtime_ns))
         return sorted(files, key=OLDEST_FIRST)
 
-    def holds(self, path: os.PathLike[str]) -> bool:
+    def holds(self, path: str | os.PathLike[str]) -> bool:
         """Whether a file is the directory's, by its path."""
         top, given = os.path.abspath(self.directory), os.fspath(path)
         return given == top or given.startswith(os.path.join(top, ""))

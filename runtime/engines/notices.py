@@ -25,7 +25,7 @@ from tidegate.runtime.engines.rejections import (
     rows_of,
 )
 from tidegate.runtime.ingest.values import MISSING
-from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts, added
+from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts, added, unreadable_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,6 +117,11 @@ class Notices:
     judged_at_end: bool = False
     """Whether `check_accepted` follows, for which no batch warns."""
     batches: int = 0
+    looks: int = 0
+    due: int = 1
+    """At so many looks names of files are compared with patterns again: at the first, the tenth and so on, since that
+    can list a whole directory.
+    """
 
     @classmethod
     def of(cls, setup: Setup, sources: Mapping[str, Source]) -> Notices:
@@ -132,8 +137,9 @@ class Notices:
                 self._judge(name, report)
             if name in report.counts and report.counts[name].rejected.get(MISSING):
                 self._judge_files(name, report)
-            if one.accepted and name not in self.reported and self._stands_still(report, name):
-                self._say(name, name, _stands_still(name, pushed=self._is_pushed(name)))
+            if one.accepted and self.batches > 1 and self._is_pushed(name):  # `advance` may follow the first rows
+                self._judge_progress(name, report.bounds)
+        self.waited(report.bounds)
 
     def _tell_aside(self, report: BatchReport) -> None:
         """Warns of files that cannot be read, and of rows that queries set aside: tied events, and rows without a
@@ -162,13 +168,16 @@ class Notices:
     def asked(self, bounds: Mapping[tuple[str, str], Extended], counts: Mapping[str, SourceCounts]) -> None:
         """Warns, where a result is asked for, of rows that were pushed and wait for a call that nobody has made yet."""
         for stream, one in counts.items():
-            if (
-                one.accepted
-                and stream not in self.reported
-                and self._is_pushed(stream)
-                and self._is_unpromised(stream, bounds)
-            ):
-                self._say(stream, stream, _stands_still(stream, pushed=True))
+            if one.accepted and self._is_pushed(stream):
+                self._judge_progress(stream, bounds)
+
+    def waited(self, bounds: Mapping[tuple[str, str], Extended]) -> None:
+        """Warns of sources that can never progress, also where nothing has come of them yet: after a batch, or a look
+        that has found nothing to do.
+        """
+        for name in self.setup.options:
+            if self._goes_on(name):
+                self._judge_progress(name, bounds)
 
     def _kept(self, since: int) -> pa.RecordBatchReader:
         """The quarantine since a clock."""
@@ -205,20 +214,9 @@ class Notices:
         if self.over:
             return
         self.over = True
-        for name, directory in self.setup.directories.items():
-            nothing = not counts[name].rows_in and name not in self.set_aside and self.batches > 0
-            if nothing and self.sources[name].bounded and (other := directory.passed_over()):
-                files = directory.files
-                read = f"names that fit pattern={files.pattern!r} are read" if files.pattern else "others are read"
-                self._warn(
-                    name,
-                    Problem(
-                        "TG436",
-                        f"{name}: no file of {files.directory} was read",
-                        because=(f"{other} is there, but {read}, and none that begins with . or _",),
-                        hint="correct the pattern or the directory, or leave the source out where there is nothing",
-                    ),
-                )
+        for name, source in self.sources.items():
+            if name in self.setup.directories and source.bounded and self.batches > 0:
+                self._judge_names(name)
         rejecting, self.rejecting = (
             self.rejecting,
             {},
@@ -229,7 +227,9 @@ class Notices:
                 self._warn(name, all_rejected(self.setup.streams[name], one.total, (), where))
 
     def looked(self) -> None:
-        """Warns of each directory that is gone, whenever it goes; called after a look at the directories."""
+        """Warns of each directory that is gone, whenever it goes, and of patterns that no file fits; called after a
+        look at the directories.
+        """
         for name, directory in self.setup.directories.items():
             if not directory.is_gone:
                 self.gone.discard(name)
@@ -243,6 +243,41 @@ class Notices:
                     ),
                 )
                 self.gone.add(name)
+        self.looks += 1
+        if self.looks >= self.due:
+            for name, directory in self.setup.directories.items():
+                if directory.files.pattern is not None:
+                    self._judge_names(name)
+            self.due = due_after(self.looks)
+
+    def _judge_names(self, name: str) -> None:
+        """Warns of a directory of which nothing was ever read, though files are there that nobody else reads."""
+        directory, said = self.setup.directories[name], f"{name} names"
+        others = [one.files for other, one in self.setup.directories.items() if other != name]
+        if said in self.reported or self._was_read(name) or (other := directory.passed_over(others)) is None:
+            return
+        files = directory.files
+        read = f"names that fit pattern={files.pattern!r} are read" if files.pattern else "others are read"
+        hint = "correct the pattern or the directory"
+        if self.sources[name].bounded:
+            hint += ", or leave the source out where there is nothing"
+        self._warn(
+            name,
+            Problem(
+                "TG436",
+                f"{name}: no file of {files.directory} was read",
+                because=(f"{other} is there, but {read}, and none that begins with . or _",),
+                hint=hint,
+            ),
+        )
+        self.reported.add(said)
+
+    def _was_read(self, name: str) -> bool:
+        """Whether a file of a source was read, by this run or one before."""
+        manifest = self.setup.checkpoint.manifest
+        if manifest is None:
+            return False
+        return name in unreadable_files(manifest) or (name in manifest.counts and manifest.counts[name].rows_in > 0)
 
     def advanced(self, known: Mapping[tuple[str, str], Extended], declared: Mapping[tuple[str, str], Extended]) -> None:
         """Warns of an advance to before what a stream has progressed to: progress never goes back."""
@@ -282,15 +317,18 @@ class Notices:
                 ),
             )
 
-    def _stands_still(self, report: BatchReport, name: str) -> bool:
-        """Whether rows have come, and nothing says how far they are complete, or ever will but a call."""
-        if not self._is_unpromised(name, report.bounds):
-            return False
+    def _judge_progress(self, name: str, bounds: Mapping[tuple[str, str], Extended]) -> None:
+        """Warns of a stream of which nothing says how far it is complete, or ever will but a call."""
+        if name not in self.reported and self._is_unpromised(name, bounds):
+            self._warn(name, _stands_still(name, pushed=self._is_pushed(name)))
+            self.reported.add(name)
+
+    def _goes_on(self, name: str) -> bool:
+        """Whether a stream's rows come by themselves, without an end."""
         source = self.sources.get(name)
-        if source is None or self._is_pushed(name):
-            return self.batches > 1  # a call of `advance` may follow the first rows
-        lasts = isinstance(source.data, Files) or bool(getattr(source.data, "isStreaming", False))
-        return lasts and not source.bounded
+        if source is None or source.bounded:
+            return False
+        return isinstance(source.data, Files) or bool(getattr(source.data, "isStreaming", False))
 
     def _is_unpromised(self, name: str, bounds: Mapping[tuple[str, str], Extended]) -> bool:
         """Whether nothing moves a stream's progress but calls, and none has."""

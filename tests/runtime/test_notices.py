@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 
 import tidegate as tg
 from tidegate.algebra.time import INF
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 events = tg.stream("E", "n bigint, t timestamp", progress="t")
 program = tg.program(All=events.select("n", "t"))
@@ -74,6 +78,11 @@ def told_by(session: tg.Session, *batches: Sequence[tuple[object, object]]) -> l
             session.push("E", rows)
             session.step()
     return [str(one.message) for one in caught]
+
+
+def told_of(caught: Sequence[warnings.WarningMessage]) -> list[warnings.WarningMessage]:
+    """Our warnings: Spark may have its own."""
+    return [one for one in caught if one.category is tg.RunWarning]
 
 
 BAD, GOOD = (5, "z"), (4, "2026-01-03")
@@ -264,6 +273,51 @@ def test_a_source_that_can_never_progress_is_warned_of(tmp_path: Path) -> None:
             session.step()
 
 
+def test_a_source_that_can_never_progress_is_warned_of_while_nothing_has_come(tmp_path: Path) -> None:
+    with program.session(sources={"E": tg.parquet(tmp_path)}) as session, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert session.waiting_files() == 0
+        with pytest.warns(tg.RunWarning, match=r"TG431 E never progresses(?s:.*)delay=\"5m\"") as caught:
+            session.process()
+        assert [Path(one.filename).name for one in caught] == ["test_notices.py"]
+        session.process()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for options in ({"delay": "1m"}, {"bounded": True}, {"idle": "5m"}):
+            with program.session(sources={"E": tg.parquet(tmp_path, **options)}) as session:
+                session.process()
+        with program.session(sources={"E": tg.parquet(tmp_path)}) as session:
+            session.advance("E", "2026-01-01")
+            session.process()
+
+
+def test_a_warning_of_a_silent_source_is_given_again_where_warnings_are_errors(tmp_path: Path) -> None:
+    with program.session(sources={"E": tg.parquet(tmp_path)}) as session, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(tg.RunWarning, match="TG431"):
+                session.step()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("trigger", ["available_now", "100 ms"])
+def test_on_spark_sources_of_which_nothing_can_come_are_warned_of(
+    spark: SparkSession, tmp_path: Path, trigger: str
+) -> None:
+    """No batch runs, since there is nothing to do."""
+    folder = written(tmp_path / "in")
+    sources = {"E": tg.parquet(folder, pattern="*.json")}
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        query = program.start(spark, sources=sources, checkpoint=tmp_path / "state", trigger=trigger)
+        limit = time.monotonic() + 60
+        while len(told_of(caught)) < 2:
+            assert time.monotonic() < limit
+            query.awaitTermination(0.1)
+        query.stop()
+    assert sorted(str(one.message)[:7] for one in told_of(caught)) == ["TG431 E", "TG436 E"]
+    assert {Path(one.filename).name for one in told_of(caught)} == {"test_notices.py"}
+
+
 def test_a_directory_that_goes_is_told_whenever_it_goes(tmp_path: Path) -> None:
     folder = written(tmp_path / "in")
     told = f"TG434 E: {re.escape(str(folder))} is gone, so no files of it are read"
@@ -414,6 +468,37 @@ def test_a_pattern_that_no_file_fits_is_warned_of(tmp_path: Path) -> None:
         (folder / "_1.parquet").touch()
         with program.session(sources={"E": tg.parquet(folder, delay="1m")}) as session:  # they may come yet
             session.step()
+
+
+def test_a_session_is_warned_of_a_pattern_that_no_file_fits(tmp_path: Path) -> None:
+    folder = written(tmp_path / "in")
+    told = rf"TG436 E: no file of {folder} was read(?s:.*)1.parquet is there, but names that fit pattern='\*.parqet'"
+    for options in ({"delay": "1m"}, {"bounded": True}):
+        with program.session(sources={"E": tg.parquet(folder / "*.parqet", **options)}) as session:
+            with pytest.warns(tg.RunWarning, match=told) as caught:
+                session.process()
+            assert [Path(one.filename).name for one in caught] == ["test_notices.py"]
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                session.process()
+                session.close()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_pattern_is_not_warned_of_where_others_have_been_read_or_are_another_sources(tmp_path: Path) -> None:
+    folder = written(tmp_path / "in")
+    other = tg.stream("F", "n bigint, t timestamp", progress="t")
+    both = tg.program(All=events.select("n", "t"), Others=other.select("n", "t"))
+    sources = {"E": tg.parquet(folder / "*.parquet", delay="1m"), "F": tg.json(folder / "*.json", delay="1m")}
+    with both.session(sources=sources) as session:
+        session.process()
+    source = {"E": tg.parquet(folder / "*.parquet", delay="1m", archive=tmp_path / "read")}
+    with program.session(sources=source, checkpoint=tmp_path / "state") as session:
+        session.process()
+        (folder / "notes.txt").touch()
+        session.process()
+    with program.session(sources=source, checkpoint=tmp_path / "state") as session:
+        session.process()
 
 
 def test_what_is_told_in_the_end_is_told_once(tmp_path: Path) -> None:

@@ -107,6 +107,9 @@ class SparkRun:
             due = due or self.calls.are_waiting() or self.selection.is_left(self.setup.directories)
         if wakes and due:
             self.wake_ups.wake()
+        elif wakes and not planned and not self.selection.lasts:  # no batch says it
+            self.notices.looked()
+            self.notices.waited(self.runner.state.progress.bounds(self.setup.plan))
 
     def watch(self, is_active: Callable[[], bool]) -> None:
         """Has Spark run a batch whenever there is something to do, until the query ends."""
@@ -121,6 +124,8 @@ class SparkRun:
                 self.setup.unread()
                 self.notices.looked()
                 due = self.selection.is_left(self.setup.directories) or (clock and self.by_clock)
+                if not due and not self.calls.are_waiting():
+                    self.notices.waited(self.runner.state.progress.bounds(self.setup.plan))
             except (TidegateError, RunWarning):  # the batch looks as well, and the query ends with what it finds
                 due = True
             if due:

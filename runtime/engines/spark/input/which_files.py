@@ -23,6 +23,11 @@ class FileSelection:
     there: Mapping[str, frozenset[str]] | None
     at_once: bool = False
 
+    @property
+    def lasts(self) -> bool:
+        """Whether files are read that come after the run began."""
+        return self.there is None
+
     def next(self, setup: Setup, unread: FoundFiles) -> FoundFiles:
         """What a batch reads per source of what is unread there."""
         if self.at_once:
