@@ -34,7 +34,7 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import is_static, ordered_operator
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjunction
+from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjunction, subterms
 from tidegate.algebra.time import INF, duration_ticks, format_duration
 from tidegate.algebra.types import BIGINT, DURATION, DataType, Kind
 from tidegate.analysis.federation.federation import federation
@@ -55,7 +55,27 @@ INSTANTS: Final = 12
 _DATES: Final = ("to_date", "cast_date", "try_cast_date")
 _SIGNS: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
+#: Operations that give a month, quarter or year, and directives of `format` that show nothing finer.
+_MONTHS: Final = ("year", "quarter", "month")
+_SHOWN_MONTHS: Final = frozenset(("%Y", "%y", "%m", "%b", "%B"))
+#: Operations that give what comes again every week, month or year.
+_DAYS: Final = ("day", "day_of_year", "day_of_week", "week", "week_year")
+
 Unary = Select | Project | Rename | Imbed | Distinct | Group
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A unit of the calendar that is a window, for one that is none: its name, its size, and why the other is none."""
+
+    unit: str
+    size: str
+    reason: str = ""
+
+
+_HOURS_OF_PLACE: Final = _Part("hour", "1h", "days and months of a time zone differ in length, and are no windows")
+_DAYS_OF_MONTH: Final = _Part("day", "1d", "months, quarters and years differ in length, and are no windows")
+_DAYS_ALONE: Final = _Part("day", "1d")
 
 
 @dataclass(slots=True)
@@ -288,6 +308,8 @@ class Mends:
         above = _above(node, core)
         groups = [one for one in above if isinstance(one, Group)]
         if groups or any(isinstance(one, Distinct) for one in above):
+            if (part := _part_of_calendar(above)) is not None and (text := self._part(node, core, groups, part)):
+                return text
             mended, name, window = self._windowed(node, core)
             keys = f"group by a window as well: {_keys(groups[0])}" if groups else "keep a window: select(..., "
             return self._bounds_beside(mended, name, f"{keys}{name}={window})")
@@ -300,6 +322,24 @@ class Mends:
         if len(instants) == 1:
             return f"keep an instant: select(..., {text})"
         return f"say when a row is known: select(..., {name}={text})"
+
+    def _part(self, node: Node, core: Node, groups: list[Group], part: _Part) -> str:
+        """Hours or days beside a part of the calendar that is no window; empty where that is no mend."""
+        instants = self._together(core)
+        if not instants:
+            return ""
+        name, latest, text = _free(part.unit, node), _latest(instants), _latest_text(instants, core)
+        if core.schema[instants[0]].type.kind is not Kind.DATE:
+            latest = call("floor", latest, Lit(duration_ticks(part.size), DURATION))
+            text = f'tg.floor({text}, "{part.size}")'
+        keys = _keys(groups[0]) if groups else "select(..., "
+        verb = "group by" if groups else "keep"
+        added = f", and combine the {part.unit}s where results are read" if part.reason else ""
+        mend = self._bounds_beside(_carrying(node, core, name, latest), name, f"{keys}{name}={text})")
+        if not mend:
+            return ""
+        mend = f"{verb} the {part.unit} as well{added}: {mend}"
+        return f"{part.reason}; {mend}; or join a stream of their starts and ends" if part.reason else mend
 
     def _bounds_beside(self, mended: Node, name: str, text: str) -> str:
         """The text of a mend and what has to be bounded beside it, if anything has; empty where it is no mend."""
@@ -618,6 +658,34 @@ def _days_compared(condition: Term, schema: Schema, node: Node, written: list[st
             return Call(op, tuple(day for day in days if day is not None))
         case _:
             return condition
+
+
+def _part_of_calendar(above: list[Unary]) -> _Part | None:
+    """The windows of which the dates are made up by which rows are put together; None for other keys, and for windows
+    or parts of a day.
+    """
+    together = next(one for one in reversed(above) if isinstance(one, Group | Distinct))
+    names = together.keys if isinstance(together, Group) else tuple(together.schema)
+    terms = [one.term for one in _unary(together) if isinstance(one, Imbed) and one.name in names]
+    calls = [one for term in terms for one in subterms(term) if isinstance(one, Call)]
+    if any(one.op == "to_local" for one in calls):
+        return _HOURS_OF_PLACE
+    if any(one.op in ("hour", "minute", "second") for one in calls):
+        return None
+    if any(one.op in _DAYS for one in calls):
+        return _DAYS_ALONE
+    return _DAYS_OF_MONTH if any(map(_gives_months, calls)) else None
+
+
+def _gives_months(term: Call) -> bool:
+    """Whether a term is a month, quarter or year, or shows nothing finer."""
+    match term:
+        case Call("truncate", (_, Lit(unit))):
+            return unit in _MONTHS
+        case Call("format", (_, Lit(form))):
+            return bool(shown := {*re.findall("%.", str(form))}) and shown <= _SHOWN_MONTHS
+        case Call(op, _):
+            return op in _MONTHS
 
 
 def _start_of_day(term: Term, schema: Schema) -> Term | None:

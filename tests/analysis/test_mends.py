@@ -56,6 +56,9 @@ def met(of: tg.Relation, *, within: str | None = None, emission: Emission = "ear
     return tg.match(one.intersects(other) if within is None else one.overlaps(other), within=within, emission=emission)
 
 
+MONTHS = "months, quarters and years differ in length, and are no windows"
+
+
 @dataclass(frozen=True)
 class Case:
     """A query that is refused, with what hint, and the query with the mend."""
@@ -102,6 +105,68 @@ CASES = [
         "TG202",
         'group by a window as well: group_by(hour=..., window=tg.tumbling(Orders.time, "1h"))',
         lambda: orders.group_by(hour=orders.time.hour(), window=tg.tumbling(orders.time, "1h")).agg(n=tg.count()),
+    ),
+    Case(
+        "by the month",
+        lambda: orders.group_by(month=orders.time.truncate("month")).agg(n=tg.count()),
+        "TG202",
+        f"{MONTHS}; group by the day as well, and combine the days where results are read: "
+        'group_by(month=..., day=tg.floor(Orders.time, "1d")); or join a stream of their starts and ends',
+        lambda: orders.group_by(month=orders.time.truncate("month"), day=tg.floor(orders.time, "1d")).agg(n=tg.count()),
+    ),
+    Case(
+        "by the month and the year, of a join",
+        lambda: o.join(p, o.id == p.id).group_by(o.customer, m=p.time.month(), y=p.time.format("%Y")).agg(n=tg.count()),
+        "TG202",
+        f"{MONTHS}; group by the day as well, and combine the days where results are read: "
+        'group_by(o.customer, m=..., y=..., day=tg.floor(tg.max(o.time, p.time), "1d")); or join a stream of their starts and ends',
+        lambda: (
+            o.join(p, o.id == p.id)
+            .group_by(o.customer, m=p.time.month(), y=p.time.format("%Y"), day=tg.floor(tg.max(o.time, p.time), "1d"))
+            .agg(n=tg.count())
+        ),
+    ),
+    Case(
+        "the months that have an order",
+        lambda: orders.select(month=orders.time.format("%Y-%m")).distinct(),
+        "TG202",
+        f"{MONTHS}; keep the day as well, and combine the days where results are read: "
+        'select(..., day=tg.floor(Orders.time, "1d")); or join a stream of their starts and ends',
+        lambda: orders.select(month=orders.time.format("%Y-%m"), day=tg.floor(orders.time, "1d")).distinct(),
+    ),
+    Case(
+        "by the month of days as instants",
+        lambda: deliveries.group_by(month=deliveries.day.truncate("month")).agg(n=tg.count()),
+        "TG202",
+        f"{MONTHS}; group by the day as well, and combine the days where results are read: "
+        "group_by(month=..., day_2=Deliveries.day); or join a stream of their starts and ends",
+        lambda: deliveries.group_by(month=deliveries.day.truncate("month"), day_2=deliveries.day).agg(n=tg.count()),
+    ),
+    Case(
+        "by the day of a time zone",
+        lambda: orders.group_by(day=orders.time.to_local("Europe/Berlin").to_date()).agg(n=tg.count()),
+        "TG202",
+        "days and months of a time zone differ in length, and are no windows; group by the hour as well, and combine the hours where "
+        'results are read: group_by(day=..., hour=tg.floor(Orders.time, "1h")); or join a stream of their starts and ends',
+        lambda: orders.group_by(
+            day=orders.time.to_local("Europe/Berlin").to_date(), hour=tg.floor(orders.time, "1h")
+        ).agg(n=tg.count()),
+    ),
+    Case(
+        "by the day of the week",
+        lambda: orders.group_by(weekday=orders.time.day_of_week()).agg(n=tg.count()),
+        "TG202",
+        'group by the day as well: group_by(weekday=..., day=tg.floor(Orders.time, "1d"))',
+        lambda: orders.group_by(weekday=orders.time.day_of_week(), day=tg.floor(orders.time, "1d")).agg(n=tg.count()),
+    ),
+    Case(
+        "by the month and the hour of the day",
+        lambda: orders.group_by(month=orders.time.month(), hour=orders.time.hour()).agg(n=tg.count()),
+        "TG202",
+        'group by a window as well: group_by(month=..., hour=..., window=tg.tumbling(Orders.time, "1h"))',
+        lambda: orders.group_by(
+            month=orders.time.month(), hour=orders.time.hour(), window=tg.tumbling(orders.time, "1h")
+        ).agg(n=tg.count()),
     ),
     Case(
         "periods by the day of their starts",

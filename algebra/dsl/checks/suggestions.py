@@ -192,6 +192,12 @@ PERIOD_RELATIONS: Mapping[str, str] = MappingProxyType(
 )
 
 
+_TRUNCATED = (
+    'r.time.truncate("month") is the start of the month; of groups, weeks and what is shorter are windows: '
+    'r.time.truncate("week"), tg.floor(r.time, "1d")'
+)
+
+
 def _unit_hint(unit: str) -> str:
     return f"a duration is tg.{unit}s(5); the {unit} of an instant is r.time.{unit}()"
 
@@ -215,7 +221,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("now", "current_timestamp", "current_date", "unix_timestamp"), _NO_CLOCK)
     | dict.fromkeys(("row_number", "rank", "dense_rank", "ntile"), _RANK)
     | {unit: _unit_hint(unit) for unit in ("second", "minute", "hour", "day")}
-    | {"date_trunc": 'tg.floor(r.time, "1d") is the start of the day, r.time.truncate("month") of the month'}
+    | {"date_trunc": _TRUNCATED}
     | dict.fromkeys(("datediff", "date_diff", "dateDiff"), "did you mean tg.days_between?")
     | dict.fromkeys(("interval", "weeks", "to_duration"), 'durations are text or tg.days(7): r.time + "5m"')
     | dict.fromkeys(("collect_list", "collect_set", "array_agg"), _AGGREGATES)
