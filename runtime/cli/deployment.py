@@ -293,7 +293,7 @@ def _path(option: str, given: object, folder: Path) -> Path:
     """A path of the file; `QueryError` TG143 for what is no text."""
     if not isinstance(given, str):
         raise QueryError("TG143", f"{option}={shown(given)} is no path", hint=f'write {option} = "a directory"')
-    return folder / given
+    return folder / os.path.expanduser(given)
 
 
 def _guard(given: object) -> Any:

@@ -29,6 +29,7 @@ from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.inspect.metrics.hooks import OnBatch, each
 from tidegate.runtime.inspect.metrics.hooks import log as log_lines
 from tidegate.runtime.state.manifest import SourceCounts, added
+from tidegate.runtime.state.store.paths import local_directory
 
 #: Seconds beyond the time between two looks, after which a run that has neither looked nor ended a batch counts as
 #: unhealthy: a batch over all that came in while nothing ran takes long, and is healthy.
@@ -142,7 +143,7 @@ def _beginning(deployment: Deployment, host: str, port: int | None) -> str:
     where = "on Spark" if deployment.engine == "spark" else "in this process"
     served = "" if port is None else f"; http://{host}:{port}/health and {_metrics_place()}"
     return (
-        f"tidegate {tidegate.__version__} runs {results} {where}, with the checkpoint {os.path.abspath(deployment.checkpoint)}; "
+        f"tidegate {tidegate.__version__} runs {results} {where}, with the checkpoint {local_directory(deployment.checkpoint)}; "
         f"looks for new files every {format_duration(duration_ticks(deployment.every))}{served}"
     )
 

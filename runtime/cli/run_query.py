@@ -71,7 +71,7 @@ class QueryRun:
         if target.is_symlink():
             raise linked(str(out), target.name)
         for name, path in self.inputs.items():
-            real, input_ = os.path.realpath(target), os.path.realpath(files_meant(path)[0])
+            real, input_ = os.path.realpath(target), os.path.realpath(files_meant(path).directory)
             if real == input_ or is_below(real, input_):
                 raise QueryError(
                     "TG409",
@@ -162,10 +162,10 @@ class QueryRun:
 
 def _files(name: str, path: Path) -> Files:
     """The files of an input, by what their names end with; all are of one format."""
-    place, pattern = files_meant(path)
-    if not os.path.exists(place):
-        raise QueryError("TG413", f"{name}: there is no file or directory {place}", hint="check the path")
-    files = Files(place, "parquet", pattern=pattern)
+    meant = files_meant(path)
+    if not os.path.exists(meant.directory):
+        raise QueryError("TG413", f"{name}: there is no file or directory {meant.directory}", hint="check the path")
+    files = meant.files("parquet")
     formats = {_FORMATS.get(Path(file.path).suffix.lower()) for file in files.found()}
     format_ = formats.pop() if len(formats) == 1 else None
     if format_ is None:

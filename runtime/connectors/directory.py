@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from tidegate.runtime.connectors.sources import Files
+from tidegate.runtime.connectors.sources import Files, is_left_out
 from tidegate.runtime.connectors.watch import Lost, Watch
 from tidegate.runtime.state.inputs.positions import OLDEST_FIRST, ChangedFile, PositionLog, SourceFile
 
@@ -106,18 +106,24 @@ class Directory:
                 self._order = None
 
     def passed_over(self, others: Collection[Files] = ()) -> str | None:
-        """Of a directory without a file to read, one that lies there and is not read, by its name or pattern, nor is
-        one of `others`; None for other directories.
+        """Of a directory without a file to read, one that lies there and is not read, nor is one of `others`; None for
+        other directories.
+
+        One whose name would be read, in a folder below that is not, comes before one that is not read for its name.
         """
         if self._count or self._waiting:
             return None
+        first = None
         for folder, folders, names in os.walk(self._top):
-            folders[:] = sorted(name for name in folders if self.files.enters(name))
+            folders[:] = sorted(name for name in folders if not is_left_out(name))
             for name in sorted(names):
                 path = os.path.join(folder, name)
-                if not self.files.reads(name) and not any(one.holds(path) and one.takes(path) for one in others):
+                if self.files.takes(path) or any(one.holds(path) and one.takes(path) for one in others):
+                    continue
+                if self.files.deep or self.files.reads(name):
                     return os.path.relpath(path, self._top)
-        return None
+                first = first or os.path.relpath(path, self._top)
+        return first
 
     def close(self) -> None:
         """Watch it no more; the next look is a whole one."""

@@ -86,7 +86,8 @@ class Files:
     Names that start with . or _ or end with ._COPYING_ are left out: of what is being written, or lies beside the data.
     Files that were read go to the directory `archive`, or are removed where `delete` is true.
     Of the others those are taken whose own name, without folders, fits `pattern`: `*` is any text, `?` one character,
-    `[abc]` one of some, `[!abc]` none of them; capital letters differ from small ones.
+    `[abc]` one of some, `[!abc]` none of them; capital letters differ from small ones. Files in folders below are read
+    where it is `deep`.
     """
 
     directory: str
@@ -95,6 +96,7 @@ class Files:
     archive: str | None = None
     delete: bool = False
     pattern: str | None = None
+    deep: bool = True
 
     def __post_init__(self) -> None:
         if self.pattern is not None and (type(self.pattern) is not str or not self.pattern or "/" in self.pattern):
@@ -149,11 +151,11 @@ class Files:
 
     def reads(self, name: str) -> bool:
         """Whether a file of this name is read."""
-        return not _is_left_out(name) and (self.pattern is None or fnmatchcase(name, self.pattern))
+        return not is_left_out(name) and (self.pattern is None or fnmatchcase(name, self.pattern))
 
     def enters(self, folder: str) -> bool:
         """Whether files below a folder of this name are read."""
-        return not _is_left_out(folder)
+        return self.deep and not is_left_out(folder)
 
     def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
         """The files below a folder; folders that vanish or cannot be read are left out, links to folders not
@@ -172,7 +174,7 @@ class Files:
                 yield from self._entries(entry.path)
 
 
-def _is_left_out(name: str) -> bool:
+def is_left_out(name: str) -> bool:
     """Whether a file or folder of this name is being written (HDFS copies to such an end) or lies beside the data."""
     return name.startswith((".", "_")) or name.endswith("._COPYING_")
 
@@ -500,10 +502,10 @@ def source_given(data: Any) -> Source:
         return data
     if not isinstance(data, str | os.PathLike):
         return Source(data)
-    directory, pattern = files_meant(data)
+    meant = files_meant(data)
     format_ = _format_of(os.fspath(data))
-    if format_ is None and os.path.isdir(directory):
-        formats = {_format_of(one.path) for one in Files(directory, "parquet", pattern=pattern).found()}
+    if format_ is None and os.path.isdir(meant.directory):
+        formats = {_format_of(one.path) for one in meant.files("parquet").found()}
         format_ = formats.pop() if len(formats) == 1 else None
     if format_ is None:
         raise QueryError(
@@ -511,7 +513,7 @@ def source_given(data: Any) -> Source:
             f"{shown(os.fspath(data))} is a path, and does not say the format of its files",
             hint=f"write {reader_of(data)}",
         )
-    return Source(Files(directory, format_, pattern=pattern))
+    return Source(meant.files(format_))
 
 
 def sources_given(given: Mapping[str, Any] | None) -> dict[str, Source]:
@@ -543,11 +545,26 @@ def reader_of(path: str | os.PathLike[str]) -> str:
     return f"tg.parquet({text!r}), tg.csv(...) or tg.json(...)" if format_ is None else f"tg.{format_}({text!r})"
 
 
-def files_meant(location: str | os.PathLike[str]) -> tuple[str, str | None]:
-    """The local directory or file that a path means, and the pattern of names in its last part, if it is one.
+@dataclass(frozen=True, slots=True)
+class PathMeant:
+    """The local directory or file that a path means, the pattern of names in its last part, if it is one, and whether
+    folders below are meant too.
+    """
 
-    What is there by this very name is no pattern, and `**` before the last part is every folder, as without it.
-    `QueryError` TG401 for a pattern of folders, `StateError` TG500 for a place that is no local one.
+    directory: str
+    pattern: str | None = None
+    deep: bool = True
+
+    def files(self, format_: FileFormat) -> Files:
+        return Files(self.directory, format_, pattern=self.pattern, deep=self.deep)
+
+
+def files_meant(location: str | os.PathLike[str]) -> PathMeant:
+    """What a path of files means: a directory with all its folders, one file, or what fits a pattern.
+
+    What is there by this very name is no pattern. As in shells, Python and Polars, a pattern is one of names in its own
+    folder, and in every folder below where `**` stands before it. `QueryError` TG401 for a pattern of folders,
+    `StateError` TG500 for a place that is no local one.
     """
     path = local_directory(location)
     there = path
@@ -556,7 +573,7 @@ def files_meant(location: str | os.PathLike[str]) -> tuple[str, str | None]:
     parts = [part for part in path[len(there) :].split(os.sep) if part]
     first = next((number for number, part in enumerate(parts) if _PATTERN.search(part)), None)
     if first is None:
-        return path, None
+        return PathMeant(path)
     *folders, name = parts[first:]
     directory = os.path.join(there, *parts[:first])
     if folders not in ([], ["**"]):
@@ -564,10 +581,10 @@ def files_meant(location: str | os.PathLike[str]) -> tuple[str, str | None]:
         raise QueryError(
             "TG401",
             f"{shown(os.fspath(location))} has a pattern of folders, {shown('/'.join(folders))}",
-            because=("a pattern is one of names of files: of a directory all folders are read, however deep",),
+            because=("a pattern is one of names of files; ** before it is every folder, however deep",),
             hint=f"write {os.path.join(directory, '**', name) if of_files else directory!r}, and read all folders",
         )
-    return directory, name
+    return PathMeant(directory, name, deep=bool(folders))
 
 
 def check_rows_given(name: str, data: object) -> None:
@@ -652,7 +669,8 @@ def parquet(
     **options: Unpack[SourceKeywords],
 ) -> Source:
     """A Parquet file, or a directory of such; `per_batch` limits the files read in one batch, `pattern` takes some of
-    the names. Read files may leave it (`archive`, `delete`). "in/*.parquet" is the directory "in" with this pattern.
+    the names. Read files may leave it (`archive`, `delete`). "in/*.parquet" are files in "in" itself,
+    "in/**/*.parquet" those in folders below too, and "~" is the home directory.
 
     The options are those of `Source`. `QueryError` TG413 at the start of a run where there is no such directory, TG412
     for a file that cannot be read.
@@ -728,11 +746,12 @@ def _files(
     with Here():
         check_options(f"tg.{format_}", options, known)
         kept = None if archive is None else local_directory(archive)
-        place, names = files_meant(directory)
-        if names is not None and pattern is not None:
+        meant = files_meant(directory)
+        place = meant.directory
+        if meant.pattern is not None and pattern is not None:
             raise QueryError(
                 "TG401",
                 f"{shown(os.fspath(directory))} has a pattern of names, and pattern={shown(pattern)} is another",
                 hint=f"give one: tg.{format_}({place!r}, pattern={pattern!r})",
             )
-        return source(Files(place, format_, per_batch, kept, delete, names or pattern), **options)
+        return source(Files(place, format_, per_batch, kept, delete, meant.pattern or pattern, meant.deep), **options)

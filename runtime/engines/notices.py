@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Mapping
@@ -258,7 +259,11 @@ class Notices:
             return
         files = directory.files
         read = f"names that fit pattern={files.pattern!r} are read" if files.pattern else "others are read"
+        read += ", and none that begins with . or _"
         hint = "correct the pattern or the directory"
+        if not files.deep and os.sep in other and files.reads(os.path.basename(other)):
+            read = "a pattern without ** reads no folders below"
+            hint = f"write {os.path.join(files.directory, '**', files.pattern or '*')!r} to read them too"
         if self.sources[name].bounded:
             hint += ", or leave the source out where there is nothing"
         self._warn(
@@ -266,7 +271,7 @@ class Notices:
             Problem(
                 "TG436",
                 f"{name}: no file of {files.directory} was read",
-                because=(f"{other} is there, but {read}, and none that begins with . or _",),
+                because=(f"{other} is there, but {read}",),
                 hint=hint,
             ),
         )

@@ -60,6 +60,50 @@ def test_readers_take_a_pattern_of_names_in_a_path(place: Path, path: str, names
     assert [Path(file.path).name for file in found] == names
 
 
+def test_a_pattern_reads_folders_below_where_it_says_so(place: Path) -> None:
+    """As in shells, Python and Polars; a directory is read with all its folders, whatever the names in it."""
+    FRAME.write_csv(place / "top.csv")
+    for path in (place / "*.csv", str(place / "*.csv")):
+        assert [Path(file.path).name for file in tg.csv(path).data.found()] == ["top.csv"]
+    assert len(pl.scan_csv(place / "*.csv").collect()) == 2
+    below = {place / "top.csv", place / "csv" / "1.csv", place / "mixed" / "1.csv"}
+    for source in (tg.csv(place / "**" / "*.csv"), tg.csv(place, pattern="*.csv")):
+        assert {Path(file.path) for file in source.data.found()} == below
+        assert all(source.data.takes(str(path)) for path in below)
+    assert not tg.csv(place / "*.csv").data.takes(str(place / "csv" / "1.csv"))
+    with program.session(sources={"E": tg.csv(place / "*.csv", bounded=True)}) as session:
+        session.process()
+        assert session.counts["E"].rows_in == 2
+        (place / "later").mkdir()
+        FRAME.write_csv(place / "later" / "2.csv")
+        assert session.waiting_files() == 0
+
+
+def test_a_pattern_that_only_files_below_fit_is_told_how_they_are_read(place: Path) -> None:
+    with (
+        program.session(sources={"E": tg.csv(place / "*.csv", delay=0)}) as session,
+        pytest.warns(tg.RunWarning, match=r"TG436(?s:.*)csv/1.csv is there, but a pattern without \*\*") as caught,
+    ):
+        session.process()
+    assert f"write '{place}/**/*.csv' to read them too" in str(caught[0].message)
+
+
+def test_the_home_directory_is_meant_by_a_tilde(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(place))
+    monkeypatch.chdir(place / "mixed")
+    for path in ("~/csv", "~/csv/*.csv", "~/csv/1.csv", Path("~/csv/1.csv")):
+        assert len(tg.csv(path).data.found()) == 1
+    sinks, source = {"All": tg.parquet_sink("~/out")}, tg.csv("~/csv", archive="~/read")
+    with program.session(sources={"E": source}, sinks=sinks, checkpoint="~/state") as session:
+        session.process()
+        session.finish()
+        session.process()
+        assert len(session.results("All")) == 2
+    assert all((place / name).is_dir() for name in ("out", "state", "read"))
+    assert tg.read_quarantine("~/state").read_all().num_rows == 0
+    assert sorted(path.name for path in (place / "mixed").iterdir()) == ["1.csv", "2.parquet"]
+
+
 def test_a_pattern_of_folders_is_refused_with_what_is_read(place: Path) -> None:
     with pytest.raises(tg.QueryError, match=r"TG401 .* has a pattern of folders, '\*'") as caught:
         tg.csv(place / "*" / "1.csv")

@@ -158,6 +158,21 @@ def test_paths_of_settings_are_relative_to_their_file(place: Path, monkeypatch: 
     assert results(place) == [2]
 
 
+def test_the_home_directory_is_meant_by_a_tilde_in_settings_and_deployments(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(place))
+    (place / "settings").mkdir()
+    settings = place / "settings" / "run.toml"
+    settings.write_text(SETTINGS.replace('"in"', '"~/in/*.parquet"').replace('"out"', '"~/out"'))
+    assert main(["start", "plain.py", "--settings", str(settings), "--once"]) == 0
+    assert results(place) == [2]
+    (place / "program.py").write_text(PROGRAM + DEPLOYED.replace('"state"', '"~/held"').replace('"out"', '"~/more"'))
+    monkeypatch.setattr(operation._Service, "embedded", lambda service: service.begun())
+    assert main(["start", "program.py"]) == 0
+    assert f"with the checkpoint {place}/held;" in capsys.readouterr().err
+
+
 def test_a_port_without_the_package_of_prometheus_says_what_is_missing(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

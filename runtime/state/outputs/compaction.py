@@ -27,6 +27,7 @@ from tidegate.runtime.state.errors import StateError, is_damage, storage_errors
 from tidegate.runtime.state.failpoints import Failpoints
 from tidegate.runtime.state.outputs.names import Result, result_of
 from tidegate.runtime.state.segments import schema_id, tier_of
+from tidegate.runtime.state.store.paths import local_directory
 
 FOREIGN: Final = "TG526"  # the directory can not be exchanged for another
 READ: Final = "TG527"  # rows would be read twice
@@ -147,7 +148,7 @@ def hold_compaction(directory: str | os.PathLike[str]) -> Iterator[None]:
         >>> table["customer"].to_pylist()
         ['Bob', 'Ada']
     """
-    descriptor = hold(directory)
+    descriptor = hold(local_directory(directory))
     try:
         yield
     finally:

@@ -23,7 +23,10 @@ def check_relative(path: str) -> str:
 
 
 def local_directory(location: str | os.PathLike[str]) -> str:
-    """The absolute local path that `location` means; locations with a scheme other than `file:` are refused."""
+    """The absolute local path that `location` means; locations with a scheme other than `file:` are refused.
+
+    `~` and `~name` at its beginning are home directories, as in shells and Polars.
+    """
     text = _text(location)
     scheme = _SCHEME.match(text)
     if scheme is not None:
@@ -43,7 +46,7 @@ def local_directory(location: str | os.PathLike[str]) -> str:
             )
     if not text or "\0" in text:
         raise StateError(LOCATION, f"{text!r} is not a directory name", hint="give a path")
-    return os.path.abspath(text)
+    return os.path.abspath(os.path.expanduser(text))
 
 
 def _text(location: object) -> str:

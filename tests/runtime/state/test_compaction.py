@@ -357,6 +357,14 @@ def test_two_compactions_at_once_and_batches_that_publish(tmp_path: Path, monkey
     assert compact(out).files == 2
 
 
+def test_a_directory_below_the_home_directory_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("tidegate.runtime.state.outputs.compaction._TRIES", 1)
+    published(tmp_path / "out", 20)
+    with tg.hold_compaction("~/out"), pytest.raises(StateError, match="TG527"):
+        compact(tmp_path / "out")
+
+
 def test_whoever_waited_for_the_directory_gets_the_new_one(tmp_path: Path) -> None:
     out = tmp_path / "out"
     published(out, 20)
