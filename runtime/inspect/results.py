@@ -144,30 +144,77 @@ class ResultTable:
         return self._table.__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        if not len(self):
-            return self._title()
-        with _layout():
-            return f"{self._title()}\n{self.polars()}"
+        return _as_text(_title(self.name, len(self), self.columns), self.polars())
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        from html import escape
+        return _as_html(_title(self.name, len(self), self.columns), self.polars())
 
-        with _layout():
-            table = _UNQUOTED.sub(r"<td>\1</td>", self.polars()._repr_html_()) if len(self) else ""
-        return f"<div><p>{escape(self._title())}</p>{self._text_left(table)}</div>"
 
-    def _text_left(self, table: str) -> str:
-        """A table of HTML with columns of text at the left of their cells; Polars has all at the right."""
-        import polars
+class ResultRows(list[dict[str, Any]]):
+    """Rows of a result as dictionaries, a list like any other. Printed, and in a notebook, they are a table."""
 
-        text = cycle([kind == polars.String for kind in self.polars().dtypes])
-        return _CELL.sub(lambda cell: f'{cell[0][:-1]} style="text-align: left">' if next(text) else cell[0], table)
+    __slots__ = ("_name", "_schema")
+
+    def __init__(self, table: ResultTable) -> None:
+        super().__init__(table.rows())
+        self._name = table.name
+        self._schema = table.arrow().schema
+
+    def __repr__(self) -> str:
+        frame = self._shown()
+        return super().__repr__() if frame is None else _as_text(self._title(), frame)
+
+    def _repr_html_(self) -> str | None:
+        """For notebooks; None where the text is shown."""
+        frame = self._shown()
+        return None if frame is None else _as_html(self._title(), frame)
 
     def _title(self) -> str:
-        if not len(self):
-            return f"{self.name}: no rows, of {', '.join(self.columns)}"
-        return f"{self.name}: {len(self):,} row{'s' if len(self) > 1 else ''}"
+        return _title(self._name, len(self), self._schema.names)
+
+    def _shown(self) -> polars.DataFrame | None:
+        """The rows at both ends, as they are now: a list can be changed. None where they are no table any more."""
+        import polars
+
+        types = ResultTable(self._name, self._schema.empty_table()).polars().schema
+        half = SHOWN_ROWS // 2  # and one between, for which there are dots
+        some: list[Any] = list(self) if len(self) <= SHOWN_ROWS else [*self[: half + 1], *self[-half:]]
+        if not all(isinstance(row, dict) and row.keys() == types.keys() for row in some):
+            return None
+        try:
+            return polars.DataFrame(some, schema=types)
+        except (TypeError, ValueError, OverflowError, polars.exceptions.PolarsError):
+            return None
+
+
+def _title(name: str, rows: int, columns: list[str]) -> str:
+    if not rows:
+        return f"{name}: no rows, of {', '.join(columns)}"
+    return f"{name}: {rows:,} row{'s' if rows > 1 else ''}"
+
+
+def _as_text(title: str, frame: polars.DataFrame) -> str:
+    if not frame.height:
+        return title
+    with _layout():
+        return f"{title}\n{frame}"
+
+
+def _as_html(title: str, frame: polars.DataFrame) -> str:
+    from html import escape
+
+    with _layout():
+        table = _UNQUOTED.sub(r"<td>\1</td>", frame._repr_html_()) if frame.height else ""
+    return f"<div><p>{escape(title)}</p>{_text_left(table, frame)}</div>"
+
+
+def _text_left(table: str, frame: polars.DataFrame) -> str:
+    """A table of HTML with columns of text at the left of their cells; Polars has all at the right."""
+    import polars
+
+    text = cycle([kind == polars.String for kind in frame.dtypes])
+    return _CELL.sub(lambda cell: f'{cell[0][:-1]} style="text-align: left">' if next(text) else cell[0], table)
 
 
 def _no_attribute(table: ResultTable, asked: object) -> QueryError:

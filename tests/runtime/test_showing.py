@@ -4,6 +4,7 @@ user.
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import io
 import os
@@ -68,6 +69,35 @@ def test_text_stands_left_in_a_notebook_and_numbers_right() -> None:
     left, plain = ' style="text-align: left"', ""
     styles = re.findall(r"<t[dh]( [^>]*)?>", large()._repr_html_())
     assert styles == [left, plain, plain] * 2
+
+
+def test_the_rows_of_a_session_are_a_list_that_shows_itself_as_the_table_does() -> None:
+    with program.session(sources={"E": ROWS}) as session:
+        assert repr(session.results("Large")) == "Large: no rows, of name, n, t"
+        session.process()
+        rows, table = session.results("Large"), session.table("Large")
+    assert isinstance(rows, list)
+    assert rows == table.rows()
+    assert (str(rows), rows._repr_html_()) == (repr(table), table._repr_html_())  # type: ignore[attr-defined]
+    assert type(rows[:1]) is list
+    for same in (copy.copy(rows), copy.deepcopy(rows)):
+        assert (same, repr(same)) == (rows, repr(rows))
+    rows[0]["n"] = 3
+    assert "│ <b>two ┆ 3 ┆" in repr(rows)
+    rows.append({"other": 1})
+    assert repr(rows) == repr(list(rows))
+    assert rows._repr_html_() is None  # type: ignore[attr-defined]
+
+
+def test_of_many_rows_both_ends_are_shown() -> None:
+    given = [("x", n, f"2026-01-01T{n // 60:02}:{n % 60:02}Z") for n in range(2, 1000)]
+    with program.session(sources={"E": given}) as session:
+        session.process()
+        rows, table = session.results("Large"), session.table("Large")
+    assert repr(rows) == repr(table)
+    assert repr(rows).startswith("Large: 998 rows\n")
+    del rows[:2]
+    assert repr(rows).splitlines()[4].startswith("│ x    ┆ 4 ")
 
 
 def test_a_result_is_what_one_needs_it_to_be() -> None:

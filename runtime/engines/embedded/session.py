@@ -31,7 +31,7 @@ from tidegate.runtime.engines.setup import prepare
 from tidegate.runtime.ingest.inputs import advances_of
 from tidegate.runtime.ingest.raw_rows import Raw, Rows
 from tidegate.runtime.inspect.live_display import LiveDisplay
-from tidegate.runtime.inspect.results import ResultTable
+from tidegate.runtime.inspect.results import ResultRows, ResultTable
 from tidegate.runtime.inspect.why_answer import Why
 from tidegate.runtime.plan.progress import check_known
 from tidegate.runtime.plan.steps import Plan
@@ -205,7 +205,12 @@ class Session:
             >>> session.finish()
             >>> report = session.step()
             >>> session.results("Fast")
-            [{'car': 'blue', 'ts': 1, 'te': 9}]
+            Fast: 1 row
+            ┌──────┬────┬────┐
+            │ car  ┆ ts ┆ te │
+            ╞══════╪════╪════╡
+            │ blue ┆ 1  ┆ 9  │
+            └──────┴────┴────┘
         """
         ticks = closing_instant(self._plan, at)
         if self._runner.state.closing is not None:
@@ -341,7 +346,7 @@ class Session:
         return self._findings.results(name)
 
     def results(self, name: str) -> list[dict[str, Any]]:
-        """`table` as rows.
+        """`table` as a list of rows, which are dictionaries. Printed, and in a notebook, they are a table.
 
         Examples:
             >>> session = program.session(sources=inputs)
@@ -349,7 +354,7 @@ class Session:
             >>> [row["customer"] for row in session.results("Unpaid")]
             ['Bob', 'Ada']
         """
-        return self.table(name).rows()
+        return ResultRows(self.table(name))
 
     def live_rows(self) -> dict[str, int]:
         """Rows stored per buffer, and the situations that are kept.

@@ -51,7 +51,7 @@ from tidegate.runtime.engines.spark.setup.session import check_session, own_sess
 from tidegate.runtime.engines.spark.setup.shipping import ship_library
 from tidegate.runtime.ingest.quarantine import quarantine_of
 from tidegate.runtime.inspect.live_display import LiveDisplay
-from tidegate.runtime.inspect.results import ResultTable
+from tidegate.runtime.inspect.results import ResultRows, ResultTable
 from tidegate.runtime.inspect.why import why
 from tidegate.runtime.inspect.why_answer import Why
 from tidegate.runtime.plan.placement import Limits, limits_of
@@ -128,13 +128,13 @@ class RunningQuery(StreamingQuery):
             return ResultTable(name, found.read_all())
 
     def results(self, name: str) -> list[dict[str, Any]]:
-        """`table` as rows.
+        """`table` as a list of rows, which are dictionaries. Printed, and in a notebook, they are a table.
 
         Examples:
             >>> [row["customer"] for row in query.results("Unpaid")]
             ['Bob', 'Ada']
         """
-        return self.table(name).rows()
+        return ResultRows(self.table(name))
 
     def quarantine(self) -> pa.RecordBatchReader:
         """All quarantined rows as of the last batch, with reason, source and position: a stream of Arrow batches.
@@ -223,7 +223,12 @@ class RunningQuery(StreamingQuery):
             >>> live.processAllAvailable()
             >>> live.stop()
             >>> live.results("Fast")
-            [{'car': 'blue', 'ts': 1, 'te': 9}]
+            Fast: 1 row
+            ┌──────┬────┬────┐
+            │ car  ┆ ts ┆ te │
+            ╞══════╪════╪════╡
+            │ blue ┆ 1  ┆ 9  │
+            └──────┴────┴────┘
         """
         self._run.close_open(at)
 
