@@ -61,13 +61,15 @@ class Attribute:
 
 
 @trimmed_calls
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Schema(Mapping[str, Attribute]):
     """The attributes of a relation, in order, by name.
 
     `QueryError` TG103 where two have one name.
 
     Examples:
+        >>> payments.schema
+        Schema(order_id bigint, paid timestamp not null; instants: paid)
         >>> print(payments.schema)
         order_id bigint, paid timestamp not null
         >>> print(payments.schema["order_id"].type)
@@ -118,6 +120,10 @@ class Schema(Mapping[str, Attribute]):
             ('time',)
         """
         return tuple(attribute.name for attribute in self.attributes if attribute.temporal)
+
+    def __repr__(self) -> str:
+        instants = f"; instants: {', '.join(self.temporal)}" if self.temporal else ""
+        return f"Schema({self}{instants})"
 
     def __str__(self) -> str:
         return ", ".join(str(attribute) for attribute in self.attributes)

@@ -6,7 +6,7 @@ import datetime as dt
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -15,6 +15,7 @@ from tidegate.algebra.dsl.checks.calls import called, check_options, checked_cal
 from tidegate.algebra.dsl.expression import DurationOption, duration_given
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import unknown_attribute
 from tidegate.algebra.time import duration_ticks, whole_days
@@ -124,6 +125,13 @@ class Files:
                 hint="give 1 or more",
             )
 
+    def written(self, options: Mapping[str, object]) -> str:
+        """The source of these files as it is written, with further options."""
+        own, path = _given(self, ("directory", "format", "deep")), self.directory
+        if not self.deep:
+            path = os.path.join(path, own.pop("pattern"))
+        return _call(self.format, [repr(path)], {**own, **options})
+
     def found(self) -> list[SourceFile]:
         """The files there are now, oldest first, then by name; a file that vanishes meanwhile is left out."""
         files = []
@@ -174,13 +182,40 @@ class Files:
                 yield from self._entries(entry.path)
 
 
+def _given(options: Files | Source, others: tuple[str, ...]) -> dict[str, Any]:
+    """The options that are not what they are by themselves."""
+    found = {}
+    for one in fields(options):
+        default = one.default_factory() if one.default_factory is not MISSING else one.default
+        if one.name not in others and (value := getattr(options, one.name)) != default:
+            found[one.name] = value
+    return found
+
+
+def _call(function: str, arguments: list[str], options: Mapping[str, object]) -> str:
+    return f"tg.{function}({', '.join([*arguments, *(f'{name}={value!r}' for name, value in options.items())])})"
+
+
+def _data_text(data: object) -> str:
+    """What rows are, and how many: not the rows."""
+    if data is None or isinstance(data, str | os.PathLike):
+        return repr(data)
+    kind, module = type(data).__name__, type(data).__module__.partition(".")[0]
+    name = kind if module == "builtins" else f"{module}.{kind}"
+    try:
+        rows = None if isinstance(data, Mapping) else len(data)  # type: ignore[arg-type]  # lazy frames have none
+    except TypeError:
+        rows = None
+    return f"<{name}>" if rows is None else f"<{name} of {count_of(rows, 'row')}>"
+
+
 def is_left_out(name: str) -> bool:
     """Whether a file or folder of this name is being written (HDFS copies to such an end) or lies beside the data."""
     return name.startswith((".", "_")) or name.endswith("._COPYING_")
 
 
 @checked_calls
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Source:
     """Rows for one stream: `Files`, a frame (Arrow, pandas, Polars, rows) or a Spark DataFrame, with its options.
 
@@ -201,6 +236,8 @@ class Source:
     `QueryError` TG401 for options that do not fit, TG104 for what is no duration.
 
     Examples:
+        >>> tg.source(inputs["Orders"], key=("order_id", "ordered"))
+        tg.source(<list of 3 rows>, key=('order_id', 'ordered'))
         >>> delayed = tg.source(None, delay="10m")  # rows are pushed, and come at most ten minutes out of order
         >>> session = tg.program(Paid=payments).session(sources={"Payments": delayed})
         >>> session.push("Payments", inputs["Payments"])
@@ -223,6 +260,13 @@ class Source:
     on_bad_file: OnBadFile = "fail"
     site: Site | None = field(default=None, compare=False, repr=False)
     """Where it was written."""
+
+    def __repr__(self) -> str:
+        """As it is written, with the options that were given."""
+        options = _given(self, ("data", "site"))
+        if isinstance(self.data, Files):
+            return self.data.written(options)
+        return _call("source", [_data_text(self.data)], options)
 
     def __post_init__(self) -> None:
         with Here() as site:

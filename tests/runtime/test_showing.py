@@ -100,6 +100,26 @@ def test_of_many_rows_both_ends_are_shown() -> None:
     assert repr(rows).splitlines()[4].startswith("│ x    ┆ 4 ")
 
 
+def test_a_source_is_shown_as_it_is_written(tmp_path: Path) -> None:
+    for source, text in [
+        (tg.source(None), "tg.source(None)"),
+        (tg.source(ROWS, delay={"t": "5m"}, key="n"), "tg.source(<list of 3 rows>, delay={'t': '5m'}, key=('n',))"),
+        (tg.source(pl.DataFrame({"n": [1]})), "tg.source(<polars.DataFrame of 1 row>)"),
+        (tg.source(pl.LazyFrame({"n": [1]})), "tg.source(<polars.LazyFrame>)"),
+        (tg.source({"n": [1, 2]}), "tg.source(<dict>)"),
+        (tg.source(pa.table({"n": [1, 2]})), "tg.source(<pyarrow.Table of 2 rows>)"),
+        (tg.parquet("/in", delay="10m", skew_guard=None), "tg.parquet('/in', delay='10m', skew_guard=None)"),
+        (tg.csv("/in/*.csv", per_batch=3, bounded=True), "tg.csv('/in/*.csv', per_batch=3, bounded=True)"),
+        (tg.json("/in/**/*.json", archive="/read"), "tg.json('/in', archive='/read', pattern='*.json')"),
+    ]:
+        assert repr(source) == text
+
+
+def test_a_schema_is_shown_by_its_attributes() -> None:
+    assert repr(events.schema) == "Schema(name string, n bigint, t timestamp not null; instants: t)"
+    assert repr(tg.table("K", "k string").schema) == "Schema(k string)"
+
+
 def test_a_result_is_what_one_needs_it_to_be() -> None:
     table, at = large(), dt.datetime(2026, 1, 2, 12, 30, tzinfo=dt.UTC)
     assert table.rows() == list(table) == [{"name": "<b>two", "n": 2, "t": at}]
