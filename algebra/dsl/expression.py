@@ -135,11 +135,27 @@ class Expression:
 
     def __xor__(self, other: object) -> NoReturn:
         with Here():
-            raise QueryError(
-                "TG114", "^ is no operator of conditions", hint="for one of the two but not both, write a != b"
-            )
+            bits = self._type == BIGINT
+            hint = "of bits write x.bit_xor(y)" if bits else "for one of the two but not both, write a != b"
+            raise QueryError("TG114", f"^ is no operator of {'numbers' if bits else 'conditions'}", hint=hint)
 
     __rxor__ = __xor__
+
+    def __lshift__(self, other: object) -> NoReturn:
+        self._no_shift("<<", "shift_left")
+
+    def __rshift__(self, other: object) -> NoReturn:
+        self._no_shift(">>", "shift_right")
+
+    __rlshift__, __rrshift__ = __lshift__, __rshift__
+
+    def _no_shift(self, sign: str, method: str) -> NoReturn:
+        with Here():
+            raise QueryError(
+                "TG114",
+                f"{sign} is no operator of values: {self!r}",
+                hint=f"the bits of a bigint are moved by a constant number: x.{method}(2)",
+            )
 
     # Comparisons -----------------------------------------------------------------------------------------------------
     def __eq__(self, other: Operand) -> Expression:  # type: ignore[override]  # builds a comparison
@@ -1289,9 +1305,7 @@ def _logical(op: str, sign: str, *operands: object) -> Expression:
                 raise QueryError(
                     "TG102",
                     f"{sign} joins conditions, but {part!r} is {part.type}",
-                    hint=f"put comparisons in parentheses: (a > 1) {sign} (b > 2)"
-                    if sign != "~"
-                    else "compare it first",
+                    hint=_no_condition_hint(op, sign, bits=all(one.type == BIGINT for one in parts)),
                 )
         if op != "not":
             flat = [
@@ -1301,6 +1315,14 @@ def _logical(op: str, sign: str, *operands: object) -> Expression:
             ]
             return _flat(op, flat, parts)
         return build(op, *parts)
+
+
+def _no_condition_hint(op: str, sign: str, *, bits: bool) -> str:
+    """How conditions are joined; if all parts are bigints their bits may be meant."""
+    if sign == "~":
+        return "of bits write x.bit_not(); else compare it first" if bits else "compare it first"
+    hint = f"put comparisons in parentheses: (a > 1) {sign} (b > 2)"
+    return f"{hint}; of bits write x.bit_{op}(y)" if bits else hint
 
 
 def _flat(op: str, args: list[Term], parts: list[Expression]) -> Expression:

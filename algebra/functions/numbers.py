@@ -226,6 +226,14 @@ def _division(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     )
 
 
+#: What there is instead of the operations on whole numbers where one of two numbers is none.
+_OF_OTHER_NUMBERS: Final = {
+    "idiv": "of other numbers write (x / y).trunc(), which is a double",
+    "floordiv": "of other numbers write tg.floor(x / y), which is a double",
+    "mod": "of other numbers write x - y * (x / y).trunc(), or x - y * tg.floor(x / y) for the sign of y",
+}
+
+
 def _integer_division(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "two bigints, two durations, or a duration and a bigint"
     arity(call, args, 2, 2, takes)
@@ -238,7 +246,8 @@ def _integer_division(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     }
     result = results.get((left, right))
     if result is None:
-        raise mismatch(call, args, takes, "div divides any two numbers" if DOUBLE in (left, right) else "")
+        numbers = left.is_numeric and right.is_numeric
+        raise mismatch(call, args, takes, _OF_OTHER_NUMBERS[op] if numbers else "")
     sides = tuple(coerce(arg, BIGINT) if arg.type == NULL else arg for arg in args)
     return apply(_BY_NAME[f"{op}_int"], sides, result, call, lenient=lenient)
 

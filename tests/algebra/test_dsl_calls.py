@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -133,6 +134,19 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: int(r.k), "TG118", '.cast("bigint")'),
         (lambda: float(r.k), "TG118", '.cast("double")'),
         (lambda: (r.k > 1) ^ (r.k < 3), "TG114", "a != b"),
+        (lambda: r.k ^ 3, "TG114", "x.bit_xor(y)"),
+        (lambda: tg_.count() // 2, "TG115", "give it a name in agg()"),
+        (lambda: 2 << tg_.count(), "TG115", "give it a name in agg()"),
+        (lambda: r.k & 3, "TG102", "x.bit_and(y)"),
+        (lambda: 3 | r.k, "TG102", "x.bit_or(y)"),
+        (lambda: (r.k > 1) | r.k, "TG102", "(a > 1) | (b > 2)"),
+        (lambda: ~r.k, "TG102", "x.bit_not()"),
+        (lambda: r.k << 2, "TG114", "x.shift_left(2)"),
+        (lambda: 2 >> r.k, "TG114", "x.shift_right(2)"),
+        (lambda: r.k // 2.5, "TG102", "tg.floor(x / y)"),
+        (lambda: r.k * Decimal("0.5") // 2, "TG102", "tg.floor(x / y)"),
+        (lambda: r.k.cast("double").div(2), "TG102", "(x / y).trunc()"),
+        (lambda: r.k.try_mod(2.5), "TG102", "x - y * (x / y).trunc()"),
         (lambda: True ^ (r.k < 3), "TG114", "a != b"),
         (lambda: tg_.parquet("in", dealy="5m"), "TG114", "did you mean delay=?"),
         (lambda: tg_.source([], delays="5m"), "TG114", "did you mean delay=?"),
