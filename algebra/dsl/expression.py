@@ -803,7 +803,7 @@ class Expression:
             001, 002, 003
         """
         with Here():
-            return build("lpad", self, constant(literal(length, BIGINT)), constant(literal(fill, STRING)))
+            return build("lpad", self, _option(length, BIGINT), _option(fill, STRING))
 
     def rpad(self, length: int, fill: str = " ") -> Expression:
         """The string made as long as a constant number of characters, by a constant text after it; a longer one is cut
@@ -814,7 +814,7 @@ class Expression:
             100, 200, 300
         """
         with Here():
-            return build("rpad", self, constant(literal(length, BIGINT)), constant(literal(fill, STRING)))
+            return build("rpad", self, _option(length, BIGINT), _option(fill, STRING))
 
     def position(self, part: Operand) -> Expression:
         """Where another string begins in the string: the first character is at 1, and 0 means nowhere.
@@ -836,7 +836,7 @@ class Expression:
             03, 03, 03
         """
         with Here():
-            return build("split_part", self, constant(literal(separator, STRING)), constant(literal(number, BIGINT)))
+            return build("split_part", self, _option(separator, STRING), _option(number, BIGINT))
 
     def reverse(self) -> Expression:
         """The string with its last character (code point) first.
@@ -895,7 +895,7 @@ class Expression:
             None, None, off
         """
         with Here():
-            return build("regexp_extract", self, pattern, constant(literal(group, BIGINT)))
+            return build("regexp_extract", self, pattern, _option(group, BIGINT))
 
     def regexp_replace(self, pattern: str, new: str) -> Expression:
         """The string with every match of a constant regular expression replaced by a constant text.
@@ -1112,7 +1112,7 @@ class Expression:
             2026-03-01 00:00:00+00:00, 2026-03-01 00:00:00+00:00, 2026-03-01 00:00:00+00:00
         """
         with Here():
-            return build("truncate", self, constant(literal(unit, STRING)))
+            return build("truncate", self, _option(unit, STRING))
 
     def add_months(self, months: int) -> Expression:
         """The same day of another month, which is a constant number of months later; the last day of a month that has
@@ -1123,7 +1123,7 @@ class Expression:
             2026-02-28 00:00:00+00:00, 2026-02-28 00:00:00+00:00, 2026-02-28 00:00:00+00:00
         """
         with Here():
-            return build("add_months", self, constant(literal(months, BIGINT)))
+            return build("add_months", self, _option(months, BIGINT))
 
     def to_local(self, zone: str) -> Expression:
         """What a clock in a constant time zone shows at an instant: a timestamp whose parts are those of local time.
@@ -1135,7 +1135,7 @@ class Expression:
             13, 13, 10
         """
         with Here():
-            return build("to_local", self, constant(literal(zone, STRING)))
+            return build("to_local", self, _option(zone, STRING))
 
     def from_local(self, zone: str) -> Expression:
         """The instant at which a clock in a constant time zone shows a timestamp.
@@ -1147,21 +1147,21 @@ class Expression:
             11, 11, 8
         """
         with Here():
-            return build("from_local", self, constant(literal(zone, STRING)))
+            return build("from_local", self, _option(zone, STRING))
 
     def format(self, pattern: str) -> Expression:
         """A timestamp (in UTC) or date as text by a constant pattern; a row beyond the years 1 to 9999 has no value
         (TG303).
 
         There are %Y %m %d %H %M %S, %f (microseconds), %j (day of the year), %I and %p, %b %B %a %A (in English), %z
-        and %%.
+        and %%. `QueryError` TG102 for a pattern that has none of them, such as "yyyy-MM-dd".
 
         Examples:
             >>> show(orders.ordered.format("%d.%m.%Y %H:%M"))
             02.03.2026 12:00, 02.03.2026 12:07, 03.03.2026 09:40
         """
         with Here():
-            return build("format", self, constant(literal(pattern, STRING)))
+            return build("format", self, _option(pattern, STRING))
 
     def parse_timestamp(self, pattern: str) -> Expression:
         """The timestamp that a text of a constant form says, with the parts of `format`; a row with other text has no
@@ -1174,7 +1174,7 @@ class Expression:
             2026-03-02 14:00:00+00:00, 2026-03-02 14:00:00+00:00, 2026-03-02 14:00:00+00:00
         """
         with Here():
-            return build("parse_timestamp", self, constant(literal(pattern, STRING)))
+            return build("parse_timestamp", self, _option(pattern, STRING))
 
     def try_parse_timestamp(self, pattern: str) -> Expression:
         """The timestamp that a text of a constant form says; NULL for other text.
@@ -1184,7 +1184,7 @@ class Expression:
             None, None, None
         """
         with Here():
-            return build("try_parse_timestamp", self, constant(literal(pattern, STRING)))
+            return build("try_parse_timestamp", self, _option(pattern, STRING))
 
 
 def duration_given(value: Any) -> Any:
@@ -1222,6 +1222,11 @@ def to_expression(value: object, like: DataType | None = None, *, shift: bool = 
             raise QueryError("TG110", "None is no value here", hint="test for NULL with is_null() or is_not_null()")
         case _:
             return constant(literal(value, like, shift=shift))
+
+
+def _option(value: object, type_: DataType) -> Expression:
+    """What is given where a constant of a type goes; the rule of the operation refuses what differs between rows."""
+    return constant(literal(None)) if value is None else to_expression(value, type_)
 
 
 def build(op: str, *operands: object, shift: bool = False, like: DataType | None = None) -> Expression:

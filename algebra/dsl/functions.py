@@ -20,7 +20,7 @@ from tidegate.algebra.dsl.literals import literal, plain, timestamp_literal
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.time import DurationLike, duration_ticks
-from tidegate.algebra.types import BOOLEAN, DURATION, NULL, TIMESTAMP, DataType, Kind
+from tidegate.algebra.types import BOOLEAN, DATE, DURATION, NULL, TIMESTAMP, DataType, Kind
 
 
 @called()
@@ -325,4 +325,9 @@ def days_between(start: Operand, end: Operand) -> Expression:
     """
     with Here():
         days = [part.to_date() if part.type == TIMESTAMP else part for part in map(to_expression, (start, end))]
+        for part in days:
+            if part.type not in (DATE, NULL):
+                raise QueryError(
+                    "TG102", f"days_between takes two timestamps or dates, {part!r} is {part.type}", hint="cast it"
+                )
         return build("sub", days[1], days[0], shift=True)

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Final
 from tidegate.algebra.formulas import UNITS
 from tidegate.algebra.functions.instants import FLOOR, PART, day_of
 from tidegate.algebra.functions.numbers import ADD
-from tidegate.algebra.functions.rules import RESCALE, Operation, Rule, arity, coerce, constant, mismatch
+from tidegate.algebra.functions.rules import (
+    RESCALE,
+    Operation,
+    Rule,
+    arity,
+    coerce,
+    constant,
+    misfit,
+    mismatch,
+    value_hint,
+)
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed.kernels import (
     BAD_CAST,
@@ -210,13 +220,14 @@ KERNELS: Final = (
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 _DATED: Final = "a timestamp or a date"
+_DATED_KINDS: Final = (Kind.TIMESTAMP, Kind.DATE)
 _MOST_MONTHS: Final = 120_000
 
 
 def _dated(call: Call, args: tuple[TypedTerm, ...], count: int, takes: str) -> TypedTerm:
     arity(call, args, count, count, takes)
-    if args[0].type.kind not in (Kind.TIMESTAMP, Kind.DATE):
-        raise mismatch(call, args, takes)
+    if args[0].type.kind not in _DATED_KINDS:
+        raise mismatch(call, args, takes, value_hint(call, args[0], Kind.TIMESTAMP))
     return args[0]
 
 
@@ -240,7 +251,8 @@ def _truncate(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         return arg
     kernel = START_OF_WEEK if unit == "week" else STARTS.get(str(unit))
     if kernel is None:
-        raise mismatch(call, args, takes, "" if unit not in UNITS else "a date has no hours")
+        hint = "a date has no hours" if unit in UNITS else ""
+        raise misfit(call, args, takes, _DATED_KINDS, 'x.truncate("month")', hint)
     day = apply(kernel, (day_of(arg, call),), DATE, call)
     return day if arg.type == DATE else apply(RESCALE, (day,), TIMESTAMP, call, DAY)
 
@@ -250,7 +262,7 @@ def _add_months(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     arg = _dated(call, args, 2, takes)
     months = constant(args[1], BIGINT)
     if not isinstance(months, int) or abs(months) > _MOST_MONTHS:
-        raise mismatch(call, args, takes)
+        raise misfit(call, args, takes, _DATED_KINDS, "x.add_months(1)")
     day = apply(ADD_MONTHS, (day_of(arg, call),), DATE, call, months)
     if arg.type == DATE:
         return day
@@ -258,28 +270,34 @@ def _add_months(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     return apply(ADD, (midnight, apply(PART, (arg,), DURATION, call, DAY, 1)), TIMESTAMP, call)
 
 
+_ZONES_HINT: Final = 'zones are called "Europe/Berlin", "America/New_York", "UTC"'
+
+
 def _local(kernel: Kernel) -> Rule:
     def rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         takes = "a timestamp, and the constant name of a time zone"
         arity(call, args, 2, 2, takes)
         zone = constant(args[1], STRING)
+        refused = misfit(call, args, takes, (Kind.TIMESTAMP,), f'x.{call.op}("Europe/Berlin")', _ZONES_HINT)
         if args[0].type not in (TIMESTAMP, NULL) or not isinstance(zone, str):
-            raise mismatch(call, args, takes)
+            raise refused
         try:
             _zone(zone)
         except (KeyError, ValueError, OSError):
-            raise mismatch(call, args, takes, 'zones are called "Europe/Berlin", "America/New_York", "UTC"') from None
+            raise refused from None
         return apply(kernel, (coerce(args[0], TIMESTAMP),), TIMESTAMP, call, zone)
 
     return rule
 
 
 def _format_rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
-    takes = f"{_DATED}, and a constant pattern"
+    takes = f"{_DATED}, and a constant pattern with at least one part of it"
+    if args and args[0].type.is_numeric:
+        raise mismatch(call, args, takes, 'numbers become text with x.round(2).cast("string")')
     arg = _dated(call, args, 2, takes)
     pattern = constant(args[1], STRING)
     if not isinstance(pattern, str) or not _directives(pattern):
-        raise mismatch(call, args, takes, _DIRECTIVES_HINT)
+        raise misfit(call, args, takes, _DATED_KINDS, 'x.format("%d.%m.%Y")', _pattern_hint(pattern))
     ticks = arg if arg.type == TIMESTAMP else apply(RESCALE, (arg,), TIMESTAMP, call, DAY)
     return apply(FORMAT, (ticks,), STRING, call, pattern)
 
@@ -288,21 +306,42 @@ def _parse_rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a string, and a constant pattern with %Y, at most one month and one hour"
     arity(call, args, 2, 2, takes)
     pattern = constant(args[1], STRING)
+    refused = misfit(call, args, takes, (Kind.STRING,), f'x.{call.op}("%d.%m.%Y")', _pattern_hint(pattern))
     if args[0].type not in (STRING, NULL) or not isinstance(pattern, str) or not _directives(pattern):
-        raise mismatch(call, args, takes, _DIRECTIVES_HINT)
+        raise refused
     try:
         _reader(pattern)
     except (ValueError, re.error):
-        raise mismatch(call, args, takes, _DIRECTIVES_HINT) from None
+        raise refused from None
     return apply(PARSE, (coerce(args[0], STRING),), TIMESTAMP, call, pattern, lenient=call.op.startswith("try_"))
 
 
-def _directives(pattern: str) -> bool:
-    """Whether every % of a pattern begins something known."""
-    return all(name in _READS for name in re.findall(r"%(.|$)", pattern, re.DOTALL))
+def _directives(pattern: str) -> tuple[str, ...]:
+    """The parts of an instant that a pattern has; none where a % begins nothing known."""
+    names = re.findall(r"%(.|$)", pattern, re.DOTALL)
+    return tuple(name for name in names if name != "%") if all(name in _READS for name in names) else ()
 
 
 _DIRECTIVES_HINT: Final = f"there are %{' %'.join(_READS)}, such as in %d.%m.%Y %H:%M"
+#: Parts of patterns as Java, Spark and Oracle write them. After a colon MM is meant of minutes.
+_OF_OTHERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "yyyy|uuuu|YYYY": "%Y", "(?<=:)MM": "%M", "MMMM|Month": "%B", "MMM|Mon": "%b", "MM": "%m", "DDD": "%j", "dd|DD": "%d",
+        "HH24|HH": "%H", "HH12|hh": "%I", "mm|MI": "%M", "ss|SS": "%S", "S{3,9}|f{3,6}|FF[369]?": "%f", "EEEE": "%A", "E+": "%a",
+        "a|AM|PM": "%p", "X+|Z+": "%z", "'T'|T": "T", "'Z'": "Z",
+    }
+)  # fmt: skip
+_PART_OF_OTHERS: Final = re.compile("|".join(f"({part})" for part in _OF_OTHERS) + r"|[-/.:, ]")
+
+
+def _pattern_hint(pattern: object) -> str:
+    """How a pattern of another language is written here, or which parts there are."""
+    if not isinstance(pattern, str):
+        return ""
+    parts, ours = list(_PART_OF_OTHERS.finditer(pattern)), tuple(_OF_OTHERS.values())
+    written = "".join(ours[part.lastindex - 1] if part.lastindex else part[0] for part in parts)
+    known = "%" in written and "".join(part[0] for part in parts) == pattern
+    return f'write "{written}"' if known else _DIRECTIVES_HINT
 
 
 def _texts(*values: str) -> tuple[tuple[Lit, ...], ...]:
@@ -320,7 +359,7 @@ OPERATIONS: Final = (
     Operation("add_months", "timestamp or date, months", _add_months, "x.add_months(1)", fallible=True, counts=(1,), constants=_SHIFTS, doc="The same day of another month, or its last day if that has fewer."),
     Operation("to_local", "a timestamp, a zone", _local(TO_LOCAL), 'x.to_local("Europe/Berlin")', fallible=True, counts=(1,), constants=_ZONES, doc="What a clock there shows, as if it were UTC."),
     Operation("from_local", "a timestamp, a zone", _local(FROM_LOCAL), 'x.from_local("Europe/Berlin")', fallible=True, counts=(1,), constants=_ZONES, doc="The instant at which a clock there shows it: the first if there are two; if there is none, as before the clock changed."),
-    Operation("format", "timestamp or date, pattern", _format_rule, 'x.format("%d.%m.%Y")', fallible=True, counts=(1,), constants=_texts("%Y-%m-%dT%H:%M:%S.%fZ", "%a %d %b", "%j %I%p %% %A %B %z", "\\d"), doc="Text by a pattern; years are 1 to 9999."),
+    Operation("format", "timestamp or date, pattern", _format_rule, 'x.format("%d.%m.%Y")', fallible=True, counts=(1,), constants=_texts("%Y-%m-%dT%H:%M:%S.%fZ", "%a %d %b", "%j %I%p %% %A %B %z", "\\d%d"), doc="Text by a pattern; years are 1 to 9999."),
     Operation("parse_timestamp", "a string, a pattern", _parse_rule, 'x.parse_timestamp("%d.%m.%Y")', fallible=True, counts=(1,), constants=_texts("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%d %H:%M", "%d.%m.%Y", "%Y"), doc="The instant that a text of this form says; fails for other text."),
     Operation("try_parse_timestamp", "a string, a pattern", _parse_rule, 'x.try_parse_timestamp("%d.%m.%Y")', counts=(1,), constants=_texts("%Y-%m-%d", "%B %d %Y"), doc="The same; NULL for other text."),
 )  # fmt: skip

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-from tidegate.algebra.functions.rules import Operation, arity, coerce, constant, fixed, mismatch
+from tidegate.algebra.functions.rules import Operation, arity, coerce, constant, fixed, misfit, mismatch
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed.kernels import BAD_CAST, Kernel, always, bad_cast
 from tidegate.algebra.typed.terms import TypedTerm, apply
-from tidegate.algebra.types import NULL, STRING
+from tidegate.algebra.types import NULL, STRING, Kind
 
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ def _json_rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     arity(call, args, 2, 2, takes)
     path = constant(args[1], STRING)
     if args[0].type not in (STRING, NULL) or not isinstance(path, str) or json_path(path) is None:
-        raise mismatch(call, args, takes, 'a path is $ and steps, such as $.a[0]["b c"]')
+        raise misfit(call, args, takes, (Kind.STRING,), 'x.json("$.a")', 'a path is $ and steps, such as $.a[0]["b c"]')
     return apply(JSON, (coerce(args[0], STRING),), STRING, call, path)
 
 
@@ -129,12 +129,16 @@ def _uuid_rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     return apply(UUID, (coerce(args[0], STRING),), STRING, call, lenient=call.op.startswith("try_"))
 
 
+_DNS: Final = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+
+
 def _uuid5_rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a string, and a constant UUID"
     arity(call, args, 2, 2, takes)
     namespace = constant(args[1], STRING)
     if args[0].type not in (STRING, NULL) or not isinstance(namespace, str) or _UUID.fullmatch(namespace) is None:
-        raise mismatch(call, args, takes, "the namespace of DNS names is 6ba7b810-9dad-11d1-80b4-00c04fd430c8")
+        hint = f"the namespace of DNS names is {_DNS}"
+        raise misfit(call, args, takes, (Kind.STRING,), f'x.uuid5("{_DNS}")', hint)
     return apply(UUID5, (coerce(args[0], STRING),), STRING, call, namespace)
 
 

@@ -12,11 +12,11 @@ from functools import lru_cache
 from typing import Final
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, mismatch
+from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, misfit
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed.kernels import Kernel, always
 from tidegate.algebra.typed.terms import TypedTerm, apply
-from tidegate.algebra.types import BIGINT, BOOLEAN, NULL, STRING, DataType
+from tidegate.algebra.types import BIGINT, BOOLEAN, NULL, STRING, DataType, Kind
 
 # --- regular expressions ---------------------------------------------------------------------------------------------
 
@@ -252,7 +252,9 @@ KERNELS: Final = (LIKE, MATCHES, EXTRACT, REPLACE)
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def _pattern_rule(kernel: Kernel, takes: str, result: DataType, check: Callable[..., bool], *types: DataType) -> Rule:
+def _pattern_rule(
+    kernel: Kernel, takes: str, result: DataType, written: str, check: Callable[..., bool], *types: DataType
+) -> Rule:
     """A string, a constant pattern, and more constants of these types; `check` takes all constants."""
 
     def rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
@@ -260,7 +262,7 @@ def _pattern_rule(kernel: Kernel, takes: str, result: DataType, check: Callable[
         constants = [constant(arg, type_) for arg, type_ in zip(args[1:], (STRING, *types), strict=True)]
         given = [value for value in constants if isinstance(value, str | int)]
         if args[0].type not in (STRING, NULL) or len(given) < len(constants) or not check(*given):
-            raise mismatch(call, args, takes)
+            raise misfit(call, args, takes, (Kind.STRING,), written)
         return apply(kernel, (coerce(args[0], STRING),), result, call, *given)
 
     return rule
@@ -291,8 +293,8 @@ def _texts(*values: str) -> tuple[Lit, ...]:
 _SAMPLES = (r"a", r"^\d+$", r"(?:a|aa)b?", r"[^a-c\s]+", r"\.[0-9]{1,3}|T", r"^$", r".", r"e.?x?", r"\w+?\W", "[é\\-z]")
 _WITH_GROUPS = ((r"(\d+)-(\d+)", 2), (r"(a)|(b)", 2), (r"^(.)(.*)$", 1), (r"[A-Z]", 0), (r"(\d{2}):?(?:\d{2})?", 1))
 OPERATIONS: Final = (
-    Operation("like", "a string and a constant", _pattern_rule(LIKE, "a string and a constant pattern", BOOLEAN, lambda _: True), 'x.like("a%")', counts=(1,), constants=tuple(_texts(one) for one in ("%", "a%", "%b", "_", "%a%b%", "1.5\\\\%", "__", "")), doc="% is any characters, _ is one; \\ takes the next as itself."),
-    Operation("regexp_like", "a string and a constant", _pattern_rule(MATCHES, "a string and a constant pattern", BOOLEAN, _readable), 'x.regexp_like("^a+$")', counts=(1,), constants=tuple(_texts(one) for one in _SAMPLES), doc="Whether the pattern matches somewhere."),
-    Operation("regexp_extract", "a string and constants", _pattern_rule(EXTRACT, "a string, a constant pattern and the number of one of its groups", STRING, _has_group, BIGINT), 'x.regexp_extract("(a+)b", 1)', counts=(1,), constants=tuple((Lit(one, STRING), Lit(group, BIGINT)) for one, group in _WITH_GROUPS), doc="The group of the first match, 0 is all of it; NULL where there is none, empty where the group is no part of it."),
-    Operation("regexp_replace", "a string and constants", _pattern_rule(REPLACE, "a string, a constant pattern and a constant string", STRING, _replaceable, STRING), 'x.regexp_replace("a+", "b")', counts=(1,), constants=tuple(_texts(one, "$0\\1-") for one in (r"\d", r"a+", r"[^\w]", r"(a)|b")), doc="Every match, left to right, by the text as it is."),
+    Operation("like", "a string and a constant", _pattern_rule(LIKE, "a string and a constant pattern", BOOLEAN, 'x.like("a%")', lambda _: True), 'x.like("a%")', counts=(1,), constants=tuple(_texts(one) for one in ("%", "a%", "%b", "_", "%a%b%", "1.5\\\\%", "__", "")), doc="% is any characters, _ is one; \\ takes the next as itself."),
+    Operation("regexp_like", "a string and a constant", _pattern_rule(MATCHES, "a string and a constant pattern", BOOLEAN, 'x.regexp_like("^a+$")', _readable), 'x.regexp_like("^a+$")', counts=(1,), constants=tuple(_texts(one) for one in _SAMPLES), doc="Whether the pattern matches somewhere."),
+    Operation("regexp_extract", "a string and constants", _pattern_rule(EXTRACT, "a string, a constant pattern and the number of one of its groups", STRING, 'x.regexp_extract("(a+)b", 1)', _has_group, BIGINT), 'x.regexp_extract("(a+)b", 1)', counts=(1,), constants=tuple((Lit(one, STRING), Lit(group, BIGINT)) for one, group in _WITH_GROUPS), doc="The group of the first match, 0 is all of it; NULL where there is none, empty where the group is no part of it."),
+    Operation("regexp_replace", "a string and constants", _pattern_rule(REPLACE, "a string, a constant pattern and a constant string", STRING, 'x.regexp_replace("a+", "b")', _replaceable, STRING), 'x.regexp_replace("a+", "b")', counts=(1,), constants=tuple(_texts(one, "$0\\1-") for one in (r"\d", r"a+", r"[^\w]", r"(a)|b")), doc="Every match, left to right, by the text as it is."),
 )  # fmt: skip

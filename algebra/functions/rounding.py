@@ -6,7 +6,17 @@ import math
 from typing import Final
 
 from tidegate.algebra.functions.numbers import truncated_division
-from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, fixed, mismatch, rounded_range
+from tidegate.algebra.functions.rules import (
+    Operation,
+    Rule,
+    arity,
+    coerce,
+    constant,
+    fixed,
+    misfit,
+    mismatch,
+    rounded_range,
+)
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed.kernels import Kernel
 from tidegate.algebra.typed.terms import TypedTerm, apply
@@ -122,12 +132,17 @@ def _with_scale(type_: DataType, scale: int) -> DataType:
     return decimal(min(MAX_DECIMAL_PRECISION, type_.precision - type_.scale + scale + 1), scale)
 
 
+_NUMBERS: Final = (Kind.DOUBLE, Kind.BIGINT, Kind.DECIMAL)
+
+
 def _round(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a number, and a constant number of digits from 0 to 18"
     arity(call, args, 1, 2, takes)
     digits = 0 if len(args) == 1 else constant(args[1], BIGINT)
     if not isinstance(digits, int) or not 0 <= digits <= MAX_DECIMAL_PRECISION:
-        raise mismatch(call, args, takes, "whole hundreds are tg.floor(x + 50, 100)" if isinstance(digits, int) else "")
+        fewer = isinstance(digits, int) and digits < 0
+        of_type = "tg.floor(x + 50, 100)" if args[0].type == BIGINT else "(x / 100).round() * 100"
+        raise misfit(call, args, takes, _NUMBERS, "x.round(2)", f"whole hundreds are {of_type}" if fewer else "")
     (arg, *_) = args
     if arg.type == DOUBLE and digits:
         return apply(ROUND_TO, (arg,), DOUBLE, call, digits)
@@ -155,7 +170,7 @@ def _shift(kernel: Kernel) -> Rule:
         arity(call, args, 2, 2, takes)
         bits = constant(args[1], BIGINT)
         if args[0].type not in (BIGINT, NULL) or not isinstance(bits, int) or not 0 <= bits <= 63:
-            raise mismatch(call, args, takes)
+            raise misfit(call, args, takes, (Kind.BIGINT,), f"x.{call.op}(2)")
         return apply(kernel, (coerce(args[0], BIGINT),), BIGINT, call, bits)
 
     return rule

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.printing.terms import term_text
@@ -153,7 +155,9 @@ def fixed(kernel: Kernel, takes: tuple[DataType, ...], result: DataType) -> Rule
         fitted = []
         for arg, want in zip(args, takes, strict=True):
             if arg.type not in (want, NULL) and not (want == DOUBLE and arg.type.is_numeric):
-                raise mismatch(call, args, text)
+                if arg.kernel is LITERAL and want == STRING:
+                    raise mismatch(call, args, text, f'write text: "{term_text(arg.source)}"')
+                raise mismatch(call, args, text, _CASTS_TO.get(want.kind, {}).get(arg.type.kind, ""))
             fitted.append(coerce(arg, want))
         return apply(kernel, tuple(fitted), result, call)
 
@@ -172,6 +176,49 @@ def mismatch(call: Call, args: tuple[TypedTerm, ...], takes: str, hint: str = ""
         f"{_written(call.op)} takes {takes}, not {got}: {term_text(call)}",
         hint=hint or _suggestion(call.op, args),
     )
+
+
+def misfit(
+    call: Call, args: tuple[TypedTerm, ...], takes: str, wanted: tuple[Kind, ...], written: str, hint: str = ""
+) -> QueryError:
+    """The error for arguments of an operation that takes a value of these kinds, and constants after it.
+
+    Its hint is for the value, or where that fits for the constants: `hint`, else how they are `written`, or why what
+    differs between rows is no constant.
+    """
+    value, *constants = args
+    if value.type.kind not in (*wanted, Kind.NULL):
+        return mismatch(call, args, takes, value_hint(call, value, wanted[0]))
+    if all(one.kernel is LITERAL for one in constants):
+        return mismatch(call, args, takes, hint or f"write {written}")
+    hint = f"what stands after the value is given to engines once, for all rows: {written}"
+    return mismatch(
+        call, args, takes, f"{hint}; where it differs choose the result: tg.when(condition, {written}, ...)"
+    )
+
+
+#: How a value of one kind becomes one of another that is wanted.
+_CASTS_TO: Final[Mapping[Kind, Mapping[Kind, str]]] = MappingProxyType(
+    {
+        Kind.STRING: dict.fromkeys(
+            (Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP),
+            'make a string of it first: .cast("string")',
+        ),
+        Kind.TIMESTAMP: {
+            Kind.STRING: 'read it first: .cast("timestamp") of ISO text, .parse_timestamp("%d.%m.%Y") of other text',
+            Kind.BIGINT: 'make an instant of it first: .cast("timestamp") takes microseconds since 1970',
+        },
+        Kind.DOUBLE: {Kind.STRING: 'make a number of it first: .cast("double")'},
+        Kind.BIGINT: dict.fromkeys(
+            (Kind.DOUBLE, Kind.DECIMAL, Kind.STRING), 'make a whole number of it first: .cast("bigint")'
+        ),
+    }
+)
+
+
+def value_hint(call: Call, given: TypedTerm, wanted: Kind) -> str:
+    """How what is given becomes of the kind that is wanted."""
+    return _CASTS_TO[wanted].get(given.type.kind, f"{_written(call.op)} is not defined for such values")
 
 
 #: Operations that users write by another name than their own: with a sign, or as a method.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, fixed, mismatch
+from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, fixed, misfit, mismatch
 from tidegate.algebra.terms import Call, Lit, Value
 from tidegate.algebra.typed.kernels import Kernel, never
 from tidegate.algebra.typed.terms import TypedTerm, apply
-from tidegate.algebra.types import BIGINT, BOOLEAN, NULL, STRING
+from tidegate.algebra.types import BIGINT, BOOLEAN, NULL, STRING, Kind
 
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ def _replace(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         or not all(isinstance(c, Lit) and isinstance(c.value, str) for c in constants)
         or constants[0] == Lit("", STRING)
     ):
-        raise mismatch(call, args, takes)
+        raise misfit(call, args, takes, (Kind.STRING,), 'x.replace("a", "b")')
     return apply(REPLACE, args, STRING, call)
 
 
@@ -123,10 +123,11 @@ def _pad(kernel: Kernel) -> Rule:
         arity(call, args, 2, 3, takes)
         length = constant(args[1], BIGINT)
         fill = " " if len(args) == 2 else constant(args[2], STRING)
+        refused = misfit(call, args, takes, (Kind.STRING,), f'x.{call.op}(8, "0")')
         if args[0].type not in (STRING, NULL) or not isinstance(length, int) or not isinstance(fill, str):
-            raise mismatch(call, args, takes)
+            raise refused
         if not 0 <= length <= _MOST_PADDED or not fill:
-            raise mismatch(call, args, takes)
+            raise refused
         return apply(kernel, (coerce(args[0], STRING),), STRING, call, length, fill)
 
     return rule
@@ -136,10 +137,12 @@ def _split(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a string, a constant string that is not empty, and a constant number of a part, from 1 or from -1"
     arity(call, args, 3, 3, takes)
     separator, number = constant(args[1], STRING), constant(args[2], BIGINT)
+    hint = 'write x.split_part(",", 1), or -1 for the last part'
+    refused = misfit(call, args, takes, (Kind.STRING,), 'x.split_part(",", 1)', hint)
     if args[0].type not in (STRING, NULL) or not isinstance(separator, str) or not separator:
-        raise mismatch(call, args, takes)
+        raise refused
     if not isinstance(number, int) or not 0 < abs(number) < 2**31:
-        raise mismatch(call, args, takes)
+        raise refused
     return apply(SPLIT_PART, (coerce(args[0], STRING),), STRING, call, separator, number)
 
 
