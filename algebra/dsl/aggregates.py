@@ -15,6 +15,7 @@ from tidegate.algebra.terms import Lit
 from tidegate.algebra.types import BOOLEAN, NULL
 
 _NO_ARGUMENT = ("TG132", "name what it aggregates: tg.sum(r.x); only count() works without, and counts rows")
+_NO_CONDITION = ("TG132", "name the condition: tg.count_if(r.x > 5)")
 _NO_ORDER = ("TG132", "name what the rows of a group are ordered by: by=r.time")
 
 
@@ -266,8 +267,8 @@ def max(*arguments: Operand, filter: Expression | None = None) -> Expression | A
         return _aggregate(Function.MAX, arguments[0] if arguments else None, filter=filter)
 
 
-@called(condition=_NO_ARGUMENT)
-def count_if(condition: Expression) -> AggregateExpression:
+@called(condition=_NO_CONDITION)
+def count_if(condition: Expression, *, filter: Expression | None = None) -> AggregateExpression:
     """Number of rows for which a condition is true; as `tg.count(filter=condition)`.
 
     Examples:
@@ -275,10 +276,12 @@ def count_if(condition: Expression) -> AggregateExpression:
         2026-03-02 00:00:00+00:00, 2
         2026-03-03 00:00:00+00:00, 0
     """
-    return _aggregate(Function.COUNT, None, filter=condition)
+    with Here():
+        test = _condition(condition)
+        return _aggregate(Function.COUNT, None, filter=test if filter is None else test & _condition(filter))
 
 
-@called(condition=_NO_ARGUMENT)
+@called(condition=_NO_CONDITION)
 def bool_and(condition: Operand, *, filter: Expression | None = None) -> AggregateExpression:
     """Whether a condition is true of all rows in which it is not NULL; NULL where there are none. As `tg.min` of it.
 
@@ -290,7 +293,7 @@ def bool_and(condition: Operand, *, filter: Expression | None = None) -> Aggrega
     return _of_condition(Function.MIN, condition, filter)
 
 
-@called(condition=_NO_ARGUMENT)
+@called(condition=_NO_CONDITION)
 def bool_or(condition: Operand, *, filter: Expression | None = None) -> AggregateExpression:
     """Whether a condition is true of a row; NULL where it is NULL in all. As `tg.max` of it.
 

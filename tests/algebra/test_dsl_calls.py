@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import inspect
 from collections.abc import Callable
 from decimal import Decimal
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.dsl import aggregates
 
 tg_: Any = tg  # for calls that type checkers refuse as well
 r: Any = tg.stream("R", "time timestamp, k bigint, s string, w interval day to second", progress="time")
@@ -134,6 +136,8 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: int(r.k), "TG118", '.cast("bigint")'),
         (lambda: float(r.k), "TG118", '.cast("double")'),
         (lambda: (r.k > 1) ^ (r.k < 3), "TG114", "a != b"),
+        (lambda: tg_.count_if(filter=r.k > 1), "TG132", "tg.count_if(r.x > 5)"),
+        (lambda: tg_.count_if(r.k > 1, filter=r.k), "TG102", "compare it"),
         (lambda: r.k ^ 3, "TG114", "x.bit_xor(y)"),
         (lambda: r.k.format("%.2f"), "TG102", 'x.round(2).cast("string")'),
         (lambda: r.s.format("%Y"), "TG102", '.parse_timestamp("%d.%m.%Y")'),
@@ -498,3 +502,17 @@ def test_an_operation_is_called_as_it_was_written(wrong: Callable[[Any, Any], ob
     with pytest.raises(tg.QueryError) as raised:
         wrong(r.k, r.s)
     assert raised.value.message.startswith(said)
+
+
+def test_every_aggregate_takes_a_filter() -> None:
+    functions = [one for one in vars(aggregates).values() if inspect.isfunction(one) and hasattr(one, "__wrapped__")]
+    own = [one for one in functions if one.__module__ == aggregates.__name__ and not one.__name__.startswith("_")]
+    assert len(own) >= 21
+    assert [one.__name__ for one in own if "filter" not in inspect.signature(one).parameters] == []
+
+
+def test_count_if_with_a_filter_counts_rows_for_which_both_are_true() -> None:
+    values = ((0, "a"), (2, "a"), (3, "a"), (2, "b"), (None, "a"), (2, None))
+    rows = [{"time": dt.datetime(2026, 3, 2, hour), "k": k, "s": s} for hour, (k, s) in enumerate(values, 1)]
+    counted = r.group_by(day=tg.ceil(r.time, "1d")).agg(n=tg.count_if(r.k > 1, filter=r.s == "a"))
+    assert [row["n"] for row in tg.program(Out=counted).run({"R": rows})["Out"]] == [2]
