@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
-from tidegate.algebra.diagnostics.shown import nearest, shown
+from tidegate.algebra.diagnostics.shown import misspelt, nearest, shown
 from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.dsl.checks.suggestions import VALUE_METHODS
 from tidegate.algebra.dsl.ddl import to_type
@@ -1365,7 +1365,9 @@ def _method_hint(name: str) -> str:
         "bool_or",
         "count",
         "count_distinct",
+        "concat_ws",
         "count_if",
+        "days_between",
         "first",
         "floor",
         "last",
@@ -1378,6 +1380,7 @@ def _method_hint(name: str) -> str:
         "string_agg",
         "sum",
         "try_sum",
+        "tumbling",
         "variance",
         "when",
     )
@@ -1386,8 +1389,11 @@ def _method_hint(name: str) -> str:
     if name in VALUE_METHODS:
         return VALUE_METHODS[name]
     known = [method for method in dir(Expression) if not method.startswith("_")]
-    near = nearest(name, known)
-    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    if near := nearest(name, known):
+        return f"did you mean {' or '.join(near)}?"
+    if meant := misspelt(name, VALUE_METHODS):
+        return f"if {meant[0]} is meant: {VALUE_METHODS[meant[0]]}"
+    return f"there are {', '.join(known)}"
 
 
 def _truth_hint(site: Site | None) -> str:

@@ -157,7 +157,8 @@ class Relation:
                     method for method in vars(type(self)) if type(self) is not Relation and not method.startswith("_")
                 ]
                 if hint := method_hint(name, methods, own):
-                    attributes = f"; {error.hint}" if error.hint.startswith("did you mean") else ""
+                    unsure = error.hint.startswith("did you mean") or hint.startswith("if ")
+                    attributes = f"; {error.hint}" if unsure else ""
                     error = QueryError("TG101", f"unknown attribute or method {name!r}", hint=hint + attributes)
                 raise UnknownAttributeError.of(error.at(site).problems) from None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.diagnostics.shown import nearest
+from tidegate.algebra.dsl import aggregates, functions
 from tidegate.algebra.dsl.checks.suggestions import METHODS_CALLED_OTHERWISE
 from tidegate.algebra.typed.operations import OPERATIONS
 
@@ -90,6 +93,24 @@ def test_a_misspelt_attribute_of_a_relation_with_a_name_is_known(write: Callable
         (lambda: library.explain, r"tg.program\(Out=r\)"),
         (lambda: library.overlaps, r"A.overlaps\(B\)"),
         (lambda: library.anti_join, r"r.anti_join\("),
+        (lambda: library.avarage, "did you mean tg.avg"),
+        (lambda: library.rond, r"if round is meant: it is a method of values: r.x.round\("),
+        (lambda: library.csv_sink, r"tg.callback\(f\)"),
+        (lambda: library.write_csv, "tg.parquet_sink"),
+        (lambda: library.every, "tg.bool_and"),
+        (lambda: library.to_char, r"cast\(\"string\"\)"),
+        (lambda: library.to_json, "tg.concat"),
+        (lambda: untyped(tg.count()).having(events.x > 1), r"where\(lambda g: g.n > 5\)"),
+        (lambda: untyped(events.group_by("k")).having(events.x > 1), r"where\(lambda g: g.n > 5\)"),
+        (lambda: untyped(events.x).to_string(), r"r.x.cast\(\"string\"\)"),
+        (lambda: untyped(events.x).format_number(2), r"r.x.round\(2\).cast\(\"string\"\)"),
+        (lambda: untyped(events.x).to_json(), "tg.concat"),
+        (lambda: untyped(events.x).agv(), "there are"),
+        (lambda: untyped(events.x).astyp("bigint"), "if astype is meant"),
+        (lambda: untyped(events.partition_by("k")).lag(1), r"tg.Operator.*process\(Own(?s:.*)no other between"),
+        (lambda: untyped(events.partition_by("k")).rank(), r"tg.Operator.*process\(Own(?s:.*)the three largest"),
+        (lambda: untyped(events.partition_by("k")).cumsum(), r"tg.Operator.*process\(Own"),
+        (lambda: untyped(events.partition_by("k")).where(events.x > 1), r"r.where\(r.x > 5\).partition_by"),
         (lambda: library.stdev, "did you mean tg.stddev"),
         (lambda: untyped(events.x).blorp(), "there are"),
         (lambda: untyped(tg.count()).filter(events.x > 1), r"tg.sum\(r.x, filter=r.ok\)"),
@@ -108,6 +129,65 @@ def test_names_that_are_not_there_get_the_right_hint_or_none(asked: Any, said: s
     assert re.search(said, hint)
 
 
+def test_functions_that_are_asked_of_a_value_are_found() -> None:
+    of_values = {
+        name
+        for module in (aggregates, functions)
+        for name, one in vars(module).items()
+        if name in tg.__all__ and not name.startswith(("min", "max", "count")) and inspect.isfunction(one)
+        if next(iter(inspect.signature(one).parameters.values())).annotation in ("Operand", "Expression")
+    }
+    assert {"sum", "days_between", "tumbling", "when"} <= of_values
+    for name in of_values - set(dir(tg.Expression)):
+        with pytest.raises(AttributeError, match=rf"it is a function: tg\.{name}\("):
+            getattr(events.x, name)
+
+
+NOON = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
+timed = untyped(tg.stream("T", "time timestamp, x bigint, y double, s string", progress="time"))
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "written", "given", "meant"),
+    [
+        ("log1p", "(r.x + 1).ln()", lambda r: (r.y + 1).ln(), 0.0, 0.0),
+        ("expm1", "r.x.exp() - 1", lambda r: r.y.exp() - 1, 0.0, 0.0),
+        ("cbrt", "r.x.power(1 / 3)", lambda r: r.y.power(1 / 3), 1.0, 1.0),
+        (
+            "last_day",
+            'r.time.to_date().truncate("month").add_months(1) - "1 day"',
+            lambda r: r.time.to_date().truncate("month").add_months(1) - "1 day",
+            None,
+            dt.date(2026, 3, 31),
+        ),
+        (
+            "unix_timestamp",
+            'r.time.cast("bigint") // 1_000_000',
+            lambda r: r.time.cast("bigint") // 1_000_000,
+            None,
+            int(NOON.timestamp()),
+        ),
+        (
+            "from_unixtime",
+            '(r.x * 1_000_000).cast("timestamp")',
+            lambda r: (r.x * 1_000_000).cast("timestamp"),
+            int(NOON.timestamp()),
+            NOON,
+        ),
+        ("right", "r.x.substring(r.x.length() - 2, 3)", lambda r: r.s.substring(r.s.length() - 2, 3), "abcde", "cde"),
+        ("right", "r.x.substring(r.x.length() - 2, 3)", lambda r: r.s.substring(r.s.length() - 2, 3), "ab", "ab"),
+    ],
+)
+def test_what_is_written_instead_of_a_name_means_the_same(
+    name: str, said: str, written: Callable[[Any], tg.Expression], given: object, meant: object
+) -> None:
+    with pytest.raises(AttributeError, match=re.escape(said)):
+        getattr(timed.x, name)
+    row = {"time": NOON, **{attribute: given for attribute in written(timed)._reads if attribute != "time"}}
+    results = tg.program(Out=timed.select(timed.time, got=written(timed))).run({"T": [row]})
+    assert [row["got"] for row in results["Out"]] == [meant]
+
+
 def test_other_names_of_methods_lead_to_methods_that_there_are() -> None:
     methods = set(dir(tg.Expression))
     for name, hint in METHODS_CALLED_OTHERWISE.items():
@@ -123,6 +203,9 @@ def test_other_names_of_methods_lead_to_methods_that_there_are() -> None:
         (lambda: untyped(events).explain, r"tg.program\(Out=r\).explain"),
         (lambda: untyped(events).run, r"tg.program\(Out=r\).run"),
         (lambda: untyped(events).plot, "timeline"),
+        (lambda: untyped(events.group_by("k").agg(n=tg.count())).having, r"where\(lambda g: g.n > 5\)"),
+        (lambda: untyped(events).filtr, r"if filter is meant: rows are chosen with where.*attributes here: k, x, t"),
+        (lambda: untyped(events).groupBi, r"did you mean group_by"),
         (lambda: untyped(events).derive, "partition_by"),
         (lambda: untyped(derived.Hi).overlap, r"did you mean overlaps\(...\)"),
     ],

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from tidegate.algebra.allen import Allen
-from tidegate.algebra.diagnostics.shown import nearest
+from tidegate.algebra.diagnostics.shown import misspelt, nearest
 
 _WHERE = "rows are chosen with where(r.x > 5)"
 _GROUP = 'groups are group_by("x").agg(n=tg.count())'
@@ -46,11 +46,12 @@ _SESSION = "a session is over with a row that no other follows in time: r.anti_j
 _NO_NEIGHBOURS = (
     'rows have no order; join the stream with itself, r.as_("a") and r.as_("b"), on its key and on its times'
 )
-_RANK = (
-    'rows have no order; the three largest of a window w, a and b being r.as_("a") and r.as_("b"), are those with fewer than three '
+_LARGEST = (
+    'the three largest of a window w, a and b being r.as_("a") and r.as_("b"), are those with fewer than three '
     "larger ones: a.left_join(b, b.w == a.w, b.x > a.x).group_by(a.k, a.w, a.x).agg(larger=tg.count(b.x))"
     ".where(lambda g: g.larger < 3)"
 )
+_RANK = f"rows have no order; {_LARGEST}"
 _NO_CLOCK = "a query knows the times of rows alone; join with a stream that has the instants"
 _ROW_BEFORE = (
     'the row before is the one with no other between, of r.as_("now"), r.as_("before"), r.as_("between"): '
@@ -64,6 +65,32 @@ _STATEFUL = (
     'tg.Operator: r.partition_by("k").process(Own(...))'
 )
 _OWN_FUNCTION = f"values take the methods and functions that there are; {_STATEFUL}"
+#: What other libraries compute of a value by a method or by a function.
+_COMPUTED: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("log1p",), "write (r.x + 1).ln()")
+    | dict.fromkeys(("expm1",), "write r.x.exp() - 1")
+    | dict.fromkeys(("cbrt",), "write r.x.power(1 / 3), of what is not negative")
+    | dict.fromkeys(
+        ("last_day", "month_end", "end_of_month", "eomonth"),
+        'write r.time.to_date().truncate("month").add_months(1) - "1 day"',
+    )
+    | dict.fromkeys(
+        ("unix_timestamp", "to_unix_timestamp", "unix_seconds", "to_unixtime", "epoch", "epoch_seconds"),
+        'seconds since 1970 are r.time.cast("bigint") // 1_000_000; a query does not know what time it is now',
+    )
+    | {"unix_millis": 'write r.time.cast("bigint") // 1_000', "unix_micros": 'write r.time.cast("bigint")'}
+    | dict.fromkeys(
+        ("from_unixtime", "from_epoch", "timestamp_seconds", "to_timestamp_ltz"),
+        'write (r.x * 1_000_000).cast("timestamp") of seconds since 1970',
+    )
+    | dict.fromkeys(("timestamp_millis",), 'write (r.x * 1_000).cast("timestamp")')
+    | dict.fromkeys(("timestamp_micros",), 'write r.x.cast("timestamp")')
+    | dict.fromkeys(
+        ("to_json", "json_object", "json_build_object", "struct", "named_struct"),
+        'attributes are columns of the results, and rows are not put into one; a text is made with tg.concat("a=", r.x.cast("string")), '
+        'and read with r.x.json("$.a")',
+    )
+)
 _STATEFUL_VALUES = (
     *(f"ewm{what}" for what in ("", "_mean", "_std", "_var", "_mean_by")),
     *("ffill", "bfill", "forward_fill", "backward_fill", "interpolate", "expanding", "accumulate", "scan"),
@@ -100,9 +127,11 @@ _FRAMES = {
 _PROGRESS = (
     'progress is declared where the stream is: tg.stream(..., progress="time"), and how late rows are by its source'
 )
+_HAVING = "groups are chosen afterwards: .agg(n=tg.count()).where(lambda g: g.n > 5)"
 #: Methods of relations in pandas, Polars, Spark and Flink that are called otherwise here.
 RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("filter", "query", "loc"), _WHERE)
+    | {"having": _HAVING}
     | dict.fromkeys(("groupby", "groupBy", "partitionBy", "key_by", "keyBy"), _GROUP)
     | dict.fromkeys(
         ("agg", "aggregate", "count", "sum", "mean", "avg", "min", "max", "first", "last", "reduce"), _AGGREGATE
@@ -202,6 +231,15 @@ def _unit_hint(unit: str) -> str:
     return f"a duration is tg.{unit}s(5); the {unit} of an instant is r.time.{unit}()"
 
 
+_SINKS = (
+    "sink",
+    *(
+        f"{what}_sink"
+        for what in ("csv", "json", "ndjson", "file", "kafka", "delta", "iceberg", "console", "print", "memory")
+    ),
+    *(f"{verb}_{what}" for verb in ("sink", "write") for what in ("parquet", "csv", "json", "ndjson", "delta")),
+)
+
 #: Functions that are called otherwise here, or are no functions of the module.
 FUNCTIONS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("col", "column"), "attributes are those of a relation: r.x")
@@ -218,7 +256,8 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("date", "to_date"), _DATE)
     | dict.fromkeys(("if_else", "iff", "case", "case_when"), _CONDITIONAL)
     | dict.fromkeys(("session", "session_window"), _SESSION)
-    | dict.fromkeys(("now", "current_timestamp", "current_date", "unix_timestamp"), _NO_CLOCK)
+    | dict.fromkeys(("now", "current_timestamp", "current_date"), _NO_CLOCK)
+    | dict(_COMPUTED)
     | dict.fromkeys(("row_number", "rank", "dense_rank", "ntile"), _RANK)
     | {unit: _unit_hint(unit) for unit in ("second", "minute", "hour", "day")}
     | {"date_trunc": _TRUNCATED}
@@ -229,7 +268,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("group_concat", "listagg", "str_concat"), "did you mean tg.string_agg?")
     | {f"{verb}_{name}": f"did you mean tg.{name}?" for verb in ("read", "scan") for name in ("parquet", "csv", "json")}
     | dict.fromkeys(
-        ("sink", "write_parquet", "sink_parquet"), 'results go to tg.parquet_sink("a directory") or tg.callback(f)'
+        _SINKS, 'results go to tg.parquet_sink("a directory"), or to what tg.callback(f) does with new rows'
     )
     | dict.fromkeys(
         ("kafka", "delta", "iceberg"), "a streaming DataFrame of Spark is a source, too: start(spark, sources=...)"
@@ -237,7 +276,8 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("expr", "sql"), "conditions are written with operators: (r.x > 5) & (r.y == 1)")
     | dict.fromkeys(NEIGHBOURS, _PREVIOUS)
     | dict.fromkeys((*_STATEFUL_ROWS, *_STATEFUL_VALUES), _STATEFUL)
-    | dict.fromkeys(("followed_by", "not_followed_by", "every"), _FOLLOWED)
+    | dict.fromkeys(("followed_by", "not_followed_by"), _FOLLOWED)
+    | {"every": f"of the rows of a group it is tg.bool_and; {_FOLLOWED}"}
     | dict.fromkeys(("pattern", "match_recognize", "sequence", "seq"), _PATTERNS)
     | {name: f"write from tidegate import {name}" for name in ("testing", "metrics")}
     | dict.fromkeys(("explain", "run"), "programs have it: tg.program(Out=r)")
@@ -297,7 +337,17 @@ _OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "add_months(1)": ("offset_by", "plus_months", "date_add_months"),
         'to_local("Europe/Berlin")': ("from_utc_timestamp", "convert_time_zone", "tz_convert", "at_time_zone"),
         'from_local("Europe/Berlin")': ("to_utc_timestamp", "replace_time_zone", "tz_localize"),
-        'format("%d.%m.%Y")': ("strftime", "date_format", "to_char", "to_string", "dt_strftime"),
+        'format("%d.%m.%Y")': ("strftime", "date_format", "dt_strftime"),
+        'cast("string"), or r.time.format("%d.%m.%Y")': (
+            "to_char",
+            "to_string",
+            "to_str",
+            "to_text",
+            "as_string",
+            "to_varchar",
+        ),
+        'round(2).cast("string")': ("format_number", "format_string", "to_fixed"),
+        "substring(r.x.length() - 2, 3)": ("right", "tail"),
         'parse_timestamp("%d.%m.%Y")': ("strptime", "to_datetime", "str_to_date", "parse_datetime"),
         "upper()": ("to_uppercase", "toupper", "ucase"),
         "lower()": ("to_lowercase", "tolower", "lcase"),
@@ -315,6 +365,7 @@ METHODS_CALLED_OTHERWISE: Mapping[str, str] = MappingProxyType(
 #: What other libraries ask of values.
 VALUE_METHODS: Mapping[str, str] = MappingProxyType(
     dict(METHODS_CALLED_OTHERWISE)
+    | dict(_COMPUTED)
     | dict.fromkeys(
         ("alias", "label", "named", "name", "as_"), "a value gets its name where it is computed: select(y=r.x + 1)"
     )
@@ -372,6 +423,16 @@ KEYWORDS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("sep", "separator", "delimiter", "encoding", "header", "has_header", "skip_rows"), f"{CONVERT}; ")
 )
 
+#: What other libraries ask of partitions in order of time.
+PARTITION_METHODS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(NEIGHBOURS, f"{_STATEFUL}; in a query of relations {_ROW_BEFORE}")
+    | dict.fromkeys(("row_number", "rank", "dense_rank", "ntile"), f"{_STATEFUL}; in a query of relations {_LARGEST}")
+    | dict.fromkeys((*_STATEFUL_ROWS, *_STATEFUL_VALUES, "map", "apply", "cum_sum", "cumsum"), _STATEFUL)
+    | dict.fromkeys(("agg", "aggregate", "count", "sum", "mean", "avg", "min", "max", "group_by", "over"), _GROUP)
+    | dict.fromkeys(("where", "filter", "select", "with_"), 'it stands before: r.where(r.x > 5).partition_by("k")')
+    | dict.fromkeys(("match", "pattern", "match_recognize"), _PATTERNS)
+)
+
 #: What other libraries ask of sessions and of the results of a run.
 MEMBERS: Mapping[tuple[str, str], str] = MappingProxyType(
     {("Session", name): "a batch is session.step(); session.process() takes all that is there" for name in _STEPS}
@@ -385,6 +446,7 @@ MEMBERS: Mapping[tuple[str, str], str] = MappingProxyType(
         ): "rows that were set aside are session.quarantine(), and session.counts says how many there are"
         for name in ("late", "late_rows", "late_events", "rejected", "side_output", "dropped")
     }
+    | {("Partitioned", name): hint for name, hint in PARTITION_METHODS.items()}
     | {
         (
             "Session",
@@ -406,6 +468,7 @@ AGGREGATE_METHODS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("filter", "where", "when"), "the condition is said inside: tg.sum(r.x, filter=r.ok)")
     | dict.fromkeys(("alias", "as_", "named", "name"), "an aggregate gets its name in agg: .agg(n=tg.count())")
     | dict.fromkeys(("over", "partition_by"), _GROUP)
+    | {"having": _HAVING}
 )
 
 #: What other libraries do to groups at once.
@@ -414,9 +477,7 @@ GROUP_METHODS: Mapping[str, str] = MappingProxyType(
     | {name: f"write .agg(total=tg.{name}(r.x))" for name in ("sum", "try_sum", "min", "max", "avg", "count_distinct")}
     | dict.fromkeys(("mean", "average"), "write .agg(mean=tg.avg(r.x))")
     | {name: f"write .agg(x=tg.{name}(r.x, by=r.time))" for name in ("first", "last")}
-    | dict.fromkeys(
-        ("where", "having", "filter"), "groups are chosen afterwards: .agg(n=tg.count()).where(lambda g: g.n > 5)"
-    )
+    | dict.fromkeys(("where", "having", "filter"), _HAVING)
 )
 
 
@@ -431,7 +492,13 @@ def function_hint(name: str, functions: Iterable[str], methods: Iterable[str]) -
     if name in METHODS_CALLED_OTHERWISE:
         return METHODS_CALLED_OTHERWISE[name]
     near = nearest(name, functions)
-    return f"did you mean {' or '.join(f'tg.{one}' for one in near)}?" if near else ""
+    if near:
+        return f"did you mean {' or '.join(f'tg.{one}' for one in near)}?"
+    methods = [method for method in methods if not method.startswith("_")]
+    for one in misspelt(name, (*FUNCTIONS, *methods, *METHODS_CALLED_OTHERWISE)):
+        hint = function_hint(one, functions, methods)
+        return hint if hint.startswith("did you mean") else f"if {one} is meant: {hint}"
+    return ""
 
 
 def row_value_hint(function: str) -> str:
@@ -492,4 +559,7 @@ def method_hint(name: str, methods: Iterable[str], own: Iterable[str] = ()) -> s
     if not near and name in RELATION_METHODS:
         return RELATION_METHODS[name]
     near = near or nearest(name, methods)
-    return f"did you mean {' or '.join(f'{one}(...)' for one in near)}?" if near else ""
+    if near:
+        return f"did you mean {' or '.join(f'{one}(...)' for one in near)}?"
+    meant = misspelt(name, RELATION_METHODS)
+    return f"if {meant[0]} is meant: {RELATION_METHODS[meant[0]]}" if meant else ""
