@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Final, assert_never
 
@@ -22,7 +21,7 @@ from tidegate.algebra.evaluation import (
     evaluator,
     key_of,
 )
-from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import (
     Difference,
     Distinct,
@@ -145,10 +144,7 @@ def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]]) -> li
                 for row in evaluate_leniently(input_, relations)
                 if all(_value_of(input_.schema, term, row) for term in terms)
             ]
-            tried = tuple(
-                replace(one, function=Function.TRY_SUM) if one.function is Function.SUM else one for one in aggregates
-            )
-            return _group(rows, input_.schema, keys, tried)
+            return _group(rows, input_.schema, keys, tuple(one.lenient() for one in aggregates))
         case Join(left, right, condition, kind):
             both = Schema((*left.schema.attributes, *right.schema.attributes))
             plain, hard = split_by_failure(condition, both)

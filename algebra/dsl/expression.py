@@ -21,6 +21,7 @@ from tidegate.algebra.dsl.here import Here, tests_membership, unknown_name
 from tidegate.algebra.dsl.literals import literal, plain
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.evaluation import evaluate_term
+from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.terms import Attr, Call, Lit, Term
@@ -1353,38 +1354,15 @@ def _cast(op: str, operand: Expression, type_name: str) -> Expression:
 _IS_IN = "use x.is_in(a, b) instead of in"
 
 
+#: Functions of the module that are asked of a value.
+_OF_THE_MODULE = frozenset(function.value for function in Function) | {
+    *("any_value", "arg_max", "arg_min", "bool_and", "bool_or", "ceil", "coalesce", "concat_ws", "count_if"),
+    *("days_between", "floor", "tumbling", "when"),
+}
+
+
 def _method_hint(name: str) -> str:
-    free = (
-        "avg",
-        "ceil",
-        "coalesce",
-        "any_value",
-        "arg_max",
-        "arg_min",
-        "bool_and",
-        "bool_or",
-        "count",
-        "count_distinct",
-        "concat_ws",
-        "count_if",
-        "days_between",
-        "first",
-        "floor",
-        "last",
-        "max",
-        "median",
-        "min",
-        "mode",
-        "quantile",
-        "stddev",
-        "string_agg",
-        "sum",
-        "try_sum",
-        "tumbling",
-        "variance",
-        "when",
-    )
-    if name in free:
+    if name in _OF_THE_MODULE:
         return f"it is a function: tg.{name}(...)"
     if name in VALUE_METHODS:
         return VALUE_METHODS[name]

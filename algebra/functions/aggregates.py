@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cmp_to_key
 from types import MappingProxyType
@@ -59,6 +59,20 @@ class Function(Enum):
     STRING_AGG = "string_agg"
 
 
+class Form(Enum):
+    """What is kept of the rows of a group for an aggregate; each engine computes and merges it."""
+
+    COUNT = "count"
+    INTEGER_SUM = "integer sum"
+    DOUBLE_SUM = "double sum"
+    LEAST = "least"
+    GREATEST = "greatest"
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    DISTINCT = "distinct"  # of whole groups only: it has no bounded state that merges; of runs, all values are held
+    WHOLE = "whole"  # of whole groups only: every value is held, and Python computes the result
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """`name = function(argument)`; first and last take the order `by`, ties go to the smallest value.
@@ -72,6 +86,15 @@ class Aggregate:
     argument: Term | None = None
     by: Term | None = None
     parameter: float | str | None = None
+
+    @property
+    def entry(self) -> AggregateFunction:
+        """What there is to know of its function."""
+        return TABLE[self.function]
+
+    def lenient(self) -> Aggregate:
+        """The aggregate that is NULL where this one fails; itself if it never does."""
+        return replace(self, function=self.entry.lenient) if self.entry.lenient is not None else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +111,10 @@ class Members:
 class AggregateFunction:
     """An aggregate: its type by that of its argument (None where it takes no such), and its value over a group.
 
-    `ordered`: whether it takes an order `by`; rows without one are skipped then. `merges`: whether partial
-    results have a state that merges, of the forms in `runtime.plan.aggregate_states`; the others keep every value of a
-    group.
+    `form` says what is kept of a group, and so whether partial results merge; of doubles sums have a form of their own.
+    `ordered`: whether it takes an order `by`; rows without one are skipped then. `averages`: whether its total is
+    divided by how many values there are. `lenient`: the function that is NULL where this one fails; None if it never
+    does. `sample`: a parameter with which engines are compared.
     """
 
     function: Function
@@ -98,9 +122,26 @@ class AggregateFunction:
     result: Callable[[DataType], DataType | None]
     value: Callable[[Members], Value]
     written: str
+    form: Form
     ordered: bool = False
-    merges: bool = True
+    averages: bool = False
+    lenient: Function | None = None
+    sample: float | str | None = None
     doc: str = ""
+
+    @property
+    def merges(self) -> bool:
+        """Whether partial results merge: others keep every value of a group."""
+        return self.form not in (Form.DISTINCT, Form.WHOLE)
+
+    @property
+    def of_events(self) -> bool:
+        """Whether situations have it: all values are not kept of their events, but the different ones are."""
+        return self.form is not Form.WHOLE
+
+    def form_of(self, argument: DataType) -> Form:
+        """What is kept where the argument has this type."""
+        return Form.DOUBLE_SUM if self.form is Form.INTEGER_SUM and argument.kind is Kind.DOUBLE else self.form
 
 
 def order_values(values: Sequence[Value]) -> list[Value]:
@@ -293,40 +334,43 @@ TABLE: Final[Mapping[Function, AggregateFunction]] = MappingProxyType(
     {
         one.function: one
         for one in (
-            AggregateFunction(Function.COUNT, "any, or nothing", _any, lambda group: len(group.values), "tg.count(x)", doc="Rows in which it is not NULL; without argument all rows."),
-            AggregateFunction(Function.COUNT_DISTINCT, "any", _any, lambda group: len(set(map(key_of, group.values))), "tg.count_distinct(x)", merges=False),
-            AggregateFunction(Function.SUM, "numbers or durations", _total, _sum, "tg.sum(x)", doc="Fails where the total overflows; of doubles it is compensated."),
-            AggregateFunction(Function.TRY_SUM, "numbers or durations", _total, _try_sum, "tg.try_sum(x)", doc="As sum; NULL where that fails."),
-            AggregateFunction(Function.MIN, "any", _same, _least, "tg.min(x)"),
-            AggregateFunction(Function.MAX, "any", _same, _greatest, "tg.max(x)"),
-            AggregateFunction(Function.AVG, "numbers", _double, _avg, "tg.avg(x)"),
-            AggregateFunction(Function.FIRST, "any, by an order", _same, _end(0), "tg.first(x, by=y)", ordered=True, doc=_TIED),
-            AggregateFunction(Function.LAST, "any, by an order", _same, _end(-1), "tg.last(x, by=y)", ordered=True, doc=_TIED),
-            AggregateFunction(Function.VARIANCE, "numbers", _double, _variance, "tg.variance(x)", merges=False, doc=f"Of a sample; NULL of fewer than two. {_EXACT}"),
-            AggregateFunction(Function.STDDEV, "numbers", _double, _stddev, "tg.stddev(x)", merges=False, doc="The square root of the variance."),
-            AggregateFunction(Function.MEDIAN, "numbers", _double, _quantile, "tg.median(x)", merges=False, doc=f"Of an even number of values the mean of the two in the middle. {_EXACT}"),
-            AggregateFunction(Function.QUANTILE, "numbers, a share", _double, _quantile, "tg.quantile(x, 0.9)", merges=False, doc=f"Between two values in proportion. {_EXACT}"),
-            AggregateFunction(Function.MODE, "any", _same, _mode, "tg.mode(x)", merges=False, doc="The most frequent value, of several the smallest."),
-            AggregateFunction(Function.STRING_AGG, "strings, a separator", _text, _string_agg, 'tg.string_agg(x, ", ", by=y)', ordered=True, merges=False, doc="In the order of y, then of x."),
+            AggregateFunction(Function.COUNT, "any, or nothing", _any, lambda group: len(group.values), "tg.count(x)", Form.COUNT, doc="Rows in which it is not NULL; without argument all rows."),
+            AggregateFunction(Function.COUNT_DISTINCT, "any", _any, lambda group: len(set(map(key_of, group.values))), "tg.count_distinct(x)", Form.DISTINCT),
+            AggregateFunction(Function.SUM, "numbers or durations", _total, _sum, "tg.sum(x)", Form.INTEGER_SUM, lenient=Function.TRY_SUM, doc="Fails where the total overflows; of doubles it is compensated."),
+            AggregateFunction(Function.TRY_SUM, "numbers or durations", _total, _try_sum, "tg.try_sum(x)", Form.INTEGER_SUM, doc="As sum; NULL where that fails."),
+            AggregateFunction(Function.MIN, "any", _same, _least, "tg.min(x)", Form.LEAST),
+            AggregateFunction(Function.MAX, "any", _same, _greatest, "tg.max(x)", Form.GREATEST),
+            AggregateFunction(Function.AVG, "numbers", _double, _avg, "tg.avg(x)", Form.INTEGER_SUM, averages=True),
+            AggregateFunction(Function.FIRST, "any, by an order", _same, _end(0), "tg.first(x, by=y)", Form.EARLIEST, ordered=True, doc=_TIED),
+            AggregateFunction(Function.LAST, "any, by an order", _same, _end(-1), "tg.last(x, by=y)", Form.LATEST, ordered=True, doc=_TIED),
+            AggregateFunction(Function.VARIANCE, "numbers", _double, _variance, "tg.variance(x)", Form.WHOLE, doc=f"Of a sample; NULL of fewer than two. {_EXACT}"),
+            AggregateFunction(Function.STDDEV, "numbers", _double, _stddev, "tg.stddev(x)", Form.WHOLE, doc="The square root of the variance."),
+            AggregateFunction(Function.MEDIAN, "numbers", _double, _quantile, "tg.median(x)", Form.WHOLE, doc=f"Of an even number of values the mean of the two in the middle. {_EXACT}"),
+            AggregateFunction(Function.QUANTILE, "numbers, a share", _double, _quantile, "tg.quantile(x, 0.9)", Form.WHOLE, sample=0.3, doc=f"Between two values in proportion. {_EXACT}"),
+            AggregateFunction(Function.MODE, "any", _same, _mode, "tg.mode(x)", Form.WHOLE, doc="The most frequent value, of several the smallest."),
+            AggregateFunction(Function.STRING_AGG, "strings, a separator", _text, _string_agg, 'tg.string_agg(x, ", ", by=y)', Form.WHOLE, sample="-", ordered=True, doc="In the order of y, then of x."),
         )
     }
 )  # fmt: skip
 
 
+_ORDERED: Final = tuple(function.value for function, entry in TABLE.items() if entry.ordered)
+
+
 def aggregate_type(aggregate: Aggregate, argument: DataType | None, by: DataType | None) -> DataType:
     """Type of an aggregate; `QueryError` TG132 for one without its argument or order, TG102 for a wrong one."""
-    entry, name = TABLE[aggregate.function], aggregate.function.value
+    entry, name = aggregate.entry, aggregate.function.value
     if entry.ordered and by is None:
         raise QueryError("TG132", f"{name} needs an order", hint="name it: by=e.time")
     if not entry.ordered and by is not None:
-        raise QueryError("TG132", f"{name} takes no order", hint="first, last and string_agg take by=")
+        raise QueryError("TG132", f"{name} takes no order", hint=f"{', '.join(_ORDERED)} take by=")
     if argument is None:
         if aggregate.function is Function.COUNT:
             return BIGINT
         raise QueryError("TG132", f"{name} needs an argument", hint="only count() counts rows")
     result = entry.result(argument)
     if result is None:
-        hint = "cast it to a string" if aggregate.function is Function.STRING_AGG else "cast it to a number"
+        hint = "cast it to a number" if entry.result(STRING) is None else "cast it to a string"
         if argument == DURATION:
             hint = 'take .cast("bigint") of the duration, in microseconds'
         raise QueryError("TG102", f"{name} takes {entry.takes}, not {argument}", hint=hint)
@@ -335,7 +379,7 @@ def aggregate_type(aggregate: Aggregate, argument: DataType | None, by: DataType
 
 def require_of_events(aggregate: Aggregate) -> None:
     """`QueryError` TG132 for an aggregate that would keep every value of the events of a situation."""
-    if not TABLE[aggregate.function].merges and aggregate.function is not Function.COUNT_DISTINCT:
+    if not aggregate.entry.of_events:
         raise QueryError(
             "TG132",
             f"{aggregate.function.value} keeps every value: it is an aggregate of groups, not of the events of a situation",

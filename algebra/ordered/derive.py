@@ -10,7 +10,7 @@ from typing import Final
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
-from tidegate.algebra.functions.aggregates import Aggregate, Function, require_of_events
+from tidegate.algebra.functions.aggregates import Aggregate, Form, require_of_events
 from tidegate.algebra.nodes import (
     Aggregation,
     Node,
@@ -276,7 +276,7 @@ def aggregate_values(node: Derive, events: list[Row], aggregation: Aggregation) 
             continue
         alone = (aggregation(aggregate, [event], schema) for event in events)
         known = [value for value in alone if value is not None]
-        values.append(None if not known else known[0] if aggregate.function is Function.FIRST else known[-1])
+        values.append(None if not known else known[0] if aggregate.entry.form is Form.EARLIEST else known[-1])
     return values
 
 

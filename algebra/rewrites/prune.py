@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import (
     Difference,
     Distinct,
@@ -100,7 +100,7 @@ def _group_reads(keys: Iterable[str], aggregates: Iterable[Aggregate]) -> Names:
 
 def _can_fail(aggregate: Aggregate, schema: Schema) -> bool:
     read = [term for term in (aggregate.argument, aggregate.by) if term is not None]
-    return aggregate.function is Function.SUM or any(can_fail(term, schema) for term in read)
+    return aggregate.entry.lenient is not None or any(can_fail(term, schema) for term in read)
 
 
 def _old_names(rename: Rename, needed: Names) -> Names:

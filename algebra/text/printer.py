@@ -13,7 +13,7 @@ from tidegate.algebra.dsl.checks.relation import what_else
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Scan
 from tidegate.algebra.ordered.derive import END, START, Derive
 from tidegate.algebra.ordered.match import DETECTED, Match
@@ -230,8 +230,7 @@ def _name_in_returns(aggregate: Aggregate) -> str:
 
 def _aggregate(symbol: str, aggregate: Aggregate, situation: Derive) -> str:
     function = aggregate.function.value
-    ordered = aggregate.function in (Function.FIRST, Function.LAST)
-    if function not in AGGREGATES or aggregate.by != (Attr(situation.time) if ordered else None):
+    if function not in AGGREGATES or aggregate.by != (Attr(situation.time) if aggregate.entry.ordered else None):
         raise _cannot(
             f"aggregate {aggregate.name} as it is", f"there are {', '.join(AGGREGATES)}, the last two by time"
         )

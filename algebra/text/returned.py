@@ -21,9 +21,7 @@ from tidegate.algebra.text.conditions import Conditions, name_of
 from tidegate.algebra.text.parsing import Part
 
 #: Aggregates that RETURN knows: those of events of a situation, for which no list of all values is kept.
-AGGREGATES = tuple(
-    function.value for function, entry in TABLE.items() if entry.merges or function is Function.COUNT_DISTINCT
-)
+AGGREGATES = tuple(function.value for function, entry in TABLE.items() if entry.of_events)
 
 
 def plain_name(function: str, attribute: str | None) -> str:
@@ -96,7 +94,7 @@ class ReturnReader:
     def _asked(self, symbol: str, function: str, attribute: Expression | None) -> str:
         """The name of an aggregate of a situation, under which it is computed once however often it is asked for."""
         asked, events = self.aggregates[symbol], self.events
-        order = {"by": events._relation[events._time]} if function in ("first", "last") else {}
+        order = {"by": events._relation[events._time]} if TABLE[Function(function)].ordered else {}
         arguments = [] if attribute is None else [attribute]
         made: AggregateExpression = getattr(dsl_aggregates, function)(*arguments, **order)
         for name, known in asked.items():

@@ -7,7 +7,7 @@ from typing import Final
 
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import temporal_formula
-from tidegate.algebra.functions.aggregates import Function
+from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.ordered.derive import Derive, derivation_relations
 from tidegate.algebra.printing.terms import term_text
@@ -65,7 +65,7 @@ def situation_rows(ahead: Mapping[str, int]) -> tuple[StoredRows, ...]:
 
 def different_values(symbol: str, situation: Derive) -> list[str]:
     """The number of distinct values that count_distinct keeps of each situation."""
-    arguments = dict.fromkeys(a.argument for a in situation.aggregates if a.function is Function.COUNT_DISTINCT)
+    arguments = dict.fromkeys(a.argument for a in situation.aggregates if a.entry.form is Form.DISTINCT)
     texts = [term_text(argument) for argument in arguments if argument is not None]
     return [f"of each{symbol} the different values of {text}" for text in texts]
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.evaluation import EvaluationError, evaluator, sum_out_of_range
-from tidegate.algebra.functions.aggregates import Function
+from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.nodes import (
     Difference,
     Distinct,
@@ -42,7 +42,7 @@ from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.increment import keep_true
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.terms import compile_pair, compile_term
-from tidegate.runtime.plan.aggregate_states import Form, has_partials, states
+from tidegate.runtime.plan.aggregate_states import has_partials, states
 from tidegate.runtime.plan.steps import Progress, QueryPlan
 from tidegate.runtime.state.quarantine import RejectedRow, error_text
 
@@ -129,7 +129,7 @@ class Lenient:
         """One row per group. Sums that do not fit are NULL and noted."""
         if has_partials(group):
             return self.finished(group, partial(group, rows), passes)
-        sums = tuple(one for one in group.aggregates if one.function is Function.SUM)
+        sums = tuple(one for one in group.aggregates if one.entry.lenient is not None)
         if sums:
             part = replace(group, aggregates=sums)
             self.finished(part, partial(part, rows), passes)
@@ -140,7 +140,7 @@ class Lenient:
         """One row per group from merged partial results, with the same rule for sums."""
         rows = finished(_tolerant(group), merged)
         for state in states(group):
-            if state.form is not Form.INTEGER_SUM or state.aggregate.function is not Function.SUM:
+            if state.form is not Form.INTEGER_SUM or not state.fails:
                 continue
             name = state.aggregate.name
             high, low = (merged.get_column(state.column(part)) for part in ("hi", "lo"))
@@ -268,12 +268,7 @@ def _failed_rows(pairs: pl.DataFrame, fine: pl.DataFrame) -> pl.Series:
 
 def _tolerant(group: Group) -> Group:
     """The grouping, with sums that are NULL where they do not fit."""
-    return replace(
-        group,
-        aggregates=tuple(
-            replace(one, function=Function.TRY_SUM) if one.function is Function.SUM else one for one in group.aggregates
-        ),
-    )
+    return replace(group, aggregates=tuple(one.lenient() for one in group.aggregates))
 
 
 def _scan(name: str, schema: Schema) -> Scan:

@@ -10,29 +10,14 @@ Partials of disjoint parts of a relation merge into the partials of the whole, i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
 
 from tidegate.algebra.errors import InternalError
-from tidegate.algebra.functions.aggregates import TABLE, Aggregate, Function
+from tidegate.algebra.functions.aggregates import Aggregate, Form
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.typed.operations import term_type
-from tidegate.algebra.types import BIGINT, DOUBLE, NULL, DataType, Kind
-
-
-class Form(Enum):
-    """How the state of an aggregate is computed and merged."""
-
-    COUNT = "count"
-    DISTINCT = "distinct"  # of whole groups only: it has no bounded state that merges; of runs, all values are held
-    INTEGER_SUM = "integer sum"
-    DOUBLE_SUM = "double sum"
-    LEAST = "least"
-    GREATEST = "greatest"
-    EARLIEST = "earliest"
-    LATEST = "latest"
-    WHOLE = "whole"  # of whole groups only: every value is held, and Python computes the result
+from tidegate.algebra.types import BIGINT, DOUBLE, NULL, DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +50,17 @@ class State:
 
     @property
     def _counted(self) -> tuple[tuple[str, DataType], ...]:
-        return (("n", BIGINT),) if self.aggregate.function is Function.AVG else ()
+        return (("n", BIGINT),) if self.averages else ()
+
+    @property
+    def averages(self) -> bool:
+        """Whether its total is divided by how many values there are."""
+        return self.aggregate.entry.averages
+
+    @property
+    def fails(self) -> bool:
+        """Whether a total beyond its type is an error; else it is NULL."""
+        return self.aggregate.entry.lenient is not None
 
     def column(self, part: str) -> str:
         return self.prefix + part
@@ -73,16 +68,6 @@ class State:
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(self.column(part) for part, _ in self.parts)
-
-
-_FORMS = {
-    Function.COUNT: Form.COUNT,
-    Function.COUNT_DISTINCT: Form.DISTINCT,
-    Function.MIN: Form.LEAST,
-    Function.MAX: Form.GREATEST,
-    Function.FIRST: Form.EARLIEST,
-    Function.LAST: Form.LATEST,
-}
 
 
 @lru_cache(maxsize=1024)
@@ -94,12 +79,7 @@ def states(group: Group) -> tuple[State, ...]:
     for index, aggregate in enumerate(group.aggregates):
         argument = NULL if aggregate.argument is None else term_type(aggregate.argument, schema)
         by = NULL if aggregate.by is None else term_type(aggregate.by, schema)
-        form = _FORMS.get(aggregate.function)
-        if form is None and not TABLE[aggregate.function].merges:
-            form = Form.WHOLE
-        if form is None:
-            form = Form.DOUBLE_SUM if argument.kind is Kind.DOUBLE else Form.INTEGER_SUM
-        result = group.schema[aggregate.name].type
+        form, result = aggregate.entry.form_of(argument), group.schema[aggregate.name].type
         made.append(State(aggregate, form, argument, by, result, f"{mark}{index}."))
     return tuple(made)
 
@@ -115,7 +95,7 @@ def _mark(group: Group) -> str:
 
 def has_partials(group: Group) -> bool:
     """Whether partial results of the grouping can be merged."""
-    return all(TABLE[aggregate.function].merges for aggregate in group.aggregates)
+    return all(aggregate.entry.merges for aggregate in group.aggregates)
 
 
 def require_partials(group: Group) -> None:

@@ -47,7 +47,7 @@ from tidegate.runtime.eval.relational import evaluate
 #: Of what keeps every value, SQL leaves open what the order of rows decides, or rounds otherwise.
 PROFILE = Profile(
     palette={**VALUES, Kind.DOUBLE: (0.0, 0.5, -1.5, 2.25, 8.0)},
-    aggregates=tuple(one for one in Function if TABLE[one].merges or one is Function.COUNT_DISTINCT),
+    aggregates=tuple(one for one in Function if TABLE[one].of_events),
 )
 _INFIX = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq_null_safe": "IS NOT DISTINCT FROM"}
 _ARITHMETIC = {"try_add": "+", "try_sub": "-", "add": "+", "sub": "-", "mul": "*"}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
+import tidegate as tg
 from tests.runtime.test_terms_conformance import ARROW
+from tidegate.algebra.dsl.checks.suggestions import GROUP_METHODS
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import key_of
 from tidegate.algebra.functions.aggregates import TABLE, Aggregate, Function
@@ -33,7 +37,6 @@ SCHEMA = Schema(
 ROWS = Scan(StreamDef("rows", SCHEMA, static=True))
 #: Of doubles they have tests of their own, as integer sums that fail do (`test_aggregates.py`).
 SUMS = frozenset({Function.SUM, Function.TRY_SUM, Function.AVG})
-PARAMETERS: dict[Function, float | str] = {Function.QUANTILE: 0.3, Function.STRING_AGG: "-"}
 
 
 def aggregates() -> Iterator[Aggregate]:
@@ -46,7 +49,7 @@ def aggregates() -> Iterator[Aggregate]:
                 entry.function,
                 Attr(attribute),
                 by,
-                PARAMETERS.get(entry.function),
+                entry.sample,
             )
             try:
                 Group(ROWS, ("g",), (made,)).schema
@@ -97,6 +100,24 @@ def frame(data: list[tuple[Value, ...]]) -> pl.DataFrame:
 def test_every_aggregate_is_compared() -> None:
     assert {made.function for made in GROUP.aggregates} == set(TABLE) - {Function.SUM}
     assert set(TABLE) == set(Function)
+
+
+def test_every_aggregate_is_a_function_of_the_library_and_of_groups() -> None:
+    for function in Function:
+        assert function.value in tg.__all__
+        assert f"tg.{function.value}(" in GROUP_METHODS[function.value]
+
+
+def test_no_module_but_the_table_and_what_users_call_names_an_aggregate() -> None:
+    """What the others do goes by the form and the facts of its entry."""
+    library = Path(tg.__file__).parent
+    sources = [path for room in ("algebra", "analysis", "runtime") for path in (library / room).rglob("*.py")]
+    naming = {
+        path.relative_to(library).as_posix()
+        for path in sources
+        if re.search(r"\bFunction\.[A-Z]", path.read_text(encoding="utf-8"))
+    }
+    assert naming == {"algebra/functions/aggregates.py", "algebra/dsl/aggregates.py"}
 
 
 @pytest.mark.parametrize("seed", range(4))

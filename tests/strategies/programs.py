@@ -503,9 +503,7 @@ class _Builder:
         numbers = [a.name for a in schema.attributes if a.type in (BIGINT, DOUBLE)]
         anything = Attr(self.rng.choice(schema.attributes).name)
         known: tuple[Function, ...] = tuple(
-            one
-            for one in Function
-            if (TABLE[one].merges or one is Function.COUNT_DISTINCT) and one is not Function.TRY_SUM
+            one for one in Function if TABLE[one].of_events and one is not Function.TRY_SUM
         )
         function = self.rng.choice(known)
         if function is Function.SUM and name[-1] in "258":  # not drawn: seeds stay what they were

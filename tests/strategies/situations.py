@@ -32,7 +32,7 @@ _AGGREGATES = (
     (Function.LAST,),
 )
 assert {function for kind in _AGGREGATES for function in kind} == {
-    function for function, entry in TABLE.items() if entry.merges or function is Function.COUNT_DISTINCT
+    function for function, entry in TABLE.items() if entry.of_events
 }
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
-from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.functions.aggregates import TABLE, Aggregate, Function
 from tidegate.algebra.nodes import (
     Difference,
     Distinct,
@@ -226,28 +226,14 @@ class _Trees:
 
     def aggregate(self, schema: Schema) -> Aggregate:
         function = self.draw(st.sampled_from(self.profile.aggregates))
-        numeric = [t for t in self.profile.types if t.is_numeric]
-        types: Sequence[DataType] = self.profile.types
-        by = None
-        match function:
-            case Function.COUNT:
-                if self.yes():
-                    return Aggregate(self.name(), function)
-            case Function.SUM | Function.TRY_SUM:
-                types = [*numeric, *(t for t in self.profile.types if t.kind is Kind.DURATION)] or [BIGINT]
-            case Function.AVG | Function.VARIANCE | Function.STDDEV | Function.MEDIAN | Function.QUANTILE:
-                types = numeric or [BIGINT]
-            case Function.STRING_AGG:
-                types = [STRING]
-                by = self.term(schema, self.draw(st.sampled_from(self.profile.types)), 1)
-            case Function.FIRST | Function.LAST:
-                by = self.term(schema, self.draw(st.sampled_from(self.profile.types)), 1)
-            case _:
-                pass
-        known: Mapping[Function, float | str] = {Function.QUANTILE: 0.25, Function.STRING_AGG: "+"}
-        parameter = known.get(function)
+        entry = TABLE[function]
+        if function is Function.COUNT and self.yes():
+            return Aggregate(self.name(), function)
+        by = self.term(schema, self.draw(st.sampled_from(self.profile.types)), 1) if entry.ordered else None
+        taken = [type_ for type_ in self.profile.types if entry.result(type_) is not None]
+        types = taken or [STRING if entry.result(STRING) is not None else BIGINT]
         argument = self.term(schema, self.draw(st.sampled_from(types)), 1)
-        return Aggregate(self.name(), function, argument, by, parameter)
+        return Aggregate(self.name(), function, argument, by, entry.sample)
 
     def join_condition(self, left: Schema, right: Schema) -> Term:
         """Mostly what joins have: equal keys, ranges of instants, something on one side, sometimes anything."""

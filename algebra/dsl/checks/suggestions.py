@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from tidegate.algebra.allen import Allen
 from tidegate.algebra.diagnostics.shown import misspelt, nearest
+from tidegate.algebra.functions.aggregates import TABLE
 
 _WHERE = "rows are chosen with where(r.x > 5)"
 _GROUP = 'groups are group_by("x").agg(n=tg.count())'
@@ -471,12 +472,17 @@ AGGREGATE_METHODS: Mapping[str, str] = MappingProxyType(
     | {"having": _HAVING}
 )
 
+
+def _of_rows(written: str) -> str:
+    """An aggregate of the attributes of a relation."""
+    return written.replace("(x", "(r.x").replace("by=y", "by=r.time")
+
+
 #: What other libraries do to groups at once.
 GROUP_METHODS: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("count", "size", "len"), "write .agg(n=tg.count())")
-    | {name: f"write .agg(total=tg.{name}(r.x))" for name in ("sum", "try_sum", "min", "max", "avg", "count_distinct")}
+    {function.value: f"write .agg(total={_of_rows(entry.written)})" for function, entry in TABLE.items()}
+    | dict.fromkeys(("count", "size", "len"), "write .agg(n=tg.count())")
     | dict.fromkeys(("mean", "average"), "write .agg(mean=tg.avg(r.x))")
-    | {name: f"write .agg(x=tg.{name}(r.x, by=r.time))" for name in ("first", "last")}
     | dict.fromkeys(("where", "having", "filter"), _HAVING)
 )
 

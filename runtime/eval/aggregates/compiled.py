@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.types import Kind
-from tidegate.runtime.plan.aggregate_states import Form, State, states
+from tidegate.runtime.plan.aggregate_states import State, states
 
 if TYPE_CHECKING:
     from tidegate.runtime.kernels.grouping import Bools, Doubles, Ints

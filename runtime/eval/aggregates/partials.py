@@ -12,7 +12,7 @@ from functools import partial as partial_function
 import polars as pl
 
 from tidegate.algebra.evaluation import sum_out_of_range
-from tidegate.algebra.functions.aggregates import Function
+from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
@@ -24,7 +24,7 @@ from tidegate.runtime.eval.aggregates.whole import whole_groups
 from tidegate.runtime.eval.columns import only, polars_type
 from tidegate.runtime.eval.functions.numbers import divided
 from tidegate.runtime.eval.terms import compile_term, held_type
-from tidegate.runtime.plan.aggregate_states import Form, State, require_partials, row_column, states
+from tidegate.runtime.plan.aggregate_states import State, require_partials, row_column, states
 
 _HALF = 2**32
 #: High halves whose totals fit every type, decimals of 18 digits too.
@@ -106,7 +106,7 @@ def _values(state: State, schema: Schema) -> Sequence[pl.Expr]:
 def _lift(state: State, rows: str) -> Sequence[pl.Expr]:
     """The state of a single row, part by part."""
     value, order = pl.col(state.column("argument")), pl.col(state.column("order"))
-    counted = (value.is_not_null().cast(pl.Int64),) if state.aggregate.function is Function.AVG else ()
+    counted = (value.is_not_null().cast(pl.Int64),) if state.averages else ()
     lifted: tuple[pl.Expr, ...]
     match state.form:
         case Form.COUNT:
@@ -152,7 +152,7 @@ def _combine(state: State, ordered_by: Term | None, *, rows: bool) -> Sequence[p
     def part(name: str) -> pl.Expr:
         return pl.col(state.column(name))
 
-    counted = (part("n").sum(),) if state.aggregate.function is Function.AVG else ()
+    counted = (part("n").sum(),) if state.averages else ()
     in_order = ordered_by is not None and state.aggregate.by == ordered_by
     match state.form:
         case Form.EARLIEST | Form.LATEST if in_order:
@@ -221,7 +221,7 @@ def _total(packed: pl.Series, *, state: State) -> pl.Series:
     for one, other in parts.iter_rows():
         total = None if one is None else one * _HALF + other
         if total is not None and not limits[0] <= total <= limits[1]:
-            if state.aggregate.function is not Function.TRY_SUM:
+            if state.fails:
                 raise sum_out_of_range(state.aggregate.name, state.result, total)
             total = None
         totals.append(total)
@@ -237,13 +237,13 @@ def _result(state: State) -> pl.Expr:
         case Form.COUNT | Form.DISTINCT:
             return part("n")
         case Form.INTEGER_SUM:
-            if state.aggregate.function is Function.AVG:
+            if state.averages:
                 total = part("hi").cast(pl.Float64) * float(_HALF) + part("lo").cast(pl.Float64)
                 return divided(divided(total, pl.lit(10.0**state.argument.scale)), part("n").cast(pl.Float64))
             whole = pl.struct(part("hi"), part("lo"))
             return whole.map_batches(partial_function(_total, state=state), return_dtype=pl.Int64)
         case Form.DOUBLE_SUM:
             total = part("sum") + part("comp")
-            return divided(total, part("n").cast(pl.Float64)) if state.aggregate.function is Function.AVG else total
+            return divided(total, part("n").cast(pl.Float64)) if state.averages else total
         case Form.LEAST | Form.GREATEST | Form.EARLIEST | Form.LATEST | Form.WHOLE:
             return part("v").cast(type_)

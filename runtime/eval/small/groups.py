@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from tidegate.algebra.functions.aggregates import Function
+from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.aggregates.sums import segment_sums
 from tidegate.runtime.eval.small.rows import Array, SmallRows, Unsupported, numbered
 from tidegate.runtime.eval.small.terms import Value, array_term, column_of
-from tidegate.runtime.plan.aggregate_states import Form, State, states
+from tidegate.runtime.plan.aggregate_states import State, states
 
 _HALF: Final = 2**32
 #: High halves whose totals fit every type, decimals of 18 digits too.
@@ -125,7 +125,7 @@ def _lift(state: State, rows: SmallRows, argument: Value | None, order: Value | 
             return {state.column("by"): by, state.column("v"): value}
         case _:
             return {state.column("v"): value}
-    if state.aggregate.function is Function.AVG:
+    if state.averages:
         found[state.column("n")] = np.ones(rows.height, dtype=np.int64)
     return found
 
@@ -154,7 +154,7 @@ def _combine(state: State, columns: Mapping[str, Array], groups: _Groups, *, row
             return {state.column("v"): part("v", np.minimum if state.form is Form.LEAST else np.maximum)}
         case _:
             return _best(state, columns, groups)
-    if state.aggregate.function is Function.AVG:
+    if state.averages:
         made["n"] = part("n")
     return {state.column(name): column for name, column in made.items()}
 
@@ -183,7 +183,7 @@ def _result(state: State, columns: Mapping[str, Array]) -> Array:
     def part(name: str) -> Array:
         return columns[state.column(name)]
 
-    average = state.aggregate.function is Function.AVG
+    average = state.averages
     found: Array
     with np.errstate(all="ignore"):
         match state.form:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Group, Scan
 from tidegate.algebra.ordered.derive import Derive
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
@@ -78,8 +78,8 @@ class RunAggregates:
             run = f"~{run}"
         schema = Schema((Attribute(run, BIGINT, nullable=False), *situation.input.schema.attributes))
         rows = Scan(StreamDef("events", schema, static=True))
-        distinct = tuple(one for one in situation.aggregates if one.function is Function.COUNT_DISTINCT)
-        merging = tuple(one for one in situation.aggregates if one.function is not Function.COUNT_DISTINCT)
+        distinct = tuple(one for one in situation.aggregates if not one.entry.merges)
+        merging = tuple(one for one in situation.aggregates if one.entry.merges)
         names = tuple(one.name for one in situation.aggregates)
         return cls(names, Group(rows, (run,), merging), distinct, Attr(situation.time))
 

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.algebra.evaluation import sum_out_of_range
-from tidegate.algebra.functions.aggregates import Function
+from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
@@ -24,7 +24,7 @@ from tidegate.runtime.engines.spark.eval.column_cache import kept, kept_term
 from tidegate.runtime.engines.spark.eval.functions.shared import whole_groups
 from tidegate.runtime.engines.spark.eval.names import NamedFrame, col
 from tidegate.runtime.engines.spark.eval.sums import added_pairs, added_ranges, exponent_range, split_sums
-from tidegate.runtime.plan.aggregate_states import Form, State, require_partials, row_column, states
+from tidegate.runtime.plan.aggregate_states import State, require_partials, row_column, states
 
 _LOW = 2**32 - 1
 
@@ -107,7 +107,7 @@ def _lift(state: State) -> Sequence[Column]:
     """The state that one row is, part by part."""
     counts_rows = state.aggregate.argument is None
     value, order = col(state.column("argument")), col(state.column("order"))
-    counted = (value.isNotNull().cast("bigint"),) if state.aggregate.function is Function.AVG else ()
+    counted = (value.isNotNull().cast("bigint"),) if state.averages else ()
     lifted: tuple[Column, ...]
     match state.form:
         case Form.COUNT:
@@ -184,7 +184,7 @@ def _split_columns(state: State) -> tuple[str, str, str]:
 
 
 def _counted(state: State) -> list[Column]:
-    if state.aggregate.function is not Function.AVG:
+    if not state.averages:
         return []
     return [F.sum(col(state.column("n"))).alias(state.column("n"))]
 
@@ -238,7 +238,7 @@ def _reversed(order: Column, type_: DataType) -> list[Column]:
 def _unfinished(state: State) -> Sequence[Column]:
     """The state's columns between the groupings by range and by key."""
     if state.form is Form.DOUBLE_SUM:
-        counted = [state.column("n")] if state.aggregate.function is Function.AVG else []
+        counted = [state.column("n")] if state.averages else []
         return [col(name) for name in (*_split_columns(state), *counted)]
     return [col(name) for name in state.columns] if state.form in (Form.DISTINCT, Form.WHOLE) else _finish(state)
 
@@ -250,7 +250,7 @@ def _finish(state: State) -> Sequence[Column]:
     def part(name: str) -> Column:
         return col(state.column(name))
 
-    counted = [part("n")] if state.aggregate.function is Function.AVG else []
+    counted = [part("n")] if state.averages else []
     match state.form:
         case Form.INTEGER_SUM:
             carried = part("hi") + F.shiftright(part("lo"), 32)
@@ -276,7 +276,7 @@ def _value(state: State) -> Column:
     def part(name: str) -> Column:
         return col(state.column(name))
 
-    average = state.aggregate.function is Function.AVG
+    average = state.averages
     match state.form:
         case Form.COUNT | Form.DISTINCT:
             return part("n")
@@ -308,7 +308,7 @@ def _total(high: Column, low: Column, state: State) -> Column:
             (high == most[0]) & (low > most[1]),
         ],
     )
-    if state.aggregate.function is Function.TRY_SUM:
+    if not state.fails:
         failed = F.lit(None).cast("bigint")
     else:
         message = str(sum_out_of_range(state.aggregate.name, state.result))
