@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.nodes import occurrences
@@ -39,6 +40,26 @@ from tidegate.analysis.zones.grid import grids
 __all__ = ["OccurrenceFacts", "ProgramFacts", "QueryFacts", "analyse", "analyse_written"]
 
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Checked(Generic[T]):
+    """The result of a stage, None where its problems leave none, and the problems in the order of the program."""
+
+    value: T | None
+    problems: list[Problem] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ComponentFacts:
+    """The facts of a component's valid queries, its streams as defined so far, and all its problems."""
+
+    facts: list[QueryFacts]
+    streams: dict[str, StreamDef]
+    problems: list[Problem]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _QueryDraft:
     """A query under analysis: its facts by these definitions, before the promises of its stream are known."""
@@ -61,16 +82,16 @@ def analyse(program: ProgramDef) -> ProgramFacts:
     facts: list[QueryFacts] = []
     recursions: dict[str, Recursion] = {}
     for component in order:
-        if component.recursive and not _declare_ahead(program, component, streams, problems):
-            continue
-        own = _component(program, component, streams, problems)
-        facts += own
-        if component.recursive and len(own) == sum(query.stream in component.streams for query in program.queries):
-            found = recursion(component, own)
-            if isinstance(found, Standstill):
-                problems.append(standstill_problem(component, found))
+        analysed = _component(program, component, streams)
+        problems += analysed.problems
+        streams |= analysed.streams
+        facts += analysed.facts
+        if component.recursive and len(analysed.facts) == len(_queries_of(program, component.streams)):
+            proof = recursion(component, analysed.facts)
+            if isinstance(proof, Standstill):
+                problems.append(standstill_problem(component, proof))
             else:
-                recursions |= dict.fromkeys(component.streams, found)
+                recursions |= dict.fromkeys(component.streams, proof)
     if problems:
         raise _user_problems(problems)
     return ProgramFacts(program, tuple(facts), order, streams, recursions)
@@ -88,12 +109,13 @@ def analyse_written(program: ProgramDef) -> ProgramFacts:
 
 def _definition(query: Query) -> StreamDef:
     """The inferred definition of an inner query's stream; `QueryError` where it is not valid."""
-    problems: list[Problem] = []
-    analysed = _analyse(query, {}, problems)
-    found = None if analysed is None else _output(query.stream, [analysed], problems, recursive=False)
-    if found is None:
-        raise _user_problems(problems)
-    return found
+    draft = _analyse(query, {})
+    if draft.value is None:
+        raise _user_problems(draft.problems)
+    output = _output(query.stream, [draft.value], recursive=False)
+    if output.value is None:
+        raise _user_problems([*draft.problems, *output.problems])
+    return output.value
 
 
 def _user_problems(problems: Sequence[Problem]) -> QueryError:
@@ -101,65 +123,70 @@ def _user_problems(problems: Sequence[Problem]) -> QueryError:
     return QueryError.of([p if p.query is None else replace(p, query=owner_of(p.query)) for p in problems])
 
 
-def _component(
-    program: ProgramDef, component: Component, streams: dict[str, StreamDef], problems: list[Problem]
-) -> list[QueryFacts]:
-    """The facts of a component's valid queries; its streams' definitions are added to `streams`."""
+def _queries_of(program: ProgramDef, streams: Sequence[str]) -> list[Query]:
+    """The queries that feed any of these streams."""
+    return [query for query in program.queries if query.stream in streams]
+
+
+def _component(program: ProgramDef, component: Component, known: Mapping[str, StreamDef]) -> _ComponentFacts:
+    """The analysis of a component over the streams `known` before it."""
     facts: list[QueryFacts] = []
+    streams, problems = _declared_ahead(program, component) if component.recursive else ({}, [])
+    if problems:
+        return _ComponentFacts([], streams, problems)
     for stream in component.streams:
-        queries = [query for query in program.queries if query.stream == stream]
-        analysed = [found for query in queries if (found := _analyse(query, streams, problems)) is not None]
-        if len(analysed) < len(queries):
+        queries = _queries_of(program, [stream])
+        checked = [_analyse(query, {**known, **streams}) for query in queries]
+        problems += [problem for one in checked for problem in one.problems]
+        drafts = [one.value for one in checked if one.value is not None]
+        if len(drafts) < len(queries):
             continue
-        output = _output(stream, analysed, problems, recursive=component.recursive)
-        if output is not None:
-            streams[stream] = output
-            facts += [_facts(one, output) for one in analysed]
-    return facts
+        output = _output(stream, drafts, recursive=component.recursive)
+        problems += output.problems
+        if output.value is not None:
+            streams[stream] = output.value
+            facts += [_facts(draft, output.value) for draft in drafts]
+    return _ComponentFacts(facts, streams, problems)
 
 
-def _declare_ahead(
-    program: ProgramDef, component: Component, streams: dict[str, StreamDef], problems: list[Problem]
-) -> bool:
-    """Takes a recursive component's streams as declared, before they are proved: its queries read earlier rows.
+def _declared_ahead(program: ProgramDef, component: Component) -> tuple[dict[str, StreamDef], list[Problem]]:
+    """A recursive component's streams as declared, before they are proved, up to the first that cannot be read ahead.
 
-    That is sound, since a row's promises are proved from those of rows of lower rank. What is not declared, or static,
-    cannot be read ahead.
+    Its queries read earlier rows of them. That is sound, since a row's promises are proved from those of rows of lower
+    rank. What is not declared, or static, cannot be read ahead: a problem says so.
     """
+    streams: dict[str, StreamDef] = {}
     for stream in component.streams:
-        queries = [query for query in program.queries if query.stream == stream]
+        queries = _queries_of(program, [stream])
         if any(query.inner for query in queries):
-            problems.append(
-                Problem(
-                    "TG211",
-                    "situations or a pattern depend on their own result",
-                    queries[0].site,
-                    (
-                        f"they read, directly or through others, {', '.join(dict.fromkeys(map(owner_of, component.streams)))}",
-                    ),
-                    "derive them of a stream that does not depend on them: a recursion has relational queries only",
-                )
+            problem = Problem(
+                "TG211",
+                "situations or a pattern depend on their own result",
+                queries[0].site,
+                (
+                    f"they read, directly or through others, {', '.join(dict.fromkeys(map(owner_of, component.streams)))}",
+                ),
+                "derive them of a stream that does not depend on them: a recursion has relational queries only",
             )
-            return False
+            return streams, [problem]
         declared = next((query.declared for query in queries if query.declared is not None), None)
         if declared is None or not declared.progress:
-            problems.append(
-                Problem(
-                    "TG211",
-                    f"{stream} depends on itself, and is not declared to progress",
-                    queries[0].site,
-                    (f"its queries read, directly or through others, {', '.join(component.streams)}",),
-                    f'declare it with tg.result("{stream}", ..., progress=...)',
-                    queries[0].name,
-                )
+            problem = Problem(
+                "TG211",
+                f"{stream} depends on itself, and is not declared to progress",
+                queries[0].site,
+                (f"its queries read, directly or through others, {', '.join(component.streams)}",),
+                f'declare it with tg.result("{stream}", ..., progress=...)',
+                queries[0].name,
             )
-            return False
+            return streams, [problem]
         streams[stream] = declared
-    return True
+    return streams, []
 
 
-def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Problem]) -> _QueryDraft | None:
+def _analyse(query: Query, streams: Mapping[str, StreamDef]) -> _Checked[_QueryDraft]:
     """Federation and propagation of a query, over the definitions of the result streams known so far."""
+    problems: list[Problem] = []
     try:
         for stream in dict.fromkeys(occurrences(query.node)):
             if stream.name in streams:
@@ -170,10 +197,10 @@ def _analyse(query: Query, streams: Mapping[str, StreamDef], problems: list[Prob
         problems += [
             Problem(p.code, p.message, p.site or query.site, p.because, p.hint, query.name) for p in error.problems
         ]
-        return None
-    contradictory = _operator_problems(query) or contradictions(query, found)
-    problems += contradictory
-    return None if contradictory else _QueryDraft(query, found, propagations(found), matching)
+        return _Checked(None, problems)
+    if contradictory := _operator_problems(query) or contradictions(query, found):
+        return _Checked(None, [*problems, *contradictory])
+    return _Checked(_QueryDraft(query, found, propagations(found), matching), problems)
 
 
 def _operator_problems(query: Query) -> list[Problem]:
@@ -186,29 +213,23 @@ def _fits(stream: StreamDef, streams: Mapping[str, StreamDef]) -> bool:
     return stream.name in streams and streams[stream.name].schema == stream.schema
 
 
-def _output(
-    name: str, analysed: Sequence[_QueryDraft], problems: list[Problem], *, recursive: bool
-) -> StreamDef | None:
+def _output(name: str, drafts: Sequence[_QueryDraft], *, recursive: bool) -> _Checked[StreamDef]:
     """The definition of a result stream: as declared, or inferred; None where its queries do not keep or agree on
     it.
     """
-    declared = list(dict.fromkeys(one.query.declared for one in analysed if one.query.declared is not None))
-    before = len(problems)
+    declared = list(dict.fromkeys(draft.query.declared for draft in drafts if draft.query.declared is not None))
     if len(declared) > 1:
-        problems.append(
-            Problem("TG206", f"{name} is declared in two ways", analysed[0].query.site, hint="declare a stream once")
-        )
-    elif declared:
+        site = drafts[0].query.site
+        return _Checked(None, [Problem("TG206", f"{name} is declared in two ways", site, hint="declare a stream once")])
+    if declared:
         # What a recursion progresses on is more than a promise: its queries read themselves by it.
-        common = () if recursive else _common_progress(declared[0], analysed)
-        alone = len(analysed) == 1 and not recursive
-        for one in analysed:
-            problems += _broken_promises(one, declared[0], next(iter(common), None), alone=alone)
-    else:
-        problems += _disagreements(name, analysed)
-    if len(problems) > before:
-        return None
-    return declared[0] if declared else _inferred(name, analysed, problems)
+        common = () if recursive else _common_progress(declared[0], drafts)
+        alone = len(drafts) == 1 and not recursive
+        instead = next(iter(common), None)
+        broken = [p for draft in drafts for p in _broken_promises(draft, declared[0], instead, alone=alone)]
+        return _Checked(None if broken else declared[0], broken)
+    disagreements = _disagreements(name, drafts)
+    return _Checked(None, disagreements) if disagreements else _inferred(name, drafts)
 
 
 def _broken_promises(draft: _QueryDraft, declared: StreamDef, instead: str | None, *, alone: bool) -> list[Problem]:
@@ -258,44 +279,52 @@ def _disagreements(name: str, analysed: Sequence[_QueryDraft]) -> list[Problem]:
     ]
 
 
-def _inferred(name: str, analysed: Sequence[_QueryDraft], problems: list[Problem]) -> StreamDef | None:
+def _inferred(name: str, drafts: Sequence[_QueryDraft]) -> _Checked[StreamDef]:
     """The definition of an undeclared result. It progresses where all its queries do, and has the relations of all."""
-    schema = analysed[0].query.node.schema
-    relations = derived_relations([one.federation for one in analysed])
-    moving = [one for one in analysed if not is_static(one.federation)]
+    schema = drafts[0].query.node.schema
+    relations = derived_relations([draft.federation for draft in drafts])
+    moving = [draft for draft in drafts if not is_static(draft.federation)]
     if not moving:
-        return StreamDef(name, schema, relations, static=True)
-    for one in moving:
-        # Matches with intervals of rows are found by their detection, so that alone may let them pass (rule R28).
-        if (detected := _found_by(one.query)) is not None and not one.functions[detected].is_finite:
-            hint = one.mends().ends(detected) or _ENDS
-            unbounded = progress_problems(one.query, one.federation, one.functions, [detected], lambda *_: "")
-            problems += [replace(problem, hint=hint) for problem in unbounded]
-            return None
-    found_by = [detected for one in moving if (detected := _found_by(one.query)) is not None]
+        return _Checked(StreamDef(name, schema, relations, static=True))
+    for draft in moving:
+        if unbounded := _unbounded_detection(draft):
+            return _Checked(None, unbounded)
+    found_by = [detected for draft in moving if (detected := _found_by(draft.query)) is not None]
     promised = tuple(
         a
         for a in schema.temporal
-        if all(one.functions[a].is_finite for one in moving) and all(a == detected for detected in found_by)
+        if all(draft.functions[a].is_finite for draft in moving) and all(a == detected for detected in found_by)
     )
     if promised:
-        return StreamDef(name, schema, relations, promised)
-    for one in moving:
-        if not any(function.is_finite for function in one.functions.values()):
-            problems += no_progress(one.query, one.federation, one.functions, one.mends())
-            return None
-    problems.append(
-        Problem(
-            "TG202",
-            f"not valid: the queries of {name} progress on no common attribute",
-            moving[0].query.site,
-            tuple(
-                f"{one.query.name}: {', '.join(a for a, f in one.functions.items() if f.is_finite)}" for one in moving
-            ),
-            "let every query bound the same attribute",
-        )
+        return _Checked(StreamDef(name, schema, relations, promised))
+    for draft in moving:
+        if not any(function.is_finite for function in draft.functions.values()):
+            return _Checked(None, no_progress(draft.query, draft.federation, draft.functions, draft.mends()))
+    return _Checked(None, [_no_common_progress(name, moving)])
+
+
+def _unbounded_detection(draft: _QueryDraft) -> list[Problem]:
+    """The problem of matches with intervals of rows that are detected without bound: their detection alone may let
+    them pass (rule R28).
+    """
+    detected = _found_by(draft.query)
+    if detected is None or draft.functions[detected].is_finite:
+        return []
+    hint = draft.mends().ends(detected) or _ENDS
+    problems = progress_problems(draft.query, draft.federation, draft.functions, [detected], lambda *_: "")
+    return [replace(problem, hint=hint) for problem in problems]
+
+
+def _no_common_progress(name: str, drafts: Sequence[_QueryDraft]) -> Problem:
+    return Problem(
+        "TG202",
+        f"not valid: the queries of {name} progress on no common attribute",
+        drafts[0].query.site,
+        tuple(
+            f"{draft.query.name}: {', '.join(a for a, f in draft.functions.items() if f.is_finite)}" for draft in drafts
+        ),
+        "let every query bound the same attribute",
     )
-    return None
 
 
 #: What to do where matches wait for rows that end long after the match is detected.

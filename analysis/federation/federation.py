@@ -28,7 +28,7 @@ from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Term
 from tidegate.analysis.ordered.family import equal_instants
 from tidegate.analysis.ordered.table import family_of
-from tidegate.analysis.zones.expansion import MAX_ZONES, check_number
+from tidegate.analysis.zones.expansion import MAX_ZONES, Expansion, check_number
 from tidegate.analysis.zones.federation import Federation, Label, Unmatched
 from tidegate.analysis.zones.instants import constrained, defined, relaid, remains
 from tidegate.analysis.zones.pruning import prune
@@ -130,12 +130,10 @@ class Builder:
         temporal = temporal_term(term, before)
         if not schema[name].temporal or temporal is None:
             return zones
-        conflicts: list[Conflict] = []
-        found = defined(zones, name, temporal, term, self.limit, conflicts)
-        self.conflicts += conflicts if zones and not found else []
-        for layout in {id(zone.layout): zone.layout for zone in found}.values():
+        imbedded = self.kept(zones, defined(zones, name, temporal, term, self.limit))
+        for layout in {id(zone.layout): zone.layout for zone in imbedded}.values():
             self.labels.setdefault(layout.rows[layout.attributes[name]], Label(name, schema[name].type))
-        return found
+        return imbedded
 
     def join(self, node: Join) -> list[Zone]:
         first = self.build(node.left)
@@ -230,11 +228,13 @@ class Builder:
         return self.pruned(zones, schema) if len(first) > 1 or len(second) > 1 else zones
 
     def constrain(self, zones: list[Zone], condition: Formula, declared_by: str = "") -> list[Zone]:
-        conflicts: list[Conflict] = []
-        found = constrained(zones, condition, self.limit, conflicts, declared_by)
-        if zones and not found:
-            self.conflicts += conflicts
-        return found
+        return self.kept(zones, constrained(zones, condition, self.limit, declared_by))
+
+    def kept(self, zones: list[Zone], expansion: Expansion) -> list[Zone]:
+        """The zones of an expansion of `zones`; where it leaves none of them, its conflicts say why."""
+        if zones and not expansion.zones:
+            self.conflicts += expansion.conflicts
+        return expansion.zones
 
     def pruned(self, zones: list[Zone], schema: Schema) -> list[Zone]:
         return prune(zones, schema.temporal, len(self.occurrences))

@@ -211,7 +211,7 @@ def refuting(federation: Federation, relation: Term, schema: Schema) -> Zone | N
     """A zone of the result in which the relation may be false, or None if it holds in all of them."""
     formula = temporal_formula(relation, schema)
     return next(
-        (zone for c in federation.zones for zone in constrained([c], formula, MAX_ZONES, [], positive=False)), None
+        (zone for c in federation.zones for zone in constrained([c], formula, MAX_ZONES, positive=False).zones), None
     )
 
 

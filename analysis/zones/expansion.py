@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.zones.normal_form import LOCAL, All, AnyOf, Bound, Normal, bounds_of, estimate_zones
 from tidegate.analysis.zones.pruning import prune_equal_flags
@@ -10,48 +13,62 @@ from tidegate.analysis.zones.zone import Conflict, Zone
 MAX_ZONES = 1024
 
 
-def expand(
-    zones: list[Zone], condition: Normal, limit: int, conflicts: list[Conflict], declared_by: str = ""
-) -> list[Zone]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Expansion:
+    """The consistent zones of a condition, and the conflicts that ruled out the other cases, in the order found."""
+
+    zones: list[Zone]
+    conflicts: list[Conflict]
+
+
+def expand(zones: list[Zone], condition: Normal, limit: int, declared_by: str = "") -> Expansion:
     """The consistent zones of `zones ∧ condition`.
 
     Plain constraints come first and disjunctions from the smallest, so that inconsistent branches die early; a
-    disjunction with a branch that a zone entails leaves that zone as it is. What was found inconsistent is appended
-    to `conflicts`. `QueryError` TG150 where a step could need more than `limit` zones.
+    disjunction with a branch that a zone entails leaves that zone as it is. `QueryError` TG150 where a step could
+    need more than `limit` zones.
     """
     match condition:
         case Bound():
-            return _conjoined(zones, (condition,), conflicts, declared_by)
+            return _conjoined(zones, (condition,), declared_by)
         case All(parts):
             plain = tuple(part for part in parts if isinstance(part, Bound))
-            zones = _conjoined(zones, plain, conflicts, declared_by)
+            expansion = _conjoined(zones, plain, declared_by)
             alternatives = [part for part in parts if not isinstance(part, Bound)]
             for alternative in sorted(alternatives, key=estimate_zones):
-                zones = expand(zones, alternative, limit, conflicts, declared_by)
-            return zones
+                further = expand(expansion.zones, alternative, limit, declared_by)
+                expansion = Expansion(further.zones, expansion.conflicts + further.conflicts)
+            return expansion
         case AnyOf(parts):
             _check_estimate(len(zones), condition, limit)
-            found: list[Zone] = []
+            cases: list[Expansion] = []
             for zone in zones:
                 if any(isinstance(part, Bound) and zone.entails(part) for part in parts):
-                    found.append(zone)
+                    cases.append(Expansion([zone], []))
                 else:
-                    for part in parts:
-                        found += expand([zone], part, limit, conflicts, declared_by)
-            return prune_equal_flags(found) if len(found) > 1 else found
+                    cases += (expand([zone], part, limit, declared_by) for part in parts)
+            expansion = united(cases)
+            return Expansion(prune_equal_flags(expansion.zones), expansion.conflicts)
 
 
-def _conjoined(zones: list[Zone], bounds: tuple[Bound, ...], conflicts: list[Conflict], declared_by: str) -> list[Zone]:
+def united(cases: Iterable[Expansion]) -> Expansion:
+    """The zones and the conflicts of all cases."""
+    zones: list[Zone] = []
+    conflicts: list[Conflict] = []
+    for case in cases:
+        zones += case.zones
+        conflicts += case.conflicts
+    return Expansion(zones, conflicts)
+
+
+def _conjoined(zones: list[Zone], bounds: tuple[Bound, ...], declared_by: str) -> Expansion:
     if not bounds:
-        return zones
-    found: list[Zone] = []
-    for zone in zones:
-        result = zone.conjoin(bounds, declared_by)
-        if isinstance(result, Conflict):
-            conflicts.append(result)
-        else:
-            found.append(result)
-    return found
+        return Expansion(zones, [])
+    conjunctions = [zone.conjoin(bounds, declared_by) for zone in zones]
+    return Expansion(
+        [zone for zone in conjunctions if isinstance(zone, Zone)],
+        [conflict for conflict in conjunctions if isinstance(conflict, Conflict)],
+    )
 
 
 def check_number(number: int, limit: int, what: str) -> None:

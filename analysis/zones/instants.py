@@ -26,7 +26,7 @@ from tidegate.algebra.formulas import (
     rounds,
 )
 from tidegate.algebra.terms import Term
-from tidegate.analysis.zones.expansion import check_number, expand
+from tidegate.analysis.zones.expansion import Expansion, check_number, expand, united
 from tidegate.analysis.zones.normal_form import LOCAL, Bound, normal_form
 from tidegate.analysis.zones.zone import (
     Conflict,
@@ -45,38 +45,37 @@ def constrained(
     zones: list[Zone],
     formula: Formula,
     limit: int,
-    conflicts: list[Conflict],
     declared_by: str = "",
     *,
     positive: bool = True,
-) -> list[Zone]:
+) -> Expansion:
     """The consistent zones of `zones ∧ formula`, or of `zones ∧ ¬formula`: see `expand`.
 
     The zones get a row for each rounding in the formula that they have none for. It stays theirs.
     """
     if not rounds(formula):
-        return expand(zones, normal_form(formula, positive=positive), limit, conflicts, declared_by)
+        return expand(zones, normal_form(formula, positive=positive), limit, declared_by)
 
-    def with_formula(group: list[Zone], layout: Layout) -> list[Zone]:
+    def with_formula(group: list[Zone], layout: Layout) -> Expansion:
         reader = _Reader(layout)
         written = reader.formula(formula)
-        group = reader.extended(group, limit, conflicts, declared_by)
-        group = expand(group, normal_form(written, positive=positive), limit, conflicts, declared_by)
-        return relaid(group, lambda known: Layout(known.rows, layout.attributes))
+        extended = reader.extended(group, limit, declared_by)
+        expansion = expand(extended.zones, normal_form(written, positive=positive), limit, declared_by)
+        relaid_zones = relaid(expansion.zones, lambda known: Layout(known.rows, layout.attributes))
+        return Expansion(relaid_zones, extended.conflicts + expansion.conflicts)
 
     return _by_layout(zones, with_formula, limit)
 
 
-def defined(
-    zones: list[Zone], name: str, term: TemporalTerm, source: Term, limit: int, conflicts: list[Conflict]
-) -> list[Zone]:
+def defined(zones: list[Zone], name: str, term: TemporalTerm, source: Term, limit: int) -> Expansion:
     """The zones with a further attribute: a name for the row of a temporal term, which is there or is added."""
 
-    def with_attribute(group: list[Zone], layout: Layout) -> list[Zone]:
+    def with_attribute(group: list[Zone], layout: Layout) -> Expansion:
         reader = _Reader(layout)
         row = reader.row(reader.read(term, source), source)
-        group = reader.extended(group, limit, conflicts)
-        return relaid(group, lambda known: Layout(known.rows, {**layout.attributes, name: known.index[row]}))
+        extended = reader.extended(group, limit)
+        named = relaid(extended.zones, lambda known: Layout(known.rows, {**layout.attributes, name: known.index[row]}))
+        return Expansion(named, extended.conflicts)
 
     return _by_layout(zones, with_attribute, limit)
 
@@ -106,19 +105,20 @@ def remains(row: Hidden, named: Iterable[Hidden]) -> bool:
         row = row.base
 
 
-def _by_layout(zones: list[Zone], change: Callable[[list[Zone], Layout], list[Zone]], limit: int) -> list[Zone]:
+def _by_layout(zones: list[Zone], change: Callable[[list[Zone], Layout], Expansion], limit: int) -> Expansion:
     """What becomes of the zones of each layout: in each, a name may stand for another row."""
     layouts: dict[int, tuple[object, ...]] = {}
     groups: dict[tuple[object, ...], list[Zone]] = {}
     for zone in zones:
         key = layouts.setdefault(id(zone.layout), (zone.layout.rows, *zone.layout.attributes.items()))
         groups.setdefault(key, []).append(zone)
-    found: list[Zone] = []
+    changed: list[Expansion] = []
     for group in groups.values():
         layout = group[0].layout
-        found += change([zone if zone.layout is layout else zone.arranged(layout) for zone in group], layout)
-    check_number(len(found) if len(groups) > 1 else 0, limit, "this condition")
-    return found
+        changed.append(change([zone if zone.layout is layout else zone.arranged(layout) for zone in group], layout))
+    expansion = united(changed)
+    check_number(len(expansion.zones) if len(groups) > 1 else 0, limit, "this condition")
+    return expansion
 
 
 @dataclass(slots=True)
@@ -233,7 +233,7 @@ class _Reader:
             self.names[row] = next(attributes, "") or LOCAL + _local(row, self.name)
         return self.names[row]
 
-    def extended(self, zones: list[Zone], limit: int, conflicts: list[Conflict], declared_by: str = "") -> list[Zone]:
+    def extended(self, zones: list[Zone], limit: int, declared_by: str = "") -> Expansion:
         """The zones, all of this layout, with the rows that were added and what these are, and names for all that was
         read.
         """
@@ -244,6 +244,7 @@ class _Reader:
         index = {row: k for k, row in enumerate(rows)}
         layout = Layout(rows, {**self.layout.attributes, **{name: index[row] for row, name in self.names.items()}})
         zones = relaid(zones, lambda _: layout)
+        conflicts: list[Conflict] = []
         for row, source in self.added.items():
             name = self.name(row)
             if isinstance(row, Rounding):
@@ -255,8 +256,10 @@ class _Reader:
                 zones = [zone for one in zones if isinstance(zone := one.conjoin(bounds, declared_by), Zone)]
             elif isinstance(row, Extreme):
                 equal = Compare(Var(name), "=", self.written(row), source)
-                zones = expand(zones, normal_form(equal), limit, conflicts, declared_by)
-        return zones
+                expansion = expand(zones, normal_form(equal), limit, declared_by)
+                zones = expansion.zones
+                conflicts += expansion.conflicts
+        return Expansion(zones, conflicts)
 
 
 def moved(reading: RowTerm, by: int) -> RowTerm:

@@ -254,7 +254,7 @@ def _bounds(condition: Term, both: Schema) -> tuple[Bound, ...]:
     rows: tuple[Copy, ...] = tuple(("x", 0, name) for name in both.temporal)
     layout = Layout(rows, {name: k for k, name in enumerate(both.temporal)})
     try:
-        zones = constrained([Zone.free(layout)], temporal_formula(condition, both), MAX_ZONES, [])
+        zones = constrained([Zone.free(layout)], temporal_formula(condition, both), MAX_ZONES).zones
     except QueryError:  # more cases than are looked at: nothing is known to follow
         return ()
     return tuple(

@@ -16,7 +16,7 @@ from tidegate.algebra.terms import FALSE, TRUE, Attr, Term, call, conjunction, d
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import TIMESTAMP
 from tidegate.analysis.ordered.match.detection import detection
-from tidegate.analysis.ordered.match.matches import horizons, is_exact, matching, relations
+from tidegate.analysis.ordered.match.matches import horizons, matching, relations
 from tidegate.analysis.ordered.match.pattern import Symbol
 from tidegate.analysis.ordered.match.problems import match_problems
 from tidegate.analysis.zones.normal_form import Bound, bounds_of
@@ -215,17 +215,17 @@ def test_alternatives_of_many_situations_are_no_reason_to_refuse() -> None:
     often = (Allen.MEETS, Allen.OVERLAPS, Allen.STARTS, Allen.DURING)
     condition, symbols = chain_of(12, *often)
     found = plan(condition, *symbols, within=100)
-    assert not is_exact(found)
+    assert not matching(found).is_exact
     assert match_problems(found, Q) == []
     short, few = chain_of(3, *often)
-    assert is_exact(plan(short, *few, within=100))
+    assert matching(plan(short, *few, within=100)).is_exact
     assert after_ends(condition, *symbols, within=100)[0] == after_ends(short, *few, within=100)[0] == 99
 
 
 def test_too_many_cases_to_tell_whether_situations_wait_for_ever_is_said() -> None:
     condition, symbols = chain_of(9, Allen.OVERLAPS, Allen.DURING, Allen.STARTS)
     found = plan(conjunction([condition, lt("S0.te", "S8.ts")]), *symbols)
-    assert not is_exact(found)
+    assert not matching(found).is_exact
     with pytest.raises(
         QueryError, match=r"TG150 the pattern has more than 1024 temporal cases: whether situations S0 wait"
     ):
@@ -235,11 +235,11 @@ def test_too_many_cases_to_tell_whether_situations_wait_for_ever_is_said() -> No
 def test_too_many_cases_are_no_reason_to_refuse_where_the_wait_is_bounded_in_all_of_them() -> None:
     condition, symbols = chain_of(9, Allen.MEETS, Allen.OVERLAPS, Allen.STARTS, Allen.DURING)
     found = plan(conjunction([condition, le("S8.te", plus("S0.te", 100))]), *symbols)
-    assert not is_exact(found)
+    assert not matching(found).is_exact
     assert match_problems(found, Q) == []
 
 
 def test_zones_of_a_disjunction_across_pairs() -> None:
     either = disjunction([lt("A.te", "B.ts"), lt("A.te", "C.ts")])
-    zones = matching(plan(either, A, B, C), [])
+    zones = matching(plan(either, A, B, C)).zones
     assert len(zones) == 2

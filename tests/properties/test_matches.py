@@ -17,7 +17,7 @@ from tidegate.algebra.time import INF
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.ordered.match import matches
 from tidegate.analysis.ordered.match.detection import Detection, detection, detection_time
-from tidegate.analysis.ordered.match.matches import Horizon, horizons, is_exact, match_zones, relations
+from tidegate.analysis.ordered.match.matches import Horizon, horizons, match_zones, matching, relations
 from tidegate.analysis.zones.normal_form import Bound, holds
 from tidegate.analysis.zones.zone import Zone, attribute_of
 
@@ -62,7 +62,7 @@ def check_match(found: Detection, zones: list[Zone], horizon: tuple[Horizon, ...
     detected = detection_time(found, values)
     at = dict(zip(found.pattern.base.layout.attributes, values, strict=True))
     last = INF if found.within is None else min(values[0::2]) + found.within
-    demanded, exact = relations(found), is_exact(found)
+    demanded, exact = relations(found), matching(found).is_exact
     for instant in range(min(values), max(values) + 12):
         expected = detected is not None and detected <= instant <= last
         assert holds(demanded, {**at, DETECTED: instant}) == expected, (found, values, instant)
@@ -118,7 +118,7 @@ def check(seeds: range, make: Callable[[int], RandomPattern] = pattern_of) -> Co
             closed = [max(ts + 1, 9) if te == INF else te for ts, te in zip(drawn[0::2], drawn[1::2], strict=True)]
             values = tuple(int(v) for pair in zip(drawn[0::2], closed, strict=True) for v in pair)
             tally["match" if check_match(found, zones, horizon, values) else "no match"] += 1
-        if not is_exact(found):
+        if not matching(found).is_exact:
             tally["inexact"] += 1
             continue
         for zone in zones:

@@ -295,14 +295,14 @@ GROUP = Group(
         bug(
             "promised where some query progresses",
             PIPELINE,
-            "if all(one.functions[a].is_finite for one in moving)",
-            "if any(one.functions[a].is_finite for one in moving)",
+            "if all(draft.functions[a].is_finite for draft in moving)",
+            "if any(draft.functions[a].is_finite for draft in moving)",
         ),
         bug(
             "declared relations are not negated",
             VALIDITY,
-            "constrained([c], formula, MAX_ZONES, [], positive=False)",
-            "constrained([c], formula, MAX_ZONES, [], positive=True)",
+            "constrained([c], formula, MAX_ZONES, positive=False)",
+            "constrained([c], formula, MAX_ZONES, positive=True)",
         ),
         bug("derived relations a tick too strong", DERIVED, 'call("le", left if c >= 0', 'call("lt", left if c >= 0'),
     ),

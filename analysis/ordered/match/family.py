@@ -38,13 +38,16 @@ class MatchFamily(Family[Match]):
     def zones(self, node: Match, build: ZoneBuilder) -> list[Zone]:
         """The relations of a match to each event that may complete it. A match waits for the events of every symbol."""
         detected = detection_of(node)
-        zones = matching(detected, build.conflicts)
+        matches = matching(detected)
+        build.conflicts += matches.conflicts
         build.labels |= {
-            ("v", 0, name): Label(name, detected.pattern.time) for zone in zones[:1] for name in zone.layout.attributes
+            ("v", 0, name): Label(name, detected.pattern.time)
+            for zone in matches.zones[:1]
+            for name in zone.layout.attributes
         }
         ends = {*endpoint_schema(node), DETECTED}
         known = Schema(tuple(a for a in node.schema.attributes if a.name in ends))
-        matched = build.pruned(build.named(zones, known), known)
+        matched = build.pruned(build.named(list(matches.zones), known), known)
         sides = [build.build_range(situation.input) for situation in node.situations]
         everything = range(sides[0][1].start, sides[-1][1].stop)
         awaited: set[int] = set()

@@ -129,45 +129,43 @@ def _dead(start: Zone, zone: Zone, general: General) -> Normal:
     return disjoin(cases[k] for k in maximal(matrices))
 
 
-def matching(detection: Detection, conflicts: list[Conflict]) -> list[Zone]:
-    """Zones that have in them all that satisfies `relations`, over the endpoints and `detected`; what contradicts is
-    appended to `conflicts`.
+@dataclass(frozen=True, slots=True, eq=False)
+class Matching:
+    """The zones of all matches, the conflicts of the other cases, and whether the zones hold nothing but matches."""
+
+    zones: tuple[Zone, ...]
+    conflicts: tuple[Conflict, ...]
+    is_exact: bool
+
+
+@lru_cache(maxsize=16)  # of a large pattern some megabytes
+def matching(detection: Detection) -> Matching:
+    """Zones that have in them all that satisfies `relations`, over the endpoints and `detected`.
 
     These are exactly its zones where `is_exact`. Alternatives multiply, so that patterns of many have more cases than
     can be looked at: before there are too many, those so far are taken for the smallest zone around them.
     """
-    zones, contradictions, _ = _matching(detection)
-    conflicts += contradictions
-    return list(zones)
-
-
-def is_exact(detection: Detection) -> bool:
-    """Whether the zones of all matches contain nothing but matches."""
-    return _matching(detection)[2]
-
-
-@lru_cache(maxsize=16)  # of a large pattern some megabytes
-def _matching(detection: Detection) -> tuple[tuple[Zone, ...], tuple[Conflict, ...], bool]:
-    """The zones, what contradicts, and whether they are exact: several facts are found from them."""
     conflicts: list[Conflict] = []
     zones, exact = [Zone.free(named_layout([*detection.pattern.base.layout.attributes, DETECTED]))], True
     for demanded_by, part in stages(detection):
         if len(zones) > 1 and len(zones) * estimate_zones(part) > MAX_ZONES:
             zones, exact = [around(zones, "all alternatives before")], False
-        zones = expand(zones, part, MAX_ZONES, conflicts, demanded_by)
-    return tuple(zones), tuple(conflicts), exact
+        expansion = expand(zones, part, MAX_ZONES, demanded_by)
+        zones = expansion.zones
+        conflicts += expansion.conflicts
+    return Matching(tuple(zones), tuple(conflicts), exact)
 
 
 def match_zones(detection: Detection) -> list[Zone]:
     """The zones of all matches, over the endpoints and `detected`, the very instant of the detection; or of more, where
     the pattern has too many cases (`is_exact`)."""
-    cases = matching(detection, [])
     layout = named_layout([*detection.pattern.base.layout.attributes, DETECTED])
     wide = named_layout([*layout.attributes, *(other_end(symbol) for symbol in detection.symbols)])
     zones: list[Zone] = []
-    for case in cases:
+    for case in matching(detection).zones:
         for reason in _not_before(detection):
-            zones += (zone.arranged(layout) for zone in expand([case.arranged(wide)], reason, MAX_ZONES, []))
+            expansion = expand([case.arranged(wide)], reason, MAX_ZONES)
+            zones += (zone.arranged(layout) for zone in expansion.zones)
     return prune_equal_flags(zones)
 
 

@@ -41,7 +41,7 @@ def situation_partners(node: Match, *, always: bool) -> SituationPartners | None
     pay.
     """
     found = detection_of(node)
-    zones = matching(found, [])
+    zones = matching(found).zones
     if not zones:
         return None
     bounds = hull([zone.view([("a", name) for name in found.pattern.base.layout.attributes]) for zone in zones])

@@ -117,7 +117,7 @@ def pattern(symbols: Sequence[Symbol], condition: Term, time: DataType) -> Patte
         for part in _parts(reader.normal_form(source)):
             between = reader.pair_of(part)
             if between is None:
-                negation = expand([base], reader.negation(part, source), MAX_ZONES, [])
+                negation = expand([base], reader.negation(part, source), MAX_ZONES).zones
                 if negation:
                     general.append(General(part, tuple(negation), source))
             else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate.algebra.errors import Problem, QueryError, Site
 from tidegate.algebra.ordered.match import DETECTED
 from tidegate.algebra.printing.terms import term_text
@@ -9,7 +11,7 @@ from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import Kind
 from tidegate.analysis.ordered.match.detection import Detection
-from tidegate.analysis.ordered.match.matches import Horizon, horizons, is_exact, matching, other_end
+from tidegate.analysis.ordered.match.matches import Horizon, horizons, matching, other_end
 from tidegate.analysis.zones.expansion import MAX_ZONES
 from tidegate.analysis.zones.federation import Federation, Label
 from tidegate.analysis.zones.sites import edge_lines, first_site, site_of, zone_lines
@@ -22,13 +24,13 @@ def match_problems(detection: Detection, query: Query) -> list[Problem]:
 
     `query` has the places of its terms. `QueryError` TG150 where it has too many cases to tell.
     """
-    conflicts: list[Conflict] = []
-    if not matching(detection, conflicts):
-        return [_never(detection, query, conflicts)]
+    matches = matching(detection)
+    if not matches.zones:
+        return [_never(detection, query, matches.conflicts)]
     if detection.within is not None:
         return []
     held = [horizon for horizon in horizons(detection) if horizon.witness is not None]
-    if held and not is_exact(detection):
+    if held and not matches.is_exact:
         raise QueryError(
             "TG150",
             f"the pattern has more than {MAX_ZONES} temporal cases: whether situations {held[0].symbol.name} wait for ever "
@@ -46,7 +48,7 @@ def _named(detection: Detection) -> Federation:
     return Federation((), (), Schema(()), labels)
 
 
-def _never(detection: Detection, query: Query, conflicts: list[Conflict]) -> Problem:
+def _never(detection: Detection, query: Query, conflicts: Sequence[Conflict]) -> Problem:
     site, because = _contradiction(detection, query, conflicts)
     return Problem(
         "TG212",
@@ -59,7 +61,7 @@ def _never(detection: Detection, query: Query, conflicts: list[Conflict]) -> Pro
 
 
 def _contradiction(
-    detection: Detection, query: Query, conflicts: list[Conflict]
+    detection: Detection, query: Query, conflicts: Sequence[Conflict]
 ) -> tuple[Site | None, tuple[str, ...]]:
     """Two symbols without common relation, or a cycle of constraints; nothing but a constant condition has neither."""
     for pair in detection.pattern.pairs:
