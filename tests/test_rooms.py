@@ -17,6 +17,10 @@ def test_imports_between_rooms_go_one_way() -> None:
     assert rooms.wrong_ways() == []
 
 
+def test_no_module_imports_the_package_as_users_do() -> None:
+    assert rooms.front_imports() == []
+
+
 def test_no_modules_import_each_other() -> None:
     assert rooms.circles() == CIRCLES
 
@@ -41,6 +45,17 @@ def test_each_kind_of_problem_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rooms.circles() == [f"a circle of {batch}, {plan}"]
     monkeypatch.setattr(rooms, "MOST_FILES", 1)
     assert "runtime/eval/aggregates has 4 modules, more than 1" in rooms.crowds()
+
+
+def test_an_import_of_the_package_itself_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "x.py"
+    file.write_text(
+        "import tidegate.algebra.nodes\nfrom tidegate.version import VERSION\nfrom tidegate import stream\n"
+    )
+    monkeypatch.setattr(rooms, "modules", lambda: {"tidegate.runtime.x": file})
+    assert rooms.front_imports() == ["tidegate.runtime.x imports tidegate.stream, not the module where it stands"]
+    file.write_text("def f():\n    import tidegate\n")
+    assert rooms.front_imports() == ["tidegate.runtime.x imports tidegate, not the module where it stands"]
 
 
 def test_what_is_imported_for_type_checkers_does_not_count(tmp_path: Path) -> None:

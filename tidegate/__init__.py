@@ -63,6 +63,7 @@ from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.text.printer import query_text
 from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
 from tidegate.runtime.program import Program, program, result_of
+from tidegate.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from tidegate.runtime.batch.report import BatchReport
@@ -79,8 +80,6 @@ if TYPE_CHECKING:
     from tidegate.runtime.inspect.timelines.timeline import Timeline, timeline
     from tidegate.runtime.plan.schedule import Schedule, schedule
     from tidegate.runtime.state.outputs.compaction import hold_compaction
-
-__version__ = "0.1.0"
 
 # Polars gives memory back half a second after it was last used, and a batch that comes later touches all of it anew.
 # Ten seconds are what its allocator would do by itself. It asks when Polars is loaded; a value that is there stays

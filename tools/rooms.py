@@ -2,9 +2,9 @@
 
     python tools/rooms.py [--write]
 
-Prints what breaks the rules: imports point to rooms further up in `ROOMS` only, no modules import each other in a
-circle, and no folder holds more than `MOST_FILES` modules. Imports inside functions count, those for type checkers do
-not. `--write` puts the picture into CONTRIBUTING.md.
+Prints what breaks the rules: imports point to rooms further up in `ROOMS` only, no module imports the package as users
+do, no modules import each other in a circle, and no folder holds more than `MOST_FILES` modules. Imports inside
+functions count, those for type checkers do not. `--write` puts the picture into CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -117,6 +117,17 @@ def wrong_ways() -> list[str]:
     return sorted(found)
 
 
+def front_imports() -> list[str]:
+    """Imports of the package itself, where a name stands in a module of it: a user's way, which imports everything."""
+    roots = (*LAYERS, "version")
+    return sorted(
+        f"{name} imports {target}, not the module where it stands"
+        for name, path in modules().items()
+        for target in imported(path)
+        if target.split(".")[0] == "tidegate" and target.partition(".")[2].split(".")[0] not in roots
+    )
+
+
 def circles() -> list[str]:
     """Modules that import each other, directly or through others."""
     groups = [sorted(group) for group in nx.strongly_connected_components(imports()) if len(group) > 1]
@@ -174,7 +185,7 @@ def main() -> int:
     if parser.parse_args().write:
         page = ROOT / "CONTRIBUTING.md"
         page.write_text(with_picture(page.read_text(encoding="utf-8")), encoding="utf-8")
-    problems = [*wrong_ways(), *circles(), *crowds()]
+    problems = [*wrong_ways(), *front_imports(), *circles(), *crowds()]
     print(*problems, sep="\n")
     return 1 if problems else 0
 

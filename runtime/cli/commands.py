@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidegate.algebra.errors import Problem, QueryError, TidegateError
+from tidegate.version import VERSION
 
 if TYPE_CHECKING:
     from tidegate.runtime.cli.quarantine import QuarantineListing
@@ -77,10 +78,8 @@ def _rows(text: str) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Every command with its options; each names the function that runs it as `command`."""
-    import tidegate
-
     top = _Parser(prog="tidegate", description="Temporal relational algebra over event streams.")
-    top.add_argument("--version", action="version", version=f"tidegate {tidegate.__version__}")
+    top.add_argument("--version", action="version", version=f"tidegate {VERSION}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for add in (
         _add_check,
@@ -496,9 +495,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _version(_: argparse.Namespace) -> int:
-    import tidegate
-
-    print(f"tidegate {tidegate.__version__}")
+    print(f"tidegate {VERSION}")
     return 0
 
 

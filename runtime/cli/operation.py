@@ -17,7 +17,6 @@ from threading import Event, Thread
 from types import FrameType
 from typing import Any
 
-import tidegate
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import duration_ticks, format_duration
@@ -30,6 +29,7 @@ from tidegate.runtime.inspect.metrics.hooks import OnBatch, each
 from tidegate.runtime.inspect.metrics.hooks import log as log_lines
 from tidegate.runtime.state.manifest import SourceCounts, added
 from tidegate.runtime.state.store.paths import local_directory
+from tidegate.version import VERSION
 
 #: Seconds beyond the time between two looks, after which a run that has neither looked nor ended a batch counts as
 #: unhealthy: a batch over all that came in while nothing ran takes long, and is healthy.
@@ -143,7 +143,7 @@ def _beginning(deployment: Deployment, host: str, port: int | None) -> str:
     where = "on Spark" if deployment.engine == "spark" else "in this process"
     served = "" if port is None else f"; http://{host}:{port}/health and {_metrics_place()}"
     return (
-        f"tidegate {tidegate.__version__} runs {results} {where}, with the checkpoint {local_directory(deployment.checkpoint)}; "
+        f"tidegate {VERSION} runs {results} {where}, with the checkpoint {local_directory(deployment.checkpoint)}; "
         f"looks for new files every {format_duration(duration_ticks(deployment.every))}{served}"
     )
 

@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-import tidegate
 from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.rewrites import rewrite_program
@@ -50,6 +49,7 @@ from tidegate.runtime.state.quarantine import Retention
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import make_directory
 from tidegate.runtime.state.store.paths import slug, without_secrets
+from tidegate.version import VERSION
 
 FoundFiles = Mapping[str, tuple[SourceFile, ...]]
 
@@ -290,7 +290,7 @@ def _open(
         description,
         sinks=wanted,
         quarantine_keep=quarantine_keep,
-        version=tidegate.__version__,
+        version=VERSION,
         layout=plain(layout(plan, remembered)),
         putting_away=leaving,
     )

@@ -6,7 +6,6 @@ from collections import deque
 from dataclasses import dataclass
 from threading import Thread, current_thread
 
-import tidegate
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.batch.executor import Work
@@ -21,8 +20,9 @@ from tidegate.runtime.engines.setup import FoundFiles, Setup
 from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.state.inputs.positions import Offer
 from tidegate.runtime.state.manifest import Engine
+from tidegate.version import VERSION
 
-_ENGINE = Engine("embedded", tidegate.__version__)
+_ENGINE = Engine("embedded", VERSION)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,6 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-import tidegate
 from tidegate.algebra.errors import InternalError, QueryError, TidegateError
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.batch.end_of_input import closing_instant
@@ -39,8 +38,9 @@ from tidegate.runtime.plan.progress import check_known
 from tidegate.runtime.state.codec import digest
 from tidegate.runtime.state.inputs.positions import OLDEST_FIRST, Offer, SourceFile, SparkBatch
 from tidegate.runtime.state.manifest import Engine
+from tidegate.version import VERSION
 
-_ENGINE = Engine("spark", tidegate.__version__)
+_ENGINE = Engine("spark", VERSION)
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import INF
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.inspect.metrics.hooks import Metrics, OnBatch
+from tidegate.version import VERSION
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter
@@ -173,9 +174,7 @@ def opentelemetry(meter: Meter | None = None) -> Exporter:
         from opentelemetry.metrics import get_meter
     except ImportError as error:
         raise _missing("otel", "opentelemetry-api") from error
-    import tidegate
-
-    chosen = get_meter("tidegate", tidegate.__version__) if meter is None else meter
+    chosen = get_meter("tidegate", VERSION) if meter is None else meter
 
     def made(one: Instrument) -> Callable[[Mapping[str, str], float], None]:
         name = f"tidegate.{one.name}"

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import tidegate
 import tidegate as tg
 from tests.runtime.faults.scenarios import again, go_on, outcome, scenario, undisturbed
 from tests.runtime.state.toy import Place
@@ -102,7 +101,7 @@ def test_another_version_goes_on_in_the_same_format(monkeypatch: pytest.MonkeyPa
     name = "chain of queries"
     store = MemoryStore()
     go_on(scenario(name), store, until=3)
-    monkeypatch.setattr(tidegate, "__version__", "99.0")
+    monkeypatch.setattr(setup, "VERSION", "99.0")
     go_on(scenario(name), again(store))
     assert outcome(scenario(name), store) == undisturbed(name)
 
