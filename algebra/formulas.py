@@ -255,6 +255,23 @@ def rounds(written: Formula | TemporalTerm) -> bool:
             assert_never(written)
 
 
+def inexact_part(formula: Formula) -> Term | None:
+    """A comparison that rounds, or a condition on data; None where there is none, so that the negation is as exact."""
+    match formula:
+        case Opaque(source):
+            return source
+        case And(parts) | Or(parts):
+            return next((inexact for part in parts if (inexact := inexact_part(part)) is not None), None)
+        case Not(part):
+            return inexact_part(part)
+        case Compare(left, _, right, source):
+            return source if rounds(left) or rounds(right) else None
+        case Truth():
+            return None
+        case _:
+            assert_never(formula)
+
+
 def term_variables(term: TemporalTerm) -> frozenset[str]:
     """Names of the attributes a temporal term reads."""
     match term:

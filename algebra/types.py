@@ -50,6 +50,11 @@ class DataType:
         """Whether an attribute of this type can hold instants of a timeline."""
         return self.kind in (Kind.BIGINT, Kind.TIMESTAMP, Kind.DATE)
 
+    @property
+    def distance(self) -> DataType:
+        """The type of temporal distances between instants of this type: a bigint counts ticks, or days of dates."""
+        return DURATION if self.kind is Kind.TIMESTAMP else BIGINT
+
 
 BOOLEAN = DataType(Kind.BOOLEAN)
 BIGINT = DataType(Kind.BIGINT)

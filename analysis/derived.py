@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, conjunction
-from tidegate.algebra.types import BIGINT, DURATION, MAX_SHIFT, Kind
+from tidegate.algebra.types import MAX_SHIFT
 from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.zone import Variable, hull, reduced
 
@@ -24,8 +24,8 @@ def derived_relations(federations: Sequence[Federation]) -> Term:
     parts: list[Term] = []
     for w, v, c in reduced(hull(matrices)):
         if abs(c) <= MAX_SHIFT:
-            step = DURATION if schema[names[w]].type.kind is Kind.TIMESTAMP else BIGINT
+            distance = schema[names[w]].type.distance
             left, right = Attr(names[v]), Attr(names[w])
-            later: Term = right if c <= 0 else call("add", right, Lit(c, step))
-            parts.append(call("le", left if c >= 0 else call("add", left, Lit(-c, step)), later))
+            later: Term = right if c <= 0 else call("add", right, Lit(c, distance))
+            parts.append(call("le", left if c >= 0 else call("add", left, Lit(-c, distance)), later))
     return conjunction(parts)

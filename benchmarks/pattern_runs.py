@@ -12,12 +12,14 @@ import numpy as np
 from benchmarks.situations_data import GAP, SITUATION, Ints, Span, attribute, intervals
 from tidegate.algebra.allen import ANY
 from tidegate.analysis.ordered.match.order import Statistics, best_order, initial_statistics
+from tidegate.runtime.arrays import UInt64Array
 from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, purge
 from tidegate.runtime.kernels.counting import Tail, count_matches, tails_of
+from tidegate.runtime.kernels.event_runs import mark
 from tidegate.runtime.kernels.partners import Partners, of_use
 from tidegate.runtime.kernels.search import Matches, enumerate_matches
 from tidegate.runtime.kernels.search_plan import RELATIONS, Pattern, Steps, hull_of, plan_steps, triggering
-from tidegate.runtime.kernels.situations import Bits, ClosedSituations, Runs, derive, mark
+from tidegate.runtime.kernels.situations import ClosedSituations, Runs, derive
 
 Relations = Mapping[tuple[int, int], str]
 Kinds = tuple[tuple[Ints, ...], tuple[Ints, ...]]
@@ -30,7 +32,7 @@ class Events:
     """Events of one key at 1 Hz: the conditions that hold of each, a bit per situation."""
 
     time: Ints
-    holds: Bits
+    holds: UInt64Array
     conditions: int
 
     @classmethod

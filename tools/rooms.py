@@ -40,6 +40,7 @@ ROOMS = (
     "contexts",
     "runtime/extras",
     "runtime/arguments",
+    "runtime/arrays",
     "runtime/kernels",
     "runtime/state",
     "runtime/plan",

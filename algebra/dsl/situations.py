@@ -36,7 +36,7 @@ from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.terms import Lit, Term, conjunction, conjuncts
 from tidegate.algebra.time import duration_ticks, whole_days
-from tidegate.algebra.types import BIGINT, BOOLEAN, DURATION, DataType, Kind
+from tidegate.algebra.types import BOOLEAN, DURATION, DataType, Kind
 
 #: A duration: text such as "5s", a `timedelta`, or ticks on an integer timeline; on one of dates days in any of these
 #: ways.
@@ -301,7 +301,7 @@ def _ticks(value: Duration, type_: DataType, where: str) -> int:
     days of dates.
     """
     on_dates = type_.kind is Kind.DATE
-    wanted = DURATION if type_.kind is Kind.TIMESTAMP else BIGINT
+    wanted = type_.distance
     given = to_expression(value, DURATION if on_dates and isinstance(value, str) else wanted)
     term = given._term
     if on_dates and isinstance(term, Lit) and isinstance(term.value, int) and given._type == DURATION:

@@ -27,7 +27,7 @@ from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Lit, Term, Value, attributes_of, call
 from tidegate.algebra.typed.kernels import compare
 from tidegate.algebra.typed.operations import resolve
-from tidegate.algebra.types import BIGINT, DURATION, DataType, Kind
+from tidegate.algebra.types import DataType
 
 START: Final = "ts"
 END: Final = "te"
@@ -144,18 +144,13 @@ def derivation_relations(node: Derive) -> tuple[Term, ...]:
 def durations(symbol: str, situation: Derive) -> tuple[Term, ...]:
     """The duration limits of a situation as conditions on its endpoints, under the symbol's name where it has one."""
     prefix = f"{symbol}." if symbol else ""
-    start, end, ticks = Attr(prefix + START), Attr(prefix + END), _step(situation)
+    start, end, distance = Attr(prefix + START), Attr(prefix + END), situation.schema[START].type.distance
     limits: list[Term] = []
     if situation.at_least > 1:
-        limits.append(call("ge", end, call("add", start, Lit(situation.at_least, ticks))))
+        limits.append(call("ge", end, call("add", start, Lit(situation.at_least, distance))))
     if situation.at_most is not None:
-        limits.append(call("le", end, call("add", start, Lit(situation.at_most, ticks))))
+        limits.append(call("le", end, call("add", start, Lit(situation.at_most, distance))))
     return tuple(limits)
-
-
-def _step(situation: Derive) -> DataType:
-    """Type of what is added to an instant of a situation."""
-    return DURATION if situation.schema[START].type.kind is Kind.TIMESTAMP else BIGINT
 
 
 @dataclass(frozen=True, slots=True)

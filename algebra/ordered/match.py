@@ -10,23 +10,7 @@ from typing import Final, Literal
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import key_of
-from tidegate.algebra.formulas import (
-    And,
-    Ceil,
-    Floor,
-    Formula,
-    Greatest,
-    Least,
-    Not,
-    Opaque,
-    Or,
-    Shift,
-    TemporalTerm,
-    Truth,
-    Var,
-    temporal_formula,
-)
-from tidegate.algebra.formulas import Compare as Comparison
+from tidegate.algebra.formulas import inexact_part, temporal_formula
 from tidegate.algebra.nodes import (
     ADVICE,
     Aggregation,
@@ -210,40 +194,14 @@ def require_exact(pattern: Term, ends: Schema) -> None:
     """`QueryError` TG153 for a pattern that says more than how endpoints lie to each other: its negation must be as
     exact.
     """
-    found = _inexact(temporal_formula(pattern, ends))
-    if found is not None:
+    inexact = inexact_part(temporal_formula(pattern, ends))
+    if inexact is not None:
         raise QueryError(
             "TG153",
-            f"a pattern can not ask for {term_text(found)}",
+            f"a pattern can not ask for {term_text(inexact)}",
             because=("patterns compare starts and ends, perhaps shifted by constant durations: t + c, min, max",),
             hint="conditions on data belong to the situations, or to where() on the matches, as do floor and ceil",
         )
-
-
-def _inexact(formula: Formula) -> Term | None:
-    match formula:
-        case Opaque(source):
-            return source
-        case And(parts) | Or(parts):
-            return next((found for part in parts if (found := _inexact(part)) is not None), None)
-        case Not(part):
-            return _inexact(part)
-        case Comparison(left, _, right, source):
-            return source if _rounds(left) or _rounds(right) else None
-        case Truth():
-            return None
-
-
-def _rounds(term: TemporalTerm) -> bool:
-    match term:
-        case Var():
-            return False
-        case Shift(inner, _):
-            return _rounds(inner)
-        case Least(terms) | Greatest(terms):
-            return any(map(_rounds, terms))
-        case Floor() | Ceil():
-            return True
 
 
 def condition_of(node: Match) -> Term:

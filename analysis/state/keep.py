@@ -10,7 +10,7 @@ from tidegate.algebra.nodes import Node
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import FALSE, TRUE, Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
-from tidegate.algebra.types import BIGINT, DURATION, MAX_SHIFT, DataType, Kind
+from tidegate.algebra.types import MAX_SHIFT
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.federation.views import Necessary, View, declared_matrix, necessary, views
 from tidegate.analysis.progress.pass_ import above
@@ -131,9 +131,4 @@ def keep_condition(stream: StreamDef, needed: Necessary, p: Mapping[str, Extende
 def within_condition(stream: StreamDef, x: str, y: str, c: int) -> Term:
     """The condition `y <= x + c`."""
     type_ = stream.schema[x].type
-    return call("le", Attr(y), Attr(x) if c == 0 else call("add", Attr(x), Lit(c, step_type(type_))))
-
-
-def step_type(type_: DataType) -> DataType:
-    """The type of a step of an instant: a duration for a timestamp, else an integer."""
-    return DURATION if type_.kind is Kind.TIMESTAMP else BIGINT
+    return call("le", Attr(y), Attr(x) if c == 0 else call("add", Attr(x), Lit(c, type_.distance)))

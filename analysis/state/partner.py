@@ -12,7 +12,6 @@ from tidegate.algebra.terms import FALSE, Attr, Lit, Term, call, conjunction
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import MAX_SHIFT, DataType
 from tidegate.analysis.progress.pass_ import above
-from tidegate.analysis.state.keep import step_type
 from tidegate.analysis.state.origins import Sources
 from tidegate.analysis.zones.zone import NONE, Variable, Zone, reduced
 
@@ -96,4 +95,4 @@ def partner(zone: Zone, sources: Sources, occurrence: int, counterpart: int) -> 
 
 def plus(term: Term, c: int, type_: DataType) -> Term:
     """An instant of this type, plus a number of ticks."""
-    return term if c == 0 else call("add", term, Lit(c, step_type(type_)))
+    return term if c == 0 else call("add", term, Lit(c, type_.distance))

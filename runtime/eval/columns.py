@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import DataType, Kind
+from tidegate.runtime.arrays import BoolArray
 
 if TYPE_CHECKING:
     import polars as pl
@@ -178,6 +179,6 @@ def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def as_mask(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def as_mask(array: pa.Array) -> BoolArray:
     """Truth values as NumPy has them; there is no NULL among them."""
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,6 +22,7 @@ from tidegate.analysis.zones.expansion import MAX_ZONES
 from tidegate.analysis.zones.instants import constrained
 from tidegate.analysis.zones.normal_form import Bound
 from tidegate.analysis.zones.zone import Copy, Layout, Zone
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.joins.ranges import join_frames
 from tidegate.runtime.eval.purge_rows import OTHER, ROW, as_other, filtered
 from tidegate.runtime.eval.purge_schedule import Sweep
@@ -30,7 +30,6 @@ from tidegate.runtime.plan.join_parts import join_parts
 from tidegate.runtime.plan.steps import Buffer, Leaf, QueryPlan
 from tidegate.runtime.state.segments import Segment
 
-_Bools = np.ndarray[Any, np.dtype[np.bool_]]
 #: The rows of segments of a buffer.
 Read = Callable[[Buffer, Sequence[Segment]], pl.DataFrame]
 
@@ -46,7 +45,7 @@ class Judgement:
     buffer: Buffer
     rows: pl.DataFrame
     seq: int
-    dead: _Bools = field(init=False)
+    dead: BoolArray = field(init=False)
     _begun: _Slice | None = None
     _place: int = 0
 
@@ -82,7 +81,7 @@ class _LeafCase:
     query: QueryPlan
     case: Case
     leaf: Leaf
-    dead: _Bools
+    dead: BoolArray
 
 
 @dataclass(slots=True, eq=False)
@@ -94,7 +93,7 @@ class _Check:
     asked: _LeafCase
     rule: Partner | Kill
     counterpart: Leaf
-    matched: _Bools
+    matched: BoolArray
     seen: dict[str, int] = field(default_factory=dict)
     """Rows that were looked at, by the segment's path."""
 
@@ -104,9 +103,9 @@ class _Slice:
     """Some of the rows, those known to be `alive`, and the remaining checks. After these all other rows are dead."""
 
     rows: pl.DataFrame
-    alive: _Bools
+    alive: BoolArray
     checks: list[_Check]
-    instants: dict[str, np.ndarray[Any, np.dtype[np.int64]]]
+    instants: dict[str, Int64Array]
     seq: int
 
     @classmethod
@@ -150,9 +149,7 @@ class _Slice:
                 self.alive |= ~asked.dead
         return spent
 
-    def _next(
-        self, sweep: Sweep, check: _Check, condition: Term, open_: np.ndarray[Any, np.dtype[np.int64]]
-    ) -> tuple[Segment, int] | None:
+    def _next(self, sweep: Sweep, check: _Check, condition: Term, open_: Int64Array) -> tuple[Segment, int] | None:
         """A segment that may hold the row that the rule asks for, and how many of its rows have been read.
 
         The nearest in time first: there most rows find company, and then nothing else has to be looked at.
@@ -185,7 +182,9 @@ def _cases_of(sweep: Sweep, query: QueryPlan, leaf: Leaf, rows: pl.DataFrame) ->
     return found
 
 
-def _checks(sweep: Sweep, asked: _LeafCase, leaves: Sequence[Leaf], rows: pl.DataFrame, alive: _Bools) -> list[_Check]:
+def _checks(
+    sweep: Sweep, asked: _LeafCase, leaves: Sequence[Leaf], rows: pl.DataFrame, alive: BoolArray
+) -> list[_Check]:
     """The rules that free rows of this leaf; where there are none, what keep says holds at once."""
     by_occurrence = {leaf.occurrence.index: leaf for leaf in leaves if leaf.occurrence is not None}
     assert asked.leaf.occurrence is not None
@@ -220,7 +219,7 @@ def _condition_of(sweep: Sweep, check: _Check) -> Term | None:
     return check.rule.holds(as_other, columns)
 
 
-def _matched_rows(sweep: Sweep, check: _Check, condition: Term, rows: pl.DataFrame, stored: pl.DataFrame) -> _Bools:
+def _matched_rows(sweep: Sweep, check: _Check, condition: Term, rows: pl.DataFrame, stored: pl.DataFrame) -> BoolArray:
     """The rows for which the rule finds a partner or killer among the stored rows."""
     own, theirs = _buffer(check.asked.leaf), _buffer(check.counterpart)
     if isinstance(check.rule, Partner):
@@ -237,7 +236,7 @@ def _matched_rows(sweep: Sweep, check: _Check, condition: Term, rows: pl.DataFra
     return np.isin(np.asarray(rows[ROW]), np.asarray(found[ROW]))
 
 
-def _holding(rows: pl.DataFrame, condition: Term, buffer: Buffer) -> _Bools:
+def _holding(rows: pl.DataFrame, condition: Term, buffer: Buffer) -> BoolArray:
     """The rows for which a condition holds."""
     held = np.zeros(rows.height, dtype=np.bool_)
     held[np.asarray(filtered(rows, condition, buffer.stored)[ROW])] = True

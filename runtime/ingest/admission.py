@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,6 +18,7 @@ from tidegate.algebra.nodes import Node
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF, Extended
+from tidegate.runtime.arrays import BoolArray
 from tidegate.runtime.connectors.sources import SourceOptions
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.ingest.raw_rows import Raw
@@ -148,7 +148,7 @@ def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged
     return ProgressValues(values, {int(position): ahead.get(int(position)) for position in np.flatnonzero(speaks)})
 
 
-def _null_mask(column: pa.Array | pa.ChunkedArray | Sequence[object]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _null_mask(column: pa.Array | pa.ChunkedArray | Sequence[object]) -> BoolArray:
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
     return np.fromiter((value is None for value in column), dtype=np.bool_, count=len(column))

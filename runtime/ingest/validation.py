@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Value
 from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, DataType, Kind
+from tidegate.runtime.arrays import BoolArray
 from tidegate.runtime.eval.columns import USER_TIMESTAMP, as_mask, held_arrow_schema, held_arrow_type
 from tidegate.runtime.ingest.raw_rows import CheckedColumn, Raw, Rows, raw
 from tidegate.runtime.ingest.rejected_text import value_text
@@ -152,7 +152,7 @@ _PLACES = r"^\s*([+-]?)([0-9]+)\.?([0-9]*?)0*\s*$"
 #: Arrow reads a year 0, which Python, the judge of single values, does not know.
 _YEAR_1 = -62_135_596_800_000_000
 
-_Masks = list[tuple["np.ndarray[Any, np.dtype[np.bool_]]", str]]
+_Masks = list[tuple["BoolArray", str]]
 
 
 def _hold_arrow(column: pa.Array, attribute: Attribute) -> tuple[pa.Array, _Masks] | None:
@@ -198,7 +198,7 @@ def _hold_arrow(column: pa.Array, attribute: Attribute) -> tuple[pa.Array, _Mask
             return None
 
 
-def _unscaled(decimals: pa.Array) -> tuple[pa.Array, np.ndarray[Any, np.dtype[np.bool_]]]:
+def _unscaled(decimals: pa.Array) -> tuple[pa.Array, BoolArray]:
     """The unscaled values of a decimal128 array as int64, and which of them fit (NULLs do)."""
     words = np.frombuffer(decimals.buffers()[1], dtype=np.int64)[
         2 * decimals.offset : 2 * (decimals.offset + len(decimals))
@@ -208,7 +208,7 @@ def _unscaled(decimals: pa.Array) -> tuple[pa.Array, np.ndarray[Any, np.dtype[np
     return pa.array(low, mask=~valid), (high == low >> 63) | ~valid
 
 
-def _without(values: pa.Array, bad: np.ndarray[Any, np.dtype[np.bool_]], reason: str) -> tuple[pa.Array, _Masks]:
+def _without(values: pa.Array, bad: BoolArray, reason: str) -> tuple[pa.Array, _Masks]:
     """Values with the bad ones NULL, and their reason."""
     if not bad.any():
         return values, []

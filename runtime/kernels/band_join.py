@@ -7,15 +7,12 @@ Compiled once for these types into a cache beside this file (or numba's own, whe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.kernels.compiling import compiled
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _BOOLS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
@@ -29,14 +26,14 @@ class SortedGroups:
     """Rows sorted by group, and within each group by value."""
 
     #: int64[G + 1]: group g has the places first[g] to first[g + 1].
-    first: Ints
+    first: Int64Array
     #: int64[n]: the row at every place.
-    order: Ints
+    order: Int64Array
     #: int64[n]: its value.
-    values: Ints
+    values: Int64Array
 
 
-def sort_groups(group: Ints, values: Ints, valid: Bools, groups: int) -> SortedGroups | None:
+def sort_groups(group: Int64Array, values: Int64Array, valid: BoolArray, groups: int) -> SortedGroups | None:
     """Sorts the valid rows that have a group (not -1). Returns None where they are too far from ascending order.
 
     Rows that come in order of their values, as those of streams nearly do, cost a few passes and no comparison sort.
@@ -47,7 +44,9 @@ def sort_groups(group: Ints, values: Ints, valid: Bools, groups: int) -> SortedG
     return SortedGroups(first, order, placed) if _place(group, values, valid, first, order, placed) else None
 
 
-def find_slices(rows: SortedGroups, group: Ints, valid: Bools, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+def find_slices(
+    rows: SortedGroups, group: Int64Array, valid: BoolArray, low: Int64Array, high: Int64Array
+) -> tuple[Int64Array, Int64Array]:
     """Finds for every outer row the rows of its group with low <= value <= high: int64[m] start and stop."""
     start, stop = np.zeros(len(group), dtype=np.int64), np.zeros(len(group), dtype=np.int64)
     _search(rows.first, rows.values, group, valid, low, high, start, stop)
@@ -55,7 +54,7 @@ def find_slices(rows: SortedGroups, group: Ints, valid: Bools, low: Ints, high: 
 
 
 @compiled(nb.void(_INTS, _BOOLS, _OUT), nogil=True)
-def _count(group: Ints, valid: Bools, first: Ints) -> None:
+def _count(group: Int64Array, valid: BoolArray, first: Int64Array) -> None:
     for row in range(group.shape[0]):
         if valid[row] and group[row] >= 0:
             first[group[row] + 1] += 1
@@ -64,7 +63,9 @@ def _count(group: Ints, valid: Bools, first: Ints) -> None:
 
 
 @compiled(nb.boolean(_INTS, _INTS, _BOOLS, _INTS, _OUT, _OUT), nogil=True)
-def _place(group: Ints, values: Ints, valid: Bools, first: Ints, order: Ints, placed: Ints) -> bool:
+def _place(
+    group: Int64Array, values: Int64Array, valid: BoolArray, first: Int64Array, order: Int64Array, placed: Int64Array
+) -> bool:
     """Inserts every row after those of its group with values up to its own. Rows of equal values keep their order."""
     next_place = first.copy()
     left = _MOVES * group.shape[0]
@@ -88,7 +89,14 @@ def _place(group: Ints, values: Ints, valid: Bools, first: Ints, order: Ints, pl
 
 @compiled(nb.void(_INTS, _INTS, _INTS, _BOOLS, _INTS, _INTS, _OUT, _OUT), nogil=True)
 def _search(
-    first: Ints, values: Ints, group: Ints, valid: Bools, low: Ints, high: Ints, start: Ints, stop: Ints
+    first: Int64Array,
+    values: Int64Array,
+    group: Int64Array,
+    valid: BoolArray,
+    low: Int64Array,
+    high: Int64Array,
+    start: Int64Array,
+    stop: Int64Array,
 ) -> None:
     for row in range(group.shape[0]):
         number = group[row]

@@ -13,12 +13,10 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.arrays import BoolArray, Int16Array, Int32Array, Int64Array
 from tidegate.runtime.kernels.compiling import compiled
-from tidegate.runtime.kernels.situations import NEVER, OPEN, Bools, ClosedSituations, Runs
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Numbers = np.ndarray[Any, np.dtype[np.int32]]
-Symbols = np.ndarray[Any, np.dtype[np.int16]]
+from tidegate.runtime.kernels.event_runs import NEVER
+from tidegate.runtime.kernels.situations import OPEN, ClosedSituations, Runs
 
 #: No bound, in windows, horizons and matrices.
 NONE = (1 << 63) - 1
@@ -37,13 +35,13 @@ class Situations:
 
     definitions: int
     #: int64[K * D + 1]: cell c has the situations offsets[c] to offsets[c + 1].
-    offsets: Ints
+    offsets: Int64Array
     #: int64[N]
-    ts: Ints
+    ts: Int64Array
     #: int64[N]: OPEN where it is not over.
-    te: Ints
+    te: Int64Array
     #: int64[N]: where each comes from; see the function that made them.
-    origin: Ints
+    origin: Int64Array
 
     @classmethod
     def empty(cls, definitions: int) -> Situations:
@@ -51,7 +49,7 @@ class Situations:
         none = np.empty(0, dtype=np.int64)
         return cls(definitions, np.zeros(1, dtype=np.int64), none, none, none)
 
-    def where(self, keep: Bools) -> Situations:
+    def where(self, keep: BoolArray) -> Situations:
         """The situations that the mask marks. The partitions stay."""
         before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(keep)])
         return Situations(self.definitions, before[self.offsets], self.ts[keep], self.te[keep], self.origin[keep])
@@ -62,13 +60,13 @@ class Triggers:
     """The situations that may complete a match in an increment: H of the N situations."""
 
     #: int64[D + 1]: definition d has the hits first[d] to first[d + 1], by partition, then start.
-    first: Ints
+    first: Int64Array
     #: int64[H]: index of the situation.
-    hit: Ints
+    hit: Int64Array
     #: int32[H]
-    partition: Numbers
+    partition: Int32Array
     #: int64[N + 1]: the first situation from here on that is not triggered, N if none.
-    quiet: Ints
+    quiet: Int64Array
 
 
 def arrange(kept: Situations, closed: ClosedSituations, runs: Runs | None, partitions: int) -> Situations:
@@ -91,7 +89,7 @@ def arrange(kept: Situations, closed: ClosedSituations, runs: Runs | None, parti
 
 
 def find_triggers(
-    situations: Situations, from_start: tuple[Ints, ...], from_end: tuple[Ints, ...], after: int, until: int
+    situations: Situations, from_start: tuple[Int64Array, ...], from_end: tuple[Int64Array, ...], after: int, until: int
 ) -> Triggers:
     """The situations that trigger: ts + o in (after, until] for an o in from_start[d], or te + o for an o in
     from_end[d].
@@ -111,7 +109,7 @@ def find_triggers(
     return Triggers(first, hit, partition, quiet)
 
 
-def purge(situations: Situations, within: int, horizons: Ints, until: int) -> Situations:
+def purge(situations: Situations, within: int, horizons: Int64Array, until: int) -> Situations:
     """The closed situations that a match detected after `until` may use. Their origin is the index in `situations`.
 
     One stays while ts + within > until and te + horizons[d] > until, for its definition d; NONE is no bound. Open ones
@@ -129,13 +127,13 @@ def purge(situations: Situations, within: int, horizons: Ints, until: int) -> Si
 
 def next_looks(
     situations: Situations,
-    from_start: tuple[Ints, ...],
-    from_end: tuple[Ints, ...],
+    from_start: tuple[Int64Array, ...],
+    from_end: tuple[Int64Array, ...],
     within: int,
-    horizons: Ints,
+    horizons: Int64Array,
     until: int,
-    useful: Bools | None = None,
-) -> Ints:
+    useful: BoolArray | None = None,
+) -> Int64Array:
     """The next instant at which each partition has to be read although nothing new comes for it: int64[K], NONE for
     never.
 
@@ -155,13 +153,20 @@ def next_looks(
     return found
 
 
-def _flat(parts: tuple[Ints, ...]) -> tuple[Ints, Ints]:
+def _flat(parts: tuple[Int64Array, ...]) -> tuple[Int64Array, Int64Array]:
     first = np.cumsum([0, *map(len, parts)], dtype=np.int64)
     return np.concatenate([np.empty(0, dtype=np.int64), *parts]), first
 
 
 @compiled(nb.void(_INTS, _NUMBERS, _SYMBOLS, nb.int64, _TABLE, _OUT), nogil=True)
-def _count(kept: Ints, partitions: Numbers, symbols: Symbols, definitions: int, start: Ints, offsets: Ints) -> None:
+def _count(
+    kept: Int64Array,
+    partitions: Int32Array,
+    symbols: Int16Array,
+    definitions: int,
+    start: Int64Array,
+    offsets: Int64Array,
+) -> None:
     """Computes the offsets of all cells, in an array that is zero at first."""
     for cell in range(kept.shape[0] - 1):
         offsets[cell + 1] = kept[cell + 1] - kept[cell]
@@ -182,8 +187,8 @@ def _count(kept: Ints, partitions: Numbers, symbols: Symbols, definitions: int, 
     nogil=True,
 )  # fmt: skip
 def _fill(
-    kept: Ints, kept_ts: Ints, kept_te: Ints, partitions: Numbers, symbols: Symbols, closed_ts: Ints, closed_te: Ints,
-    definitions: int, start: Ints, offsets: Ints, ts: Ints, te: Ints, origin: Ints,
+    kept: Int64Array, kept_ts: Int64Array, kept_te: Int64Array, partitions: Int32Array, symbols: Int16Array, closed_ts: Int64Array, closed_te: Int64Array,
+    definitions: int, start: Int64Array, offsets: Int64Array, ts: Int64Array, te: Int64Array, origin: Int64Array,
 ) -> None:  # fmt: skip
     next_place = offsets.copy()
     for cell in range(kept.shape[0] - 1):
@@ -226,8 +231,8 @@ def _within(time: int, after: int, until: int) -> Any:
     nogil=True,
 )  # fmt: skip
 def _mark(
-    definitions: int, offsets: Ints, ts: Ints, te: Ints, starts: Ints, start_first: Ints, ends: Ints, end_first: Ints,
-    after: int, until: int, quiet: Ints, counts: Ints,
+    definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array, starts: Int64Array, start_first: Int64Array, ends: Int64Array, end_first: Int64Array,
+    after: int, until: int, quiet: Int64Array, counts: Int64Array,
 ) -> None:  # fmt: skip
     """Fills `quiet` from its end, and counts the triggered situations of every definition."""
     calm = quiet.shape[0] - 1
@@ -247,7 +252,14 @@ def _mark(
 
 
 @compiled(nb.void(nb.int64, _INTS, _INTS, _OUT, _OUT, nb.int32[::1]), nogil=True)
-def _list(definitions: int, offsets: Ints, quiet: Ints, next_place: Ints, hit: Ints, hit_partition: Numbers) -> None:
+def _list(
+    definitions: int,
+    offsets: Int64Array,
+    quiet: Int64Array,
+    next_place: Int64Array,
+    hit: Int64Array,
+    hit_partition: Int32Array,
+) -> None:
     for partition in range((offsets.shape[0] - 1) // definitions):
         for definition in range(definitions):
             cell = partition * definitions + definition
@@ -263,8 +275,8 @@ def _list(definitions: int, offsets: Ints, quiet: Ints, next_place: Ints, hit: I
     nogil=True,
 )
 def _keep(
-    definitions: int, offsets: Ints, ts: Ints, te: Ints, within: int, horizons: Ints, until: int,
-    offsets_out: Ints, ts_out: Ints, te_out: Ints, origin: Ints,
+    definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array, within: int, horizons: Int64Array, until: int,
+    offsets_out: Int64Array, ts_out: Int64Array, te_out: Int64Array, origin: Int64Array,
 ) -> int:  # fmt: skip
     count = 0
     for partition in range((offsets.shape[0] - 1) // definitions):
@@ -290,8 +302,8 @@ def _keep(
     nogil=True,
 )  # fmt: skip
 def _look(
-    definitions: int, offsets: Ints, ts: Ints, te: Ints, starts: Ints, start_first: Ints, ends: Ints, end_first: Ints,
-    within: int, horizons: Ints, until: int, useful: Bools, look: Ints,
+    definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array, starts: Int64Array, start_first: Int64Array, ends: Int64Array, end_first: Int64Array,
+    within: int, horizons: Int64Array, until: int, useful: BoolArray, look: Int64Array,
 ) -> None:  # fmt: skip
     for partition in range(look.shape[0]):
         first = NONE

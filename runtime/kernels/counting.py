@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.kernels.cells import NONE, Situations, Triggers
 from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.kernels.search import (
     _INSTANT,
     _NEXT,
@@ -27,10 +28,7 @@ from tidegate.runtime.kernels.search import (
     _detected,
 )
 from tidegate.runtime.kernels.search_plan import ALL, Matrix, Pattern, Steps, exact, hull_of, mask_of, plan_steps
-from tidegate.runtime.kernels.situations import NEVER, OPEN
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Numbers = np.ndarray[Any, np.dtype[np.int32]]
+from tidegate.runtime.kernels.situations import OPEN
 
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
@@ -45,7 +43,7 @@ class MatchCount:
 
     matches: int
     #: int64[m, m, 2]: candidates looked at, and those that passed, by trigger role and step; a range is one candidate.
-    counters: Ints
+    counters: Int64Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,7 @@ def _alone(pattern: Pattern, tail: Sequence[int]) -> Steps:
     return plan_steps(own, np.array([[role, *places[places != role]] for role in places]))
 
 
-def _beginning(tail: Tail, situations: Situations) -> Ints:
+def _beginning(tail: Tail, situations: Situations) -> Int64Array:
     """The number of tails that begin with each situation. It is 0 for an open situation and for one that is no root."""
     offsets, definitions = situations.offsets, situations.definitions
     cells = np.arange(tail.root, len(offsets) - 1, definitions)
@@ -166,7 +164,7 @@ def _beginning(tail: Tail, situations: Situations) -> Ints:
 
 
 @compiled(nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, _INTS, _INTS))
-def _end_of(low: int, high: int, ts_to: int, te_to: int, ts: Ints, te: Ints) -> int:
+def _end_of(low: int, high: int, ts_to: int, te_to: int, ts: Int64Array, te: Int64Array) -> int:
     """The first place of a cell from `low` on with a later start or end."""
     while low < high:
         middle = (low + high) >> 1
@@ -186,11 +184,11 @@ def _end_of(low: int, high: int, ts_to: int, te_to: int, ts: Ints, te: Ints) -> 
     nogil=True,
 )  # fmt: skip
 def _count(
-    definition: Ints, at_least: Ints, at_most: Ints, zones: Ints, within: int, final: bool,
-    order: Ints, bound_first: Ints, bounds: Ints, pair_first: Ints, pairs: Ints,
-    definitions: int, offsets: Ints, ts: Ints, te: Ints,
-    hit_first: Ints, hits: Ints, hit_partitions: Numbers, quiet: Ints, after: int, until: int,
-    tails: Ints, sums: Ints, found: Ints, counters: Ints,
+    definition: Int64Array, at_least: Int64Array, at_most: Int64Array, zones: Int64Array, within: int, final: bool,
+    order: Int64Array, bound_first: Int64Array, bounds: Int64Array, pair_first: Int64Array, pairs: Int64Array,
+    definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array,
+    hit_first: Int64Array, hits: Int64Array, hit_partitions: Int32Array, quiet: Int64Array, after: int, until: int,
+    tails: Int64Array, sums: Int64Array, found: Int64Array, counters: Int64Array,
 ) -> None:  # fmt: skip
     """Adds the matches of every hit to `found`. The triggers are the rows of `order`."""
     roles = definition.shape[0]

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any, Protocol
 
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.arrays import Int32Array, Int64Array, UInt8Array, UInt64Array
 from tidegate.runtime.kernels.compiling import compiled
-from tidegate.runtime.kernels.situations import NEVER, Bits, Bytes, Ints, Marks, Numbers, Status
 
 #: Events are read in blocks of so many, as what is made of a block then never leaves a core's cache.
 BLOCK = 1 << 15
+
+#: The start of a run where none is open, and the time of the last event where there was none.
+NEVER = -(1 << 63)
 
 _TIMES = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _NUMBERS = nb.types.Array(nb.int32, 1, "C", readonly=True)
@@ -25,18 +29,81 @@ _OUT, _BITS = nb.int64[::1], nb.uint64[::1]
 _TWO = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
+class Status(IntEnum):
+    """The outcome of a pass over events in their order."""
+
+    DONE = 0
+    #: An event is earlier than the last one of its partition: sort, and call again on a copy of the state.
+    UNSORTED = 1
+    #: Two events of a partition have the same time, and the order of rows does not settle which comes first.
+    TIE = 2
+
+
+def mark(conditions: Sequence[tuple[UInt8Array, int]], events: int) -> UInt64Array:
+    """Packs the conditions of every event into one number: uint64[n], where bit j is the bit offset + row of bitmap j.
+
+    Bitmaps are as Arrow has them, each beside its offset.
+    """
+    return Marks.of(conditions, events).block(0, np.empty((events + 7) & ~7, dtype=np.uint64))[:events]
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The conditions of n events as `mark` packs them, block by block."""
+
+    #: uint8[m, ceil(n / 8) + 1]: a bitmap each.
+    table: UInt8Array
+    #: int64[m]: the bit of the first byte that is the first event's, below 8.
+    shifts: Int64Array
+
+    @classmethod
+    def of(cls, conditions: Sequence[tuple[UInt8Array, int]], events: int) -> Marks:
+        bitmaps = [bitmap[offset >> 3 : (offset + events + 7) >> 3] for bitmap, offset in conditions]
+        table = np.zeros((len(bitmaps), ((events + 7) >> 3) + 1), dtype=np.uint8)
+        for row, bitmap in zip(table, bitmaps, strict=True):
+            row[: len(bitmap)] = bitmap
+        return cls(table, np.array([offset & 7 for _, offset in conditions], dtype=np.int64))
+
+    def block(self, first: int, out: UInt64Array) -> UInt64Array:
+        """Fills `out` with the conditions of the events from `first` on. Both `first` and its length are multiples of
+        eight.
+        """
+        _mark(self.table, self.shifts, first >> 3, out)
+        return out
+
+
+#: The eight bits of every byte, each as the lowest of a byte.
+_SPREAD = (np.arange(256, dtype=np.uint8)[:, None] >> np.arange(8, dtype=np.uint8) & 1).view(np.uint64).ravel()
+
+
+@compiled(nb.void(nb.uint8[:, ::1], nb.int64[::1], nb.int64, nb.uint64[::1]), nogil=True)
+def _mark(table: Any, shifts: Int64Array, first: int, holds: UInt64Array) -> None:
+    """Packs eight conditions of eight events at once: byte e of a number holds the bits of event e."""
+    if not shifts.shape[0]:
+        holds[:] = 0
+    for low in range(0, shifts.shape[0], 8):
+        for eight in range(holds.shape[0] >> 3):
+            bits, byte, event = np.uint64(0), np.uint64(first + eight), np.uint64(8 * eight)
+            for condition in range(low, min(low + 8, shifts.shape[0])):
+                both = np.int64(table[condition, byte]) | np.int64(table[condition, byte + np.uint64(1)]) << 8
+                bits |= _SPREAD[np.uint64(both >> shifts[condition] & 255)] << np.uint64(condition - low)
+            for place in range(8):
+                now = (bits >> np.uint64(8 * place) & np.uint64(255)) << np.uint64(low)
+                holds[event + np.uint64(place)] = now if low == 0 else holds[event + np.uint64(place)] | now
+
+
 @dataclass(frozen=True, slots=True)
 class EventRuns:
     """Event runs, in the order in which their first events were read."""
 
     #: int64[s]: the row of the first event, int32[s] its partition, and int64[s] its time.
-    row: Ints
-    partition: Numbers
-    time: Ints
+    row: Int64Array
+    partition: Int32Array
+    time: Int64Array
     #: int64[s]: the time of the last event.
-    until: Ints
+    until: Int64Array
     #: uint64[s]: which conditions are true of its events.
-    holds: Bits
+    holds: UInt64Array
 
 
 class Events(Protocol):
@@ -45,27 +112,27 @@ class Events(Protocol):
     Blocks are asked for from the first to the last; an array that is given out may be used for the next block, too.
     """
 
-    def partitions(self, first: int, end: int) -> Numbers: ...
+    def partitions(self, first: int, end: int) -> Int32Array: ...
 
-    def times(self, first: int, end: int) -> Ints: ...
+    def times(self, first: int, end: int) -> Int64Array: ...
 
 
 @dataclass(frozen=True, slots=True)
 class EventArrays:
     """Events as arrays: partition numbers, int32[n], and times, int64[n]."""
 
-    partition: Numbers
-    time: Ints
+    partition: Int32Array
+    time: Int64Array
 
-    def partitions(self, first: int, end: int) -> Numbers:
+    def partitions(self, first: int, end: int) -> Int32Array:
         return self.partition[first:end]
 
-    def times(self, first: int, end: int) -> Ints:
+    def times(self, first: int, end: int) -> Int64Array:
         return self.time[first:end]
 
 
 def encode(
-    events: Events, count: int, conditions: Sequence[tuple[Bytes, int]], low: int, high: int
+    events: Events, count: int, conditions: Sequence[tuple[UInt8Array, int]], low: int, high: int
 ) -> EventRuns | None:
     """Encodes the first `count` events as event runs; None where two events of a partition have the same time.
 
@@ -89,7 +156,7 @@ def encode(
 
 
 def _encode(
-    events: Events, count: int, marks: Callable[[int, int], Bits], low: int, high: int
+    events: Events, count: int, marks: Callable[[int, int], UInt64Array], low: int, high: int
 ) -> tuple[Status, EventRuns]:
     """Encodes events in the order of rows, until an event is not later than the one before it in its partition."""
     made, status = 0, Status.DONE
@@ -126,8 +193,8 @@ def _encode(
     nogil=True,
 )  # fmt: skip
 def _encode_block(
-    partitions: Numbers, times: Ints, holds: Bits, first: int, low: int, high: int, last: Ints, held: Bits, newest: Ints,
-    count: int, row_out: Ints, partition_out: Numbers, time_out: Ints, until_out: Ints, holds_out: Bits,
+    partitions: Int32Array, times: Int64Array, holds: UInt64Array, first: int, low: int, high: int, last: Int64Array, held: UInt64Array, newest: Int64Array,
+    count: int, row_out: Int64Array, partition_out: Int32Array, time_out: Int64Array, until_out: Int64Array, holds_out: UInt64Array,
 ) -> tuple[Any, int]:  # fmt: skip
     """Encodes a block of rows from `first` on, given each partition's last time, last conditions and newest run.
 

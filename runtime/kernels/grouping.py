@@ -10,12 +10,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 from tidegate.runtime.kernels.compiling import compiled
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Numbers = np.ndarray[Any, np.dtype[np.int32]]
-Doubles = np.ndarray[Any, np.dtype[np.float64]]
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 _FREE = -1
 #: Columns as they come from Arrow memory.
@@ -25,7 +21,7 @@ _BOOLS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
 _TOTALS, _SUMS, _SEEN = nb.int64[::1], nb.float64[::1], nb.boolean[::1]
 
 
-def number_groups(keys: Ints) -> tuple[Ints, Ints]:
+def number_groups(keys: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Numbers the groups by first appearance: the group of every row, and each group's first row; `keys` is (keys,
     rows).
     """
@@ -58,7 +54,13 @@ def _mixed(mixed: Any, key: int) -> Any:
     nogil=True,
 )
 def _fill(
-    keys: Ints, row: int, groups: int, table: Numbers, known: Ints, numbers: Ints, firsts: Ints
+    keys: Int64Array,
+    row: int,
+    groups: int,
+    table: Int32Array,
+    known: Int64Array,
+    numbers: Int64Array,
+    firsts: Int64Array,
 ) -> tuple[int, int]:
     """Numbers rows from `row` on until the table is half full. Returns the next row and the count of groups so far.
 
@@ -93,7 +95,7 @@ def _fill(
 
 
 @compiled("void(int64[:, ::1], int64, int32[::1])", nogil=True)
-def _enter(known: Ints, groups: int, table: Numbers) -> None:
+def _enter(known: Int64Array, groups: int, table: Int32Array) -> None:
     """Enters known groups, all different, into an empty table."""
     mask = np.uint64(table.shape[0] - 1)
     for group in range(groups):
@@ -107,7 +109,7 @@ def _enter(known: Ints, groups: int, table: Numbers) -> None:
 
 
 @compiled(nb.void(_INTS, _INTS, _BOOLS, _TOTALS, _SEEN), nogil=True)
-def add_ints(numbers: Ints, values: Ints, valid: Bools, total: Ints, seen: Bools) -> None:
+def add_ints(numbers: Int64Array, values: Int64Array, valid: BoolArray, total: Int64Array, seen: BoolArray) -> None:
     """Adds each group's valid values to its total, and marks the groups that have some."""
     for row in range(numbers.shape[0]):
         if valid[row]:
@@ -116,7 +118,9 @@ def add_ints(numbers: Ints, values: Ints, valid: Bools, total: Ints, seen: Bools
 
 
 @compiled(nb.void(_INTS, _DOUBLES, _BOOLS, _SUMS, _SUMS, _SEEN), nogil=True)
-def add_doubles(numbers: Ints, values: Doubles, valid: Bools, high: Doubles, low: Doubles, seen: Bools) -> None:
+def add_doubles(
+    numbers: Int64Array, values: Float64Array, valid: BoolArray, high: Float64Array, low: Float64Array, seen: BoolArray
+) -> None:
     """Adds each group's values to its sum `high + low` of about 106 bits. Values are finite and far from overflow."""
     for row in range(numbers.shape[0]):
         if valid[row]:
@@ -131,7 +135,9 @@ def add_doubles(numbers: Ints, values: Doubles, valid: Bools, high: Doubles, low
 
 
 @compiled(nb.void(_INTS, _INTS, _BOOLS, nb.boolean, _TOTALS, _SEEN), nogil=True)
-def best_ints(numbers: Ints, values: Ints, valid: Bools, greatest: bool, best: Ints, seen: Bools) -> None:
+def best_ints(
+    numbers: Int64Array, values: Int64Array, valid: BoolArray, greatest: bool, best: Int64Array, seen: BoolArray
+) -> None:
     """The least or greatest valid value of each group."""
     for row in range(numbers.shape[0]):
         if valid[row]:
@@ -142,7 +148,9 @@ def best_ints(numbers: Ints, values: Ints, valid: Bools, greatest: bool, best: I
 
 
 @compiled(nb.void(_INTS, _DOUBLES, _BOOLS, nb.boolean, _SUMS, _SEEN), nogil=True)
-def best_doubles(numbers: Ints, values: Doubles, valid: Bools, greatest: bool, best: Doubles, seen: Bools) -> None:
+def best_doubles(
+    numbers: Int64Array, values: Float64Array, valid: BoolArray, greatest: bool, best: Float64Array, seen: BoolArray
+) -> None:
     """The least or greatest valid value of each group; NaN is greater than any other value."""
     for row in range(numbers.shape[0]):
         if valid[row]:

@@ -11,10 +11,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.kernels.compiling import compiled
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Numbers = np.ndarray[Any, np.dtype[np.int32]]
 
 _FREE = -1
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
@@ -28,12 +26,12 @@ _TWO = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba 
 class PartitionNumbers:
     """The numbers of the keys seen so far."""
 
-    def __init__(self, keys: Ints | None = None) -> None:
+    def __init__(self, keys: Int64Array | None = None) -> None:
         """Starts from the keys seen before, in the order of their numbers."""
         self._keys = np.empty(0, dtype=np.int64) if keys is None else np.array(keys, dtype=np.int64)
         self._count = len(self._keys)
         self._low = 0
-        self._dense: Numbers | None = None
+        self._dense: Int32Array | None = None
         self._table = np.empty(0, dtype=np.int32)
         self._cover(self._keys)
 
@@ -41,11 +39,11 @@ class PartitionNumbers:
         return self._count
 
     @property
-    def keys(self) -> Ints:
+    def keys(self) -> Int64Array:
         """The keys, in the order of their numbers."""
         return self._keys[: self._count]
 
-    def assign(self, keys: Ints, out: Numbers | None = None) -> Numbers:
+    def assign(self, keys: Int64Array, out: Int32Array | None = None) -> Int32Array:
         """The partition number of every row, int32[n], in `out` if given. A new key gets the next number."""
         numbers = np.empty(len(keys), dtype=np.int32) if out is None else out[: len(keys)]
         row = 0
@@ -58,7 +56,7 @@ class PartitionNumbers:
                 self._cover(keys[row:])
         return numbers
 
-    def _cover(self, coming: Ints) -> None:
+    def _cover(self, coming: Int64Array) -> None:
         """Makes room for at least the first of the coming keys: a larger range, or a larger hash table."""
         known = self.keys
         both = [ends for part in (known, coming) if len(part) for ends in (int(part.min()), int(part.max()))]
@@ -85,7 +83,7 @@ class PartitionNumbers:
     nogil=True,
 )
 def _look_up(
-    keys: Ints, row: int, low: int, table: Numbers, known: Ints, count: int, numbers: Numbers
+    keys: Int64Array, row: int, low: int, table: Int32Array, known: Int64Array, count: int, numbers: Int32Array
 ) -> tuple[int, int]:
     """Numbers rows from `row` on until a key lies outside the table; returns that row and the count of numbers so
     far.
@@ -116,7 +114,9 @@ def _mixed(key: int) -> Any:
     _TWO(_KEYS, nb.int64, _TABLE, nb.int64[::1], nb.int64, _NUMBERS),
     nogil=True,
 )
-def _hash(keys: Ints, row: int, table: Numbers, known: Ints, count: int, numbers: Numbers) -> tuple[int, int]:
+def _hash(
+    keys: Int64Array, row: int, table: Int32Array, known: Int64Array, count: int, numbers: Int32Array
+) -> tuple[int, int]:
     """Numbers rows from `row` on until the table is half full; returns the next row and the count of numbers so far."""
     mask = np.uint64(table.shape[0] - 1)
     while row < keys.shape[0] and 2 * count < table.shape[0]:
@@ -137,7 +137,7 @@ def _hash(keys: Ints, row: int, table: Numbers, known: Ints, count: int, numbers
 
 
 @compiled(nb.void(_KEYS, _TABLE), nogil=True)
-def _enter(known: Ints, table: Numbers) -> None:
+def _enter(known: Int64Array, table: Int32Array) -> None:
     """Enters keys, all different, into an empty hash table."""
     mask = np.uint64(table.shape[0] - 1)
     for number in range(known.shape[0]):

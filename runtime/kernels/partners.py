@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.kernels.cells import NONE, Situations
 from tidegate.runtime.kernels.compiling import compiled
-from tidegate.runtime.kernels.situations import NEVER, OPEN
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
-Table = np.ndarray[Any, np.dtype[np.int64]]
+from tidegate.runtime.kernels.event_runs import NEVER
+from tidegate.runtime.kernels.situations import OPEN
 
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
@@ -31,16 +28,16 @@ class Partners:
     """The parameters of the rule, for m roles and D definitions."""
 
     #: int64[m]: number of the definition that role i takes its situations from.
-    definition: Ints
+    definition: Int64Array
     #: bool[D]: derived, so that all that have begun are known, disjoint and in order.
-    derived: Bools
+    derived: BoolArray
     #: bool[D]: those of which situations are freed.
-    freed: Bools
+    freed: BoolArray
     #: int64[2m, 2m]: entry [v, u] bounds endpoint u - endpoint v in every match; NONE is no bound.
-    bounds: Table
+    bounds: Int64Array
 
 
-def of_use(rule: Partners, situations: Situations, kept: Situations, until: int) -> tuple[Bools, Ints]:
+def of_use(rule: Partners, situations: Situations, kept: Situations, until: int) -> tuple[BoolArray, Int64Array]:
     """bool[N]: which situations a match detected after `until` may hold; int64[K]: the next instant at which that may
     change in each partition though nothing new comes, NONE if none.
 
@@ -65,7 +62,7 @@ def of_use(rule: Partners, situations: Situations, kept: Situations, until: int)
     nogil=True,
 )  # fmt: skip
 def _partner(
-    bounds: Table, own: int, other: int, own_ts: int, own_te: int, ts: Ints, te: Ints, useful: Bools,
+    bounds: Int64Array, own: int, other: int, own_ts: int, own_te: int, ts: Int64Array, te: Int64Array, useful: BoolArray,
     first: int, stop: int, until: int,
 ) -> int:  # fmt: skip
     """Whether the other role has a situation from `first` to `stop`. Unknown ends lie after `until`."""
@@ -116,8 +113,8 @@ def _partner(
     nogil=True,
 )  # fmt: skip
 def _waits(
-    definition: Ints, derived: Bools, bounds: Table, role: int, place: int, first_cell: int, offsets: Ints, ts: Ints,
-    te: Ints, useful: Bools, until: int,
+    definition: Int64Array, derived: BoolArray, bounds: Int64Array, role: int, place: int, first_cell: int, offsets: Int64Array, ts: Int64Array,
+    te: Int64Array, useful: BoolArray, until: int,
 ) -> int:  # fmt: skip
     """The instant until which a situation surely stays usable in a role. NONE: only new events end that. NEVER: it is
     unusable.
@@ -156,8 +153,8 @@ def _waits(
     nogil=True,
 )  # fmt: skip
 def _sift(
-    definition: Ints, derived: Bools, freed: Bools, bounds: Table, definitions: int, offsets: Ints, ts: Ints, te: Ints,
-    until: int, useful: Bools, look: Ints,
+    definition: Int64Array, derived: BoolArray, freed: BoolArray, bounds: Int64Array, definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array,
+    until: int, useful: BoolArray, look: Int64Array,
 ) -> None:  # fmt: skip
     for partition in range(look.shape[0]):
         first_cell = partition * definitions

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.kernels.cells import Situations
 from tidegate.runtime.kernels.compiling import compiled
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Table = np.ndarray[Any, np.dtype[np.int64]]
 
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _OUT, _POOL = nb.int64[::1], nb.int64[:, ::1]
@@ -50,7 +46,7 @@ class SituationPool:
                 np.concatenate([old, more]) for old in (self._first, self._count, self._room)
             )
 
-    def take(self, partitions: Ints) -> tuple[Situations, Ints]:
+    def take(self, partitions: Int64Array) -> tuple[Situations, Int64Array]:
         """Copies the situations of these partitions, renumbered 0, 1, ..., and the numbers of their runs."""
         total = int(self._count[partitions].sum())
         offsets = np.zeros(len(partitions) * self.definitions + 1, dtype=np.int64)
@@ -58,7 +54,7 @@ class SituationPool:
         _take(self._first, self._count, partitions, self.definitions, self._pool, offsets, ts, te, number)
         return Situations(self.definitions, offsets, ts, te, number), number
 
-    def put(self, partitions: Ints, kept: Situations, number: Ints) -> None:
+    def put(self, partitions: Int64Array, kept: Situations, number: Int64Array) -> None:
         """Replaces the situations of these partitions by those of partitions 0, 1, ... of `kept`; `number` has their
         runs.
         """
@@ -86,15 +82,15 @@ class SituationPool:
 
 @compiled(nb.void(_INTS, _INTS, _INTS, nb.int64, _POOL, _OUT, _OUT, _OUT, _OUT), nogil=True)
 def _take(
-    first: Ints,
-    count: Ints,
-    partitions: Ints,
+    first: Int64Array,
+    count: Int64Array,
+    partitions: Int64Array,
     definitions: int,
-    pool: Table,
-    offsets: Ints,
-    ts: Ints,
-    te: Ints,
-    number: Ints,
+    pool: Int64Array,
+    offsets: Int64Array,
+    ts: Int64Array,
+    te: Int64Array,
+    number: Int64Array,
 ) -> None:
     place = 0
     for index in range(partitions.shape[0]):
@@ -111,8 +107,8 @@ def _take(
 
 @compiled(nb.int64(_INTS, nb.int64, _INTS, _INTS, _INTS, _INTS, _OUT, _OUT, _OUT, nb.int64, _POOL), nogil=True)
 def _put(
-    partitions: Ints, definitions: int, offsets: Ints, ts: Ints, te: Ints, number: Ints, first: Ints, count: Ints, room: Ints,
-    used: int, pool: Table,
+    partitions: Int64Array, definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array, number: Int64Array, first: Int64Array, count: Int64Array, room: Int64Array,
+    used: int, pool: Int64Array,
 ) -> int:  # fmt: skip
     """Writes the situations into the pool. Returns the number of places in use afterwards."""
     for index in range(partitions.shape[0]):

@@ -8,19 +8,16 @@ something new. Candidates of a step are a range of its cell by bounds to what is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 from tidegate.runtime.kernels.cells import NONE, Situations, Triggers
 from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.kernels.search_plan import TE_FROM, TS_FROM, TS_TO, Steps
-from tidegate.runtime.kernels.situations import NEVER, OPEN
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Numbers = np.ndarray[Any, np.dtype[np.int32]]
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
+from tidegate.runtime.kernels.situations import OPEN
 
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
@@ -39,11 +36,11 @@ class Matches:
     """The matches of an increment, and what the search cost."""
 
     #: int64[c, m]: index of the situation of every role.
-    situation: Ints
+    situation: Int64Array
     #: int64[c]
-    detected: Ints
+    detected: Int64Array
     #: int64[m, m, 2]: candidates examined, and those that passed, by trigger role and step.
-    counters: Ints
+    counters: Int64Array
 
 
 def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, after: int, until: int) -> Matches:
@@ -60,7 +57,7 @@ def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, 
     counters = np.zeros((roles, roles, 2), dtype=np.int64)
     position = np.array([0, triggers.first[pattern.definition[0]], -1], dtype=np.int64)
     stack, ends = np.zeros((7, roles), dtype=np.int64), np.zeros(2 * roles, dtype=np.int64)
-    parts: list[tuple[Ints, Ints]] = []
+    parts: list[tuple[Int64Array, Int64Array]] = []
     room = max(1024, len(triggers.hit))
     while position[0] < roles:
         found, detected = np.empty((room, roles), dtype=np.int64), np.empty(room, dtype=np.int64)
@@ -78,7 +75,7 @@ def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, 
 
 
 @compiled(nb.int64[::1](nb.int64, _INTS, _INTS))
-def _reach(definitions: int, offsets: Ints, te: Ints) -> Ints:
+def _reach(definitions: int, offsets: Int64Array, te: Int64Array) -> Int64Array:
     """The running maximum of ends in each cell. For disjoint situations it equals `te`."""
     found = te.copy()
     for cell in range(offsets.shape[0] - 1):
@@ -105,7 +102,7 @@ def _relation(ts: int, te: int, other_ts: int, other_te: int) -> int:
 
 
 @compiled(nb.int64(_CUBE, _INTS))
-def _formula_instant(zones: Ints, ends: Ints) -> int:
+def _formula_instant(zones: Int64Array, ends: Int64Array) -> int:
     """When the last zone of the negated formula is refuted; NONE if one is not, whatever the open ends are."""
     instant = NEVER
     for zone in range(zones.shape[0]):
@@ -127,8 +124,8 @@ def _formula_instant(zones: Ints, ends: Ints) -> int:
     nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, nb.boolean, nb.int64, nb.int64, _TABLE, nb.int64, _INTS),
 )
 def _instant(
-    ts: int, te: int, at_least: int, at_most: int, final: bool, first: int, last: int, pairs: Ints, instant: int,
-    ends: Ints,
+    ts: int, te: int, at_least: int, at_most: int, final: bool, first: int, last: int, pairs: Int64Array, instant: int,
+    ends: Int64Array,
 ) -> int:  # fmt: skip
     """The detection time with a candidate, given that without it. NONE if the candidate is impossible or not certain
     yet.
@@ -158,8 +155,8 @@ def _instant(
     ),
 )  # fmt: skip
 def _open_step(
-    step: int, first: int, last: int, bounds: Ints, within: int, final: bool, ends: Ints, ts: Ints, reach: Ints,
-    low: int, high: int, stack: Ints,
+    step: int, first: int, last: int, bounds: Int64Array, within: int, final: bool, ends: Int64Array, ts: Int64Array, reach: Int64Array,
+    low: int, high: int, stack: Int64Array,
 ) -> None:  # fmt: skip
     """Sets the range `low` to `high` of a step's candidates in its cell. `reach` does not fall within a cell."""
     ts_from, ts_to, te_from, te_to = NEVER, NONE, NEVER, NONE
@@ -197,10 +194,10 @@ def _open_step(
     inline="always",
 )  # fmt: skip
 def _bind(
-    trigger: int, step: int, place: int, definition: Ints, at_least: Ints, at_most: Ints, within: int, final: bool,
-    order: Ints, bound_first: Ints, bounds: Ints, pair_first: Ints, pairs: Ints,
-    first_cell: int, offsets: Ints, ts: Ints, te: Ints, reach: Ints, until: int,
-    stack: Ints, ends: Ints, counters: Ints,
+    trigger: int, step: int, place: int, definition: Int64Array, at_least: Int64Array, at_most: Int64Array, within: int, final: bool,
+    order: Int64Array, bound_first: Int64Array, bounds: Int64Array, pair_first: Int64Array, pairs: Int64Array,
+    first_cell: int, offsets: Int64Array, ts: Int64Array, te: Int64Array, reach: Int64Array, until: int,
+    stack: Int64Array, ends: Int64Array, counters: Int64Array,
 ) -> bool:  # fmt: skip
     """Binds a step's candidate and opens the next step. Returns False if no match detected up to `until` has the
     candidate.
@@ -229,7 +226,7 @@ def _bind(
 
 
 @compiled(nb.int64(_CUBE, nb.int64, nb.boolean, _INTS, nb.int64[:, ::1]), inline="always")
-def _detected(zones: Ints, within: int, final: bool, ends: Ints, stack: Ints) -> int:
+def _detected(zones: Int64Array, within: int, final: bool, ends: Int64Array, stack: Int64Array) -> int:
     """The detection time of a match whose roles are all bound; OPEN if it is no match."""
     last = stack.shape[1] - 1
     instant, known = stack[_INSTANT, last], _formula_instant(zones, ends)
@@ -247,11 +244,11 @@ def _detected(zones: Ints, within: int, final: bool, ends: Ints, stack: Ints) ->
     nogil=True,
 )  # fmt: skip
 def _search(
-    definition: Ints, at_least: Ints, at_most: Ints, zones: Ints, within: int, final: bool,
-    order: Ints, bound_first: Ints, bounds: Ints, pair_first: Ints, pairs: Ints,
-    definitions: int, offsets: Ints, ts: Ints, te: Ints, reach: Ints, disjoint: Bools,
-    hit_first: Ints, hits: Ints, hit_partitions: Numbers, quiet: Ints, after: int, until: int,
-    position: Ints, stack: Ints, ends: Ints, found: Ints, detected: Ints, counters: Ints,
+    definition: Int64Array, at_least: Int64Array, at_most: Int64Array, zones: Int64Array, within: int, final: bool,
+    order: Int64Array, bound_first: Int64Array, bounds: Int64Array, pair_first: Int64Array, pairs: Int64Array,
+    definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array, reach: Int64Array, disjoint: BoolArray,
+    hit_first: Int64Array, hits: Int64Array, hit_partitions: Int32Array, quiet: Int64Array, after: int, until: int,
+    position: Int64Array, stack: Int64Array, ends: Int64Array, found: Int64Array, detected: Int64Array, counters: Int64Array,
 ) -> int:  # fmt: skip
     """Continues the search from `position` (trigger role, hit, step; step -1 to begin a hit) until done or the output
     is full.

@@ -7,14 +7,12 @@ difference bounds: entry [v, u] bounds u - v, NONE where there is no bound.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.kernels.cells import NONE
 
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
 Matrix = list[list[int]]
 Edge = tuple[int, int]
 Edges = dict[Edge, int]
@@ -57,25 +55,25 @@ class Pattern:
     """A conjunction of pair constraints, durations and a formula, over m roles."""
 
     #: int64[m]: number of the definition that role i takes its situations from.
-    definition: Ints
+    definition: Int64Array
     #: int64[m, m]: bit r of [i, j], i < j, is set where relation r of (i, j) is allowed; only i < j is read.
-    masks: Ints
+    masks: Int64Array
     #: int64[m], int64[m]: bounds on te - ts; 1 (0, where a situation may be a point) and NONE bound nothing.
-    at_least: Ints
-    at_most: Ints
+    at_least: Int64Array
+    at_most: Int64Array
     #: int64[Z, 2m, 2m]: closed zones of the negated formula, with ts + 1 <= te of every role known.
-    zones: Ints
+    zones: Int64Array
     #: int64[2m, 2m]: bounds that the formula implies, for narrowing the search: sound, not necessarily tight.
-    implied: Ints
+    implied: Int64Array
     #: Greatest detected - min ts, or NONE.
     within: int
     #: Detected when all ends are known, else when the match is certain.
     final: bool
     #: bool[D]: whether the situations of a definition are disjoint, as derived ones are. None: all are.
-    disjoint: Bools | None = None
+    disjoint: BoolArray | None = None
 
     @classmethod
-    def of_pairs(cls, masks: Ints, *, within: int = NONE, final: bool = False) -> Pattern:
+    def of_pairs(cls, masks: Int64Array, *, within: int = NONE, final: bool = False) -> Pattern:
         """A pattern of pair constraints alone, in which role i has definition i."""
         roles = len(masks)
         return cls(
@@ -96,17 +94,17 @@ class Steps:
 
     pattern: Pattern
     #: int64[m, m]: the roles in the order in which trigger role i binds them; [i, 0] == i.
-    order: Ints
+    order: Int64Array
     #: int64[m * m + 1], int64[B, 3]: bounds on a step's candidate: kind, endpoint bound before, distance from it.
-    bound_first: Ints
-    bounds: Ints
+    bound_first: Int64Array
+    bounds: Int64Array
     #: int64[m * m + 1], int64[P, 3]: constraints to roles bound before: that role, the relations of (it, candidate)
     #: that are allowed, and those of them that are certain when both have begun.
-    pair_first: Ints
-    pairs: Ints
+    pair_first: Int64Array
+    pairs: Int64Array
 
 
-def plan_steps(pattern: Pattern, order: Ints) -> Steps:
+def plan_steps(pattern: Pattern, order: Int64Array) -> Steps:
     """Computes the bounds and constraints of every step."""
     roles = len(pattern.definition)
     hull = _hull(pattern)
@@ -131,7 +129,7 @@ def plan_steps(pattern: Pattern, order: Ints) -> Steps:
     )
 
 
-def triggering(pattern: Pattern) -> Bools:
+def triggering(pattern: Pattern) -> BoolArray:
     """bool[D]: the definitions whose situations can be the last that a match needs to be certain.
 
     A situation that is over when another of its match begins can not: whatever it settles, the other's start settles

@@ -6,43 +6,22 @@ Compiled once for these types into a cache beside this file (or numba's own, whe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any
 
 import numba as nb
 import numpy as np
 
+from tidegate.runtime.arrays import BoolArray, Int16Array, Int32Array, Int64Array, UInt64Array
 from tidegate.runtime.kernels.compiling import compiled
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Numbers = np.ndarray[Any, np.dtype[np.int32]]
-Symbols = np.ndarray[Any, np.dtype[np.int16]]
-Bits = np.ndarray[Any, np.dtype[np.uint64]]
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+from tidegate.runtime.kernels.event_runs import NEVER, Status
 
 #: The end of a situation that is not over yet: later than everything.
 OPEN = (1 << 63) - 1
-#: The start of a run where none is open, and the time of the last event where there was none.
-NEVER = -(1 << 63)
-
 _TIMES = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _NUMBERS = nb.types.Array(nb.int32, 1, "C", readonly=True)
 _HOLDS = nb.types.Array(nb.uint64, 1, "C", readonly=True)
 _FOUR = nb.types.UniTuple(nb.int64, 4)  # type: ignore[no-untyped-call]  # numba has no types for it
 _SYMBOLS = nb.types.Array(nb.int16, 1, "C", readonly=True)
-
-
-class Status(IntEnum):
-    """The outcome of `derive`."""
-
-    DONE = 0
-    #: An event is earlier than the last one of its partition: sort, and call again on a copy of the state.
-    UNSORTED = 1
-    #: Two events of a partition have the same time, and the order of rows does not settle which comes first.
-    TIE = 2
 
 
 _FULL = 3
@@ -53,13 +32,13 @@ class Runs:
     """The derivation state of K partitions and m conditions between events. The kernels change the arrays in place."""
 
     #: int64[K]: time of the last event, or NEVER.
-    last: Ints
+    last: Int64Array
     #: uint64[K]: bit j is set while condition j holds.
-    held: Bits
+    held: UInt64Array
     #: int64[K, m]: start of the open run, or NEVER.
-    start: Ints
+    start: Int64Array
     #: int64[K, m]: number of the open run; without meaning where none is open.
-    number: Ints
+    number: Int64Array
 
     @classmethod
     def empty(cls, partitions: int, conditions: int) -> Runs:
@@ -90,32 +69,32 @@ class ClosedSituations:
     """Closed situations, in the order of their ends within each partition."""
 
     #: int32[c]
-    partition: Numbers
+    partition: Int32Array
     #: int16[c]: number of the condition.
-    symbol: Symbols
+    symbol: Int16Array
     #: int64[c]
-    ts: Ints
+    ts: Int64Array
     #: int64[c]: ts < te.
-    te: Ints
+    te: Int64Array
     #: int64[c]: number of the run.
-    run: Ints
+    run: Int64Array
 
-    def where(self, keep: Bools) -> ClosedSituations:
+    def where(self, keep: BoolArray) -> ClosedSituations:
         """The situations that the mask marks."""
         return ClosedSituations(self.partition[keep], self.symbol[keep], self.ts[keep], self.te[keep], self.run[keep])
 
 
 def derive(
-    partition: Numbers,
-    time: Ints,
-    holds: Bits,
+    partition: Int32Array,
+    time: Int64Array,
+    holds: UInt64Array,
     runs: Runs,
     *,
-    until: Ints | None = None,
+    until: Int64Array | None = None,
     ties_by_row: bool = False,
     first_number: int = 0,
-    tracked: Symbols | None = None,
-) -> tuple[Status, ClosedSituations, Ints, int]:
+    tracked: Int16Array | None = None,
+) -> tuple[Status, ClosedSituations, Int64Array, int]:
     """Advances the state by events. Returns status, closed situations, int64[len(tracked), n] run of each event or -1,
     run count.
 
@@ -143,59 +122,6 @@ def derive(
         room *= 2
 
 
-def mark(conditions: Sequence[tuple[Bytes, int]], events: int) -> Bits:
-    """Packs the conditions of every event into one number: uint64[n], where bit j is the bit offset + row of bitmap j.
-
-    Bitmaps are as Arrow has them, each beside its offset.
-    """
-    return Marks.of(conditions, events).block(0, np.empty((events + 7) & ~7, dtype=np.uint64))[:events]
-
-
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """The conditions of n events as `mark` packs them, block by block."""
-
-    #: uint8[m, ceil(n / 8) + 1]: a bitmap each.
-    table: Bytes
-    #: int64[m]: the bit of the first byte that is the first event's, below 8.
-    shifts: Ints
-
-    @classmethod
-    def of(cls, conditions: Sequence[tuple[Bytes, int]], events: int) -> Marks:
-        bitmaps = [bitmap[offset >> 3 : (offset + events + 7) >> 3] for bitmap, offset in conditions]
-        table = np.zeros((len(bitmaps), ((events + 7) >> 3) + 1), dtype=np.uint8)
-        for row, bitmap in zip(table, bitmaps, strict=True):
-            row[: len(bitmap)] = bitmap
-        return cls(table, np.array([offset & 7 for _, offset in conditions], dtype=np.int64))
-
-    def block(self, first: int, out: Bits) -> Bits:
-        """Fills `out` with the conditions of the events from `first` on. Both `first` and its length are multiples of
-        eight.
-        """
-        _mark(self.table, self.shifts, first >> 3, out)
-        return out
-
-
-#: The eight bits of every byte, each as the lowest of a byte.
-_SPREAD = (np.arange(256, dtype=np.uint8)[:, None] >> np.arange(8, dtype=np.uint8) & 1).view(np.uint64).ravel()
-
-
-@compiled(nb.void(nb.uint8[:, ::1], nb.int64[::1], nb.int64, nb.uint64[::1]), nogil=True)
-def _mark(table: Any, shifts: Ints, first: int, holds: Bits) -> None:
-    """Packs eight conditions of eight events at once: byte e of a number holds the bits of event e."""
-    if not shifts.shape[0]:
-        holds[:] = 0
-    for low in range(0, shifts.shape[0], 8):
-        for eight in range(holds.shape[0] >> 3):
-            bits, byte, event = np.uint64(0), np.uint64(first + eight), np.uint64(8 * eight)
-            for condition in range(low, min(low + 8, shifts.shape[0])):
-                both = np.int64(table[condition, byte]) | np.int64(table[condition, byte + np.uint64(1)]) << 8
-                bits |= _SPREAD[np.uint64(both >> shifts[condition] & 255)] << np.uint64(condition - low)
-            for place in range(8):
-                now = (bits >> np.uint64(8 * place) & np.uint64(255)) << np.uint64(low)
-                holds[event + np.uint64(place)] = now if low == 0 else holds[event + np.uint64(place)] | now
-
-
 #: Multiplied by a power of two, its highest six bits are different for each.
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 #: The place of the only bit of a number, by these six.
@@ -211,9 +137,9 @@ _PLACES = np.argsort([(int(_DE_BRUIJN) << place & (1 << 64) - 1) >> 58 for place
     nogil=True,
 )  # fmt: skip
 def _derive(
-    partitions: Numbers, times: Ints, untils: Ints, holds: Bits, last: Ints, held: Bits, start: Ints, number: Ints, ties_by_row: bool,
-    tracked: Symbols, row: int, numbers: int,
-    partition_out: Numbers, symbol_out: Symbols, ts_out: Ints, te_out: Ints, run_out: Ints, member: Ints,
+    partitions: Int32Array, times: Int64Array, untils: Int64Array, holds: UInt64Array, last: Int64Array, held: UInt64Array, start: Int64Array, number: Int64Array, ties_by_row: bool,
+    tracked: Int16Array, row: int, numbers: int,
+    partition_out: Int32Array, symbol_out: Int16Array, ts_out: Int64Array, te_out: Int64Array, run_out: Int64Array, member: Int64Array,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Advances from `row` on until the next event's runs may not fit the output. Returns status, next row, closed, run
     count.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 
 from tidegate.algebra.schema import Schema
-from tidegate.runtime.kernels.event_runs import encode
-from tidegate.runtime.kernels.situations import mark
-from tidegate.runtime.ordered.derive.events import bitmaps
+from tidegate.algebra.terms import Term
+from tidegate.runtime.arrays import UInt8Array
+from tidegate.runtime.eval.joins.bands import evaluated
+from tidegate.runtime.eval.terms import compile_term
+from tidegate.runtime.kernels.event_runs import encode, mark
 from tidegate.runtime.ordered.partitions import Partitions
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
@@ -35,3 +39,17 @@ def encode_events(buffer: Buffer, rows: pl.DataFrame, slice_: Slice | None) -> p
         pl.col(encoding.time).alias(encoding.until),
         pl.Series(encoding.holds, mark(conditions, rows.height).view(np.int64)),
     )
+
+
+def bitmaps(conditions: Sequence[Term], rows: pl.DataFrame, schema: Schema) -> list[tuple[UInt8Array, int]]:
+    """A bitmap of each condition, as `mark` takes it."""
+    if not rows.height:
+        return []
+    true = evaluated(rows, *(compile_term(condition, schema) for condition in conditions))
+    return [_bitmap(column) for column in true.get_columns()]
+
+
+def _bitmap(true: pl.Series) -> tuple[UInt8Array, int]:
+    """A column of conditions as Arrow's bitmap, with the offset of its first bit. NULL is not true."""
+    array = (true.fill_null(value=False) if true.null_count() else true).alias("").rechunk().to_arrow()
+    return np.frombuffer(array.buffers()[1], dtype=np.uint8), array.offset

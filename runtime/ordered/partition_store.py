@@ -12,15 +12,15 @@ from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import MAX_INSTANT
-from tidegate.runtime.kernels.cells import NONE
-from tidegate.runtime.kernels.partition_numbers import Numbers
-from tidegate.runtime.kernels.situations import Bools, Ints
+from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 from tidegate.runtime.ordered.partitions import Partitions
 
 #: Partitions of which nothing is held may be so many before their partitions are given up, or as many as the others.
 LOOSE: Final = 1024
 #: Later than every instant, as partitions are looked at and the kernels take progress.
 EVER: Final = 2 * MAX_INSTANT - 1
+#: When a partition is looked at that nothing waits in: later still.
+_NO_LOOK: Final = (1 << 63) - 1
 
 
 def ticks(progress: Extended) -> int:
@@ -38,9 +38,9 @@ class PartitionExtract(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
-    def partitions(self) -> Ints: ...
+    def partitions(self) -> Int64Array: ...
     @property
-    def look(self) -> Ints: ...
+    def look(self) -> Int64Array: ...
     @property
     def version(self) -> int: ...
 
@@ -69,11 +69,11 @@ class PartitionStore(Generic[C]):
         """A store of the same kind that is empty."""
         raise NotImplementedError
 
-    def cut(self, partitions: Ints) -> C:
+    def cut(self, partitions: Int64Array) -> C:
         """A copy of the state of these partitions."""
         raise NotImplementedError
 
-    def hold(self, cut: C) -> Bools:
+    def hold(self, cut: C) -> BoolArray:
         """Stores the state of these partitions. Returns which of them have any."""
         raise NotImplementedError
 
@@ -88,14 +88,14 @@ class PartitionStore(Generic[C]):
             fresh.last, fresh.version = self.last, self.version
             vars(self).update(vars(fresh))
 
-    def part(self, partitions: Ints) -> Self:
+    def part(self, partitions: Int64Array) -> Self:
         """The state of these partitions alone, renumbered 0, 1, ..."""
         fresh = self.emptied()
         fresh.partitions = Partitions(self.partitions.schema, self.partitions.rows(partitions))
         fresh.put(replace(self.cut(partitions), partitions=np.arange(len(partitions))))
         return fresh
 
-    def touched(self, parts: Sequence[Numbers], until: int) -> Ints:
+    def touched(self, parts: Sequence[Int32Array], until: int) -> Int64Array:
         """The partitions that have rows in one of the parts or have to be read at progress `until`, in order."""
         self._grow()
         every = len(self.partitions)
@@ -108,11 +108,11 @@ class PartitionStore(Generic[C]):
             marked[part] = True
         return np.flatnonzero(marked)
 
-    def all_partitions(self) -> Ints:
+    def all_partitions(self) -> Int64Array:
         self._grow()
         return np.arange(len(self.partitions))
 
-    def places(self, partitions: Ints, part: Numbers) -> Numbers:
+    def places(self, partitions: Int64Array, part: Int32Array) -> Int32Array:
         """Translates partition numbers to positions in `partitions`, which has them all."""
         if len(partitions) == len(self.partitions):
             return part
@@ -144,6 +144,6 @@ class PartitionStore(Generic[C]):
             return
         more = max(partitions, known + known // 2) - known
         self.room(known + more)
-        self._look = np.concatenate([self._look, np.full(more, NONE)])
+        self._look = np.concatenate([self._look, np.full(more, _NO_LOOK)])
         self._is_held = np.concatenate([self._is_held, np.zeros(more, dtype=np.bool_)])
         self._place = np.empty(known + more, dtype=np.int32)

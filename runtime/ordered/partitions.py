@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import DataType, Kind
+from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.eval.small.rows import SmallRows
-from tidegate.runtime.kernels.partition_numbers import Numbers, PartitionNumbers
-from tidegate.runtime.kernels.situations import Ints
+from tidegate.runtime.kernels.partition_numbers import PartitionNumbers
 from tidegate.runtime.ordered.state_tables import KEY
 
 #: A column is made of so many pieces at most, before it is put together.
@@ -44,26 +44,26 @@ class Partitions:
     def __len__(self) -> int:
         return self.known.height if self._integers is None else len(self._integers)
 
-    def rows(self, numbers: Ints | Numbers) -> pl.DataFrame:
+    def rows(self, numbers: Int64Array | Int32Array) -> pl.DataFrame:
         """The keys of the partitions with these numbers, one row each."""
         if self._integers is None:
             return self.known[numbers]
         (name,) = self.schema.names
         return pl.DataFrame({name: self._integers.keys[numbers]})
 
-    def arrays(self, numbers: Ints | Numbers) -> list[pa.Array]:
+    def arrays(self, numbers: Int64Array | Int32Array) -> list[pa.Array]:
         """The keys of the partitions with these numbers, as Arrow columns."""
         if self._integers is not None:
             return [pa.array(self._integers.keys[numbers])]
         table = self.known[numbers].to_arrow(compat_level=pl.CompatLevel.oldest())
         return [column.combine_chunks() for column in table.columns]
 
-    def kept(self, numbers: Ints) -> pl.DataFrame:
+    def kept(self, numbers: Int64Array) -> pl.DataFrame:
         """The keys of the partitions with these numbers, one row each, with the column names of stored tables."""
         rows = self.rows(numbers)
         return rows.rename(dict(zip(rows.columns, key_columns(self.schema), strict=True)))
 
-    def of_kept(self, rows: pl.DataFrame) -> Numbers:
+    def of_kept(self, rows: pl.DataFrame) -> Int32Array:
         """The partition number of every row of a stored table."""
         if not len(self.schema):
             return self.assign(rows)
@@ -76,7 +76,7 @@ class Partitions:
             return EventColumns(self._integers, key, events.get_column(time))
         return EventColumns(None, pl.Series(self.assign(events)), events.get_column(time))
 
-    def assign(self, events: Rows) -> Numbers:
+    def assign(self, events: Rows) -> Int32Array:
         """The partition number of every row. Without keys there is one partition."""
         if isinstance(events, SmallRows):
             if self._integers is not None:
@@ -98,7 +98,7 @@ class Partitions:
         found = keys.join(numbered, on=list(self.schema), how="left", nulls_equal=True, maintain_order="left")
         return found.get_column("\0number").to_numpy()
 
-    def _assign(self, keys: pl.DataFrame) -> Numbers:
+    def _assign(self, keys: pl.DataFrame) -> Int32Array:
         """The partition numbers of keys that are all different."""
         if not self.known.height:
             self.known = keys
@@ -126,7 +126,7 @@ class EventColumns:
         self._known, self._keys, self._time = known, keys, time
         self._numbers = np.empty(0, dtype=np.int32)
 
-    def partitions(self, first: int, end: int) -> Numbers:
+    def partitions(self, first: int, end: int) -> Int32Array:
         keys = self._keys.slice(first, end - first).to_numpy()
         if self._known is None:
             return keys
@@ -134,7 +134,7 @@ class EventColumns:
             self._numbers = np.empty(len(keys), dtype=np.int32)
         return self._known.assign(keys, self._numbers)
 
-    def times(self, first: int, end: int) -> Ints:
+    def times(self, first: int, end: int) -> Int64Array:
         return self._time.slice(first, end - first).to_numpy()
 
 

@@ -11,8 +11,10 @@ import pytest
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import BIGINT
+from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.kernels.cells import NONE, Situations
-from tidegate.runtime.kernels.situations import NEVER, Ints, Runs
+from tidegate.runtime.kernels.event_runs import NEVER
+from tidegate.runtime.kernels.situations import Runs
 from tidegate.runtime.ordered import partition_store
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateChange, StateExtract
 
@@ -32,7 +34,7 @@ def runs(starts: list[list[int]], width: int) -> Runs:
     return Runs(start.max(axis=1), (start != NEVER).sum(axis=1).astype(np.uint64), start, start + 1)
 
 
-def cut_of(partitions: Ints, held: list[Held], version: int = 0) -> StateExtract:
+def cut_of(partitions: Int64Array, held: list[Held], version: int = 0) -> StateExtract:
     cells = [cell for _, _, kept, _ in held for cell in kept]
     flat = [one for cell in cells for one in cell]
     ts, te, number = (np.array([one[side] for one in flat], dtype=np.int64) for side in range(3))

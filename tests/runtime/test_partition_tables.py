@@ -14,7 +14,7 @@ from tests.operators import Changes, Echoes
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import BIGINT
-from tidegate.runtime.kernels.situations import Ints
+from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.ordered import partition_store
 from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.process import partition_tables
@@ -130,7 +130,7 @@ def test_a_batch_costs_what_it_touches(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     take = partition_tables.PartitionRows.take
 
-    def counted(self: partition_tables.PartitionRows, partitions: Ints) -> pl.DataFrame:
+    def counted(self: partition_tables.PartitionRows, partitions: Int64Array) -> pl.DataFrame:
         seen.append(len(partitions))
         return take(self, partitions)
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tidegate as tg
+from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session
-from tidegate.runtime.kernels.situations import Ints
 from tidegate.runtime.ordered import state as operator_state
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateExtract
 from tidegate.runtime.ordered.match.operator import MatchOperator
@@ -55,7 +55,7 @@ def test_a_batch_costs_what_it_touches(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     cut = PartitionStates.cut
 
-    def counted(self: PartitionStates, partitions: Ints) -> StateExtract:
+    def counted(self: PartitionStates, partitions: Int64Array) -> StateExtract:
         seen.append(len(partitions))
         return cut(self, partitions)
 

@@ -246,8 +246,8 @@ GROUP = Group(
         bug(
             "only the first alternative",
             EXPANSION,
-            "                    for part in parts:\n",
-            "                    for part in parts[:1]:\n",
+            "limit, declared_by) for part in parts)",
+            "limit, declared_by) for part in parts[:1])",
         ),
         bug(
             "declared relations of streams are not used",

@@ -70,7 +70,7 @@ GROUP = Group(
         ),
         bug(
             "every block has the conditions of the first",
-            "runtime/kernels/situations.py",
+            KERNEL,
             "_mark(self.table, self.shifts, first >> 3, out)",
             "_mark(self.table, self.shifts, 0, out)",
         ),
@@ -82,7 +82,7 @@ GROUP = Group(
         ),
         bug(
             "conditions beyond the eighth are those before",
-            "runtime/kernels/situations.py",
+            KERNEL,
             "np.uint64(255)) << np.uint64(low)",
             "np.uint64(255)) << np.uint64(0)",
         ),

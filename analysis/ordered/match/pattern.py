@@ -9,17 +9,7 @@ from typing import assert_never
 
 from tidegate.algebra.allen import ANY, GROUP_MASKS, RELATIONS, Allen, mask_of, relation_of, relations_in
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.formulas import (
-    And,
-    Compare,
-    Formula,
-    Not,
-    Opaque,
-    Or,
-    Truth,
-    rounds,
-    temporal_formula,
-)
+from tidegate.algebra.formulas import inexact_part, temporal_formula
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.terms import Attr, Lit, Term, conjuncts, subterms
@@ -205,7 +195,9 @@ class _Reader:
     def normal_form(self, condition: Term) -> Normal:
         """The normal form, which is equivalent: without rounding, data and NULL."""
         formula = temporal_formula(condition, self.attributes)
-        if not _is_exact(formula) or any(isinstance(term, Lit) and term.value is None for term in subterms(condition)):
+        if inexact_part(formula) is not None or any(
+            isinstance(term, Lit) and term.value is None for term in subterms(condition)
+        ):
             raise QueryError(
                 "TG153",
                 f"a pattern can not ask for {term_text(condition)}",
@@ -255,19 +247,3 @@ class _Reader:
         for position, part in enumerate(parts):
             groups.setdefault(self.pair_of(part) or position, []).append(part)
         return list(groups.values())
-
-
-def _is_exact(formula: Formula) -> bool:
-    match formula:
-        case Compare(left, _, right):
-            return not (rounds(left) or rounds(right))
-        case And(parts) | Or(parts):
-            return all(map(_is_exact, parts))
-        case Not(part):
-            return _is_exact(part)
-        case Opaque():
-            return False
-        case Truth():
-            return True
-        case _:
-            assert_never(formula)

@@ -19,7 +19,7 @@ from tidegate.algebra.types import Kind
 from tidegate.runtime.plan.aggregate_states import State, states
 
 if TYPE_CHECKING:
-    from tidegate.runtime.kernels.grouping import Bools, Doubles, Ints
+    from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array
 
 #: Rows from which the kernels pay although numba has to be loaded, and once it is: 11,000 then take 2 ms instead of 10.
 MANY_ROWS = 20_000
@@ -71,11 +71,11 @@ def _moderate(column: pl.Series) -> bool:
     return not isinstance(greatest, float) or greatest <= _LARGE
 
 
-def _key_numbers(keys: Sequence[pl.Series]) -> Ints:
+def _key_numbers(keys: Sequence[pl.Series]) -> Int64Array:
     """Keys as integers that are equal where the keys are. Strings get numbers of a dictionary, NULL a column of its
     own.
     """
-    columns: list[Ints] = []
+    columns: list[Int64Array] = []
     for key in keys:
         if key.null_count():
             columns.append(key.is_not_null().to_numpy().astype(np.int64))
@@ -87,7 +87,7 @@ def _key_numbers(keys: Sequence[pl.Series]) -> Ints:
     return np.ascontiguousarray(np.stack(columns))
 
 
-def _merged(state: State, rows: pl.DataFrame, numbers: Ints, groups: int, parts: int) -> list[pl.Series]:
+def _merged(state: State, rows: pl.DataFrame, numbers: Int64Array, groups: int, parts: int) -> list[pl.Series]:
     match state.form:
         case Form.COUNT:
             return [_sum(rows[state.column("n")], numbers, groups)]
@@ -103,7 +103,7 @@ def _merged(state: State, rows: pl.DataFrame, numbers: Ints, groups: int, parts:
     return made if len(state.columns) == 2 else [*made, _sum(rows[state.column("n")], numbers, groups)]
 
 
-def _sum(column: pl.Series, numbers: Ints, groups: int) -> pl.Series:
+def _sum(column: pl.Series, numbers: Int64Array, groups: int) -> pl.Series:
     from tidegate.runtime.kernels.grouping import add_ints
 
     total, seen = np.zeros(groups, dtype=np.int64), np.zeros(groups, dtype=np.bool_)
@@ -111,7 +111,7 @@ def _sum(column: pl.Series, numbers: Ints, groups: int) -> pl.Series:
     return _where(seen, pl.Series(column.name, total))
 
 
-def _double_sum(state: State, rows: pl.DataFrame, numbers: Ints, groups: int, parts: int) -> list[pl.Series]:
+def _double_sum(state: State, rows: pl.DataFrame, numbers: Int64Array, groups: int, parts: int) -> list[pl.Series]:
     from tidegate.runtime.kernels.grouping import add_doubles
 
     high, low = np.zeros(groups), np.zeros(groups)
@@ -121,7 +121,7 @@ def _double_sum(state: State, rows: pl.DataFrame, numbers: Ints, groups: int, pa
     return [_where(seen, pl.Series(state.column(part), sums)) for part, sums in (("sum", high), ("comp", low))]
 
 
-def _best(state: State, rows: pl.DataFrame, numbers: Ints, groups: int) -> pl.Series:
+def _best(state: State, rows: pl.DataFrame, numbers: Int64Array, groups: int) -> pl.Series:
     from tidegate.runtime.kernels.grouping import best_doubles, best_ints
 
     column, seen = rows[state.column("v")], np.zeros(groups, dtype=np.bool_)
@@ -135,23 +135,23 @@ def _best(state: State, rows: pl.DataFrame, numbers: Ints, groups: int) -> pl.Se
     return _where(seen, pl.Series(column.name, least).cast(column.dtype))
 
 
-def _ints(column: pl.Series) -> tuple[Ints, Bools]:
+def _ints(column: pl.Series) -> tuple[Int64Array, BoolArray]:
     """A column as 64-bit integers, and the mask of its rows that are not NULL."""
     valid, column = _present(column)
     return np.ascontiguousarray(column.to_physical().to_numpy(), dtype=np.int64), valid
 
 
-def _doubles(column: pl.Series) -> tuple[Doubles, Bools]:
+def _doubles(column: pl.Series) -> tuple[Float64Array, BoolArray]:
     valid, column = _present(column)
     return np.ascontiguousarray(column.to_numpy(), dtype=np.float64), valid
 
 
-def _present(column: pl.Series) -> tuple[Bools, pl.Series]:
+def _present(column: pl.Series) -> tuple[BoolArray, pl.Series]:
     if not column.null_count():
         return np.ones(len(column), dtype=np.bool_), column
     return np.ascontiguousarray(column.is_not_null().to_numpy()), column.fill_null(strategy="zero")
 
 
-def _where(seen: Bools, column: pl.Series) -> pl.Series:
+def _where(seen: BoolArray, column: pl.Series) -> pl.Series:
     """The column, with NULL for groups that have no value."""
     return column if seen.all() else pl.select(pl.when(pl.Series(seen)).then(column)).to_series().alias(column.name)

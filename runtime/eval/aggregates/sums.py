@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-_Doubles = np.ndarray[Any, np.dtype[np.float64]]
+from tidegate.runtime.arrays import Float64Array
 
 _LARGE, _SHRINK = 2.0**900, 2.0**-200
 SUM_TYPE = pl.Struct({"sum": pl.Float64, "comp": pl.Float64})
@@ -39,8 +39,8 @@ def sum_lists(lists: pl.Series) -> pl.Series:
 
 
 def segment_sums(
-    values: _Doubles, starts: np.ndarray[Any, Any], counts: np.ndarray[Any, Any]
-) -> tuple[_Doubles, _Doubles]:
+    values: Float64Array, starts: np.ndarray[Any, Any], counts: np.ndarray[Any, Any]
+) -> tuple[Float64Array, Float64Array]:
     """Sums of adjacent non-empty segments: rounded sum and remainder, by error-free extraction.
 
     Adding and subtracting M = 1.5 * 2**k above every partial sum rounds each value to a multiple of one ulp of M, so
@@ -70,8 +70,8 @@ def segment_sums(
 
 
 def _extracted(
-    values: _Doubles, above: _Doubles, starts: np.ndarray[Any, Any], counts: np.ndarray[Any, Any]
-) -> tuple[_Doubles, _Doubles]:
+    values: Float64Array, above: Float64Array, starts: np.ndarray[Any, Any], counts: np.ndarray[Any, Any]
+) -> tuple[Float64Array, Float64Array]:
     """The exact sums of the values' leading parts, and what is left of each value; `above` is a power of 2 per
     segment.
     """

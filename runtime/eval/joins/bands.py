@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -12,13 +12,11 @@ import polars as pl
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.algebra.types import INT64_MAX, INT64_MIN
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.compiled import worth_compiling
 from tidegate.runtime.eval.joins.equality import range_terms
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.join_parts import JoinParts, Range
-
-_Ints = np.ndarray[Any, np.dtype[np.int64]]
-_Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 _KERNELS = "tidegate.runtime.kernels.band_join"
 #: Ranks and groups are combined in one number only below this.
@@ -32,9 +30,9 @@ class Band:
     `flipped`: the outer side is the join's right one. `rest`: what a candidate still has to satisfy.
     """
 
-    order: _Ints
-    start: _Ints
-    stop: _Ints
+    order: Int64Array
+    start: Int64Array
+    stop: Int64Array
     flipped: bool
     rest: tuple[Term, ...]
 
@@ -80,7 +78,7 @@ def _searches(ranges: tuple[Range, ...]) -> list[_Search]:
 
 
 def find_bands(
-    left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts, groups: tuple[_Ints, _Ints]
+    left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts, groups: tuple[Int64Array, Int64Array]
 ) -> Iterator[Band]:
     searches = _searches(parts.ranges)
     if not searches:
@@ -120,13 +118,13 @@ def _overlap(ranges: tuple[Range, ...]) -> tuple[_Search, _Search] | None:
 class _Ranking:
     """Ranks of values, from 0 to below `count`: distances from the least, or positions among the distinct values."""
 
-    ranks: _Ints
+    ranks: Int64Array
     count: int
     least: int
-    distinct: _Ints | None
+    distinct: Int64Array | None
 
     @classmethod
-    def of(cls, values: _Ints, groups: int) -> _Ranking:
+    def of(cls, values: Int64Array, groups: int) -> _Ranking:
         """The ranking of values. `groups` times as many ranks have to fit in 64 bits."""
         least, greatest = (int(values.min()), int(values.max())) if len(values) else (0, 0)
         count = greatest - least + 1
@@ -135,7 +133,7 @@ class _Ranking:
         distinct, ranks = np.unique(values, return_inverse=True)
         return cls(ranks, len(distinct), 0, distinct)
 
-    def place(self, limits: _Ints, side: Literal["left", "right"]) -> _Ints:
+    def place(self, limits: Int64Array, side: Literal["left", "right"]) -> Int64Array:
         """The number of ranks below a limit; with `right` also those at it."""
         if self.distinct is not None:
             return np.searchsorted(self.distinct, limits, side)
@@ -148,7 +146,7 @@ def _band(
     right: pl.DataFrame,
     both: Schema,
     search: _Search | None,
-    groups: tuple[_Ints, _Ints],
+    groups: tuple[Int64Array, Int64Array],
     rest: tuple[Term, ...],
 ) -> Band:
     """Sorts the inner side by group and value, and finds every outer row's slice of it."""
@@ -192,8 +190,8 @@ def _compiled(
     inner: pl.DataFrame,
     both: Schema,
     search: _Search,
-    outer_groups: _Ints,
-    inner_groups: _Ints,
+    outer_groups: Int64Array,
+    inner_groups: Int64Array,
     rest: tuple[Term, ...],
 ) -> Band | None:
     """The same band by compiled kernels. None where the inner side is too far from ascending order."""
@@ -218,7 +216,7 @@ def _compiled(
     return Band(rows.order, start, stop, search.flipped, rest)
 
 
-def _integers(frame: pl.DataFrame, term: Term, both: Schema) -> tuple[_Ints, _Bools]:
+def _integers(frame: pl.DataFrame, term: Term, both: Schema) -> tuple[Int64Array, BoolArray]:
     """The values of an integer term, and the mask of those that are not NULL."""
     values = evaluated(frame, compile_term(term, both)).to_series()
     return np.asarray(values.fill_null(0)), np.asarray(values.is_not_null())

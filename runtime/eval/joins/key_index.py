@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
 
+from tidegate.runtime.arrays import Int64Array, UInt64Array
 from tidegate.runtime.eval.small.rows import MOST, Array, SmallRows, Unsupported, array_of
 
 #: Segments of fewer rows have no index: all of their rows are taken.
 INDEXED: Final = 256
 
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 _NUMBERS: Final = (pl.Int64, pl.Float64)
-Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +25,8 @@ class KeyIndex:
     `columns` has an array for each column of numbers without NULL: rows at a few places are taken from it at once.
     """
 
-    hashes: Hashes
-    rows: Ints
+    hashes: UInt64Array
+    rows: Int64Array
     columns: Mapping[str, Array]
 
     @classmethod
@@ -43,7 +42,7 @@ class KeyIndex:
         """The size in memory, beside that of the segment, whose numbers are not copied."""
         return 16 * len(self.rows)
 
-    def small_rows(self, frame: pl.DataFrame, wanted: Hashes) -> SmallRows:
+    def small_rows(self, frame: pl.DataFrame, wanted: UInt64Array) -> SmallRows:
         """The rows of the segment whose keys have one of these hashes; `Unsupported` where they have a NULL or NaN."""
         places = self.find(wanted)
         if len(places) > MOST:
@@ -59,7 +58,7 @@ class KeyIndex:
                     raise Unsupported
         return SmallRows(found, len(places))
 
-    def find(self, wanted: Hashes) -> Ints:
+    def find(self, wanted: UInt64Array) -> Int64Array:
         """The rows whose keys have one of these hashes, in their order; `wanted` has each hash once."""
         first = np.searchsorted(self.hashes, wanted)
         counts = np.searchsorted(self.hashes, wanted, side="right") - first
@@ -77,7 +76,7 @@ def size_of_index(rows: pl.DataFrame) -> int:
     return 16 * rows.height
 
 
-def hashes_of(keys: pl.Series) -> Hashes:
+def hashes_of(keys: pl.Series) -> UInt64Array:
     """The hash of each key once."""
-    found: Hashes = np.unique(keys.hash(0).to_numpy())
+    found: UInt64Array = np.unique(keys.hash(0).to_numpy())
     return found

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,13 +15,11 @@ import polars as pl
 from tidegate.algebra.nodes import JoinKind
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term, attributes_of, conjunction
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.joins.bands import Band, evaluated, find_bands, remaining
 from tidegate.runtime.eval.joins.equality import hash_keys, join_product
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.join_parts import Equality, JoinParts
-
-_Ints = np.ndarray[Any, np.dtype[np.int64]]
-_Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 #: Pairs of rows looked at in one go: what a join holds beyond its inputs and its result.
 CHUNK = 1 << 21
@@ -66,16 +63,16 @@ def join_frames(
     return left.filter(pl.Series(partnered if kind == "semi" else ~partnered))
 
 
-def _true(frame: pl.DataFrame, condition: pl.Expr) -> _Bools:
+def _true(frame: pl.DataFrame, condition: pl.Expr) -> BoolArray:
     """The mask of rows for which a condition is true."""
     return np.asarray(evaluated(frame, condition.fill_null(value=False)).to_series())
 
 
-def _pasted(left: pl.DataFrame, right: pl.DataFrame, left_rows: _Ints, right_rows: _Ints) -> pl.DataFrame:
+def _pasted(left: pl.DataFrame, right: pl.DataFrame, left_rows: Int64Array, right_rows: Int64Array) -> pl.DataFrame:
     return pl.concat([left[left_rows], right[right_rows]], how="horizontal")
 
 
-def _nothing() -> tuple[_Ints, _Ints]:
+def _nothing() -> tuple[Int64Array, Int64Array]:
     return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 
 
@@ -87,7 +84,7 @@ class _Pairs:
     right: pl.DataFrame
     both: Schema
     bands: tuple[Band, ...]
-    listed: tuple[_Ints, _Ints]
+    listed: tuple[Int64Array, Int64Array]
     rest: tuple[Term, ...] = ()
 
     @classmethod
@@ -98,21 +95,23 @@ class _Pairs:
             return cls(left, right, both, (), _equal(ones, others), (*parts.rest, *remaining(parts.ranges, ())))
         return cls(left, right, both, tuple(find_bands(left, right, both, parts, groups)), _nothing())
 
-    def matches(self) -> Iterator[tuple[_Ints, _Ints]]:
+    def matches(self) -> Iterator[tuple[Int64Array, Int64Array]]:
         """The row numbers (left, right) of all pairs that satisfy the condition, in pieces."""
         yield from self._satisfying(*self.listed, self.rest)
         for band in self.bands:
             for outer, inner in _expanded(band):
                 yield from self._satisfying(*((inner, outer) if band.flipped else (outer, inner)), band.rest)
 
-    def _satisfying(self, left_rows: _Ints, right_rows: _Ints, rest: tuple[Term, ...]) -> Iterator[tuple[_Ints, _Ints]]:
+    def _satisfying(
+        self, left_rows: Int64Array, right_rows: Int64Array, rest: tuple[Term, ...]
+    ) -> Iterator[tuple[Int64Array, Int64Array]]:
         if rest and len(left_rows):
             holds = self._holds(left_rows, right_rows, rest)
             left_rows, right_rows = left_rows[holds], right_rows[holds]
         if len(left_rows):
             yield left_rows, right_rows
 
-    def partnered(self) -> _Bools:
+    def partnered(self) -> BoolArray:
         """The mask of left rows that are in some pair."""
         if self.bands and not any(band.rest or band.flipped for band in self.bands):
             return np.asarray(np.logical_or.reduce([band.stop > band.start for band in self.bands]))
@@ -121,7 +120,7 @@ class _Pairs:
             found[one] = True
         return found
 
-    def _holds(self, left_rows: _Ints, right_rows: _Ints, rest: tuple[Term, ...]) -> _Bools:
+    def _holds(self, left_rows: Int64Array, right_rows: Int64Array, rest: tuple[Term, ...]) -> BoolArray:
         condition = conjunction(rest)
         names = attributes_of(condition)
         sides = ((self.left, left_rows), (self.right, right_rows))
@@ -131,7 +130,7 @@ class _Pairs:
         return _true(pairs, compile_term(condition, self.both))
 
 
-def _expanded(band: Band) -> Iterator[tuple[_Ints, _Ints]]:
+def _expanded(band: Band) -> Iterator[tuple[Int64Array, Int64Array]]:
     """The row numbers (outer, inner) of a band's candidates: at most CHUNK pairs at a time, or those of one outer
     row.
     """
@@ -165,13 +164,13 @@ def _keys(
     return ones.with_row_index("row"), others
 
 
-def _few_pairs(lefts: _Ints, rights: _Ints) -> bool:
+def _few_pairs(lefts: Int64Array, rights: Int64Array) -> bool:
     """Whether there are at most `PAIRS_PER_ROW` pairs of equal groups per row. Else ranges have to narrow them down."""
     counts = np.bincount(rights[rights >= 0], minlength=int(lefts.max(initial=0)) + 1)
     return bool(counts[lefts[lefts >= 0]].sum() <= PAIRS_PER_ROW * (len(lefts) + len(rights)))
 
 
-def _equal(lefts: pl.DataFrame, rights: pl.DataFrame) -> tuple[_Ints, _Ints]:
+def _equal(lefts: pl.DataFrame, rights: pl.DataFrame) -> tuple[Int64Array, Int64Array]:
     """Row numbers (left, right) of all pairs with equal keys."""
     names = [name for name in lefts.columns if name != "row"]
     found = lefts.join(rights, on=names, nulls_equal=True, suffix=" right")
@@ -179,7 +178,7 @@ def _equal(lefts: pl.DataFrame, rights: pl.DataFrame) -> tuple[_Ints, _Ints]:
     return np.asarray(numbers["row"]), np.asarray(numbers["row right"])
 
 
-def _groups(left: int, right: int, lefts: pl.DataFrame, rights: pl.DataFrame) -> tuple[_Ints, _Ints]:
+def _groups(left: int, right: int, lefts: pl.DataFrame, rights: pl.DataFrame) -> tuple[Int64Array, Int64Array]:
     """A number per row, equal for rows with equal keys; -1 for a row that cannot have a partner."""
     names = [name for name in lefts.columns if name != "row"]
     if not names:
@@ -196,7 +195,7 @@ def _groups(left: int, right: int, lefts: pl.DataFrame, rights: pl.DataFrame) ->
     return found_numbers[0], found_numbers[1]
 
 
-def _dense(left: pl.Series, right: pl.Series) -> tuple[_Ints, _Ints] | None:
+def _dense(left: pl.Series, right: pl.Series) -> tuple[Int64Array, Int64Array] | None:
     """Integer keys without NULL as their own numbers, where they lie close together."""
     if left.dtype != pl.Int64 or left.null_count() or right.null_count() or not len(left) or not len(right):
         return None

@@ -6,10 +6,10 @@ import numpy as np
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import BOOLEAN
+from tidegate.runtime.arrays import UInt8Array
 from tidegate.runtime.eval.small.rows import Array, SmallRows, Unsupported, numbered
 from tidegate.runtime.eval.small.terms import array_term, column_of
-from tidegate.runtime.kernels.event_runs import EventArrays, encode
-from tidegate.runtime.kernels.situations import Bytes, mark
+from tidegate.runtime.kernels.event_runs import EventArrays, encode, mark
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import RunEncoding
 
@@ -30,7 +30,7 @@ def encode_small_events(encoding: RunEncoding, rows: SmallRows, schema: Schema, 
     return SmallRows({**events.columns, encoding.until: until, encoding.holds: holds.view(np.int64)}, events.height)
 
 
-def _bitmaps(encoding: RunEncoding, rows: SmallRows, schema: Schema) -> list[tuple[Bytes, int]]:
+def _bitmaps(encoding: RunEncoding, rows: SmallRows, schema: Schema) -> list[tuple[UInt8Array, int]]:
     """A bitmap of each condition, as `mark` takes it."""
     found = []
     for condition in encoding.conditions:

@@ -14,8 +14,10 @@ from tidegate.algebra.ordered.derive import Derive
 from tidegate.algebra.ordered.match import RowIntervals
 from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.schema import Schema
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.small.increment import as_frame
-from tidegate.runtime.kernels.situations import NEVER, Bools, ClosedSituations, Ints, Runs
+from tidegate.runtime.kernels.event_runs import NEVER
+from tidegate.runtime.kernels.situations import ClosedSituations, Runs
 from tidegate.runtime.ordered.derive.events import PartitionedEvents, Source, advance, sources
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates
 from tidegate.runtime.ordered.derive.run_values import RunValues
@@ -76,7 +78,7 @@ class Derivation:
         least = np.array([low for low, _ in limits])
         most = np.array([NO_LIMIT if high is None else high for _, high in limits])
         lasts = closed.te - closed.ts
-        keep: Bools = (lasts >= least[closed.symbol]) & (lasts <= most[closed.symbol])
+        keep: BoolArray = (lasts >= least[closed.symbol]) & (lasts <= most[closed.symbol])
         return closed.where(keep)
 
 
@@ -129,7 +131,7 @@ def closed_at(source: Source, runs: Runs, at: int) -> tuple[ClosedSituations, Ru
     return ended, Runs(runs.last, none.held, none.start, none.number)
 
 
-def without(derivation: Derivation, before: Derivation, held: Ints, live: Ints) -> Derivation:
+def without(derivation: Derivation, before: Derivation, held: Int64Array, live: Int64Array) -> Derivation:
     """The state without the values of dead runs, among those held before an increment or begun in it."""
     if not derivation.values:
         return derivation
@@ -138,6 +140,6 @@ def without(derivation: Derivation, before: Derivation, held: Ints, live: Ints) 
     return replace(derivation, values={number: one.without(gone) for number, one in derivation.values.items()})
 
 
-def open_numbers(runs: Sequence[Runs]) -> Ints:
+def open_numbers(runs: Sequence[Runs]) -> Int64Array:
     """The numbers of open runs."""
     return np.concatenate([np.empty(0, dtype=np.int64), *(one.number[one.start != NEVER] for one in runs)])

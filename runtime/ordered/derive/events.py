@@ -13,13 +13,12 @@ import polars as pl
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.derive import Derive, tied
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Term
-from tidegate.runtime.eval.joins.bands import evaluated
+from tidegate.runtime.arrays import Int32Array, Int64Array, UInt64Array
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.eval.small.rows import SmallRows
-from tidegate.runtime.eval.terms import compile_term
-from tidegate.runtime.kernels.partition_numbers import Numbers
-from tidegate.runtime.kernels.situations import Bits, Bytes, ClosedSituations, Ints, Runs, Status, derive, mark
+from tidegate.runtime.kernels.event_runs import Status, mark
+from tidegate.runtime.kernels.situations import ClosedSituations, Runs, derive
+from tidegate.runtime.ordered.event_runs import bitmaps
 from tidegate.runtime.ordered.partitions import Partitions
 from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.plan.steps import EncodedReading
@@ -66,7 +65,7 @@ class EventIncrement:
 
     events: Rows
     closed: ClosedSituations
-    member: Mapping[int, Ints]
+    member: Mapping[int, Int64Array]
     numbers: int
 
 
@@ -75,7 +74,7 @@ class PartitionedEvents:
     """The events of an increment, with the partition of each."""
 
     events: Rows
-    partition: Numbers
+    partition: Int32Array
 
     @classmethod
     def of(cls, source: Source, events: Rows, partitions: Partitions) -> PartitionedEvents:
@@ -120,12 +119,12 @@ def advance(
     return EventIncrement(events, closed, by_definition, after), grown
 
 
-def array_of(rows: Rows, name: str) -> Ints:
+def array_of(rows: Rows, name: str) -> Int64Array:
     """A column of 64-bit integers."""
     return rows.columns[name] if isinstance(rows, SmallRows) else rows.get_column(name).to_numpy()
 
 
-def holds_of(source: Source, situations: Sequence[Derive], events: Rows) -> Bits:
+def holds_of(source: Source, situations: Sequence[Derive], events: Rows) -> UInt64Array:
     """A bit mask per row: bit j says whether the condition of the source's j-th situation is true."""
     if source.encoded is not None:
         return _chosen(array_of(events, source.encoded.encoding.holds), source.encoded)
@@ -134,21 +133,7 @@ def holds_of(source: Source, situations: Sequence[Derive], events: Rows) -> Bits
     return mark(bitmaps(conditions, rows, source.schema), rows.height)
 
 
-def bitmaps(conditions: Sequence[Term], rows: pl.DataFrame, schema: Schema) -> list[tuple[Bytes, int]]:
-    """A bitmap of each condition, as `mark` takes it."""
-    if not rows.height:
-        return []
-    true = evaluated(rows, *(compile_term(condition, schema) for condition in conditions))
-    return [_bitmap(column) for column in true.get_columns()]
-
-
-def _bitmap(true: pl.Series) -> tuple[Bytes, int]:
-    """A column of conditions as Arrow's bitmap, with the offset of its first bit. NULL is not true."""
-    array = (true.fill_null(value=False) if true.null_count() else true).alias("").rechunk().to_arrow()
-    return np.frombuffer(array.buffers()[1], dtype=np.uint8), array.offset
-
-
-def _chosen(stored: Ints, encoded: EncodedReading) -> Bits:
+def _chosen(stored: Int64Array, encoded: EncodedReading) -> UInt64Array:
     """The bits of the definitions, in their order, taken from the bits that event runs store."""
     every = stored.view(np.uint64)
     if encoded.bits == tuple(range(len(encoded.encoding.conditions))):
@@ -159,7 +144,7 @@ def _chosen(stored: Ints, encoded: EncodedReading) -> Bits:
     return holds
 
 
-def _require_order(source: Source, events: Rows, partition: Numbers) -> None:
+def _require_order(source: Source, events: Rows, partition: Int32Array) -> None:
     """`EvaluationError` TG304 where two events of a partition are equal in time and tie-break."""
     tie = source.situation.tie
     assert tie is not None
@@ -169,7 +154,7 @@ def _require_order(source: Source, events: Rows, partition: Numbers) -> None:
         raise _tied(source, events, partition)
 
 
-def _tied(source: Source, events: Rows, partition: Numbers) -> EvaluationError:
+def _tied(source: Source, events: Rows, partition: Int32Array) -> EvaluationError:
     order = [source.time] if source.situation.tie is None else [source.time, source.situation.tie]
     numbered = as_frame(events).with_columns(pl.Series("\0partition", partition))
     twice = numbered.filter(pl.struct("\0partition", *order).is_duplicated())

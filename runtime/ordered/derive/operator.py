@@ -10,9 +10,10 @@ import polars as pl
 
 from tidegate.algebra.ordered.derive import Derive
 from tidegate.algebra.time import Extended
+from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.small.increment import Rows
-from tidegate.runtime.kernels.situations import NEVER, Ints
+from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.ordered.derive.derivation import Derivation, SourceIncrement, key_schema, open_numbers, without
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateChange, located_in
 from tidegate.runtime.ordered.derive.situations import Situations
@@ -51,7 +52,7 @@ class SituationOperator(Situations):
         made = StateChange(before, replace(before, runs=runs), np.empty(0, dtype=np.bool_))
         return replace(self, derivation=derivation, change=made), rows
 
-    def _rows(self, derivation: Derivation, read: SourceIncrement, partitions: Ints) -> pl.DataFrame:
+    def _rows(self, derivation: Derivation, read: SourceIncrement, partitions: Int64Array) -> pl.DataFrame:
         node = self.ordered.node
         closed = derivation.lasting(read.source, read.closed)
         rows = self.states.partitions.rows(partitions[closed.partition]).with_columns(

@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.schema import Schema
+from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.kernels.cells import Situations
-from tidegate.runtime.kernels.partition_numbers import Numbers
+from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.kernels.pool import SituationPool
-from tidegate.runtime.kernels.situations import NEVER, Bools, Ints, Runs
+from tidegate.runtime.kernels.situations import Runs
 from tidegate.runtime.ordered.derive.events import PartitionedEvents, Source
 from tidegate.runtime.ordered.partition_store import PartitionStore
 
@@ -27,15 +28,15 @@ class StateExtract:
     cut.
     """
 
-    partitions: Ints
+    partitions: Int64Array
     runs: tuple[Runs, ...]
     kept: Situations
-    number: Ints
-    look: Ints
+    number: Int64Array
+    look: Int64Array
     version: int = 0
 
     @property
-    def open(self) -> Bools:
+    def open(self) -> BoolArray:
         """Which partitions have an open run."""
         found = np.zeros(len(self.partitions), dtype=np.bool_)
         for runs in self.runs:
@@ -57,14 +58,14 @@ class PartitionStates(PartitionStore[StateExtract]):
         widths = [one.start.shape[1] for one in self.runs]
         return PartitionStates(self.partitions.schema, widths, self.pool.definitions)
 
-    def cut(self, partitions: Ints) -> StateExtract:
+    def cut(self, partitions: Int64Array) -> StateExtract:
         runs = tuple(
             Runs(one.last[partitions], one.held[partitions], one.start[partitions], one.number[partitions])
             for one in self.runs
         )
         return StateExtract(partitions, runs, *self.pool.take(partitions), self._look[partitions], self.version)
 
-    def hold(self, cut: StateExtract) -> Bools:
+    def hold(self, cut: StateExtract) -> BoolArray:
         partitions = cut.partitions
         for held, new in zip(self.runs, cut.runs, strict=True):
             self.open += int(np.count_nonzero(new.start != NEVER) - np.count_nonzero(held.start[partitions] != NEVER))
@@ -85,9 +86,9 @@ class RowLocations:
     `other_rows`.
     """
 
-    partitions: Ints
+    partitions: Int64Array
     events: tuple[PartitionedEvents, ...]
-    other_rows: tuple[Numbers, ...]
+    other_rows: tuple[Int32Array, ...]
 
 
 def located_in(
@@ -119,7 +120,7 @@ class StateChange:
 
     before: StateExtract
     after: StateExtract
-    is_new: Bools
+    is_new: BoolArray
 
     def settle(self, states: PartitionStates) -> None:
         """It is what is held of them from now on. `InternalError` where another increment has been settled

@@ -16,11 +16,11 @@ from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BIGINT, Kind
+from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import final, merge, partial, same_zero
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.lenient import Lenient, SetAside
 from tidegate.runtime.eval.terms import compile_term
-from tidegate.runtime.kernels.situations import Ints
 from tidegate.runtime.plan.aggregate_states import partial_schema
 
 #: Beside the run, the column of a table of different values.
@@ -127,7 +127,7 @@ class RunAggregates:
             tuple(pl.concat(pair).unique() for pair in different),
         )
 
-    def final(self, run: Ints, partials: RunPartials) -> pl.DataFrame:
+    def final(self, run: Int64Array, partials: RunPartials) -> pl.DataFrame:
         """The aggregates of these runs, in order."""
         wanted = pl.DataFrame({self.run: run})
         merged = partials.merged.join(wanted, on=self.run, how="semi")  # a sum that nobody asks for may be any

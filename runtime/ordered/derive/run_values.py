@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.ordered.derive import Derive
-from tidegate.runtime.kernels.situations import Ints
+from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.ordered.derive.run_partials import RunAggregates, RunPartials
 
 
@@ -16,8 +16,8 @@ from tidegate.runtime.ordered.derive.run_partials import RunAggregates, RunParti
 class ValueRequests:
     """Requests for values as of an instant: the run of each, and the instant up to which its events count."""
 
-    run: Ints
-    until: Ints
+    run: Int64Array
+    until: Int64Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class RunValues:
         runs = pl.DataFrame(schema={aggregates.run: pl.Int64})
         return cls(aggregates, situation.time, partials or nothing, runs, nothing.different)
 
-    def with_events(self, events: pl.DataFrame, member: Ints) -> tuple[RunValues, pl.DataFrame]:
+    def with_events(self, events: pl.DataFrame, member: Int64Array) -> tuple[RunValues, pl.DataFrame]:
         """The values after events, where `member` is the run of each or -1, and the events with their runs."""
         own = events.with_columns(pl.Series(self.run, member)).filter(pl.col(self.run) >= 0)
         if not own.height:
@@ -67,7 +67,7 @@ class RunValues:
         kept = zip(self.added, self.partials.different, strict=True)
         return RunPartials(merged, tuple(new.join(all_, on=self.run, how="semi") for new, all_ in kept))
 
-    def at_end(self, run: Ints) -> pl.DataFrame:
+    def at_end(self, run: Int64Array) -> pl.DataFrame:
         """The aggregates of these runs over all their events so far, in order."""
         return self.aggregates.final(run, self.partials)
 
@@ -85,12 +85,12 @@ class RunValues:
         own_part = self.aggregates.partial(early.with_columns(number).select(self.aggregates.events))
         return self.aggregates.final(np.arange(len(asked.run)), self.aggregates.merge(carried, own_part))
 
-    def without(self, gone: Ints) -> RunValues:
+    def without(self, gone: Int64Array) -> RunValues:
         """The values without those of runs that are dead."""
         if not len(gone) or not self.partials.height:
             return self
         return replace(self, partials=self.partials.without(pl.DataFrame({self.run: gone})))
 
-    def only(self, live: Ints) -> RunValues:
+    def only(self, live: Int64Array) -> RunValues:
         """The values of live runs."""
         return replace(self, partials=self.partials.of(pl.DataFrame({self.run: live})))

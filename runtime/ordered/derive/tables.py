@@ -16,8 +16,10 @@ from tidegate.algebra.types import MAX_INSTANT
 from tidegate.analysis.ordered.derive import CLOSED, OPEN, VALUES
 from tidegate.analysis.ordered.derive import KEPT_END as END
 from tidegate.analysis.ordered.derive import KEPT_START as START
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.kernels.cells import Situations
-from tidegate.runtime.kernels.situations import NEVER, Bools, ClosedSituations, Ints, Runs
+from tidegate.runtime.kernels.event_runs import NEVER
+from tidegate.runtime.kernels.situations import ClosedSituations, Runs
 from tidegate.runtime.ordered.derive.derivation import Derivation
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateExtract
 from tidegate.runtime.ordered.derive.run_partials import RunPartials
@@ -41,12 +43,12 @@ _INSTANTS: Final = pl.col(START).is_between(-MAX_INSTANT, pl.col(END)) & (pl.col
 class _Columns(NamedTuple):
     """The columns of the table, for partitions by their numbers."""
 
-    partition: Ints
-    is_open: Bools
-    definition: Ints
-    start: Ints
-    end: Ints
-    number: Ints
+    partition: Int64Array
+    is_open: BoolArray
+    definition: Int64Array
+    start: Int64Array
+    end: Int64Array
+    number: Int64Array
 
 
 def everything(derivation: Derivation, states: PartitionStates) -> dict[str, pa.Table]:
@@ -57,7 +59,7 @@ def everything(derivation: Derivation, states: PartitionStates) -> dict[str, pa.
 
 
 def changes(
-    derivation: Derivation, partitions: Partitions, before: StateExtract, after: StateExtract, new: Bools
+    derivation: Derivation, partitions: Partitions, before: StateExtract, after: StateExtract, new: BoolArray
 ) -> dict[str, pa.Table]:
     """What an increment has changed: of the partitions that it looked at all that is open, situations that are over
     since, those `new` in what is kept, and the values of runs that had events.
@@ -99,7 +101,7 @@ def _table(partitions: Partitions, parts: Sequence[_Columns]) -> pa.Table:
     return pa.Table.from_arrays([*keys, *map(pa.array, columns)], names=[*names, *COLUMNS])
 
 
-def _open(derivation: Derivation, partitions: Ints, runs: Sequence[Runs]) -> _Columns:
+def _open(derivation: Derivation, partitions: Int64Array, runs: Sequence[Runs]) -> _Columns:
     """The open runs of partitions."""
     parts: list[_Columns] = []
     for source, one in zip(derivation.sources, runs, strict=True):
@@ -123,19 +125,21 @@ def _open(derivation: Derivation, partitions: Ints, runs: Sequence[Runs]) -> _Co
     return _Columns(*(np.concatenate(one) for one in zip(*parts, strict=True)))
 
 
-def _over(partitions: Ints, kept: Situations, number: Ints) -> _Columns:
+def _over(partitions: Int64Array, kept: Situations, number: Int64Array) -> _Columns:
     """The closed situations of partitions."""
     cells = np.repeat(np.arange(len(kept.offsets) - 1), np.diff(kept.offsets))
     place, definition = np.divmod(cells, kept.definitions)
     return _Columns(partitions[place], np.zeros(len(cells), dtype=np.bool_), definition, kept.ts, kept.te, number)
 
 
-def _chosen(columns: _Columns, mask: Bools) -> _Columns:
+def _chosen(columns: _Columns, mask: BoolArray) -> _Columns:
     partition, is_open, definition, start, end, number = columns
     return _Columns(partition[mask], is_open[mask], definition[mask], start[mask], end[mask], number[mask])
 
 
-def load_runs(derivation: Derivation, states: PartitionStates, rows: pl.DataFrame) -> tuple[Ints, tuple[Runs, ...]]:
+def load_runs(
+    derivation: Derivation, states: PartitionStates, rows: pl.DataFrame
+) -> tuple[Int64Array, tuple[Runs, ...]]:
     """The partitions in a table of situations, and the runs that are open there."""
     partition = states.partitions.of_kept(rows)
     open_, definition, start, last, number = (rows.get_column(name).to_numpy() for name in COLUMNS)
@@ -161,7 +165,7 @@ def load_closed(states: PartitionStates, rows: pl.DataFrame) -> ClosedSituations
     return ClosedSituations(partition, definition.astype(np.int16), start, end, number)
 
 
-def load_values(derivation: Derivation, tables: Mapping[str, pl.DataFrame], live: Ints) -> dict[int, RunValues]:
+def load_values(derivation: Derivation, tables: Mapping[str, pl.DataFrame], live: Int64Array) -> dict[int, RunValues]:
     """The values of live runs."""
     found = {}
     for number, fresh in derivation.values.items():

@@ -9,8 +9,8 @@ import polars as pl
 
 from tidegate.algebra.ordered.derive import END, START
 from tidegate.algebra.ordered.match import RowIntervals, measures
-from tidegate.runtime.kernels.partition_numbers import Numbers
-from tidegate.runtime.kernels.situations import ClosedSituations, Ints
+from tidegate.runtime.arrays import Int32Array, Int64Array
+from tidegate.runtime.kernels.situations import ClosedSituations
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class IntervalRows:
     def of(cls, intervals: RowIntervals, definition: int, rows: pl.DataFrame) -> IntervalRows:
         return cls(intervals, definition, rows.sort(START, maintain_order=True))
 
-    def closed(self, partition: Numbers) -> ClosedSituations:
+    def closed(self, partition: Int32Array) -> ClosedSituations:
         """The rows as closed situations, with the partition of each."""
         count = self.rows.height
         return ClosedSituations(
@@ -39,6 +39,6 @@ class IntervalRows:
             np.arange(count, dtype=np.int64),
         )
 
-    def values(self, numbers: Ints) -> pl.DataFrame:
+    def values(self, numbers: Int64Array) -> pl.DataFrame:
         """The columns of the rows beside keys and ends."""
         return self.rows.select(measures(self.intervals))[numbers]

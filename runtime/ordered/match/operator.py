@@ -17,15 +17,15 @@ from tidegate.analysis.ordered.match.chosen_orders import order_lines, pinned_or
 from tidegate.analysis.ordered.match.detection import Detection, detection_of
 from tidegate.analysis.ordered.match.matches import horizons
 from tidegate.analysis.ordered.match.partners import situation_partners
+from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 from tidegate.runtime.eval.columns import only, polars_schema
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, next_looks, purge
-from tidegate.runtime.kernels.partition_numbers import Numbers
 from tidegate.runtime.kernels.partners import Partners, of_use
 from tidegate.runtime.kernels.search import Matches, enumerate_matches
 from tidegate.runtime.kernels.search_plan import Pattern, Steps, plan_steps, triggering
-from tidegate.runtime.kernels.situations import Bools, ClosedSituations, Ints, Runs
+from tidegate.runtime.kernels.situations import ClosedSituations, Runs
 from tidegate.runtime.ordered.derive.derivation import (
     Derivation,
     SourceIncrement,
@@ -68,9 +68,9 @@ class CompiledPattern:
     definition: tuple[int, ...]
     pattern: Pattern
     detection: Detection
-    from_start: tuple[Ints, ...]
-    from_end: tuple[Ints, ...]
-    horizons: Ints
+    from_start: tuple[Int64Array, ...]
+    from_end: tuple[Int64Array, ...]
+    horizons: Int64Array
     partners: Partners | None
     encoded: EncodedReading | None
     nothing: pl.DataFrame
@@ -125,7 +125,7 @@ class CompiledPattern:
         """The number of definitions."""
         return len(self.definitions) + len(self.intervals)
 
-    def left(self, situations: Situations, until: int) -> tuple[Situations, Ints]:
+    def left(self, situations: Situations, until: int) -> tuple[Situations, Int64Array]:
         """The situations that stay once all matches up to `until` are found, and the next instant to read each
         partition.
         """
@@ -155,7 +155,7 @@ def _limits(situation: Derive | RowIntervals) -> tuple[int, int]:
     return situation.at_least, NONE if situation.at_most is None else situation.at_most
 
 
-def _horizons(detection: Detection, definition: Sequence[int], derived: int) -> Ints:
+def _horizons(detection: Detection, definition: Sequence[int], derived: int) -> Int64Array:
     """How long after its end a situation of each definition may still be matched. With a window only that decides.
 
     Intervals of rows stay where their rows are stored.
@@ -186,7 +186,7 @@ def _partners(ordered: OrderedStep, definition: Sequence[int], derived: int) -> 
     )
 
 
-def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts: Bools) -> tuple[Ints, ...]:
+def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts: BoolArray) -> tuple[Int64Array, ...]:
     """The offsets of the roles of each definition. They are empty where its situations make no match certain."""
     return tuple(
         np.array(
@@ -286,7 +286,7 @@ class MatchOperator(SituationsOperator):
         reads: Sequence[SourceIncrement],
         intervals: Mapping[int, IntervalRows],
         situations: Situations,
-        number: Ints,
+        number: Int64Array,
         matches: Matches,
     ) -> pl.DataFrame:
         node, detected = self.matching.node, matches.detected
@@ -313,7 +313,13 @@ class MatchOperator(SituationsOperator):
         return rows if rows.schema == wanted else rows.cast(wanted)
 
     def _values(
-        self, derivation: Derivation, definition: int, events: pl.DataFrame, run: Ints, over: Bools, detected: Ints
+        self,
+        derivation: Derivation,
+        definition: int,
+        events: pl.DataFrame,
+        run: Int64Array,
+        over: BoolArray,
+        detected: Int64Array,
     ) -> pl.DataFrame:
         """The aggregates of situations at the detection. Those that are over by then cover all of their events."""
         values = derivation.values[definition]
@@ -346,15 +352,15 @@ class _Keys:
     """The keys of partitions, looked up by position in `numbers`."""
 
     partitions: Partitions
-    numbers: Ints
+    numbers: Int64Array
 
-    def of(self, places: Ints) -> pl.DataFrame:
+    def of(self, places: Int64Array) -> pl.DataFrame:
         return self.partitions.rows(self.numbers[places])
 
 
-def _is_new(before: StateExtract, situations: Situations, kept: Situations) -> Bools:
+def _is_new(before: StateExtract, situations: Situations, kept: Situations) -> BoolArray:
     """Which of the kept situations ended since the last increment."""
-    is_new: Bools = situations.origin[kept.origin] >= len(before.kept.ts)
+    is_new: BoolArray = situations.origin[kept.origin] >= len(before.kept.ts)
     return is_new
 
 
@@ -362,7 +368,7 @@ def _closed(
     derivation: Derivation,
     reads: Sequence[SourceIncrement],
     intervals: Mapping[int, IntervalRows],
-    partitions: Sequence[Numbers],
+    partitions: Sequence[Int32Array],
 ) -> ClosedSituations:
     """The situations that closed in an increment with an allowed duration, and the intervals, by definition."""
     found: ClosedSituations | None = None

@@ -9,22 +9,19 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidegate.analysis.ordered.match.chosen_orders import chosen_orders, first_statistics, ordered_pair
 from tidegate.analysis.ordered.match.detection import Detection
 from tidegate.analysis.ordered.match.order import Pair, Statistics
+from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array
 from tidegate.runtime.kernels.cells import Situations
 from tidegate.runtime.kernels.search import Matches
-from tidegate.runtime.kernels.situations import Bools, Ints
 
 #: Weight of the last increment in the averages, and the change of one of them that makes orders be chosen again.
 WEIGHT: Final = 0.2
 THRESHOLD: Final = 0.5
 #: Intermediate results that a step must have seen, in one increment or several, for its share to count.
 _ENOUGH: Final = 20
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +33,11 @@ class MatchOrder:
     no counts.
     """
 
-    order: Ints
+    order: Int64Array
     chosen_by: Statistics
     seen: Statistics
     pinned: tuple[int, ...] = ()
-    counted: Doubles | None = None
+    counted: Float64Array | None = None
 
     @classmethod
     def initial(cls, detection: Detection, pinned: tuple[int, ...] = ()) -> MatchOrder:
@@ -63,14 +60,14 @@ class MatchOrder:
         same = (again.order == self.order).all(axis=1)
         return replace(again, counted=np.where(same[:, None], left, 0.0))
 
-    def _counted(self, sizes: Sequence[float], matches: Matches) -> Doubles:
+    def _counted(self, sizes: Sequence[float], matches: Matches) -> Float64Array:
         """The counts so far plus those of an increment. Steps without candidates do not count."""
         size = np.array(sizes)[self.order[:, 1:]]
         before, passed = matches.counters[:, :-1, 1], matches.counters[:, 1:, 1]
         new = np.array([before * (size > 0), before * size, passed])
         return new if self.counted is None else self.counted + new
 
-    def _selectivities(self, counted: Doubles, enough: Bools) -> dict[Pair, float]:
+    def _selectivities(self, counted: Float64Array, enough: BoolArray) -> dict[Pair, float]:
         """The selectivities of the pairs compared by steps with enough intermediate results."""
         shares: dict[Pair, list[float]] = {}
         for trigger, place in np.argwhere(enough).tolist():
@@ -97,6 +94,6 @@ def _mean_sizes(situations: Situations, definition: Sequence[int]) -> tuple[floa
     return tuple(float(mean[number]) for number in definition)
 
 
-def orders(statistics: Statistics, pinned: Sequence[int] = ()) -> Ints:
+def orders(statistics: Statistics, pinned: Sequence[int] = ()) -> Int64Array:
     """The order for every trigger."""
     return np.array(chosen_orders(statistics, pinned), dtype=np.int64)

@@ -18,9 +18,9 @@ from tidegate.algebra.ordered.process import Process, Reach, values_beside_field
 from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.terms import TRUE
 from tidegate.algebra.types import DataType
+from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.terms import compile_term
-from tidegate.runtime.kernels.situations import Ints
 from tidegate.runtime.ordered.process.conforming import (
     conforming,
     failed,
@@ -83,7 +83,7 @@ def called(
 
 
 def require_bounds(
-    node: Process, tables: Mapping[str, pl.DataFrame], keys: pl.DataFrame, last: Ints, reach: Reach
+    node: Process, tables: Mapping[str, pl.DataFrame], keys: pl.DataFrame, last: Int64Array, reach: Reach
 ) -> None:
     """`EvaluationError` TG305 for more rows of a partition than the operator declares, or rows of one for longer.
 

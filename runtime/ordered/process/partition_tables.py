@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.schema import Schema
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.kernels.cells import NONE
-from tidegate.runtime.kernels.situations import Bools, Ints
 from tidegate.runtime.ordered.partition_store import EVER, PartitionStore
 from tidegate.runtime.ordered.state import to_merge
 
@@ -48,13 +48,13 @@ class PartitionRows:
         more = np.zeros(partitions - len(self._count), dtype=np.int64)
         self._count, self._first = np.concatenate([self._count, more]), np.concatenate([self._first, more])
 
-    def take(self, partitions: Ints) -> pl.DataFrame:
+    def take(self, partitions: Int64Array) -> pl.DataFrame:
         """The rows of these partitions, in their order, with the places of the partitions. They stay here, too."""
         count = self._count[partitions]
         at = np.repeat(self._first[partitions] - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
         return self._at(at).insert_column(0, pl.Series(PARTITION, np.repeat(np.arange(len(partitions)), count)))
 
-    def put(self, partitions: Ints, rows: pl.DataFrame) -> None:
+    def put(self, partitions: Int64Array, rows: pl.DataFrame) -> None:
         """From now on these partitions have these rows, which are in order of the places of their partitions, and no
         others.
         """
@@ -70,7 +70,7 @@ class PartitionRows:
         elif (merged := to_merge([piece.height for piece in self._pieces])) > 1:
             self._pieces[-merged:] = [pl.concat(self._pieces[-merged:], rechunk=True)]
 
-    def _at(self, places: Ints) -> pl.DataFrame:
+    def _at(self, places: Int64Array) -> pl.DataFrame:
         """The rows of these places, piece by piece, and then in the order of the places."""
         ends = np.cumsum([piece.height for piece in self._pieces])
         piece = np.searchsorted(ends, places, side="right")
@@ -89,13 +89,13 @@ class Cut:
     `last` has the time of the last event of each, -EVER where there was none.
     """
 
-    partitions: Ints
+    partitions: Int64Array
     tables: Mapping[str, pl.DataFrame]
-    look: Ints
-    last: Ints
+    look: Int64Array
+    last: Int64Array
     version: int = 0
 
-    def has_rows(self, name: str) -> Bools:
+    def has_rows(self, name: str) -> BoolArray:
         """Which partitions have rows in that table."""
         return counts(self.tables[name], len(self.partitions)) > 0
 
@@ -120,11 +120,11 @@ class PartitionTables(PartitionStore[Cut]):
     def emptied(self) -> PartitionTables:
         return PartitionTables(self.partitions.schema, self.columns, self._wakes, self.kept_for)
 
-    def cut(self, partitions: Ints) -> Cut:
+    def cut(self, partitions: Int64Array) -> Cut:
         tables = {name: table.take(partitions) for name, table in self.tables.items()}
         return Cut(partitions, tables, self._look[partitions], self._last[partitions], self.version)
 
-    def after(self, before: Cut, tables: Mapping[str, pl.DataFrame], last: Ints) -> Cut:
+    def after(self, before: Cut, tables: Mapping[str, pl.DataFrame], last: Int64Array) -> Cut:
         """These rows instead of those that were cut, of partitions that had their `last` events then."""
         partitions = before.partitions
         found = Cut(
@@ -155,7 +155,7 @@ class PartitionTables(PartitionStore[Cut]):
             found[name] = pl.concat(parts, how="horizontal")
         return found
 
-    def hold(self, cut: Cut) -> Bools:
+    def hold(self, cut: Cut) -> BoolArray:
         is_held = np.zeros(len(cut.partitions), dtype=np.bool_)
         self._last[cut.partitions] = cut.last
         for name, table in self.tables.items():
@@ -169,6 +169,6 @@ class PartitionTables(PartitionStore[Cut]):
             table.grow(partitions)
 
 
-def counts(rows: pl.DataFrame, partitions: int) -> Ints:
+def counts(rows: pl.DataFrame, partitions: int) -> Int64Array:
     """How many rows each partition has."""
     return np.bincount(rows.get_column(PARTITION).to_numpy(), minlength=partitions).astype(np.int64, copy=False)

@@ -9,21 +9,21 @@ from typing import Any, Final
 
 import numpy as np
 
+from tidegate.runtime.arrays import BoolArray, Int64Array, UInt64Array
+
 #: Files that stand in a dictionary before they go into the arrays, at least: some 300 bytes each there.
 FEW: Final = 4096
 #: The arrays are sorted anew when an eighth of their files has come, so a file is sorted nine times at most on average.
 _SHARE: Final = 8
-_Number = np.ndarray[Any, np.dtype[np.int64]]
-_Hash = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 @dataclass(frozen=True, slots=True)
 class PathStatus:
     """The status of some paths, in their order: whether each was read, and its size and time then."""
 
-    read: np.ndarray[Any, np.dtype[np.bool_]]
-    size: _Number
-    mtime_ns: _Number
+    read: BoolArray
+    size: Int64Array
+    mtime_ns: Int64Array
 
 
 class ConsumedFiles:
@@ -35,10 +35,10 @@ class ConsumedFiles:
 
     def __init__(self) -> None:
         self._seeds = secrets.randbits(62), secrets.randbits(62)
-        self._first: _Hash = np.empty(0, np.uint64)
-        self._second: _Hash = np.empty(0, np.uint64)
-        self._size: _Number = np.empty(0, np.int64)
-        self._mtime_ns: _Number = np.empty(0, np.int64)
+        self._first: UInt64Array = np.empty(0, np.uint64)
+        self._second: UInt64Array = np.empty(0, np.uint64)
+        self._size: Int64Array = np.empty(0, np.int64)
+        self._mtime_ns: Int64Array = np.empty(0, np.int64)
         self._recent: dict[str, tuple[int, int]] = {}
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class ConsumedFiles:
             self._recent.clear()
             self.add_many(paths, versions[:, 0], versions[:, 1])
 
-    def add_many(self, paths: Any, sizes: _Number, mtimes_ns: _Number) -> None:
+    def add_many(self, paths: Any, sizes: Int64Array, mtimes_ns: Int64Array) -> None:
         """Many files: text as Polars takes it, and arrays. Of two with one path the later counts."""
         first, second = self._hashes(paths)
         first, second = np.concatenate([self._first, first]), np.concatenate([self._second, second])
@@ -97,10 +97,10 @@ class ConsumedFiles:
         read = at >= 0
         return PathStatus(read, np.where(read, self._size[at], 0), np.where(read, self._mtime_ns[at], 0))
 
-    def _places(self, paths: Sequence[str]) -> _Number:
+    def _places(self, paths: Sequence[str]) -> Int64Array:
         """Where each path is in the arrays, -1 for those that are not."""
         first, second = self._hashes(paths)
-        at: _Number = np.searchsorted(self._first, first)
+        at: Int64Array = np.searchsorted(self._first, first)
         found = np.full(len(first), -1, np.int64)
         open_ = np.arange(len(first))
         while len(open_):  # again only for paths with one first hash
@@ -112,7 +112,7 @@ class ConsumedFiles:
             at[open_] += 1
         return found
 
-    def _hashes(self, paths: Any) -> tuple[_Hash, _Hash]:
+    def _hashes(self, paths: Any) -> tuple[UInt64Array, UInt64Array]:
         import polars as pl  # here, since explaining a program loads this module, and reads no files
 
         try:

@@ -10,19 +10,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.runtime.kernels.reference import Compiled, Event, Match, Spec, compile_spec
-from tidegate.runtime.kernels.cells import NONE, Ints, Situations, Symbols, arrange, find_triggers, purge
+from tidegate.runtime.arrays import BoolArray, Int16Array, Int32Array, Int64Array, UInt64Array
+from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, purge
 from tidegate.runtime.kernels.counting import count_matches, tails_of
+from tidegate.runtime.kernels.event_runs import Status
 from tidegate.runtime.kernels.partners import Partners, of_use
 from tidegate.runtime.kernels.search import enumerate_matches
 from tidegate.runtime.kernels.search_plan import hull_of, plan_steps, triggering
-from tidegate.runtime.kernels.situations import Bits, Bools, Numbers, Runs, Status, derive
+from tidegate.runtime.kernels.situations import Runs, derive
 
 
 @dataclass(frozen=True)
 class Columns:
-    partition: Numbers
-    time: Ints
-    holds: Bits
+    partition: Int32Array
+    time: Int64Array
+    holds: UInt64Array
 
 
 def columns(events: Sequence[Event]) -> Columns:
@@ -94,7 +96,7 @@ def random_spec(rng: random.Random, roles: int, definitions: int) -> Spec:
     return Spec(definition, masks, at_least, at_most, tuple(clauses), within, rng.random() < 0.35)
 
 
-def random_order(rng: random.Random, roles: int) -> Ints:
+def random_order(rng: random.Random, roles: int) -> Int64Array:
     order = []
     for role in range(roles):
         others = [other for other in range(roles) if other != role]
@@ -109,7 +111,7 @@ class Increments:
     compiled: Compiled
     definitions: int
     partitions: int
-    horizons: Ints
+    horizons: Int64Array
     found: list[Match]
     examined: int = 0
     largest: int = 0
@@ -171,7 +173,7 @@ class Increments:
                 kept = kept.where(useful[kept.origin])
             self.kept += len(kept.ts)
 
-    def may_matter(self, symbol: Symbols, length: Ints) -> Bools:
+    def may_matter(self, symbol: Int16Array, length: Int64Array) -> BoolArray:
         """Whether some role takes a closed situation of this definition and duration."""
         pattern = self.compiled.pattern
         keep = np.zeros(len(symbol), dtype=np.bool_)

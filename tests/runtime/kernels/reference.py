@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.kernels.cells import NONE
-from tidegate.runtime.kernels.search_plan import ALL, Ints, Pattern
-from tidegate.runtime.kernels.situations import Bools
+from tidegate.runtime.kernels.search_plan import ALL, Pattern
 
 #: (u, v, c): endpoint u - endpoint v <= c, endpoints as in a pattern's matrices.
 Atom = tuple[int, int, int]
@@ -50,7 +50,7 @@ def situations(events: Sequence[Event], conditions: int) -> list[Situation]:
 
 
 #: The thirteen relations, on the endpoints of A and B, in the order of the bits of masks.
-ALLEN: tuple[Callable[[Ints, Ints, Ints, Ints], Bools], ...] = (
+ALLEN: tuple[Callable[[Int64Array, Int64Array, Int64Array, Int64Array], BoolArray], ...] = (
     lambda a, b, c, d: b < c,
     lambda a, b, c, d: b == c,
     lambda a, b, c, d: (a < c) & (c < b) & (b < d),
@@ -79,7 +79,7 @@ class Spec:
     within: int | None = None
     final: bool = False
 
-    def holds(self, ends: Ints) -> Bools:
+    def holds(self, ends: Int64Array) -> BoolArray:
         """Whether the pattern holds, for endpoints int64[2m, cases]."""
         true = np.ones(ends.shape[1], dtype=np.bool_)
         for (one, other), mask in self.masks.items():
@@ -153,8 +153,8 @@ class Compiled:
     """The pattern as the kernel takes it, with the offsets of its triggers per definition."""
 
     pattern: Pattern
-    from_start: tuple[Ints, ...]
-    from_end: tuple[Ints, ...]
+    from_start: tuple[Int64Array, ...]
+    from_end: tuple[Int64Array, ...]
 
 
 def compile_spec(spec: Spec, definitions: int) -> Compiled:
@@ -190,7 +190,7 @@ def compile_spec(spec: Spec, definitions: int) -> Compiled:
     return Compiled(pattern, starts, ends)
 
 
-def _negated(clause: tuple[Atom, ...], roles: int) -> Ints | None:
+def _negated(clause: tuple[Atom, ...], roles: int) -> Int64Array | None:
     """The closed zone in which no atom of the clause holds; None if there is none."""
     size = 2 * roles
     zone = [[0 if v == u else NONE for u in range(size)] for v in range(size)]

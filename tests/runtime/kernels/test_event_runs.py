@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tidegate.runtime.kernels import event_runs
-from tidegate.runtime.kernels.situations import mark
+from tidegate.runtime.kernels.event_runs import mark
 
 Event = tuple[int, int, int]
 

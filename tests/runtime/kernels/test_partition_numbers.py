@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.runtime.kernels.partition_numbers import Ints, PartitionNumbers, _hash
-from tidegate.runtime.kernels.situations import NEVER, OPEN
+from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.kernels.event_runs import NEVER
+from tidegate.runtime.kernels.partition_numbers import PartitionNumbers, _hash
+from tidegate.runtime.kernels.situations import OPEN
 
 
-def numbered(keys: Ints, known: list[int]) -> list[int]:
+def numbered(keys: Int64Array, known: list[int]) -> list[int]:
     known += [key for key in dict.fromkeys(keys.tolist()) if key not in known]
     return [known.index(key) for key in keys.tolist()]
 

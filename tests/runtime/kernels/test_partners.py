@@ -11,10 +11,11 @@ import pytest
 
 from tests.runtime.kernels.driver import Increments, random_events
 from tests.runtime.kernels.reference import Spec, matches, situations
-from tidegate.runtime.kernels.cells import NONE, Ints, Situations, purge
+from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.kernels.cells import NONE, Situations, purge
 from tidegate.runtime.kernels.partners import Partners, of_use
 from tidegate.runtime.kernels.search_plan import RELATIONS
-from tidegate.runtime.kernels.situations import OPEN, Bools
+from tidegate.runtime.kernels.situations import OPEN
 
 BEFORE, MEETS, OVERLAPS, CONTAINS, EQUALS, AFTER = (
     1 << RELATIONS.index(name) for name in ("before", "meets", "overlaps", "contains", "equals", "after")
@@ -61,7 +62,7 @@ def waits_until(rule: Partners, useful: set[One], one: One, role: int, until: in
     return waits if unsettled else None
 
 
-def fit(bounds: Ints, one: One, role: int, partner: One, other: int, until: int) -> bool:
+def fit(bounds: Int64Array, one: One, role: int, partner: One, other: int, until: int) -> bool:
     """Whether each bound between the two, and on the end of a partner that is open, is met by some ends after
     `until`.
     """
@@ -86,7 +87,7 @@ def random_rule(rng: random.Random, definitions: int) -> Partners:
         elif v + 1 == u and rng.random() < 0.2:
             bounds[v, u] = rng.randint(1, 9)
 
-    def flags(share: float) -> Bools:
+    def flags(share: float) -> BoolArray:
         return np.array([rng.random() < share for _ in range(definitions)])
 
     definition = np.array([rng.randrange(definitions) for _ in range(roles)])

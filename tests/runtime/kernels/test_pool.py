@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tidegate.runtime.kernels.cells import NONE, Ints, Situations, find_triggers, next_looks, purge
+from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.kernels.cells import NONE, Situations, find_triggers, next_looks, purge
 from tidegate.runtime.kernels.pool import SituationPool
 from tidegate.runtime.kernels.situations import OPEN
 
@@ -17,7 +18,7 @@ Kept = list[list[tuple[int, int, int]]]
 DEFINITIONS = 3
 
 
-def laid(partitions: list[Kept]) -> tuple[Situations, Ints]:
+def laid(partitions: list[Kept]) -> tuple[Situations, Int64Array]:
     flat = [one for kept in partitions for cell in kept for one in cell]
     offsets = np.cumsum([0, *(len(cell) for kept in partitions for cell in kept)])
     ts, te, number = (np.array([one[side] for one in flat], dtype=np.int64) for side in range(3))
@@ -111,7 +112,7 @@ def test_partitions_need_no_look_before_they_are_said_to(seed: int) -> None:
     assert some.tolist() == next_looks(situations.where(useful), starts, ends, within, horizons, until).tolist()
 
 
-def without_what_is_gone(situations: Situations, within: int, horizons: Ints, until: int) -> Situations:
+def without_what_is_gone(situations: Situations, within: int, horizons: Int64Array, until: int) -> Situations:
     kept = set(purge(situations, within, horizons, until).origin.tolist())
     stay = [place for place, te in enumerate(situations.te.tolist()) if te == OPEN or place in kept]
     counts = np.add.reduceat(np.isin(np.arange(len(situations.te) + 1), stay), situations.offsets[:-1])

@@ -20,9 +20,10 @@ from tests.runtime.kernels.driver import (
 )
 from tests.runtime.kernels.reference import ALLEN, Match, Situation, Spec, compile_spec, matches, situations
 from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, purge
+from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.kernels.search import _reach, _relation, enumerate_matches
 from tidegate.runtime.kernels.search_plan import TE_TO, TS_FROM, Pattern, inverse, plan_steps, triggering
-from tidegate.runtime.kernels.situations import NEVER, OPEN, ClosedSituations, Runs
+from tidegate.runtime.kernels.situations import OPEN, ClosedSituations, Runs
 
 
 def check(seed: int, cases: int) -> tuple[int, int]:

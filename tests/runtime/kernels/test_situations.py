@@ -12,7 +12,8 @@ import pytest
 
 from tests.runtime.kernels.driver import batches, columns, random_events
 from tests.runtime.kernels.reference import Situation, situations
-from tidegate.runtime.kernels.situations import NEVER, OPEN, ClosedSituations, Runs, Status, derive, mark
+from tidegate.runtime.kernels.event_runs import NEVER, Status, mark
+from tidegate.runtime.kernels.situations import OPEN, ClosedSituations, Runs, derive
 
 Named = tuple[int, int, int, int | None]
 

@@ -10,11 +10,12 @@ import polars as pl
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.analysis.inner_queries import owner_of
+from tidegate.runtime.arrays import UInt64Array
 from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
 from tidegate.runtime.eval.increment import Ready, common_parts, increment, leaf_rows, read_leaf
 from tidegate.runtime.eval.job import Job
-from tidegate.runtime.eval.joins.key_index import Hashes, hashes_of
+from tidegate.runtime.eval.joins.key_index import hashes_of
 from tidegate.runtime.eval.lenient import lenient_increment
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.eval.small.increment import Rows, small_increment, small_leaf
@@ -124,7 +125,7 @@ class JobEvaluation:
         """The same as frames, however many they are."""
         query, keys, found = job.query, job.query.shard_key, dict[int, pl.DataFrame]()
         assert keys is not None
-        wanted: Hashes | None = None
+        wanted: UInt64Array | None = None
         for k in (first, *(k for k in range(len(query.leaves)) if k != first)):
             leaf, column, frame = query.leaves[k], keys[k], None
             if leaf.buffer is not None and wanted is not None and column is not None:

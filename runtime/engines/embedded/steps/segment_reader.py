@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from tidegate.runtime.arrays import UInt64Array
 from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
 from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.eval.increment import no_rows
-from tidegate.runtime.eval.joins.key_index import INDEXED, Hashes
+from tidegate.runtime.eval.joins.key_index import INDEXED
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
@@ -43,7 +44,7 @@ class SegmentReader:
         """Whether none of these segments has to be read from a file."""
         return all(one.path in self.cache.rows or self.pending.rows(one.path) is not None for one in segments)
 
-    def with_keys(self, buffer: Buffer, segments: Sequence[Segment], column: str, wanted: Hashes) -> pl.DataFrame:
+    def with_keys(self, buffer: Buffer, segments: Sequence[Segment], column: str, wanted: UInt64Array) -> pl.DataFrame:
         """The rows of segments whose key may have one of these hashes, for Polars; of a small segment every row."""
         parts = [no_rows(buffer)]
         for segment in segments:
@@ -52,7 +53,7 @@ class SegmentReader:
             parts.append(rows if index is None else rows[index.find(wanted)])
         return pl.concat(parts)
 
-    def few_with_keys(self, buffer: Buffer, segments: Sequence[Segment], column: str, wanted: Hashes) -> SmallRows:
+    def few_with_keys(self, buffer: Buffer, segments: Sequence[Segment], column: str, wanted: UInt64Array) -> SmallRows:
         """The same as arrays; `Unsupported` where they are too many."""
         parts, found = [small_rows.no_rows(buffer.stored)], 0
         for segment in segments:
