@@ -11,6 +11,7 @@ from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.printing.plans import count_of, listed, printable
 from tidegate.analysis.inner_queries import inner_names, owner_of
 from tidegate.runtime.batch.instants import instant_text
+from tidegate.runtime.plan.operator_state import operator_states, state_name
 from tidegate.runtime.plan.steps import one_of
 from tidegate.runtime.state.manifest import added, set_aside_rows, unreadable_files
 
@@ -126,15 +127,15 @@ def _final(values: Mapping[str, str]) -> str:
 
 
 def kept(plan: Plan, live_rows: Mapping[str, int]) -> tuple[Line, ...]:
-    """What is stored of each stream, by its kind and in how many buffers, and situations of each query."""
+    """What is stored of each stream, by its kind and in how many buffers, and what the operator of each query keeps."""
     buffers = {buffer.id: buffer for buffer in plan.buffers}
+    operators = _operator_rows(plan)
     names = inner_names(plan.facts)
     found: dict[str, dict[str, list[int]]] = {}
     for name, number in live_rows.items():
         buffer = buffers.get(name)
         if buffer is None:
-            owner, situations, _ = name.rpartition(": situations")
-            stream, what = (owner, "situation") if situations else (name, "row")
+            stream, what = operators[name]
         else:
             stream, what = buffer.stream.name, one_of(buffer.holds)
         found.setdefault(names.get(stream, stream), {}).setdefault(what, []).append(number)
@@ -142,6 +143,17 @@ def kept(plan: Plan, live_rows: Mapping[str, int]) -> tuple[Line, ...]:
         Line("kept", name, ", ".join(_stored(numbers, what) for what, numbers in by_kind.items()))
         for name, by_kind in found.items()
     )
+
+
+def _operator_rows(plan: Plan) -> dict[str, tuple[str, str]]:
+    """By the name of what an operator keeps, whose it is and what one of its rows is called: what has no plural, such
+    as state, consists of rows.
+    """
+    found = {}
+    for operator in operator_states(plan):
+        name, noun = state_name(operator.query, operator.what), one_of(operator.what)
+        found[name] = (name, "row") if noun == operator.what else (name.removesuffix(f": {operator.what}"), noun)
+    return found
 
 
 def _stored(numbers: Sequence[int], what: str) -> str:
