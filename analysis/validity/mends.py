@@ -36,7 +36,7 @@ from tidegate.algebra.row_wise import is_static, ordered_operator
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjunction, subterms
 from tidegate.algebra.time import INF, duration_ticks, format_duration
-from tidegate.algebra.types import DURATION, DataType
+from tidegate.algebra.types import DURATION, DataType, Kind
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.inner_queries import inner_owner
 from tidegate.analysis.ordered.table import family_of

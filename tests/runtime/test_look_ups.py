@@ -231,11 +231,13 @@ def test_the_rows_of_all_segments_together_are_too_many() -> None:
     buffer, _ = lower(tg.program(Pairs=queries()["Pairs"]).facts).buffers
     column, segments = buffer.stored.names[0], []
     for name in "abc":
-        frame = pl.DataFrame({one.name: [0] * 2_000 for one in buffer.stored.attributes})
-        frame = frame.cast(dict(polars_schema(buffer.stored)))
+        zeros = {one.name: [0] * 2_000 for one in buffer.stored.attributes}
+        frame = pl.DataFrame(zeros).select(
+            pl.col(name).cast(kind) for name, kind in polars_schema(buffer.stored).items()
+        )
         cache.remember(name, frame)
         segments.append(Segment(name, frame.height, 0, "", "", {}, 1, 0))
-    wanted = hashes_of(cache.rows["a"].get_column(column))
+    wanted = hashes_of(frame.get_column(column))
     assert reader.few_with_keys(buffer, segments[:2], column, wanted).height == 4_000
     with pytest.raises(Unsupported):
         reader.few_with_keys(buffer, segments, column, wanted)

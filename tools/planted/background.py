@@ -73,8 +73,8 @@ GROUP = Group(
         bug(
             "what waits is lost at the end",
             BACKGROUND,
-            "for entry in self._queue.rest():",
-            "for entry in ():",
+            "self._give(self._queue.rest())",
+            "pass",
         ),
         bug(
             "a flush is over once rows are taken",
