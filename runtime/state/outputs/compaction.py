@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.printing.plans import count_of
 from tidegate.runtime.state.errors import StateError, is_damage, storage_errors
 from tidegate.runtime.state.failpoints import Failpoints
@@ -132,6 +133,7 @@ def compact(
     return CompactionResult(str(top), len(names), len(left), before, sum(left), rows)
 
 
+@trimmed
 @contextmanager
 def hold_compaction(directory: str | os.PathLike[str]) -> Iterator[None]:
     """Keeps compaction away from a directory of results: its files keep their names as long as this lasts.
