@@ -393,18 +393,20 @@ def _spark_plans(reports: Mapping[str, ProgramExplanation]) -> dict[str, dict[st
 def _start(options: argparse.Namespace) -> int:
     from tidegate.runtime.cli.operation import operate
     from tidegate.runtime.cli.program_files import load_deployment
+    from tidegate.runtime.connectors.in_toml import errors_in_toml
 
     if options.host is not None and options.port is None:
         raise QueryError("TG401", "--host without a port that is served there", hint="add --port 8080")
     deployment = load_deployment(options.file, options.settings, options.program)
-    operate(
-        deployment,
-        once=options.once,
-        port=options.port,
-        host=options.host or "127.0.0.1",
-        log=options.log,
-        progress=False if options.no_progress else None,
-    )
+    with nullcontext() if options.settings is None else errors_in_toml():
+        operate(
+            deployment,
+            once=options.once,
+            port=options.port,
+            host=options.host or "127.0.0.1",
+            log=options.log,
+            progress=False if options.no_progress else None,
+        )
     return 0
 
 

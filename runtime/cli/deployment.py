@@ -20,6 +20,7 @@ from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.time import duration_ticks
 from tidegate.runtime.arguments import mapping_of
+from tidegate.runtime.connectors.in_toml import in_toml
 from tidegate.runtime.connectors.sinks import Sink, parquet_sink
 from tidegate.runtime.connectors.sources import Source, check_rows_given, csv, json, parquet, source_given
 from tidegate.runtime.ingest.quarantine import retention
@@ -192,12 +193,7 @@ def read_deployment(path: Path, program: Program) -> Deployment:
     except QueryError as error:
         table = _named_in(told, error.message)
         placed = error.at(places.of(table, told if not table else {}, error.message))
-        raise QueryError.of([replace(one, hint=_in_toml(one.hint)) for one in placed.problems]) from error.__cause__
-
-
-def _in_toml(hint: str) -> str:
-    """A hint without what TOML cannot hold: it has no `None`, for which it says "none"."""
-    return re.sub(r",? or a datetime\.timedelta", "", hint).replace("or None for", 'or "none" for')
+        raise QueryError.of([replace(one, hint=in_toml(one.hint)) for one in placed.problems]) from error.__cause__
 
 
 def _torn(path: Path, message: str) -> Site | None:

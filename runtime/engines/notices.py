@@ -15,6 +15,7 @@ from tidegate.algebra.time import INF
 from tidegate.algebra.types import Kind
 from tidegate.analysis.inner_queries import inner_names
 from tidegate.runtime.batch.instants import instant_text
+from tidegate.runtime.connectors.in_toml import as_written
 from tidegate.runtime.connectors.sources import Files, Source
 from tidegate.runtime.engines.rejections import (
     MENDS,
@@ -354,7 +355,8 @@ class Notices:
     def _warn(self, name: str, problem: Problem) -> None:
         """At the user's call that runs now, else where that was written which it is about, a stream or a query."""
         site = call_site(sys._getframe(1)) or self._written(name) or Site("tidegate", 0)
-        warnings.warn_explicit(RunWarning(str(problem)), None, site.file, site.line)
+        told = as_written(problem, self.sources[name].site) if name in self.sources else problem
+        warnings.warn_explicit(RunWarning(str(told)), None, site.file, site.line)
 
     def _written(self, name: str) -> Site | None:
         if name in self.sources:

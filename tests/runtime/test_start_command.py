@@ -326,6 +326,20 @@ def test_looks_without_anything_new_are_no_batches(place: Path, monkeypatch: pyt
             'checkpoint = "x"\n[sources.E]\nparquet = "in"\n[sinks.Large]\ncsv = "x"',
             "TG143 results of Large go nowhere",
         ),
+        (
+            'checkpoint = "x"\n[sources.E]\nparquet = "in"\nkey = 3',
+            'give names: key = "id", or key = ["id", "time"]',
+        ),
+        ('checkpoint = "x"\n[sources.E]\nparquet = "in"\nbounded = "yes"', "give true or false"),
+        (
+            'checkpoint = "x"\n[sources.E]\nparquet = "in"\ndelay = ["5m"]',
+            'give one, delay = "5m", or one by attribute: delay = {time = "5m"}',
+        ),
+        ('checkpoint = "x"\n[sources]', '[sources.Name] and parquet = "a directory"'),
+        (
+            'checkpoint = "x"\n[sources.E]\ncsv = "in/*.csv"\npattern = "*.csv"',
+            "give one: csv = '",
+        ),
         ('checkpoint = "x"\nsources = 3', "TG143 sources is no table of tables"),
         ('checkpoint = "x"\nengine = "flink"\n[sources.E]\nparquet = "in"', "TG401 there is no engine 'flink'"),
         ('checkpoint = "x"\nevery = "0s"\n[sources.E]\nparquet = "in"', "TG401 every='0s' is no time to wait"),
@@ -338,7 +352,7 @@ def test_looks_without_anything_new_are_no_batches(place: Path, monkeypatch: pyt
         ),
         (
             'checkpoint = "x"\n[sources.E]\nparquet = "in"\nskew_guard = false',
-            'skew_guard="10m", or "none" for no limit',
+            'skew_guard = "10m", or "none" for no limit',
         ),
     ],
 )
@@ -421,6 +435,37 @@ def test_a_duration_in_toml_is_told_how_it_is_written_there(place: Path, capsys:
     said = capsys.readouterr().err
     assert "TG104 delay: '5 foo' is not a duration" in said
     assert "timedelta" not in said
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "said"),
+    [
+        (
+            (5, "2026-01-01"),
+            "",
+            'give its source a delay, such as delay = "5m"; or bounded = true where all files are there',
+        ),
+        ((5, "2100-01-01"), 'delay = "0s"', 'give the source skew_guard = "none"'),
+    ],
+)
+def test_what_a_run_warns_of_is_mended_in_the_words_of_the_settings(
+    place: Path, row: tuple[int, str], options: str, said: str
+) -> None:
+    pl.DataFrame([row], schema=["n", "t"], orient="row").write_parquet(place / "in" / "1.parquet")
+    (place / "run.toml").write_text(SETTINGS.replace('delay = "0s"', options))
+    with pytest.warns(tg.RunWarning, match="TG43[01]") as caught:
+        assert main(["start", "plain.py", "--settings", "run.toml", "--once"]) == 0
+    assert str(caught[0].message).endswith(said)
+
+
+def test_what_a_run_fails_with_is_mended_in_the_words_of_the_settings(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "in" / "2.parquet").touch()
+    assert main(["start", "plain.py", "--settings", "run.toml", "--once"]) == 1
+    assert 'on_bad_file = "quarantine" sets such files aside' in capsys.readouterr().err
+    assert main(["start", "program.py", "--once"]) == 1
+    assert 'on_bad_file="quarantine" sets such files aside' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("guard", ['"none"', '{t = "none"}'])
