@@ -45,7 +45,8 @@ def test_every_block_of_a_page_is_checked_by_something(name: str) -> None:
 def commands() -> list[tuple[str, str]]:
     """Every line of a shell block, with its page."""
     shell = [(name, b.body) for name, page in PAGES.items() for b in blocks(page.read_text()) if b.language == "sh"]
-    return [(name, line.split("#")[0].strip()) for name, body in shell for line in body.splitlines() if line.strip()]
+    lines = [(name, line.split("#")[0].strip()) for name, body in shell for line in body.splitlines()]
+    return [(name, line) for name, line in lines if line]
 
 
 @pytest.mark.parametrize(("name", "command"), commands())
@@ -67,6 +68,13 @@ def test_commands_in_shell_blocks_exist(name: str, command: str, monkeypatch: py
             pass
         case _:
             pytest.fail(f"{name}: nobody knows {program}")
+
+
+@pytest.mark.parametrize("name", list(PAGES))
+def test_commands_are_seen_whole(name: str) -> None:
+    """The manual has room for a hundred letters of code on a screen of 1280 pixels."""
+    shell = [block.body for block in blocks(PAGES[name].read_text()) if block.language == "sh"]
+    assert [line for body in shell for line in body.splitlines() if len(line) > 100] == []
 
 
 def test_a_page_that_is_wrong_is_found_and_mended(tmp_path: Path) -> None:
