@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
@@ -48,6 +48,11 @@ class DiscardSink:
 
 
 Sink = ParquetSink | MemorySink | CallbackSink | DiscardSink
+
+
+def is_gone(sink: Sink) -> TypeGuard[ParquetSink]:
+    """Whether results go to a directory that is not there."""
+    return isinstance(sink, ParquetSink) and not os.path.isdir(sink.directory)
 
 
 @called()

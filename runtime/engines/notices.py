@@ -16,6 +16,7 @@ from tidegate.algebra.types import Kind
 from tidegate.analysis.inner_queries import inner_names
 from tidegate.runtime.batch.instants import instant_text
 from tidegate.runtime.connectors.in_toml import as_written
+from tidegate.runtime.connectors.sinks import ParquetSink, is_gone
 from tidegate.runtime.connectors.sources import Files, Source
 from tidegate.runtime.engines.rejections import (
     MENDS,
@@ -113,7 +114,7 @@ class Notices:
     over: bool = False
     """Whether the run has ended: it may be closed several times."""
     gone: set[str] = field(default_factory=set)
-    """The sources whose directory was not there when it was looked at last."""
+    """The sources, and the results by their names, whose directory was not there when it was looked at last."""
     lacking: dict[str, set[str]] = field(default_factory=dict)
     """The files that lacked a column, by source: all of their rows were rejected."""
     judged_at_end: bool = False
@@ -229,8 +230,8 @@ class Notices:
                 self._warn(name, all_rejected(self.setup.streams[name], one.total, (), where))
 
     def looked(self) -> None:
-        """Warns of each directory that is gone, whenever it goes, and of patterns that no file fits; called after a
-        look at the directories.
+        """Warns of each directory that is gone, of a source or for results, whenever it goes, and of patterns that no
+        file fits; called after a look at the directories.
         """
         for name, directory in self.setup.directories.items():
             if not directory.is_gone:
@@ -245,12 +246,44 @@ class Notices:
                     ),
                 )
                 self.gone.add(name)
+        self._look_at_results()
         self.looks += 1
         if self.looks >= self.due:
             for name, directory in self.setup.directories.items():
                 if directory.files.pattern is not None:
                     self._judge_names(name)
             self.due = due_after(self.looks)
+
+    def _look_at_results(self) -> None:
+        """Warns of each directory for results that is gone, whenever it goes, and of those that were gone at the
+        start.
+        """
+        for name, sink in self.setup.sinks.items():
+            said = f"{name} results"
+            if not is_gone(sink):
+                self.gone.discard(said)
+            elif said not in self.gone:
+                self._warn(
+                    name,
+                    Problem(
+                        "TG434",
+                        f"{name}: {sink.directory} is gone, to which its results go",
+                        hint="put it back with its files: the next results fail without it, and those that were there are not "
+                        "published again",
+                    ),
+                )
+                self.gone.add(said)
+            if name in self.setup.remade and f"{name} remade" not in self.reported and isinstance(sink, ParquetSink):
+                self._warn(
+                    name,
+                    Problem(
+                        "TG434",
+                        f"{name}: {sink.directory} was gone, and is made anew for results to come",
+                        hint="results of batches before are not published again: put their files back, or give the program a "
+                        "new checkpoint to have all of them",
+                    ),
+                )
+                self.reported.add(f"{name} remade")
 
     def _judge_names(self, name: str) -> None:
         """Warns of a directory of which nothing was ever read, though files are there that nobody else reads."""

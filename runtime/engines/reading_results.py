@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +16,7 @@ from tidegate.runtime.engines.setup import results_area
 from tidegate.runtime.eval.columns import user_arrow_schema
 from tidegate.runtime.plan.progress import check_known
 from tidegate.runtime.plan.steps import Plan
-from tidegate.runtime.state.errors import linked
+from tidegate.runtime.state.errors import DATA, StateError, is_damage, linked
 from tidegate.runtime.state.manifest import Manifest
 from tidegate.runtime.state.outputs.names import is_output_of
 from tidegate.runtime.state.outputs.staging import kept_results
@@ -35,7 +36,7 @@ def read_results(
     names = [query.name for query in queries]
     match sinks.get(name, MemorySink()):
         case ParquetSink(directory):
-            tables = _published(directory, names)
+            tables = _published(name, directory, names)
         case MemorySink():
             tables = kept_results(store, manifest, results_area(name), names)
         case _:
@@ -47,11 +48,16 @@ def read_results(
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-def _published(directory: str, queries: Iterable[str]) -> Iterator[pa.Table]:
+def _published(stream: str, directory: str, queries: Iterable[str]) -> Iterator[pa.Table]:
     """The files of some queries in a directory of results, as it is now: also where compaction exchanges it
     meanwhile.
     """
-    held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise QueryError(
+            "TG405", f"{directory} is gone, to which results of {stream} go", hint="put it back with its files"
+        ) from None
     names = sorted(os.listdir(held))
 
     def opened(name: str, flags: int) -> int:
@@ -68,8 +74,19 @@ def _published(directory: str, queries: Iterable[str]) -> Iterator[pa.Table]:
                 for name in names:
                     if is_output_of(query, name):
                         with open(name, "rb", opener=opened) as file:
-                            yield pq.read_table(file)
+                            yield _table(file, f"{directory}/{name}")
         finally:
             os.close(held)
 
     return tables()
+
+
+def _table(file: BinaryIO, path: str) -> pa.Table:
+    try:
+        return pq.read_table(file)
+    except (pa.ArrowException, OSError) as error:
+        if not is_damage(error):
+            raise
+        raise StateError(
+            DATA, f"{path} cannot be read as Parquet: {error}", hint="restore the file of results from a backup"
+        ) from error

@@ -24,7 +24,7 @@ from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.connectors.directory import Directory
 from tidegate.runtime.connectors.overlaps import check_apart, read_places
 from tidegate.runtime.connectors.read_files import putting_away
-from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink
+from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink, is_gone
 from tidegate.runtime.connectors.sources import ON_ERROR, Files, OnError, Source, SourceOptions
 from tidegate.runtime.engines.compactions import Compactions
 from tidegate.runtime.engines.options import RunOptions
@@ -69,6 +69,8 @@ class Setup:
     collect_garbage: GarbageCollection
     on_error: Mapping[str, OnError]
     """Per result stream what happens to rows of its queries without a value."""
+    remade: tuple[str, ...] = ()
+    """Result streams whose directory was gone, with what batches before had published there."""
     directories: Mapping[str, Directory] = field(init=False)
     """What is new in the directories of sources."""
     compactions: Compactions = field(init=False)
@@ -201,9 +203,23 @@ def prepare(
     held = tables | _static_results(plan, tables)
     inner = {query.stream for query in plan.queries if query.facts.query.inner}
     every_sink = {name: sinks.get(name, MemorySink()) for name in results} | {name: DiscardSink() for name in inner}
+    absent = {name: sink.directory for name, sink in every_sink.items() if is_gone(sink)}
     checkpoint = _open(store, plan, tables, options, every_sink, run.retention, leaving)
+    known = {} if checkpoint.manifest is None else checkpoint.manifest.results
+    before = {(query.stream, known.get(query.name)) for query in plan.queries}
+    remade = tuple(name for name, directory in absent.items() if (name, directory) in before)
     return Setup(
-        plan, streams, dict(sources), options, held, every_sink, checkpoint, timetable, run.collect_garbage, told
+        plan,
+        streams,
+        dict(sources),
+        options,
+        held,
+        every_sink,
+        checkpoint,
+        timetable,
+        run.collect_garbage,
+        told,
+        remade,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -333,6 +334,53 @@ def test_a_directory_that_goes_is_told_whenever_it_goes(tmp_path: Path) -> None:
             assert session.waiting_files() == 1
         assert session.step().results == {"All": 1}
         assert session.progress["All"] == {"t": INF}
+
+
+def test_a_directory_for_results_that_goes_is_told(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options: dict[str, Any] = {
+        "sources": {"E": tg.source(None, delay=0)},
+        "sinks": {"All": tg.parquet_sink(out)},
+        "checkpoint": tmp_path / "state",
+    }
+    with program.session(**options) as session, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session.push("E", [(1, "2026-01-01"), (2, "2026-01-02")])
+        session.step()
+        for _ in range(2):
+            away = out.rename(tmp_path / "away")
+            with pytest.warns(tg.RunWarning, match=f"TG434 All: {out} is gone, to which its results go") as caught:
+                session.step()
+            assert [Path(one.filename).name for one in caught] == ["test_notices.py"]
+            session.step()
+            with pytest.raises(tg.QueryError, match=f"TG405 {out} is gone"):
+                session.results("All")
+            away.rename(out)
+            session.step()
+        assert len(session.results("All")) == 1
+        shutil.rmtree(out)
+        session.push("E", [(3, "2026-01-03")])
+        with pytest.warns(tg.RunWarning, match="TG434"), pytest.raises(tg.TidegateError, match=f"TG508 {out} is gone"):
+            session.step()
+    with program.session(**options) as session:
+        with pytest.warns(tg.RunWarning, match=f"TG434 All: {out} was gone, and is made anew"):
+            session.step()
+        assert [row["n"] for row in session.results("All")] == [2]  # what was not published then
+    with program.session(**options) as session, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session.step()
+
+
+def test_a_damaged_file_of_results_is_named(tmp_path: Path) -> None:
+    sinks = {"All": tg.parquet_sink(tmp_path / "out")}
+    with program.session(sinks=sinks, checkpoint=tmp_path / "state") as session:
+        session.push("E", [(1, "2026-01-01")])
+        session.finish()
+        session.step()
+        (file,) = (tmp_path / "out").iterdir()
+        file.write_bytes(file.read_bytes()[:-20])
+        with pytest.raises(tg.TidegateError, match=f"TG505 {file} cannot be read as Parquet"):
+            session.results("All")
 
 
 def test_a_directory_that_is_gone_fails_every_step_where_warnings_are_errors(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from tidegate.runtime.state.errors import OUTPUT, StateError, storage_errors
@@ -124,10 +126,27 @@ def _publish(store: Store, moves: Sequence[tuple[StagedOutput, str]], recovering
             else:
                 _check_published(store, output, target)
     if ready:
-        with storage_errors(f"publishing {', '.join(dict.fromkeys(target.rpartition('/')[0] for _, target in ready))}"):
+        directories = dict.fromkeys(target.rpartition("/")[0] for _, target in ready)
+        with storage_errors(f"publishing {', '.join(directories)}"), _gone_directories(directories):
             store.publish(ready)
     for _ in moves:
         store.failpoints.hit("commit-after-output")
+
+
+@contextmanager
+def _gone_directories(directories: Iterable[str]) -> Iterator[None]:
+    """`StateError` TG508 where a directory for results is not there any more."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        gone = next((one for one in directories if not os.path.isdir(one)), None)
+        if gone is None:
+            raise
+        raise StateError(
+            OUTPUT,
+            f"{gone} is gone, to which results go",
+            hint="put it back with its files, then start the run again: it publishes these results, but not those that were there",
+        ) from error
 
 
 def _check_published(store: Store, output: StagedOutput, target: str) -> None:
