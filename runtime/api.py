@@ -97,7 +97,7 @@ def run(
         # In the program's order; the rows of inner queries are for the program's own use, and not kept.
         names = dict.fromkeys(query.stream for query in facts.program.queries if not query.inner)
         tables = {name: live.table(name) for name in names if name not in unread}
-        check_accepted(live.counts, live._setup.streams, live.quarantine())
+        check_accepted(live.counts, live._setup.streams, live.quarantine(), facts.program)
         quarantine = ResultTable("quarantine", live.quarantine().read_all())
         return Results(tables, tuple(reports), quarantine, live.counts)
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from tidegate.algebra.errors import Site
 from tidegate.algebra.nodes import Scan, children, occurrences
-from tidegate.algebra.program import Query
+from tidegate.algebra.printing.terms import term_text
+from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, subterms
 from tidegate.algebra.types import DataType
 from tidegate.analysis.inner_queries import inner_owner
@@ -29,6 +30,15 @@ def site_of(query: Query, source: Term | None) -> Site | None:
             if source in inside:
                 around.append((len(inside), site))
     return min(around, key=lambda pair: pair[0])[1] if around else None
+
+
+def site_of_failure(program: ProgramDef, message: str) -> Site | None:
+    """Where the term was written with which the message of its error begins; None where a rewrite has changed it."""
+    for query in program.queries:
+        for source, site in query.sites.items():
+            if isinstance(source, Call) and message.startswith(f"{term_text(source)}: "):
+                return site
+    return None
 
 
 def scan_site(query: Query, federation: Federation, i: int) -> Site | None:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.analysis.zones.sites import site_of_failure
 from tidegate.runtime.batch.admission import Admission
 from tidegate.runtime.batch.executor import Executor, Increment, IngestResult, Work
 from tidegate.runtime.batch.garbage import Garbage, GarbageCollection
@@ -66,6 +68,13 @@ class Runner:
 
     def run(self, batch: Batch, work: Work) -> BatchReport:
         """One batch from ingest to commit. On any error the state stays what it was; the batch can be run again."""
+        try:
+            return self._run(batch, work)
+        except EvaluationError as error:
+            site = site_of_failure(self.plan.facts.program, error.message)
+            raise error.at(site).with_traceback(error.__traceback__) from error.__cause__
+
+    def _run(self, batch: Batch, work: Work) -> BatchReport:
         seconds: dict[str, float] = {}
         try:
             ingested, evaluation = self._evaluate(batch, work, seconds, joining=self._joining(batch.seq))

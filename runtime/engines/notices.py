@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from tidegate.runtime.engines.rejections import (
     file_rejected,
     is_rejected,
     last_of,
+    place_of_term,
     rows_of,
 )
 from tidegate.runtime.ingest.values import MISSING
@@ -148,7 +149,7 @@ class Notices:
         """Warns of files that cannot be read, and of rows that queries set aside: tied events, and rows without a
         value.
         """
-        names = inner_names(self.setup.plan.facts)
+        names, program = inner_names(self.setup.plan.facts), self.setup.plan.facts.program
         found = {**report.set_aside, **{name: {UNREADABLE: files} for name, files in report.unreadable.items()}}
         before, self.set_aside = self.set_aside, added(self.set_aside, found)
         for query, reasons in found.items():
@@ -163,7 +164,9 @@ class Notices:
                         Problem(
                             "TG435",
                             text,
-                            because=tuple(text for row in latest[-1:] for text in example(row)),
+                            because=tuple(
+                                text for row in latest[-1:] for text in (*example(row), *place_of_term(row, program))
+                            ),
                             hint=MENDS.get(reason, ""),
                         ),
                     )
@@ -195,7 +198,12 @@ class Notices:
         if rejecting.after(report, report.counts[name]) and f"{name} ended" not in self.reported:
             first, last = rejecting.since, report.seq
             where = f" in batch {last}" if first == last else f" in batches {first} to {last}"
-            self._warn(name, all_rejected(self.setup.streams[name], rejecting.row, self._kept(rejecting.clock), where))
+            self._warn(name, self._all_rejected(name, rejecting.row, self._kept(rejecting.clock), where))
+
+    def _all_rejected(
+        self, name: str, counts: SourceCounts, quarantine: Iterable[pa.RecordBatch], where: str
+    ) -> Problem:
+        return all_rejected(self.setup.streams[name], counts, quarantine, where, self.setup.plan.facts.program)
 
     def _judge_files(self, name: str, report: BatchReport) -> None:
         """Warns of files that lack a column, of the first, of ten and so on, where others of the batch are fine."""
@@ -227,7 +235,7 @@ class Notices:
         for name, one in rejecting.items():
             if one.is_untold and f"{name} ended" not in self.reported:
                 where = f" in {one.batches:,} batches, which brought no others,"
-                self._warn(name, all_rejected(self.setup.streams[name], one.total, (), where))
+                self._warn(name, self._all_rejected(name, one.total, (), where))
 
     def looked(self) -> None:
         """Warns of each directory that is gone, of a source or for results, whenever it goes, and of patterns that no

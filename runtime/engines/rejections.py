@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,7 @@ from tidegate.algebra.printing.plans import count_of, printable
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.types import Kind
+from tidegate.analysis.zones.sites import site_of_failure
 from tidegate.runtime.ingest.ingest import COLUMNS
 from tidegate.runtime.ingest.values import MISSING, UNPARSEABLE
 from tidegate.runtime.state.manifest import UNREADABLE
@@ -19,6 +21,7 @@ from tidegate.runtime.state.manifest import UNREADABLE
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tidegate.algebra.program import ProgramDef
     from tidegate.algebra.schema import StreamDef
     from tidegate.runtime.state.manifest import SourceCounts
 
@@ -64,13 +67,16 @@ MENDS: Final = {
 
 
 def check_accepted(
-    counts: Mapping[str, SourceCounts], streams: Mapping[str, StreamDef], quarantine: Iterable[pa.RecordBatch]
+    counts: Mapping[str, SourceCounts],
+    streams: Mapping[str, StreamDef],
+    quarantine: Iterable[pa.RecordBatch],
+    program: ProgramDef,
 ) -> None:
     """`QueryError` TG430 for each input of which there were rows and none was accepted."""
     nothing = [name for name, one in counts.items() if is_rejected(one)]
     if nothing:
         kept = list(quarantine)
-        raise QueryError.of([all_rejected(streams[name], counts[name], kept, "") for name in nothing])
+        raise QueryError.of([all_rejected(streams[name], counts[name], kept, "", program) for name in nothing])
 
 
 def is_rejected(counts: SourceCounts) -> bool:
@@ -78,7 +84,9 @@ def is_rejected(counts: SourceCounts) -> bool:
     return counts.rows_in > 0 and not counts.accepted
 
 
-def all_rejected(stream: StreamDef, counts: SourceCounts, quarantine: Iterable[pa.RecordBatch], where: str) -> Problem:
+def all_rejected(
+    stream: StreamDef, counts: SourceCounts, quarantine: Iterable[pa.RecordBatch], where: str, program: ProgramDef
+) -> Problem:
     """`quarantine` ends with rows of this stream, unless they are not kept."""
     reasons = sorted(counts.rejected, key=lambda reason: -counts.rejected[reason])
     told = ", ".join(f"{counts.rejected[reason]:,} {reason}" for reason in reasons)
@@ -87,7 +95,7 @@ def all_rejected(stream: StreamDef, counts: SourceCounts, quarantine: Iterable[p
     return Problem(
         "TG430",
         f"{many} of {stream.name}{where} {'was' if counts.rows_in == 1 else 'were'} rejected: {told}",
-        because=tuple(text for row in rows[-1:] for text in example(row)),
+        because=tuple(text for row in rows[-1:] for text in (*example(row), *place_of_term(row, program))),
         hint=_mend(stream, reasons[0], rows[-1] if rows else None),
     )
 
@@ -102,6 +110,13 @@ def file_rejected(stream: StreamDef, rows: Sequence[Mapping[str, Any]], number: 
         because=tuple(example(row)),
         hint=_mend(stream, MISSING, row),
     )
+
+
+def place_of_term(row: Mapping[str, Any], program: ProgramDef) -> Iterator[str]:
+    """Where in the user's code the term was written that has no value for a row."""
+    message = re.sub(r"^TG30\d ", "", row["error"] or "")
+    if (site := site_of_failure(program, message)) is not None:
+        yield printable(f"written in {site}".partition("\n")[0])
 
 
 def _mend(stream: StreamDef, reason: str, row: Mapping[str, Any] | None) -> str:

@@ -215,8 +215,10 @@ def test_the_mend_fits_the_reason(row: dict[str, object], hint: str) -> None:
 
 def test_a_term_without_a_value_is_told_with_its_values() -> None:
     ratio = tg.program(Ratio=events.select(events.t, part=1 / events.n))
-    with pytest.raises(tg.QueryError, match=r'such as \{"n": 0, .*\}: TG302 1 / n: division by zero: '):
+    with pytest.raises(tg.QueryError, match=r'such as \{"n": 0, .*\}: TG302 1 / n: division by zero: ') as caught:
         ratio.run({"E": [(0, "2026-01-01")]})
+    assert "written in test_notices.py:" in str(caught.value)
+    assert "part=1 / events.n" in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

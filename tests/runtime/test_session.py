@@ -283,8 +283,9 @@ def test_a_failing_term_names_query_source_and_row_and_the_session_goes_on_witho
     halves = tg.program(Halves=events.select(t=events.t, half=tg.lit(10).div(events.k)))
     with Session(halves.facts, sources={"E": source(None, on_error="fail")}) as session:
         session.push("E", [event(1, 1), event(2, 2), event(0, 3), event(4, 4)])
-        with pytest.raises(QueryError, match=r"TG302.*E, row 2 of push"):
+        with pytest.raises(QueryError, match=r"TG302.*E, row 2 of push") as raised:
             session.step()
+        assert "half=tg.lit(10).div(events.k)" in str(raised.value)
         session.discard()
         session.push("E", [event(5, 5)])
         session.finish()
