@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from tidegate.runtime.engines.embedded.steps import evaluation
 from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
 from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
-from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.eval import relational
 from tidegate.runtime.eval.joins.key_index import KeyIndex, hashes_of
 from tidegate.runtime.eval.small.rows import Unsupported
 from tidegate.runtime.plan.lower import lower
@@ -108,6 +109,50 @@ def test_rows_of_other_keys_are_not_touched(monkeypatch: pytest.MonkeyPatch) -> 
         session.step()
         assert len(session.results("Pairs")) == 2
     assert found == [2]
+
+
+def together() -> tg.Program:
+    """Queries that share a join and read the same rows, and one that reads others of their streams."""
+    pairs = right.join(left, *near)
+    grouped = pairs.group_by(key=right.k, end=tg.ceil(right.t, 5))
+    return tg.program(
+        Least=grouped.agg(x=tg.min(left.x)),
+        Greatest=grouped.agg(x=tg.max(left.x)),
+        Without=right.anti_join(left, *near),
+    )
+
+
+@pytest.mark.parametrize("kind", ["plain", "values"])
+def test_queries_that_read_alike_look_rows_up_once(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: Counter[str] = Counter()
+
+    def counting(of: Any, name: str) -> None:
+        original = getattr(of, name)
+
+        def counted(*args: Any) -> Any:
+            calls[name] += 1
+            return original(*args)
+
+        monkeypatch.setattr(of, name, counted)
+
+    counting(evaluation.JobEvaluation, "_few_by_keys")
+    counting(relational, "_join")
+    rng, found = random.Random(kind), list[str]()
+    old, new = (of_kind(kind, rng, count, t) for count, t in ((6_000, 1), (5, 4)))
+    for looked_up in (1 << 60, 0):
+        monkeypatch.setattr(evaluation, "LOOKED_UP", looked_up)
+        with Session(together().facts, sources=SOURCES) as session:
+            session.push("L", old)
+            session.push("R", old[:1])
+            session.step()
+            calls.clear()
+            session.push("R", new)
+            session.finish()
+            session.step()
+            found.append(repr([sorted(map(repr, session.results(name))) for name in ("Least", "Greatest", "Without")]))
+    assert found[0] == found[1]
+    assert calls["_few_by_keys"] == 2
+    assert calls["_join"] == (2 if kind == "values" else 0)
 
 
 def test_leaves_that_a_result_may_be_without_are_not_required() -> None:
@@ -230,11 +275,9 @@ def test_the_rows_of_all_segments_together_are_too_many() -> None:
     reader = SegmentReader(cache, PendingSegments(cache, 0))
     buffer, _ = lower(tg.program(Pairs=queries()["Pairs"]).facts).buffers
     column, segments = buffer.stored.names[0], []
+    values = {"k": "one", "t": 1, "x": 0.5, "y": 0.5}
+    frame = pl.DataFrame({name: [values[name]] * 2_000 for name in buffer.stored.names})
     for name in "abc":
-        zeros = {one.name: [0] * 2_000 for one in buffer.stored.attributes}
-        frame = pl.DataFrame(zeros).select(
-            pl.col(name).cast(kind) for name, kind in polars_schema(buffer.stored).items()
-        )
         cache.remember(name, frame)
         segments.append(Segment(name, frame.height, 0, "", "", {}, 1, 0))
     wanted = hashes_of(frame.get_column(column))

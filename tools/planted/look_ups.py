@@ -57,5 +57,29 @@ GROUP = Group(
             "if sizes[first] * SHARE > job.rows or not all(map(self.segments.in_memory, job.inputs)):",
             "if True:",
         ),
+        bug(
+            "each query looks its rows up by itself",
+            EVALUATION,
+            "alike.setdefault((first, (job.query.shard_key, *_reading(demand, job))), [])",
+            "alike.setdefault((first, k), [])",
+        ),
+        bug(
+            "queries with one key read alike",
+            EVALUATION,
+            "alike.setdefault((first, (job.query.shard_key, *_reading(demand, job))), [])",
+            "alike.setdefault((first, job.query.shard_key), [])",
+        ),
+        bug(
+            "the rows of all segments together may be many",
+            "runtime/engines/embedded/steps/segment_reader.py",
+            "            if found > small_rows.MOST:\n",
+            "            if rows.height > small_rows.MOST:\n",
+        ),
+        bug(
+            "an index copies the numbers of its segment",
+            "runtime/engines/embedded/steps/segment_cache.py",
+            "rows = self.rows[path] = rows.rechunk()",
+            "rows = rows.rechunk()",
+        ),
     ),
 )

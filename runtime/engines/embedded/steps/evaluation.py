@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -43,11 +44,16 @@ class JobEvaluation:
         read: dict[object, SmallRows] = {}
         shared: dict[object, SmallRows] = {}
         found: dict[int, Rows] = {}
+        alike: dict[tuple[int, object], list[int]] = {}
         for k, (demand, job) in enumerate(zip(demands, jobs, strict=True)):
-            looked_up = self._looked_up(demand, job)
-            rows = self._few_rows(demand, job, read, shared) if looked_up is None else looked_up
-            if rows is not None:
+            first = self._first_leaf(job)
+            if first is not None:
+                alike.setdefault((first, (job.query.shard_key, *_reading(demand, job))), []).append(k)
+            elif (rows := self._few_rows(demand, job, read, shared)) is not None:
                 found[k] = rows
+        for (first, _), some in alike.items():
+            looked_up = self._looked_up([jobs[k] for k in some], [demands[k] for k in some], first)
+            found.update(zip(some, looked_up, strict=True))
         others = [k for k in range(len(jobs)) if k not in found]
         by_polars = self._by_polars([jobs[k] for k in others], [demands[k] for k in others])
         return [found[k] if k in found else by_polars[others.index(k)] for k in range(len(jobs))]
@@ -84,8 +90,8 @@ class JobEvaluation:
         except Unsupported:
             return None
 
-    def _looked_up(self, demand: Demand, job: Job) -> Rows | None:
-        """The rows of an increment for which one leaf has few rows, by whose keys those of the others are looked up.
+    def _first_leaf(self, job: Job) -> int | None:
+        """The leaf of few rows that is read first, so that those of the others are looked up by its keys.
 
         None where that does not pay: where there are few rows in all, or some have to be read from files anyhow.
         """
@@ -96,10 +102,23 @@ class JobEvaluation:
         first = min(query.required, key=sizes.__getitem__)
         if sizes[first] * SHARE > job.rows or not all(map(self.segments.in_memory, job.inputs)):
             return None
-        try:
-            return small_increment(demand, self._few_by_keys(demand, job, first), job.old, job.new, {})
-        except Unsupported:
-            return self.increment(job, self._by_keys(demand, job, first), {})
+        return first
+
+    def _looked_up(self, jobs: Sequence[Job], demands: Sequence[Demand], first: int) -> list[Rows]:
+        """The rows of increments that read the same rows, which are looked up once; so are parts that they share."""
+        found: dict[int, Rows] = {}
+        shared: dict[object, SmallRows] = {}
+        with suppress(Unsupported):
+            few = self._few_by_keys(demands[0], jobs[0], first)
+            for k, (demand, job) in enumerate(zip(demands, jobs, strict=True)):
+                with suppress(Unsupported):
+                    found[k] = small_increment(demand, few, job.old, job.new, shared)
+        others = [k for k in range(len(jobs)) if k not in found]
+        if others:
+            leaves = self._by_keys(demands[0], jobs[0], first)
+            of = [jobs[k] for k in others], [demands[k] for k in others], [leaves for _ in others]
+            found.update(zip(others, self._with_common_parts(*of), strict=True))
+        return [found[k] for k in range(len(jobs))]
 
     def _few_by_keys(self, demand: Demand, job: Job, first: int) -> dict[int, SmallRows]:
         """The rows by leaf, of others than the `first` those with its keys; `Unsupported` where they are too many."""
@@ -152,6 +171,11 @@ class JobEvaluation:
             return []
         known: dict[object, pl.DataFrame] = {}
         read = [self._read_leaves(demand, job, known) for demand, job in zip(demands, jobs, strict=True)]
+        return self._with_common_parts(jobs, demands, read)
+
+    def _with_common_parts(
+        self, jobs: Sequence[Job], demands: Sequence[Demand], read: Sequence[Mapping[int, pl.DataFrame]]
+    ) -> list[pl.DataFrame]:
         try:
             ready = common_parts(demands, read)
         except EvaluationError:  # each query by itself, to learn which of them fails
@@ -161,15 +185,20 @@ class JobEvaluation:
     def _read_leaves(self, demand: Demand, job: Job, known: dict[object, pl.DataFrame]) -> dict[int, pl.DataFrame]:
         """Rows by leaf; what another leaf has read alike is `known`."""
         leaves = {}
-        parts = zip(job.query.leaves, job.inputs, demand.relevant, strict=True)
-        for index, (leaf, segments, relevant) in enumerate(parts):
-            source = leaf.static if leaf.buffer is None else leaf.buffer.id
-            key = source, leaf.columns, relevant, tuple(segment.path for segment in segments)
+        for index, key in enumerate(_reading(demand, job)):
+            leaf = job.query.leaves[index]
             if key not in known:
-                frame = None if leaf.buffer is None else self.segments.frame(leaf.buffer, segments)
-                known[key] = read_leaf(leaf, frame, relevant, self.statics)
+                frame = None if leaf.buffer is None else self.segments.frame(leaf.buffer, job.inputs[index])
+                known[key] = read_leaf(leaf, frame, demand.relevant[index], self.statics)
             leaves[index] = known[key]
         return leaves
+
+
+def _reading(demand: Demand, job: Job) -> Iterator[object]:
+    """What an increment reads, leaf by leaf."""
+    for leaf, segments, relevant in zip(job.query.leaves, job.inputs, demand.relevant, strict=True):
+        source = leaf.static if leaf.buffer is None else leaf.buffer.id
+        yield source, leaf.columns, relevant, tuple(segment.path for segment in segments)
 
 
 def _key(keys: Sequence[str | None], leaf: int) -> str:
