@@ -138,6 +138,13 @@ def test_every_make_command_in_the_pages_exists() -> None:
     assert {page: names - targets() for page, names in named.items() if names - targets()} == {}
 
 
+def test_every_file_that_contributing_names_is_there() -> None:
+    """By its path from the top, so that nobody has to look for it."""
+    named = set(re.findall(r"`([\w/.-]+\.(?:py|toml|md)|[\w/-]+/)`", (ROOT / "CONTRIBUTING.md").read_text()))
+    assert len(named) > 30
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
 def test_every_dependency_has_its_reason() -> None:
     text = (ROOT / "pyproject.toml").read_text()
     project = tomllib.loads(text)["project"]
