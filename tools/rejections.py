@@ -40,15 +40,15 @@ def rows_of(made: RandomFormula) -> dict[str, Grid]:
     """All rows of the small world that satisfy the query's condition.
 
     Conditions stay true when all instants move by the least common multiple of the units, so the first instant, which
-    is the promised one, runs through one such stretch only.
+    is the promised one, runs through one such period only.
     """
     import numpy as np
 
     from tests.properties.brute import holds
 
     promised, *others = made.instants
-    stretch = lcm(*UNITS)
-    axes = [np.arange(stretch), *[np.arange(-REACH, stretch + REACH)] * len(others), *[np.arange(2)] * len(made.data)]
+    period = lcm(*UNITS)
+    axes = [np.arange(period), *[np.arange(-REACH, period + REACH)] * len(others), *[np.arange(2)] * len(made.data)]
     names = (promised, *others, *made.data)
     grids = np.meshgrid(*axes, indexing="ij")
     columns = {name: axis.reshape(-1).astype(np.int64) for name, axis in zip(names, grids, strict=True)}

@@ -8,8 +8,8 @@ import numpy as np
 
 from tidegate.analysis.zones.zone import NONE, Matrix, Rounding, Variable, Zone, is_copy
 
-#: Below this number, comparing matrices whole is cheaper than entry by entry.
-FEW = 32
+#: So many candidates, or fewer, are compared whole: that is then cheaper than entry by entry.
+COMPARED_WHOLE = 32
 
 
 def prune(zones: list[Zone], attributes: Sequence[str], occurrences: int) -> list[Zone]:
@@ -82,7 +82,7 @@ def maximal(matrices: Sequence[Matrix]) -> list[int]:
     for position in order.tolist():
         candidates, values = kept[:number], varying[position]
         for entry, value in zip(by_entry, values.tolist(), strict=True):
-            if len(candidates) <= FEW:
+            if len(candidates) <= COMPARED_WHOLE:
                 break
             candidates = candidates[entry[candidates] >= value]
         if not len(candidates) or not (varying[candidates] >= values).all(axis=1).any():

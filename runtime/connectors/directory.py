@@ -23,7 +23,7 @@ from tidegate.runtime.state.inputs.positions import OLDEST_FIRST, ChangedFile, P
 #: So many times as long as a whole look takes, no other is taken.
 APART: Final = 100
 #: Directories of so few files are looked at whole wherever the system tells of no changes.
-FEW: Final = 64
+SMALL_DIRECTORY: Final = 64
 #: Files that are in memory at once while a directory is looked at whole.
 _TOGETHER: Final = 8192
 #: A folder that has changed in the last seconds may change again without a later time: file systems count whole seconds
@@ -132,7 +132,7 @@ class Directory:
         self._watch, self._whole = None, None
 
     def _is_whole_due(self) -> bool:
-        if self._whole is None or (self._watch is None and self._count <= FEW):
+        if self._whole is None or (self._watch is None and self._count <= SMALL_DIRECTORY):
             return True
         began, took = self._whole
         return time.monotonic() - began > APART * took

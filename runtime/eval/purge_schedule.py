@@ -27,7 +27,7 @@ WORTH = 0.25
 #: So often the rate of looks is halved where they free little.
 PATIENCE = 6
 
-#: Rows that no look has judged yet, and those whose turn it is again.
+#: Rows that no look has judged yet, and those that looks have judged before.
 Age = Literal["young", "old"]
 #: Rows that looks go through for each that comes, as long as they free some.
 RATE: Final[Mapping[Age, float]] = {"young": 2.0, "old": 0.5}
@@ -108,7 +108,7 @@ class Watch:
     """The number of the last look at each segment, by its path."""
     count: int = 0
     last: Age = "old"
-    """Of which age the last step was: each has its turn where there is credit for both."""
+    """Of which age the last step was: the two take turns where there is credit for both."""
 
     @property
     def busy(self) -> frozenset[str]:

@@ -24,7 +24,7 @@ class StateUse:
     Of the readers it is the one that keeps rows longest: as many rows are live at most as the stream accepts within
     `span` ticks, the bound's horizon plus skew and lag as measured in the run, plus how far a schedule let the reader
     be behind, each as often as it has matches in the bound's `tables`. `span` None: nothing bounds them; infinite: rows
-    have waited for a stream that has not begun, or for the reader's first turn.
+    have waited for a stream that has not begun, or for the reader's first evaluation.
     With garbage collection other than "exact" a buffer also holds rows that are dead but not yet collected.
     """
 

@@ -37,9 +37,9 @@ def number_groups(keys: Int64Array) -> tuple[Int64Array, Int64Array]:
             return numbers, firsts[:groups]
         # Never grown inside the loop over rows: that would cost every row, not only those that come too many.
         size *= 4
-        table, few = np.full(size, _FREE, dtype=np.int32), known
+        table, smaller = np.full(size, _FREE, dtype=np.int32), known
         known = np.empty((size, width), dtype=np.int64)
-        known[:groups] = few[:groups]
+        known[:groups] = smaller[:groups]
         _enter(known, groups, table)
 
 

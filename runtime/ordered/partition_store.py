@@ -20,7 +20,7 @@ LOOSE: Final = 1024
 #: Later than every instant, as partitions are looked at and the kernels take progress.
 EVER: Final = 2 * MAX_INSTANT - 1
 #: When a partition is looked at that nothing waits in: later still.
-_NO_LOOK: Final = (1 << 63) - 1
+NO_LOOK: Final = (1 << 63) - 1
 
 
 def ticks(progress: Extended) -> int:
@@ -32,7 +32,8 @@ def ticks(progress: Extended) -> int:
 class PartitionExtract(Protocol):
     """The state of some partitions, as a dataclass: `partitions` has their numbers in ascending order.
 
-    `look` is when each has to be looked at although nothing new comes for it. `version` is that of what it was cut of.
+    `look` is when each has to be looked at although nothing new comes for it. `version` is that of the store that it
+    was taken from.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -49,8 +50,8 @@ C = TypeVar("C", bound=PartitionExtract)
 
 
 class PartitionStore(Generic[C]):
-    """The state of a family by partition, and when each has to be read. `cut` copies the state of some, `put` replaces
-    it.
+    """The state of a family by partition, and when each has to be read. `extract` copies the state of some, `put`
+    replaces it.
 
     What an increment costs depends on the partitions that it takes out, not on those held; only when to look at them is
     compared for all. Numbers of partitions of which nothing is held are given up once they are most.
@@ -69,11 +70,11 @@ class PartitionStore(Generic[C]):
         """A store of the same kind that is empty."""
         raise NotImplementedError
 
-    def cut(self, partitions: Int64Array) -> C:
+    def extract(self, partitions: Int64Array) -> C:
         """A copy of the state of these partitions."""
         raise NotImplementedError
 
-    def hold(self, cut: C) -> BoolArray:
+    def hold(self, extract: C) -> BoolArray:
         """Stores the state of these partitions. Returns which of them have any."""
         raise NotImplementedError
 
@@ -92,7 +93,7 @@ class PartitionStore(Generic[C]):
         """The state of these partitions alone, renumbered 0, 1, ..."""
         fresh = self.emptied()
         fresh.partitions = Partitions(self.partitions.schema, self.partitions.rows(partitions))
-        fresh.put(replace(self.cut(partitions), partitions=np.arange(len(partitions))))
+        fresh.put(replace(self.extract(partitions), partitions=np.arange(len(partitions))))
         return fresh
 
     def touched(self, parts: Sequence[Int32Array], until: int) -> Int64Array:
@@ -119,14 +120,14 @@ class PartitionStore(Generic[C]):
         self._place[partitions] = np.arange(len(partitions), dtype=np.int32)
         return self._place[part]
 
-    def put(self, cut: C) -> None:
+    def put(self, extract: C) -> None:
         """Replaces the state of these partitions."""
         self._grow()
-        is_held = self.hold(cut)
-        self._look[cut.partitions] = cut.look
-        self.held += int(np.count_nonzero(is_held) - np.count_nonzero(self._is_held[cut.partitions]))
-        self._is_held[cut.partitions] = is_held
-        self.last, self.version = cut, self.version + 1
+        is_held = self.hold(extract)
+        self._look[extract.partitions] = extract.look
+        self.held += int(np.count_nonzero(is_held) - np.count_nonzero(self._is_held[extract.partitions]))
+        self._is_held[extract.partitions] = is_held
+        self.last, self.version = extract, self.version + 1
 
     def settle(self, before: C, after: C) -> None:
         """What an increment has made of `before` is what is held from now on. `InternalError` where another increment
@@ -144,6 +145,6 @@ class PartitionStore(Generic[C]):
             return
         more = max(partitions, known + known // 2) - known
         self.room(known + more)
-        self._look = np.concatenate([self._look, np.full(more, _NO_LOOK)])
+        self._look = np.concatenate([self._look, np.full(more, NO_LOOK)])
         self._is_held = np.concatenate([self._is_held, np.zeros(more, dtype=np.bool_)])
         self._place = np.empty(known + more, dtype=np.int32)

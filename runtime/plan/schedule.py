@@ -77,7 +77,7 @@ class Schedule:
 @dataclass(frozen=True, slots=True)
 class Timetable:
     """A schedule that fits its program, per result stream: `batches` and `spans` (microseconds of the clock) between
-    two turns, the `priority` of what is not 0, and the `budget` of a batch in microseconds."""
+    two evaluations, the `priority` of what is not 0, and the `budget` of a batch in microseconds."""
 
     batches: Mapping[str, int] = field(default_factory=dict)
     spans: Mapping[str, int] = field(default_factory=dict)
@@ -138,7 +138,7 @@ def checked_schedule(schedule: Schedule | None, facts: ProgramFacts) -> Timetabl
 
 
 def _cadence(name: str, value: object) -> tuple[int, int]:
-    """The batches and the microseconds between two turns. One of them is 0."""
+    """The batches and the microseconds between two evaluations. One of them is 0."""
     match value:
         case bool():
             pass

@@ -123,7 +123,7 @@ class Quarantine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Piece:
-    """A file as `plan_compaction` sees it; only those of one `shard`, here a stretch of time, are merged."""
+    """A file as `plan_compaction` sees it; only those of one `shard`, here a span of time, are merged."""
 
     rows: int
     schema: str

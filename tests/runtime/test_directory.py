@@ -25,7 +25,7 @@ from tidegate.runtime.state.store.memory import MemoryStore
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How changes are found: as the system tells of them, or by the times of folders. No whole look comes between."""
     monkeypatch.setattr(module, "APART", float("inf"))
-    monkeypatch.setattr(module, "FEW", -1)
+    monkeypatch.setattr(module, "SMALL_DIRECTORY", -1)
     if request.param == "listed":
         monkeypatch.setattr(Watch, "of", lambda _: None)
     return str(request.param)

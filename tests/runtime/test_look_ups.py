@@ -281,9 +281,9 @@ def test_the_rows_of_all_segments_together_are_too_many() -> None:
         cache.remember(name, frame)
         segments.append(Segment(name, frame.height, 0, "", "", {}, 1, 0))
     wanted = hashes_of(frame.get_column(column))
-    assert reader.few_with_keys(buffer, segments[:2], column, wanted).height == 4_000
+    assert reader.read_small_with_keys(buffer, segments[:2], column, wanted).height == 4_000
     with pytest.raises(Unsupported):
-        reader.few_with_keys(buffer, segments, column, wanted)
+        reader.read_small_with_keys(buffer, segments, column, wanted)
 
 
 def test_the_cache_counts_for_rows_what_it_counted_before() -> None:

@@ -50,16 +50,16 @@ def cut_of(partitions: Int64Array, held: list[Held], version: int = 0) -> StateE
     )
 
 
-def held_of(cut: StateExtract) -> list[Held]:
-    kept, found = cut.kept, []
-    for place in range(len(cut.partitions)):
+def held_of(extract: StateExtract) -> list[Held]:
+    kept, found = extract.kept, []
+    for place in range(len(extract.partitions)):
         cells = []
         for cell in range(place * DEFINITIONS, (place + 1) * DEFINITIONS):
             own = slice(kept.offsets[cell], kept.offsets[cell + 1])
-            sides = (kept.ts[own].tolist(), kept.te[own].tolist(), cut.number[own].tolist())
+            sides = (kept.ts[own].tolist(), kept.te[own].tolist(), extract.number[own].tolist())
             cells.append(list(zip(*sides, strict=True)))
-        one, other = (part.start[place].tolist() for part in cut.runs)
-        found.append((one, other, cells, int(cut.look[place])))
+        one, other = (part.start[place].tolist() for part in extract.runs)
+        found.append((one, other, cells, int(extract.look[place])))
     return found
 
 
@@ -93,7 +93,7 @@ def test_partitions_hold_what_was_put_last(seed: int, loose: int, monkeypatch: p
         assert set(keys) == due.union(*rows)
         for part, own in zip(parts, rows, strict=True):
             assert [keys[place] for place in states.places(partitions, part)] == own
-        before = states.cut(partitions)
+        before = states.extract(partitions)
         assert held_of(before) == [known.get(key, NOTHING) for key in keys]
         new = [random_held(rng, now) for _ in keys]
         made = StateChange(before, cut_of(partitions, new, before.version), np.zeros(0, dtype=np.bool_))
@@ -105,7 +105,7 @@ def test_partitions_hold_what_was_put_last(seed: int, loose: int, monkeypatch: p
     states.ready()
     made.settle(states)  # once more, as for a batch that is done again: it is known
     keys = states.partitions.rows(states.all_partitions()).get_column("k").to_list()
-    assert held_of(states.cut(states.all_partitions())) == [known[key] for key in keys]
+    assert held_of(states.extract(states.all_partitions())) == [known[key] for key in keys]
     if loose == 0:
         assert len(keys) <= 2 * states.held
 
@@ -113,7 +113,7 @@ def test_partitions_hold_what_was_put_last(seed: int, loose: int, monkeypatch: p
 def test_what_was_cut_before_another_was_put_is_refused() -> None:
     states = PartitionStates(KEYS, (2, 1), DEFINITIONS)
     partitions = np.unique(states.partitions.assign(frame([1, 2]))).astype(np.int64)
-    one, other = states.cut(states.touched([partitions.astype(np.int32)], 0)), states.cut(partitions)
+    one, other = states.extract(states.touched([partitions.astype(np.int32)], 0)), states.extract(partitions)
     StateChange(one, cut_of(partitions, [NOTHING] * 2), np.zeros(0, dtype=np.bool_)).settle(states)
     with pytest.raises(InternalError, match="TG590"):
         StateChange(other, cut_of(partitions, [NOTHING] * 2), np.zeros(0, dtype=np.bool_)).settle(states)

@@ -18,7 +18,7 @@ from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.ordered import partition_store
 from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.process import partition_tables
-from tidegate.runtime.ordered.process.partition_tables import LAST, PARTITION, Cut, PartitionTables
+from tidegate.runtime.ordered.process.partition_tables import LAST, PARTITION, PartitionTables, TablesExtract
 
 KEYS = Schema((Attribute("k", BIGINT),))
 COLUMNS: Mapping[str, Mapping[str, pl.DataType]] = {"a": {"due": pl.Int64(), "v": pl.String()}, "b": {"n": pl.Int64()}}
@@ -47,12 +47,12 @@ def frames(rng: random.Random, held: list[Held]) -> dict[str, pl.DataFrame]:
     }
 
 
-def held_of(cut: Cut) -> list[Held]:
-    found: list[Held] = [([], []) for _ in cut.partitions]
+def held_of(extract: TablesExtract) -> list[Held]:
+    found: list[Held] = [([], []) for _ in extract.partitions]
     for number, name in enumerate(COLUMNS):
-        places = cut.tables[name].get_column(PARTITION)
+        places = extract.tables[name].get_column(PARTITION)
         assert places.is_sorted()
-        for place, *row in cut.tables[name].iter_rows():
+        for place, *row in extract.tables[name].iter_rows():
             found[place][number].append(tuple(row))
     return found
 
@@ -90,9 +90,9 @@ def test_partitions_hold_what_was_put_last(
         keys = held.partitions.rows(partitions).get_column("k").to_list()
         due = {key for key, own in known.items() if own != ([], []) and due_of(own, over(key)) <= until}
         assert set(keys) == due.union(rows)
-        before = held.cut(partitions)
+        before = held.extract(partitions)
         assert held_of(before) == [known.get(key, ([], [])) for key in keys]
-        assert held_of(held.part(partitions).cut(np.arange(len(partitions)))) == held_of(before)
+        assert held_of(held.part(partitions).extract(np.arange(len(partitions)))) == held_of(before)
         new = [random_held(rng, now) for _ in keys]
         lasts |= dict.fromkeys(rows, now)
         last = np.array([lasts[key] for key in keys], dtype=np.int64)
@@ -107,7 +107,7 @@ def test_partitions_hold_what_was_put_last(
         assert held.held == sum(own != ([], []) for own in known.values())
         if loose == 0:
             assert all(table.stored <= 3 * table.height for table in held.tables.values())
-    every = held.cut(held.all_partitions())
+    every = held.extract(held.all_partitions())
     kept = held.rows(every)["b"]
     if kept_for is not None:
         assert [lasts[key] for key in kept.get_column("key 0")] == kept.get_column(LAST).to_list()
@@ -119,7 +119,7 @@ def test_partitions_hold_what_was_put_last(
 def test_what_was_cut_before_another_was_put_is_refused() -> None:
     held, rng = tables(), random.Random(0)
     held.partitions.assign(frame([1]))
-    one, other = (held.cut(held.all_partitions()) for _ in range(2))
+    one, other = (held.extract(held.all_partitions()) for _ in range(2))
     held.settle(one, held.after(one, frames(rng, [([(3, "x")], [])]), one.last))
     with pytest.raises(InternalError, match="TG590"):
         held.settle(other, held.after(other, frames(rng, [([], [])]), other.last))

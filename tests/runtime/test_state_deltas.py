@@ -53,13 +53,13 @@ def state_files(run: Session) -> dict[str, int]:
 def test_a_batch_costs_what_it_touches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows looked at, files and bytes written do not depend on how many partitions are held."""
     seen: list[int] = []
-    cut = PartitionStates.cut
+    extract = PartitionStates.extract
 
     def counted(self: PartitionStates, partitions: Int64Array) -> StateExtract:
         seen.append(len(partitions))
-        return cut(self, partitions)
+        return extract(self, partitions)
 
-    monkeypatch.setattr(PartitionStates, "cut", counted)
+    monkeypatch.setattr(PartitionStates, "extract", counted)
     costs = []
     for keys in (2_000, 40_000):
         with Session(pattern(10**6).facts) as run:

@@ -19,7 +19,7 @@ import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import instant_ticks, ticks_instant
 from tidegate.runtime.inspect.timelines.axis import MARKS, Axis
-from tidegate.runtime.inspect.timelines.zones import stretches
+from tidegate.runtime.inspect.timelines.zones import clock_offsets
 
 SVG = "{http://www.w3.org/2000/svg}"
 readings = tg.stream("R", "key string, t bigint, x bigint", progress="t")
@@ -98,7 +98,7 @@ def test_an_axis_of_a_year_has_its_months() -> None:
 def test_the_clocks_of_a_zone_change_where_they_do() -> None:
     zone = ZoneInfo("America/New_York")
     first, last = (instant_ticks(dt.datetime(year, 1, 1, tzinfo=dt.UTC)) for year in (2025, 2026))
-    parts = stretches(first, last, zone)
+    parts = clock_offsets(first, last, zone)
     hour = 3_600_000_000
     assert [offset // hour for _, _, offset in parts] == [-5, -4, -5]
     assert [ticks_instant(begin).isoformat() for begin, _, _ in parts[1:]] == [
@@ -106,7 +106,7 @@ def test_the_clocks_of_a_zone_change_where_they_do() -> None:
         "2025-11-02T06:00:00+00:00",
     ]
     assert [end + 1 for _, end, _ in parts[:-1]] == [begin for begin, _, _ in parts[1:]]
-    assert stretches(first, last, dt.UTC) == [(first, last, 0)]
+    assert clock_offsets(first, last, dt.UTC) == [(first, last, 0)]
 
 
 def test_frames_are_drawn_as_tables_are() -> None:

@@ -41,7 +41,7 @@ GROUP = Group(
         bug(
             "files of several schemas are merged",
             "runtime/state/outputs/compaction.py",
-            "(stretch and stretch[-1][-1].schema != run[0].schema)",
+            "(neighbours and neighbours[-1][-1].schema != run[0].schema)",
             "False",
         ),
         bug(

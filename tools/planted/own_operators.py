@@ -52,8 +52,8 @@ GROUP = Group(
         bug(
             "partitions have the rows of one table",
             PARTITIONED,
-            "is_held |= cut.has_rows(name)",
-            "is_held = cut.has_rows(name)",
+            "is_held |= extract.has_rows(name)",
+            "is_held = extract.has_rows(name)",
         ),
         bug(
             "timers do not go off at the end",
@@ -188,7 +188,7 @@ GROUP = Group(
         bug(
             "a partition without rows is kept",
             PARTITIONED,
-            "np.where(look == NONE, NONE, np.minimum(look, last + self.kept_for))",
+            "np.where(look == NO_LOOK, NO_LOOK, np.minimum(look, last + self.kept_for))",
             "np.minimum(look, last + self.kept_for)",
         ),
         bug("how long rows are kept bounds nothing", ZONES, "if node.kept_for is None:", "if True:"),

@@ -125,14 +125,14 @@ GROUP = Group(
         bug(
             "partitions with open runs lose their numbers",
             STATES,
-            "return cut.open | (sizes > 0)",
+            "return extract.open | (sizes > 0)",
             "return sizes > 0",
         ),
         bug(
             "partitions with past situations lose their numbers",
             STATES,
-            "return cut.open | (sizes > 0)",
-            "return cut.open",
+            "return extract.open | (sizes > 0)",
+            "return extract.open",
         ),
         bug("a partition is due a tick late", HELD, "self._look[:every] <= until", "self._look[:every] < until"),
         bug("of many partitions none is due", HELD, "marked[due] = True", "marked[due] = False"),
@@ -155,7 +155,7 @@ GROUP = Group(
             "            fresh.last, fresh.version = self.last, self.version\n",
             "",
         ),
-        bug("partitions are held for ever", HELD, " - np.count_nonzero(self._is_held[cut.partitions])", ""),
+        bug("partitions are held for ever", HELD, " - np.count_nonzero(self._is_held[extract.partitions])", ""),
         bug("runs are open for ever", STATES, " - np.count_nonzero(held.start[partitions] != NEVER)", ""),
         bug("two increments go on from the same", HELD, "if self.version != before.version:", "if False:"),
         bug(

@@ -358,12 +358,12 @@ class SparkExecutor:
         if not segments:
             return empty(self.spark, buffer)
         schema = spark_schema(buffer.stored)
-        few = [segment for segment in segments if part_of(segment.path) is not None]
+        packed = [segment for segment in segments if part_of(segment.path) is not None]
         whole = [segment.path for segment in segments if part_of(segment.path) is None]
         paths = [literal(str(self.local.store.local_path(path))) for path in whole]
         frames = [self.spark.read.schema(schema).parquet(*paths)] if paths else []
-        if few:  # parts of packs, which Spark can not read; at most some megabytes
-            frames.append(self.spark.createDataFrame(read_segments(self.local.store, few), schema))
+        if packed:  # parts of packs, which Spark can not read; at most some megabytes
+            frames.append(self.spark.createDataFrame(read_segments(self.local.store, packed), schema))
         return reduce(DataFrame.unionAll, frames)
 
 

@@ -143,8 +143,8 @@ def mask_of(frame: pl.DataFrame, condition: Term) -> Array:
     """The mask of a frame's rows for which a condition of the analysis holds; `Unsupported` for many rows or another
     condition.
     """
-    few = SmallRows.of(only(frame, sorted(attributes_of(condition))))
-    found = np.asarray(_holds(condition, few.columns), dtype=np.bool_)
+    rows = SmallRows.of(only(frame, sorted(attributes_of(condition))))
+    found = np.asarray(_holds(condition, rows.columns), dtype=np.bool_)
     return found if found.ndim else np.full(frame.height, found)
 
 

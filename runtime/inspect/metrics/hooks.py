@@ -89,8 +89,8 @@ class BufferUse:
     time a number. With exact garbage collection it is less than `bound`: the horizon, plus how far the newest row is
     ahead of the slowest input of the queries that read the buffer (its skew and the inputs' lag), plus how far a
     schedule lets such a query be behind. `bound` None: nothing bounds it, or not before every input has begun and every
-    query had a turn. `attribute` None: what is kept depends on several instants. Situations that an operator keeps are
-    counted here too.
+    query was evaluated once. `attribute` None: what is kept depends on several instants. Situations that an operator
+    keeps are counted here too.
 
     Examples:
         >>> from tidegate import metrics

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidegate.algebra.time import MICROSECONDS, format_duration, instant_ticks, ticks_instant
-from tidegate.runtime.inspect.timelines.zones import in_zone, stretches
+from tidegate.runtime.inspect.timelines.zones import clock_offsets, in_zone
 
 #: Where the axis ends, from 0.
 WIDTH: Final = 880.0
@@ -48,19 +48,19 @@ class Level:
 class Axis:
     """The instants that are drawn, from the first to the last.
 
-    `zone`: whose clocks are shown, None for plain numbers; `stretches`: the parts of the axis in which they have one
+    `zone`: whose clocks are shown, None for plain numbers; `offsets`: the parts of the axis in which they have one
     offset.
     """
 
     first: int
     last: int
     zone: dt.tzinfo | None
-    stretches: tuple[tuple[int, int, int], ...]
+    offsets: tuple[tuple[int, int, int], ...]
 
     @classmethod
     def of(cls, first: int, last: int, zone: dt.tzinfo | None) -> Axis:
         """The axis of a period."""
-        return cls(first, last, zone, ((first, last, 0),) if zone is None else tuple(stretches(first, last, zone)))
+        return cls(first, last, zone, ((first, last, 0),) if zone is None else tuple(clock_offsets(first, last, zone)))
 
     def x(self, instant: int) -> float:
         """Where an instant lies."""
@@ -78,7 +78,7 @@ class Axis:
         """The instants that are marked, with a label and in full."""
         level = self._level(self.last - self.first)
         dated = level.label[0] < 11  # where no label has a day, the first one has all
-        for began, ended, offset in self.stretches:
+        for began, ended, offset in self.offsets:
             period = began + offset, ended + offset
             for wall in _months(level.months, *period) if level.months else _multiples(level.step, *period):
                 if self.zone is None:
@@ -101,7 +101,7 @@ class Axis:
             {
                 "clock": self.zone is not None,
                 "marks": MARKS,
-                "stretches": [[*map(str, stretch)] for stretch in self.stretches],
+                "offsets": [[*map(str, part)] for part in self.offsets],
                 "levels": [[str(one.step), one.months, *one.label, one.whole] for one in dict.fromkeys(levels)],
             }
         )

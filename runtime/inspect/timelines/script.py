@@ -36,7 +36,7 @@ SCRIPT: Final = """
   }
   function mark(svg) {
     var axis = JSON.parse(svg.dataset.axis), inner = svg.querySelector('svg'), height = svg.getAttribute('height');
-    var parts = axis.stretches.map(function (part) { return part.map(BigInt); }), first = parts[0][0];
+    var parts = axis.offsets.map(function (part) { return part.map(BigInt); }), first = parts[0][0];
     var span = Number(parts[parts.length - 1][1] - first), ticks = span * shown[1] / full;
     var begin = first + BigInt(Math.floor(span * shown[0] / full)), end = begin + BigInt(Math.ceil(ticks));
     var level = axis.levels.filter(function (one) { return one[0] * axis.marks >= ticks; }).pop() || axis.levels[0];

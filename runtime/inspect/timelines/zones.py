@@ -44,7 +44,7 @@ def in_zone(value: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
         return instant
 
 
-def stretches(first: int, last: int, zone: dt.tzinfo) -> list[tuple[int, int, int]]:
+def clock_offsets(first: int, last: int, zone: dt.tzinfo) -> list[tuple[int, int, int]]:
     """The parts of a period in which the clocks of a zone are ahead of UTC by one offset: the first and last tick, and
     the offset.
     """

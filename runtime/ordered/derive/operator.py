@@ -45,7 +45,7 @@ class SituationOperator(Situations):
         states = self.settled().states
         states.ready()
         located = located_in(states, self.derivation.sources, events, (), NEVER, close_at)
-        before = states.cut(located.partitions)
+        before = states.extract(located.partitions)
         derivation, runs, (read,) = self.derivation.read(located.events, before.runs, close_at)
         rows = self._rows(derivation, read, located.partitions)
         derivation = without(derivation, self.derivation, open_numbers(before.runs), open_numbers(runs))
@@ -69,7 +69,7 @@ class SituationOperator(Situations):
         if SITUATIONS not in tables:
             return fresh
         partitions, runs = load_runs(fresh.derivation, fresh.states, tables[SITUATIONS])
-        fresh.states.put(replace(fresh.states.cut(partitions), runs=runs))
+        fresh.states.put(replace(fresh.states.extract(partitions), runs=runs))
         values = load_values(fresh.derivation, tables, open_numbers(runs))
         return replace(fresh, derivation=replace(fresh.derivation, values=values, numbers=following(tables)))
 

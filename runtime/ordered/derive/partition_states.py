@@ -24,8 +24,8 @@ class StateExtract:
     """The state of some partitions, renumbered from 0 on. `partitions` has their numbers in ascending order.
 
     `runs` are those of each source of events, `kept` situations that are over, `number` their runs, `look` is when each
-    partition has to be looked at although nothing new comes for it. `version` is that of the states of which it was
-    cut.
+    partition has to be looked at although nothing new comes for it. `version` is that of the states that it was
+    taken from.
     """
 
     partitions: Int64Array
@@ -58,22 +58,22 @@ class PartitionStates(PartitionStore[StateExtract]):
         widths = [one.start.shape[1] for one in self.runs]
         return PartitionStates(self.partitions.schema, widths, self.pool.definitions)
 
-    def cut(self, partitions: Int64Array) -> StateExtract:
+    def extract(self, partitions: Int64Array) -> StateExtract:
         runs = tuple(
             Runs(one.last[partitions], one.held[partitions], one.start[partitions], one.number[partitions])
             for one in self.runs
         )
         return StateExtract(partitions, runs, *self.pool.take(partitions), self._look[partitions], self.version)
 
-    def hold(self, cut: StateExtract) -> BoolArray:
-        partitions = cut.partitions
-        for held, new in zip(self.runs, cut.runs, strict=True):
+    def hold(self, extract: StateExtract) -> BoolArray:
+        partitions = extract.partitions
+        for held, new in zip(self.runs, extract.runs, strict=True):
             self.open += int(np.count_nonzero(new.start != NEVER) - np.count_nonzero(held.start[partitions] != NEVER))
             held.last[partitions], held.held[partitions] = new.last, new.held
             held.start[partitions], held.number[partitions] = new.start, new.number
-        self.pool.put(partitions, cut.kept, cut.number)
-        sizes = np.diff(cut.kept.offsets[:: self.pool.definitions])
-        return cut.open | (sizes > 0)
+        self.pool.put(partitions, extract.kept, extract.number)
+        sizes = np.diff(extract.kept.offsets[:: self.pool.definitions])
+        return extract.open | (sizes > 0)
 
     def room(self, partitions: int) -> None:
         self.runs = [runs.grown(partitions) for runs in self.runs]

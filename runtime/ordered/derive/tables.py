@@ -53,8 +53,11 @@ class _Columns(NamedTuple):
 
 def everything(derivation: Derivation, states: PartitionStates) -> dict[str, pa.Table]:
     """All tables of the state, without empty ones."""
-    cut = states.cut(states.all_partitions())
-    parts = [_open(derivation, cut.partitions, cut.runs), _over(cut.partitions, cut.kept, cut.number)]
+    extract = states.extract(states.all_partitions())
+    parts = [
+        _open(derivation, extract.partitions, extract.runs),
+        _over(extract.partitions, extract.kept, extract.number),
+    ]
     return _filled(_table(states.partitions, parts), {n: one.partials for n, one in derivation.values.items()})
 
 

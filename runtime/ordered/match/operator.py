@@ -232,7 +232,7 @@ class MatchOperator(SituationsOperator):
         located = located_in(
             states, self.derivation.sources, events, [rows.rows for rows in given.values()], high, close_at
         )
-        before = states.cut(located.partitions)
+        before = states.extract(located.partitions)
         derivation, runs, reads = self.derivation.read(located.events, before.runs, close_at)
         closed = _closed(derivation, reads, given, located.other_rows)
         every = _all_runs(derivation, runs, one.count)

@@ -24,7 +24,7 @@ from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.ordered.partitions import key_columns
 from tidegate.runtime.ordered.process.conforming import table_schema
 from tidegate.runtime.ordered.process.meanings import has_meaning, require_meaning
-from tidegate.runtime.ordered.process.partition_tables import LAST, PARTITION, Cut, PartitionTables
+from tidegate.runtime.ordered.process.partition_tables import LAST, PARTITION, PartitionTables, TablesExtract
 from tidegate.runtime.ordered.process.steps import stepped
 from tidegate.runtime.ordered.process.verification import verify
 from tidegate.runtime.ordered.state_tables import StateTable
@@ -43,7 +43,7 @@ class ProcessOperator(Operator):
 
     ordered: OrderedStep
     held: PartitionTables
-    made: tuple[Cut, Cut] | None = None
+    made: tuple[TablesExtract, TablesExtract] | None = None
     #: All events up to now, where the test kit compares with the meaning; None where nobody does, or not all are known.
     seen: pl.DataFrame | None = None
 
@@ -113,7 +113,7 @@ class ProcessOperator(Operator):
 
     def tables(self) -> dict[str, pa.Table]:
         held = self.settled()
-        rows = held.rows(held.cut(held.all_partitions()))
+        rows = held.rows(held.extract(held.all_partitions()))
         return {name: _saying(own, none=False).to_arrow() for name, own in rows.items() if own.height}
 
     def changes(self) -> dict[str, pa.Table] | None:
@@ -163,7 +163,7 @@ class ProcessFamily(Family[Process]):
         fresh = self.start(ordered)
         node, held = fresh.node, fresh.held
         partitions = {name: held.partitions.of_kept(rows).astype(np.int64) for name, rows in tables.items()}
-        none = held.cut(held.all_partitions())
+        none = held.extract(held.all_partitions())
         kept = {
             name: tables[name].select(pl.Series(PARTITION, partitions[name]), *held.columns[name])
             if name in tables

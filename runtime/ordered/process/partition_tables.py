@@ -13,8 +13,7 @@ import polars as pl
 
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.arrays import BoolArray, Int64Array
-from tidegate.runtime.kernels.cells import NONE
-from tidegate.runtime.ordered.partition_store import EVER, PartitionStore
+from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, PartitionStore
 from tidegate.runtime.ordered.state import to_merge
 
 #: The time of the last event of a partition, beside each row that is kept of it.
@@ -26,8 +25,8 @@ LOOSE: Final = 4096
 
 
 class PartitionRows:
-    """The rows of one table: those of slot s are `_count[s]` in succession from `_first[s]` on, counted through all
-    pieces.
+    """The rows of one table: those of partition p are `_count[p]` in succession from `_first[p]` on, counted through
+    all pieces.
 
     What is put is a new piece; small pieces become one, and all are packed once most rows are out of date. So putting
     costs what is put, and now and then some times as much.
@@ -83,7 +82,7 @@ class PartitionRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class TablesExtract:
     """The rows of some partitions, table by table in order of PARTITION, which says their places in `partitions`.
 
     `last` has the time of the last event of each, -EVER where there was none.
@@ -100,7 +99,7 @@ class Cut:
         return counts(self.tables[name], len(self.partitions)) > 0
 
 
-class PartitionTables(PartitionStore[Cut]):
+class PartitionTables(PartitionStore[TablesExtract]):
     """All tables of an operator. A partition that has rows is looked at when the first instant in `wakes`, a table and
     a column of it, is reached, when its last event is `kept_for` ticks ago, and at the end.
     """
@@ -120,20 +119,20 @@ class PartitionTables(PartitionStore[Cut]):
     def emptied(self) -> PartitionTables:
         return PartitionTables(self.partitions.schema, self.columns, self._wakes, self.kept_for)
 
-    def cut(self, partitions: Int64Array) -> Cut:
+    def extract(self, partitions: Int64Array) -> TablesExtract:
         tables = {name: table.take(partitions) for name, table in self.tables.items()}
-        return Cut(partitions, tables, self._look[partitions], self._last[partitions], self.version)
+        return TablesExtract(partitions, tables, self._look[partitions], self._last[partitions], self.version)
 
-    def after(self, before: Cut, tables: Mapping[str, pl.DataFrame], last: Int64Array) -> Cut:
-        """These rows instead of those that were cut, of partitions that had their `last` events then."""
+    def after(self, before: TablesExtract, tables: Mapping[str, pl.DataFrame], last: Int64Array) -> TablesExtract:
+        """These rows instead of those of the extract, of partitions that had their `last` events then."""
         partitions = before.partitions
-        found = Cut(
+        found = TablesExtract(
             partitions,
             {name: rows.sort(PARTITION, maintain_order=True) for name, rows in tables.items()},
             before.look,
             last,
         )
-        look = np.full(len(partitions), NONE)
+        look = np.full(len(partitions), NO_LOOK)
         for name in tables:
             look[found.has_rows(name)] = EVER
         if self._wakes is not None:
@@ -141,26 +140,26 @@ class PartitionTables(PartitionStore[Cut]):
             first = tables[name].group_by(PARTITION).agg(pl.col(column).min()).drop_nulls()
             look[first.get_column(PARTITION).to_numpy()] = np.minimum(first.get_column(column).to_numpy(), EVER)
         if self.kept_for is not None:
-            look = np.where(look == NONE, NONE, np.minimum(look, last + self.kept_for))
+            look = np.where(look == NO_LOOK, NO_LOOK, np.minimum(look, last + self.kept_for))
         return replace(found, look=look)
 
-    def rows(self, cut: Cut) -> dict[str, pl.DataFrame]:
-        """The rows that were cut, with the keys of their partitions, as they are kept."""
+    def rows(self, extract: TablesExtract) -> dict[str, pl.DataFrame]:
+        """The rows of the extract, with the keys of their partitions, as they are kept."""
         found = {}
-        for name, rows in cut.tables.items():
+        for name, rows in extract.tables.items():
             places = rows.get_column(PARTITION).to_numpy()
-            parts = [self.partitions.kept(cut.partitions[places]), rows.drop(PARTITION)]
+            parts = [self.partitions.kept(extract.partitions[places]), rows.drop(PARTITION)]
             if self.kept_for is not None:
-                parts.append(pl.DataFrame({LAST: cut.last[places]}))
+                parts.append(pl.DataFrame({LAST: extract.last[places]}))
             found[name] = pl.concat(parts, how="horizontal")
         return found
 
-    def hold(self, cut: Cut) -> BoolArray:
-        is_held = np.zeros(len(cut.partitions), dtype=np.bool_)
-        self._last[cut.partitions] = cut.last
+    def hold(self, extract: TablesExtract) -> BoolArray:
+        is_held = np.zeros(len(extract.partitions), dtype=np.bool_)
+        self._last[extract.partitions] = extract.last
         for name, table in self.tables.items():
-            table.put(cut.partitions, cut.tables[name])
-            is_held |= cut.has_rows(name)
+            table.put(extract.partitions, extract.tables[name])
+            is_held |= extract.has_rows(name)
         return is_held
 
     def room(self, partitions: int) -> None:

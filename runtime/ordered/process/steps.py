@@ -8,23 +8,23 @@ import polars as pl
 from tidegate.algebra.ordered.process import Process, Reach
 from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.process.checks import Step, called, require_bounds, require_order, result_of
-from tidegate.runtime.ordered.process.partition_tables import PARTITION, Cut, PartitionTables
+from tidegate.runtime.ordered.process.partition_tables import PARTITION, PartitionTables, TablesExtract
 
 
 def stepped(
     node: Process, held: PartitionTables, rows: pl.DataFrame, reach: Reach, step: Step | None = None
-) -> tuple[Cut, Cut, pl.DataFrame]:
+) -> tuple[TablesExtract, TablesExtract, pl.DataFrame]:
     """What is held of the partitions that a step looks at, before it and after, and the rows that it yields.
 
     `step` is done in the place of the operator's own, if given. The partitions are those that have events, those whose
     time has come, and all of which anything is held where there are no more events.
     """
-    slot = held.partitions.assign(rows)
-    partitions = held.touched([slot], EVER if reach.until is None else reach.until)
-    before = held.cut(partitions)
+    numbers = held.partitions.assign(rows)
+    partitions = held.touched([numbers], EVER if reach.until is None else reach.until)
+    before = held.extract(partitions)
     read = sorted(node.readings[0].attributes - {*node.keys})
     order = [PARTITION, node.time, *(() if node.tie is None else (node.tie,))]
-    partition = pl.Series(PARTITION, held.places(partitions, slot), pl.Int64)
+    partition = pl.Series(PARTITION, held.places(partitions, numbers), pl.Int64)
     events = rows.select(partition, *read).sort(order)
     require_order(node, events, order)
     made, left = called(node, step or node.operator.step, events, before.tables, reach, len(partitions))

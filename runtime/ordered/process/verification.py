@@ -12,7 +12,7 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.process import Process, Reach
 from tidegate.runtime.ordered.process.checks import Again, Step, require_equal
 from tidegate.runtime.ordered.process.other_seed import elsewhere
-from tidegate.runtime.ordered.process.partition_tables import Cut, PartitionTables
+from tidegate.runtime.ordered.process.partition_tables import PartitionTables, TablesExtract
 from tidegate.runtime.ordered.process.steps import stepped
 
 _REPEATED: Final = Again(
@@ -47,7 +47,7 @@ def verify(
     the step made.
     """
 
-    def compare(again: Again, made: Iterable[tuple[PartitionTables, Cut, pl.DataFrame]]) -> None:
+    def compare(again: Again, made: Iterable[tuple[PartitionTables, TablesExtract, pl.DataFrame]]) -> None:
         try:
             found = [(held.rows(after), some) for held, after, some in made]
         except EvaluationError as error:
@@ -57,7 +57,7 @@ def verify(
 
     def once(
         held: PartitionTables, own: pl.DataFrame, step: Step | None = None
-    ) -> tuple[PartitionTables, Cut, pl.DataFrame]:
+    ) -> tuple[PartitionTables, TablesExtract, pl.DataFrame]:
         _, after, some = stepped(node, held, own, reach, step)
         return held, after, some
 
@@ -72,18 +72,18 @@ def verify(
 
 def _groups(part: PartitionTables, rows: pl.DataFrame) -> Iterable[tuple[PartitionTables, pl.DataFrame]]:
     """What is held of some partitions, and their rows, so that each partition is in one group."""
-    slot = part.partitions.assign(rows)
+    numbers = part.partitions.assign(rows)
     partitions = part.all_partitions()
     for first in range(min(len(partitions), _GROUPS)):
         own = partitions[first::_GROUPS]
-        yield part.part(own), rows.filter(pl.Series(np.isin(slot, own)))
+        yield part.part(own), rows.filter(pl.Series(np.isin(numbers, own)))
 
 
 def _reversed(part: PartitionTables) -> PartitionTables:
     """The same rows, and those of each partition in the opposite order."""
     found = part.part(part.all_partitions())
-    cut = found.cut(found.all_partitions())
-    found.put(found.after(cut, {name: rows.reverse() for name, rows in cut.tables.items()}, cut.last))
+    extract = found.extract(found.all_partitions())
+    found.put(found.after(extract, {name: rows.reverse() for name, rows in extract.tables.items()}, extract.last))
     return found
 
 
@@ -98,17 +98,17 @@ def _compare_batches(
     """The step in two parts, of which the later goes on from what the earlier has left."""
     instants = rows.get_column(node.time).unique().sort()
     if len(instants) > 1:
-        cut = int(instants[(len(instants) - 1) // 2])
-        early, parts = pl.col(node.time) <= cut, list[pl.DataFrame]()
+        middle = int(instants[(len(instants) - 1) // 2])
+        early, parts = pl.col(node.time) <= middle, list[pl.DataFrame]()
         for own, its in (
-            (rows.filter(early), Reach(reach.after, cut)),
-            (rows.filter(~early), Reach(cut, reach.until, reach.close_at)),
+            (rows.filter(early), Reach(reach.after, middle)),
+            (rows.filter(~early), Reach(middle, reach.until, reach.close_at)),
         ):
             before, after, some = stepped(node, part, own, its)
             part.settle(before, after)
             parts.append(some)
         again = Again(
-            f"its events came in two batches, those up to {cut} and those after",
+            f"its events came in two batches, those up to {middle} and those after",
             "keep in tables what later events need, and yield a row once no event can change it",
         )
-        require_equal(node, left, result, part.rows(part.cut(part.all_partitions())), pl.concat(parts), again)
+        require_equal(node, left, result, part.rows(part.extract(part.all_partitions())), pl.concat(parts), again)

@@ -12,7 +12,7 @@ import numpy as np
 from tidegate.runtime.arrays import BoolArray, Int64Array, UInt64Array
 
 #: Files that stand in a dictionary before they go into the arrays, at least: some 300 bytes each there.
-FEW: Final = 4096
+LEAST_RECENT: Final = 4096
 #: The arrays are sorted anew when an eighth of their files has come, so a file is sorted nine times at most on average.
 _SHARE: Final = 8
 
@@ -48,7 +48,7 @@ class ConsumedFiles:
     def add(self, path: str, size: int, mtime_ns: int) -> None:
         """Adds a file, or another version of one."""
         self._recent[path] = size, mtime_ns
-        if len(self._recent) > max(FEW, len(self._first) // _SHARE):
+        if len(self._recent) > max(LEAST_RECENT, len(self._first) // _SHARE):
             paths, versions = list(self._recent), np.array(list(self._recent.values()), np.int64)
             self._recent.clear()
             self.add_many(paths, versions[:, 0], versions[:, 1])

@@ -313,23 +313,23 @@ def _plan(files: Sequence[_File], fanout: int) -> list[list[_File]]:
 
 def _merged(runs: Sequence[list[_File]], level: int, fanout: int) -> list[list[_File]]:
     done: list[list[_File]] = []
-    stretch: list[list[_File]] = []
+    neighbours: list[list[_File]] = []
 
     def close() -> None:
-        full = [number for number, run in enumerate(stretch) if tier_of(_rows(run), fanout) == level]
+        full = [number for number, run in enumerate(neighbours) if tier_of(_rows(run), fanout) == level]
         if len(full) >= fanout:
             first, last = full[0], full[-1]
-            done.extend(stretch[:first])
-            done.append([one for run in stretch[first : last + 1] for one in run])
-            done.extend(stretch[last + 1 :])
+            done.extend(neighbours[:first])
+            done.append([one for run in neighbours[first : last + 1] for one in run])
+            done.extend(neighbours[last + 1 :])
         else:
-            done.extend(stretch)
-        stretch.clear()
+            done.extend(neighbours)
+        neighbours.clear()
 
     rows = size = parts = 0
     for run in runs:
         large = _rows(run) >= _MOST_ROWS or sum(one.bytes for one in run) >= _MOST_BYTES
-        if large or tier_of(_rows(run), fanout) > level or (stretch and stretch[-1][-1].schema != run[0].schema):
+        if large or tier_of(_rows(run), fanout) > level or (neighbours and neighbours[-1][-1].schema != run[0].schema):
             close()
             rows = size = parts = 0
         if large or tier_of(_rows(run), fanout) > level:
@@ -340,7 +340,7 @@ def _merged(runs: Sequence[list[_File]], level: int, fanout: int) -> list[list[_
         if parts > _MOST_PARTS:
             close()
             rows, size, parts = _rows(run), sum(one.bytes for one in run), sum(len(one.parts) for one in run)
-        stretch.append(run)
+        neighbours.append(run)
         if rows >= _MOST_ROWS or size >= _MOST_BYTES:
             close()
             rows = size = parts = 0

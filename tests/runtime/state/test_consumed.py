@@ -12,9 +12,9 @@ from tidegate.runtime.state.inputs.consumed import ConsumedFiles
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("few", [0, 3, 4096])
-def test_as_a_dictionary(monkeypatch: pytest.MonkeyPatch, seed: int, few: int) -> None:
-    monkeypatch.setattr(consumed, "FEW", few)
+@pytest.mark.parametrize("least", [0, 3, 4096])
+def test_as_a_dictionary(monkeypatch: pytest.MonkeyPatch, seed: int, least: int) -> None:
+    monkeypatch.setattr(consumed, "LEAST_RECENT", least)
     some, expected, found = random.Random(seed), dict[str, tuple[int, int]](), ConsumedFiles()
     paths = [f"/in/{number}" for number in range(60)] + ["/in/\udc80", "", "/in/é"]
     for _ in range(30):

@@ -49,7 +49,7 @@ class JobEvaluation:
             first = self._first_leaf(job)
             if first is not None:
                 alike.setdefault((first, (job.query.shard_key, *_reading(demand, job))), []).append(k)
-            elif (rows := self._few_rows(demand, job, read, shared)) is not None:
+            elif (rows := self._small_rows(demand, job, read, shared)) is not None:
                 found[k] = rows
         for (first, _), some in alike.items():
             looked_up = self._looked_up([jobs[k] for k in some], [demands[k] for k in some], first)
@@ -63,7 +63,7 @@ class JobEvaluation:
         demand = Demand.of(job.query, job.old, job.new)
         try:
             read: dict[object, SmallRows] = {}
-            return {k: self._few_leaf(demand, job, k, read) for k in range(len(job.query.leaves))}
+            return {k: self._small_leaf(demand, job, k, read) for k in range(len(job.query.leaves))}
         except Unsupported:
             return self._read_leaves(demand, job, {})
 
@@ -78,14 +78,14 @@ class JobEvaluation:
         self.aside.add(job.query.name, job.query.name, aside)
         return rows
 
-    def _few_rows(
+    def _small_rows(
         self, demand: Demand, job: Job, read: dict[object, SmallRows], shared: dict[object, SmallRows]
     ) -> SmallRows | None:
         """The rows of an increment by NumPy; None where they are for Polars."""
         if job.rows > small_rows.MOST:
             return None
         try:
-            leaves = {k: self._few_leaf(demand, job, k, read) for k in range(len(job.query.leaves))}
+            leaves = {k: self._small_leaf(demand, job, k, read) for k in range(len(job.query.leaves))}
             return small_increment(demand, leaves, job.old, job.new, shared)
         except Unsupported:
             return None
@@ -109,10 +109,10 @@ class JobEvaluation:
         found: dict[int, Rows] = {}
         shared: dict[object, SmallRows] = {}
         with suppress(Unsupported):
-            few = self._few_by_keys(demands[0], jobs[0], first)
+            small = self._small_by_keys(demands[0], jobs[0], first)
             for k, (demand, job) in enumerate(zip(demands, jobs, strict=True)):
                 with suppress(Unsupported):
-                    found[k] = small_increment(demand, few, job.old, job.new, shared)
+                    found[k] = small_increment(demand, small, job.old, job.new, shared)
         others = [k for k in range(len(jobs)) if k not in found]
         if others:
             leaves = self._by_keys(demands[0], jobs[0], first)
@@ -120,7 +120,7 @@ class JobEvaluation:
             found.update(zip(others, self._with_common_parts(*of), strict=True))
         return [found[k] for k in range(len(jobs))]
 
-    def _few_by_keys(self, demand: Demand, job: Job, first: int) -> dict[int, SmallRows]:
+    def _small_by_keys(self, demand: Demand, job: Job, first: int) -> dict[int, SmallRows]:
         """The rows by leaf, of others than the `first` those with its keys; `Unsupported` where they are too many."""
         keys = job.query.shard_key
         assert keys is not None
@@ -128,7 +128,7 @@ class JobEvaluation:
         assert leaf.buffer is not None
         assert relevant is not None
         if sum(segment.rows for segment in segments) <= small_rows.MOST:
-            found = {first: small_leaf(leaf, self.segments.few(leaf.buffer, segments), relevant)}
+            found = {first: small_leaf(leaf, self.segments.read_small(leaf.buffer, segments), relevant)}
         else:
             found = {first: SmallRows.of(leaf_rows(leaf, self.segments.frame(leaf.buffer, segments), relevant))}
         wanted = hashes_of(small_rows.series("", found[first].columns[_key(keys, first)]))
@@ -137,7 +137,7 @@ class JobEvaluation:
             if leaf.buffer is None or relevant is None or column is None:
                 raise Unsupported
             if k != first:
-                rows = self.segments.few_with_keys(leaf.buffer, job.inputs[k], column, wanted)
+                rows = self.segments.read_small_with_keys(leaf.buffer, job.inputs[k], column, wanted)
                 found[k] = small_leaf(leaf, rows, relevant)
         return found
 
@@ -157,13 +157,13 @@ class JobEvaluation:
                 wanted = hashes_of(found[k].get_column(_key(keys, first)))
         return found
 
-    def _few_leaf(self, demand: Demand, job: Job, k: int, read: dict[object, SmallRows]) -> SmallRows:
+    def _small_leaf(self, demand: Demand, job: Job, k: int, read: dict[object, SmallRows]) -> SmallRows:
         leaf, segments, relevant = job.query.leaves[k], job.inputs[k], demand.relevant[k]
         if leaf.buffer is None or relevant is None:
             raise Unsupported
         key = leaf.buffer.id, leaf.columns, relevant, tuple(segment.path for segment in segments)
         if key not in read:
-            read[key] = small_leaf(leaf, self.segments.few(leaf.buffer, segments), relevant)
+            read[key] = small_leaf(leaf, self.segments.read_small(leaf.buffer, segments), relevant)
         return read[key]
 
     def _by_polars(self, jobs: Sequence[Job], demands: Sequence[Demand]) -> list[pl.DataFrame]:

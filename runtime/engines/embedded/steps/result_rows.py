@@ -37,8 +37,8 @@ class ResultRows:
     def store(self, batch: Batch, job: Job, rows: Rows) -> Increment:
         """The rows of an increment, stored, staged for their sink, and counted."""
         stored = {}
-        for buffer, door in job.feeds if rows.height else ():
-            part = self._absorbed(job, rows, buffer, door)
+        for buffer, admission in job.feeds if rows.height else ():
+            part = self._absorbed(job, rows, buffer, admission)
             if part.height:
                 stored[buffer.id] = (self.pending.keep(batch, buffer, part),)
         if rows.height and job.query.stream in self.written:
@@ -51,8 +51,8 @@ class ResultRows:
             return Increment(0, place="driver")
         stored = {
             buffer.id: (self.pending.hold(batch, buffer, part),)
-            for buffer, door in job.feeds
-            if (part := absorb(rows, buffer, door, self.statics)).height
+            for buffer, admission in job.feeds
+            if (part := absorb(rows, buffer, admission, self.statics)).height
         }
         if self._strata is None or self._strata[0] is not batch:
             self._strata = batch, {}
@@ -74,10 +74,10 @@ class ResultRows:
             settled[query.name] = Increment(one.rows, segments, one.place)
         return settled
 
-    def _absorbed(self, job: Job, rows: Rows, buffer: Buffer, door: Term) -> Rows:
+    def _absorbed(self, job: Job, rows: Rows, buffer: Buffer, admission: Term) -> Rows:
         """What a buffer stores of a result; rows for which a term of its readers has no value are set aside."""
         try:
-            return absorbed(rows, buffer, door, self.statics)
+            return absorbed(rows, buffer, admission, self.statics)
         except EvaluationError as error:
             if buffer.id not in job.lenient_feeds:
                 raise of_query(error, job) from error.__cause__
@@ -90,7 +90,7 @@ class ResultRows:
         )
         self.aside.add(job.query.name, buffer.id, aside)
         fine = frame.filter(~pl.int_range(pl.len()).is_in(list(found)))
-        return absorbed(fine, buffer, door, self.statics)
+        return absorbed(fine, buffer, admission, self.statics)
 
 
 def _stage(batch: Batch, query: QueryPlan, rows: Rows) -> None:

@@ -61,7 +61,7 @@ class SegmentRewriter:
     def _rewritten(self, one: Rewrite) -> Iterator[Rows]:
         """The rows that live, in one piece or, where they are many bytes, in several."""
         try:
-            yield small_kept(self.segments.few(one.buffer, one.segments), one.buffer, one.keep)
+            yield small_kept(self.segments.read_small(one.buffer, one.segments), one.buffer, one.keep)
             return
         except Unsupported:
             pass

@@ -26,7 +26,7 @@ class SegmentReader:
     cache: SegmentCache
     pending: PendingSegments
 
-    def few(self, buffer: Buffer, segments: Sequence[Segment]) -> SmallRows:
+    def read_small(self, buffer: Buffer, segments: Sequence[Segment]) -> SmallRows:
         """The rows of segments as arrays; `Unsupported` where they are too many."""
         if sum(segment.rows for segment in segments) > small_rows.MOST:
             raise Unsupported
@@ -53,7 +53,9 @@ class SegmentReader:
             parts.append(rows if index is None else rows[index.find(wanted)])
         return pl.concat(parts)
 
-    def few_with_keys(self, buffer: Buffer, segments: Sequence[Segment], column: str, wanted: UInt64Array) -> SmallRows:
+    def read_small_with_keys(
+        self, buffer: Buffer, segments: Sequence[Segment], column: str, wanted: UInt64Array
+    ) -> SmallRows:
         """The same as arrays; `Unsupported` where they are too many."""
         parts, found = [small_rows.no_rows(buffer.stored)], 0
         for segment in segments:
