@@ -54,7 +54,7 @@ def is_static(node: Node) -> bool:
 
 def multiplying_tables(node: Node) -> dict[int, tuple[str, ...]]:
     """By occurrence, the static tables that are joined to its single rows, and may have several matches for one."""
-    found: dict[int, tuple[str, ...]] = {}
+    tables: dict[int, tuple[str, ...]] = {}
 
     def visit(current: Node, first: int) -> int | None:
         """The occurrence whose rows, one by one, the node works on."""
@@ -68,17 +68,17 @@ def multiplying_tables(node: Node) -> dict[int, tuple[str, ...]]:
             case Select() | Project() | Rename() | Imbed():
                 return alone[0]
             case Product() | Join():
-                one, other = alone
+                left, right = alone
                 if isinstance(current, Join) and current.kind in ("semi", "anti"):
-                    return one if is_static(current.right) else None
-                for stream, table in ((one, current.right), (other, current.left)):
+                    return left if is_static(current.right) else None
+                for stream, table in ((left, current.right), (right, current.left)):
                     if stream is not None and is_static(table):
-                        found[stream] = (*found.get(stream, ()), *(t.name for t in occurrences(table)))
+                        tables[stream] = (*tables.get(stream, ()), *(t.name for t in occurrences(table)))
                         return stream
         return None
 
     visit(node, 0)
-    return found
+    return tables
 
 
 def row_terms(node: Node) -> Iterator[tuple[str, Node]]:

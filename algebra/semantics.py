@@ -148,21 +148,21 @@ def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]]) -> li
         case Join(left, right, condition, kind):
             both = Schema((*left.schema.attributes, *right.schema.attributes))
             plain, hard = split_by_failure(condition, both)
-            found: list[Row] = []
+            joined: list[Row] = []
             padding: Row = (None,) * len(right.schema)
-            others = evaluate_leniently(right, relations)
-            for one in evaluate_leniently(left, relations):
-                pairs = [other for other in others if _value_of(both, plain, one + other) == (True,)]
-                told = [(other, _value_of(both, hard, one + other)) for other in pairs]
-                partners = [other for other, value in told if value == (True,)]
-                if kind != "inner" and not all(value for _, value in told):
+            right_rows = evaluate_leniently(right, relations)
+            for row in evaluate_leniently(left, relations):
+                candidates = [partner for partner in right_rows if _value_of(both, plain, row + partner) == (True,)]
+                values = [(partner, _value_of(both, hard, row + partner)) for partner in candidates]
+                partners = [partner for partner, value in values if value == (True,)]
+                if kind != "inner" and not all(value for _, value in values):
                     continue
                 match kind:
                     case "inner" | "left":
-                        found += [one + other for other in partners or ([padding] if kind == "left" else [])]
+                        joined += [row + partner for partner in partners or ([padding] if kind == "left" else [])]
                     case "semi" | "anti":
-                        found += [one] if bool(partners) == (kind == "semi") else []
-            return found
+                        joined += [row] if bool(partners) == (kind == "semi") else []
+            return joined
         case OrderedNode():
             return evaluate(node, relations)
         case _:

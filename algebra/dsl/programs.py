@@ -18,7 +18,7 @@ from tidegate.algebra.schema import Schema, StreamDef, checked_name
 
 def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], site: Site | None) -> ProgramDef:
     """The program of these queries; result streams that they read and that know their query bring it along."""
-    made: list[Query] = []
+    fed: list[Query] = []
     used: dict[str, Result] = {}
     for handle in queries:
         if not isinstance(handle, QueryHandle):
@@ -28,7 +28,7 @@ def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], si
     streams = [handle.result.definition.name for handle in queries]
     for place, (stream, handle) in enumerate(zip(streams, queries, strict=True)):
         number = f".{streams[: place + 1].count(stream)}" if streams.count(stream) > 1 else ""
-        made.append(_fed(handle.name or stream + number, handle))
+        fed.append(_fed(handle.name or stream + number, handle))
         used.update(handle.relation._results)
     for name, relation in named.items():
         if not isinstance(relation, Relation):
@@ -43,13 +43,13 @@ def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], si
             )
         used.update(relation._results)
         if not _is_result(name, relation):  # whose own query comes along
-            made.append(named_query(name, relation, site))
-    _bring_along(made, used)
-    if not made:
+            fed.append(named_query(name, relation, site))
+    _bring_along(fed, used)
+    if not fed:
         raise QueryError("TG124", "a program without queries", hint="write tg.program(Name=relation)")
-    found = ProgramDef(tuple(made))
-    _require_consistent(found, used)
-    return found
+    program = ProgramDef(tuple(fed))
+    _require_consistent(program, used)
+    return program
 
 
 def _shallow(query: Query) -> Query:
@@ -91,13 +91,13 @@ def _bring_along(queries: list[Query], used: dict[str, Result]) -> None:
     while waiting:
         name = waiting.pop()
         result = used[name]
-        own = result._fed_by
+        fed_by = result._fed_by
         given = [query for query in queries if query.stream == name]
-        if own is None and not given:
+        if fed_by is None and not given:
             raise QueryError(
                 "TG123", f"nothing feeds the result stream {name}", hint=f"add tg.query({name}, ...) to the program"
             )
-        if own is None:
+        if fed_by is None:
             if any(query.declared is None for query in given):
                 raise QueryError(
                     "TG121",
@@ -106,10 +106,10 @@ def _bring_along(queries: list[Query], used: dict[str, Result]) -> None:
                 )
             continue
         if not given:
-            queries.insert(0, own)
-            waiting += [other for other in result._fed_reads if other not in used]
-            used.update({other: found for other, found in result._fed_reads.items() if other not in used})
-        elif [query.node for query in given] != [own.node]:
+            queries.insert(0, fed_by)
+            waiting += [stream for stream in result._fed_reads if stream not in used]
+            used.update({stream: read for stream, read in result._fed_reads.items() if stream not in used})
+        elif [query.node for query in given] != [fed_by.node]:
             raise QueryError(
                 "TG121",
                 f"{name} is fed by another query than the one whose result is read",

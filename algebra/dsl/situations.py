@@ -702,11 +702,11 @@ def match(
     with Here() as site:
         if emission not in ("earliest", "final"):
             raise QueryError("TG114", f"no emission is called {shown(emission)}", hint="emission is earliest or final")
-        found: dict[str, Intervals] = {}
+        symbols: dict[str, Intervals] = {}
         parts: list[Expression] = []
         for condition in conditions:
             if isinstance(condition, Intervals):
-                _take(found, condition)
+                _take(symbols, condition)
                 continue
             part = to_expression(condition)
             parts.append(part)
@@ -725,16 +725,16 @@ def match(
                         hint="filter the matches by it: match(...).where(...); or make it part of a situation's condition",
                         site=part._sites.get(part._term),
                     )
-                _take(found, read.origin.intervals)
-        if not found:
+                _take(symbols, read.origin.intervals)
+        if not symbols:
             raise QueryError("TG124", "a pattern without periods", hint="write match(A.before(B), within=...)")
-        if len(found) > MAX_SITUATIONS:
+        if len(symbols) > MAX_SITUATIONS:
             raise QueryError(
                 "TG223",
-                f"a pattern of {len(found):,} situations; at most {MAX_SITUATIONS} are matched at once",
+                f"a pattern of {len(symbols):,} situations; at most {MAX_SITUATIONS} are matched at once",
                 hint="match parts of it, and match their results as situations, with as_intervals(...)",
             )
-        return _derived_match(list(found.values()), parts, within, emission, _pinned(order, list(found)), site)
+        return _derived_match(list(symbols.values()), parts, within, emission, _pinned(order, list(symbols)), site)
 
 
 def parts_of_match(relation: Relation) -> tuple[dict[str, Relation], Relation, tuple[str, ...]]:

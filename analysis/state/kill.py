@@ -122,13 +122,13 @@ def final_side(node: Node) -> bool:
 def _kill(sources: Sources, anti: AntiJoin, zone: Zone, occurrence: int, promised: Collection[str]) -> Kill | None:
     if not final_side(anti.node.right):
         return None
-    other = anti.right.start
+    partner = anti.right.start
     both = Schema((*anti.node.left.schema.attributes, *anti.node.right.schema.attributes))
     names = {
         name: origin
         for name, origins in anti.origins.items()
         for origin in origins
-        if origin.occurrence in (occurrence, other) and origin.shift == 0
+        if origin.occurrence in (occurrence, partner) and origin.shift == 0
     }
     direct: list[Term] = []
     reaches: list[Reach] = []
@@ -147,8 +147,8 @@ def _kill(sources: Sources, anti: AntiJoin, zone: Zone, occurrence: int, promise
                 return None
             if reach.y:
                 reaches.append(reach)
-    streams = (sources.streams[occurrence], sources.streams[other])
-    return Kill(occurrence, other, streams, anti.node.right, tuple(direct), names, tuple(reaches))
+    streams = (sources.streams[occurrence], sources.streams[partner])
+    return Kill(occurrence, partner, streams, anti.node.right, tuple(direct), names, tuple(reaches))
 
 
 def _exact_bounds(part: Term, schema: Schema) -> list[Bound] | None:

@@ -118,7 +118,7 @@ class Mends:
         """
         operator = ordered_operator(self.node)
         assert operator is not None, "they are given to an operator that gathers rows in order"
-        found = [text for text in (self._variant(operator, detected),) if text]
+        hints = [text for text in (self._variant(operator, detected),) if text]
         streams, relations = dict(self.streams), dict(self.streams)
         starts: dict[str, str] = {}
         lengths: dict[str, str] = {}
@@ -132,11 +132,11 @@ class Mends:
                 starts[stream.name], lengths[stream.name] = start, f"{end} <= {start} + {span}"
         if starts and self._progresses(self.node, detected, streams):
             also = " and ".join(f"{name} on {start}" for name, start in starts.items())
-            found.append(f"declare progress of {also}, too")
+            hints.append(f"declare progress of {also}, too")
         if starts and self._progresses(self.node, detected, relations):
             long = " and ".join(f"{length} in {name}" for name, length in lengths.items())
-            found.append(f"declare how long periods last: {long}")
-        return "; or ".join(found)
+            hints.append(f"declare how long periods last: {long}")
+        return "; or ".join(hints)
 
     def _variant(self, operator: OrderedNode, attribute: str) -> str:
         """How a variant of the operator is written of which the results progress; empty where none is known."""

@@ -153,7 +153,7 @@ class Evaluation:
         """What those queries of a component that advance find, up to the first stratum without a new row."""
         old = {query.name: self.progress.queries[query.name] for query in queries}
         done: dict[str, Increment] = {}
-        own = {query.stream for query in level}
+        level_streams = {query.stream for query in level}
         finished = any(INF in p.values() for p in new.values())
         limit, idle = None, 0
         # What is not relevant to one stratum is not to a later one: each looks at what the one before read, and at new
@@ -176,7 +176,7 @@ class Evaluation:
                 added = offered(query, fresh)
                 read[query.name] = [[*one, *other] for one, other in zip(read[query.name], added, strict=True)]
             limit = stratum.limit
-            idle = 0 if any(job.waits_for_other_than(own) for job in jobs) else idle + 1
+            idle = 0 if any(job.waits_for_other_than(level_streams) for job in jobs) else idle + 1
             if finished and idle > ENDLESS:
                 raise endless(level)
         return done

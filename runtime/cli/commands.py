@@ -280,25 +280,25 @@ def _check(options: argparse.Namespace) -> int:
     notes = (
         {name: worded(program.notes()) for name, program in programs.items() if not problems[name]} if problems else {}
     )
-    found = [*raised, *(problem for those in problems.values() for problem in those)]
+    all_problems = [*raised, *(problem for those in problems.values() for problem in those)]
     if options.json:
         answer = {
             "file": str(file),
-            "valid": not found,
+            "valid": not all_problems,
             "programs": {name: {"valid": not those} for name, those in problems.items()},
             "problems": [problem.to_dict() for problem in raised]
             + [{**problem.to_dict(), "program": name} for name, those in problems.items() for problem in those],
             "notes": [{**note.to_dict(), "program": name} for name, those in notes.items() for note in those],
         }
         print(json.dumps(answer, indent=2))
-        return 1 if found else 0
-    for problem in (*found, *(note for those in notes.values() for note in those)):
+        return 1 if all_problems else 0
+    for problem in (*all_problems, *(note for those in notes.values() for note in those)):
         print(problem, end="\n\n")
     for name, those in problems.items():
         print(f"{file}: {name} is {'not valid' if those else 'valid'}")
-    if found:
-        print(f"{len(found)} problem{'s' if len(found) > 1 else ''}")
-    return 1 if found else 0
+    if all_problems:
+        print(f"{len(all_problems)} problem{'s' if len(all_problems) > 1 else ''}")
+    return 1 if all_problems else 0
 
 
 def _explain(options: argparse.Namespace) -> int:

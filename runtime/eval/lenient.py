@@ -156,31 +156,31 @@ class Lenient:
 
     def _joined(self, node: Join, passes: Term | None) -> pl.DataFrame:
         left, right = node.left, node.right
-        one = self.rows_of(left, _over(passes, left.schema.keys()))
-        other = self.rows_of(right, _over(passes, right.schema.keys()))
+        left_rows = self.rows_of(left, _over(passes, left.schema.keys()))
+        right_rows = self.rows_of(right, _over(passes, right.schema.keys()))
         both = Schema((*left.schema.attributes, *right.schema.attributes))
         plain, hard = split_by_failure(node.condition, both)
         if hard == TRUE:
             read = Join(_scan("left", left.schema), _scan("right", right.schema), node.condition, node.kind)
-            return evaluate(read, {0: one, 1: other})
+            return evaluate(read, {0: left_rows, 1: right_rows})
         row = Attribute(_LEFT, BIGINT, nullable=False)
-        one = one.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(_LEFT))
+        left_rows = left_rows.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(_LEFT))
         marked = Schema((*left.schema.attributes, row))
         read = Join(_scan("left", marked), _scan("right", right.schema), plain, "inner")
-        pairs = evaluate(read, {0: one, 1: other})
+        pairs = evaluate(read, {0: left_rows, 1: right_rows})
         fine = self._evaluable(pairs, hard, both, _over(passes, both.keys()))
         failed = pairs.get_column(_LEFT).filter(pairs.get_column(_LEFT).is_in(_failed_rows(pairs, fine).implode()))
-        found = fine.filter(compile_term(hard, both))
+        matched = fine.filter(compile_term(hard, both))
         if node.kind == "inner":
-            return only(found, node.schema.names)
+            return only(matched, node.schema.names)
         # Where a condition has no value, neither that a row has a partner nor that it has none is known.
-        known = one.filter(~pl.col(_LEFT).is_in(failed.implode()))
-        partnered = known.get_column(_LEFT).is_in(found.get_column(_LEFT).implode())
+        known = left_rows.filter(~pl.col(_LEFT).is_in(failed.implode()))
+        partnered = known.get_column(_LEFT).is_in(matched.get_column(_LEFT).implode())
         if node.kind in ("semi", "anti"):
             return only(known.filter(partnered if node.kind == "semi" else ~partnered), node.schema.names)
-        found = found.filter(pl.col(_LEFT).is_in(known.get_column(_LEFT).implode()))
-        padding = known.filter(~partnered).with_columns(pl.lit(None, t).alias(c) for c, t in other.schema.items())
-        return only(pl.concat([only(found, node.schema.names), only(padding, node.schema.names)]), node.schema.names)
+        matched = matched.filter(pl.col(_LEFT).is_in(known.get_column(_LEFT).implode()))
+        padding = known.filter(~partnered).with_columns(pl.lit(None, t).alias(c) for c, t in right_rows.schema.items())
+        return only(pl.concat([only(matched, node.schema.names), only(padding, node.schema.names)]), node.schema.names)
 
     def _evaluable(self, rows: pl.DataFrame, term: Term, schema: Schema, passes: Term | None) -> pl.DataFrame:
         """The rows for which a term has a value. Each other row is noted in the increment in which it passes."""

@@ -121,7 +121,7 @@ class _Walk:
 
     def rows_of(self, node: Node) -> pl.DataFrame:
         if is_static(node):
-            return evaluate(node, {k: self.statics[one.name] for k, one in enumerate(occurrences(node))})
+            return evaluate(node, {k: self.statics[table.name] for k, table in enumerate(occurrences(node))})
         match node:
             case Scan(stream):
                 names = [name for name in stream.schema.names if name != _ROW]
@@ -137,10 +137,10 @@ class _Walk:
             case Rename(input_, pairs):
                 return self.rows_of(input_).rename(dict(pairs))
             case Join(left, right):
-                one, other = self.rows_of(left), self.rows_of(right)
-                one, other = self._matchable(node, one, other)
+                left_rows, right_rows = self.rows_of(left), self.rows_of(right)
+                left_rows, right_rows = self._matchable(node, left_rows, right_rows)
                 read = Join(_scan(left, "left"), _scan(right, "right"), node.condition, node.kind)
-                return evaluate(read, {0: one, 1: other})
+                return evaluate(read, {0: left_rows, 1: right_rows})
             case Product(left, right):
                 return self.rows_of(left).join(self.rows_of(right), how="cross")
             case _:

@@ -395,19 +395,19 @@ def _until_text(kept: Kept) -> str:
     return f"until {' or '.join(known)}" if known else "until its input ends"
 
 
-def _buffer_dict(one: BufferState) -> dict[str, object]:
-    kinds = one.held.instants
+def _buffer_dict(state: BufferState) -> dict[str, object]:
+    kinds = state.held.instants
     return {
-        "buffer": one.held.buffer,
-        "stream": one.held.stream,
-        "holds": one.held.holds,
-        "rows": one.rows,
-        "bytes": one.bytes,
-        "segments": one.segments,
-        **({"key": list(one.held.key)} if one.held.key else {}),
-        **({"tables": dict(one.held.tables)} if one.held.tables else {}),
-        "oldest": {a: plain_instant(low, Kind(kinds[a])) for a, (low, _) in one.range.items()},
-        "newest": {a: plain_instant(high, Kind(kinds[a])) for a, (_, high) in one.range.items()},
+        "buffer": state.held.buffer,
+        "stream": state.held.stream,
+        "holds": state.held.holds,
+        "rows": state.rows,
+        "bytes": state.bytes,
+        "segments": state.segments,
+        **({"key": list(state.held.key)} if state.held.key else {}),
+        **({"tables": dict(state.held.tables)} if state.held.tables else {}),
+        "oldest": {a: plain_instant(low, Kind(kinds[a])) for a, (low, _) in state.range.items()},
+        "newest": {a: plain_instant(high, Kind(kinds[a])) for a, (_, high) in state.range.items()},
         "kept": [
             {
                 "query": kept.query,
@@ -416,6 +416,6 @@ def _buffer_dict(one: BufferState) -> dict[str, object]:
                 "until": {a: plain_instant(t, Kind(kept.kinds[a])) for a, t in kept.until.items()},
                 "needed": not kept.over,
             }
-            for kept in one.kept
+            for kept in state.kept
         ],
     }

@@ -113,7 +113,7 @@ def _instants(stream: StreamDef, row: Mapping[str, Any]) -> dict[str, int]:
             f"{stream.name}: {shown(row)} does not say which attributes a row has",
             hint="write {" + ", ".join(f'"{name}": ...' for name in stream.progress or ("time",)) + "}",
         )
-    found = {}
+    instants = {}
     for name in stream.schema.temporal:
         if name in row:
             value = instant_of(row[name], stream, name)
@@ -123,17 +123,17 @@ def _instants(stream: StreamDef, row: Mapping[str, Any]) -> dict[str, int]:
                     f"{stream.name}.{name}: a row holds an instant, not {shown(row[name])}",
                     hint="give the row's own instant",
                 )
-            found[name] = value
+            instants[name] = value
     for name in row:
         check_known(name, stream.schema, f"attribute of {stream.name}")
-    missing = [name for name in stream.progress if name not in found]
+    missing = [name for name in stream.progress if name not in instants]
     if missing:
         raise QueryError(
             "TG401",
             f"{stream.name}: when a row is final depends on {', '.join(missing)}",
             hint=f"give {', '.join(stream.progress)} of the row",
         )
-    return found
+    return instants
 
 
 def _roughly(ticks: int) -> str:

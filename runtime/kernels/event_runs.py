@@ -159,7 +159,7 @@ def _encode(
     events: Events, count: int, marks: Callable[[int, int], UInt64Array], low: int, high: int
 ) -> tuple[Status, EventRuns]:
     """Encodes events in the order of rows, until an event is not later than the one before it in its partition."""
-    made, status = 0, Status.DONE
+    runs, status = 0, Status.DONE
     # Memory that nothing is written to costs nothing.
     row, time, until = (np.empty(count, dtype=np.int64) for _ in range(3))
     partition, holds = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.uint64)
@@ -173,16 +173,16 @@ def _encode(
             last = np.concatenate([last, np.full(new, NEVER)])
             held = np.concatenate([held, np.zeros(new, dtype=np.uint64)])
             newest = np.concatenate([newest, np.full(new, -1)])
-        ended, made = _encode_block(
+        ended, runs = _encode_block(
             partitions, events.times(first, end), marks(first, end), first, low, high, last, held, newest,
-            made, row, partition, time, until, holds,
+            runs, row, partition, time, until, holds,
         )  # fmt: skip
         status = Status(ended)
         if status is not Status.DONE:
             break
     seen = newest >= 0
     until[newest[seen]] = last[seen]
-    return status, EventRuns(row[:made], partition[:made], time[:made], until[:made], holds[:made])
+    return status, EventRuns(row[:runs], partition[:runs], time[:runs], until[:runs], holds[:runs])
 
 
 @compiled(

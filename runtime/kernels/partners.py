@@ -121,28 +121,28 @@ def _waits(
     """
     waits = NONE
     unsettled = te[place] == OPEN
-    for other in range(definition.shape[0]):
-        if other == role:
+    for other_role in range(definition.shape[0]):
+        if other_role == role:
             continue
-        if not derived[definition[other]]:
+        if not derived[definition[other_role]]:
             unsettled = True
             continue
         latest = NONE
-        if bounds[2 * role, 2 * other] != NONE:
-            latest = ts[place] + bounds[2 * role, 2 * other]
-        if te[place] != OPEN and bounds[2 * role + 1, 2 * other] != NONE:
-            latest = min(latest, te[place] + bounds[2 * role + 1, 2 * other])
+        if bounds[2 * role, 2 * other_role] != NONE:
+            latest = ts[place] + bounds[2 * role, 2 * other_role]
+        if te[place] != OPEN and bounds[2 * role + 1, 2 * other_role] != NONE:
+            latest = min(latest, te[place] + bounds[2 * role + 1, 2 * other_role])
         if latest > until:
             unsettled = True
             waits = min(waits, latest)
             continue
-        cell = first_cell + definition[other]
-        found = _partner(
-            bounds, role, other, ts[place], te[place], ts, te, useful, offsets[cell], offsets[cell + 1], until
+        cell = first_cell + definition[other_role]
+        partner = _partner(
+            bounds, role, other_role, ts[place], te[place], ts, te, useful, offsets[cell], offsets[cell + 1], until
         )
-        if found == _NOBODY:
+        if partner == _NOBODY:
             return NEVER
-        unsettled |= found == _OPEN
+        unsettled |= partner == _OPEN
     return waits if unsettled else NEVER
 
 

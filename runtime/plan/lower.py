@@ -494,21 +494,21 @@ def _partial_grouping(
         return None
     if any(aggregate.function not in MERGEABLE for aggregate in current.aggregates):
         return None
-    made = {key: (key, 0) for key in current.keys}
+    key_shifts = {key: (key, 0) for key in current.keys}
     for operator in reversed(above):
         if isinstance(operator, Rename):
             new = dict(operator.pairs)
-            made = {new.get(name, name): of for name, of in made.items()}
+            key_shifts = {new.get(name, name): of for name, of in key_shifts.items()}
         elif isinstance(operator, Project):
-            made = {name: of for name, of in made.items() if name in operator.names}
+            key_shifts = {name: of for name, of in key_shifts.items() if name in operator.names}
         elif isinstance(operator, Imbed):
             match temporal_term(operator.term, operator.input.schema):
-                case Shift(Var(name), by) if name in made:
-                    key, before = made[name]
-                    made[operator.name] = key, before + by
-                case Var(name) if name in made:
-                    made[operator.name] = made[name]
-    if any(a not in made for a in facts.propagation):
+                case Shift(Var(name), by) if name in key_shifts:
+                    key, before = key_shifts[name]
+                    key_shifts[operator.name] = key, before + by
+                case Var(name) if name in key_shifts:
+                    key_shifts[operator.name] = key_shifts[name]
+    if any(a not in key_shifts for a in facts.propagation):
         return None
 
     def rebuild(source: Node) -> Node:
@@ -516,7 +516,7 @@ def _partial_grouping(
             source = with_children(operator, (source,))
         return source
 
-    return current, rebuild, tuple((a, *made[a]) for a in facts.propagation)
+    return current, rebuild, tuple((a, *key_shifts[a]) for a in facts.propagation)
 
 
 def _description(facts: ProgramFacts, plans: tuple[QueryPlan, ...]) -> dict[str, str]:

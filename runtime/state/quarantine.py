@@ -160,7 +160,8 @@ def appended(
     span = None if keep.age is None else max(1, keep.age // _PARTS)
     most = _MOST_BYTES if keep.bytes is None else min(_MOST_BYTES, keep.bytes // _PARTS)
     live = [
-        _Piece(one.rows, one.schema, 0 if span is None else one.bounds[CLOCK][0] // span, one) for one in bounded.files
+        _Piece(file.rows, file.schema, 0 if span is None else file.bounds[CLOCK][0] // span, file)
+        for file in bounded.files
     ]
     new = pa.concat_tables(map(_bare, tables)) if tables else None
     if new is not None:
@@ -176,12 +177,12 @@ def appended(
             elif not _is_there(store, segment):  # rejected rows are the user's to take away
                 _logger.warning("%s is gone, its %d rejected rows count as dropped", segment.path, segment.rows)
                 dropped = dropped.and_then(segment)
-                result = tuple(one for one in result if one is not piece)
+                result = tuple(other for other in result if other is not piece)
             elif (rows := _rows(store, segment)) is not None:
                 parts[piece] = rows
         if len(parts) < 2:
             continue
-        clocks = [c for one in parts for c in (one.segment.bounds[CLOCK] if one.segment is not None else (clock,))]
+        clocks = [c for part in parts for c in (part.segment.bounds[CLOCK] if part.segment is not None else (clock,))]
         with storage_errors("merging quarantined rows"):
             merged = set_aside(store, pa.concat_tables(parts.values()), clock, seq, attempt)
         merged = replace(merged, bounds={CLOCK: (min(clocks), max(clocks))})

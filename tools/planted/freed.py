@@ -40,7 +40,7 @@ GROUP = Group(
         bug(
             "a match is over though one of it is open",
             KERNEL,
-            "        unsettled |= found == _OPEN\n",
+            "        unsettled |= partner == _OPEN\n",
             "",
             required=True,
         ),
@@ -84,8 +84,8 @@ GROUP = Group(
         bug(
             "given situations are asked for",
             KERNEL,
-            "        if not derived[definition[other]]:\n",
-            "        if derived[definition[other]] and not derived[definition[other]]:\n",
+            "        if not derived[definition[other_role]]:\n",
+            "        if derived[definition[other_role]] and not derived[definition[other_role]]:\n",
             required=True,
         ),
         bug(

@@ -107,7 +107,7 @@ GROUP = Group(
         bug(
             "partials although a promise is no key",
             LOWER,
-            "    if any(a not in made for a in facts.propagation):\n        return None\n",
+            "    if any(a not in key_shifts for a in facts.propagation):\n        return None\n",
             "",
         ),
         bug(

@@ -136,7 +136,7 @@ GROUP = Group(
         bug(
             "aggregates of what is kept are dropped",
             MATCHES,
-            "live = np.concatenate([made.after.number, open_numbers(runs)])",
+            "live = np.concatenate([change.after.number, open_numbers(runs)])",
             "live = open_numbers(runs)",
         ),
         bug("an end is shown before it is known", MATCHES, "(te > detected) &", "(te > detected + 1) &"),

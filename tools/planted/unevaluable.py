@@ -42,8 +42,8 @@ GROUP = Group(
         bug(
             "an anti-join takes a pair without a value for none",
             LENIENT,
-            "        known = one.filter(~pl.col(_LEFT).is_in(failed.implode()))\n",
-            "        known = one\n",
+            "        known = left_rows.filter(~pl.col(_LEFT).is_in(failed.implode()))\n",
+            "        known = left_rows\n",
         ),
         bug(
             "a join looks at pairs for which a plain conjunct does not hold",

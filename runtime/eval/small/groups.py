@@ -111,14 +111,14 @@ def _lift(state: State, rows: SmallRows, argument: Value | None, order: Value | 
     if argument is None:
         return {state.column("n"): np.ones(rows.height, dtype=np.int64)}
     value = _same_zero(column_of(argument, state.argument.kind, rows), state.argument)
-    found: dict[str, Array]
+    parts: dict[str, Array]
     match state.form:
         case Form.COUNT:
             return {state.column("n"): np.ones(rows.height, dtype=np.int64)}
         case Form.INTEGER_SUM:
-            found = {state.column("hi"): value // _HALF, state.column("lo"): value % _HALF}
+            parts = {state.column("hi"): value // _HALF, state.column("lo"): value % _HALF}
         case Form.DOUBLE_SUM:
-            found = {state.column("sum"): value, state.column("comp"): np.zeros(rows.height)}
+            parts = {state.column("sum"): value, state.column("comp"): np.zeros(rows.height)}
         case Form.EARLIEST | Form.LATEST:
             assert order is not None
             by = _same_zero(column_of(order, state.by.kind, rows), state.by)
@@ -126,8 +126,8 @@ def _lift(state: State, rows: SmallRows, argument: Value | None, order: Value | 
         case _:
             return {state.column("v"): value}
     if state.averages:
-        found[state.column("n")] = np.ones(rows.height, dtype=np.int64)
-    return found
+        parts[state.column("n")] = np.ones(rows.height, dtype=np.int64)
+    return parts
 
 
 def _same_zero(column: Array, type_: DataType) -> Array:
@@ -184,14 +184,14 @@ def _result(state: State, columns: Mapping[str, Array]) -> Array:
         return columns[state.column(name)]
 
     average = state.averages
-    found: Array
+    result: Array
     with np.errstate(all="ignore"):
         match state.form:
             case Form.COUNT:
                 return part("n")
             case Form.INTEGER_SUM if average:
                 total = part("hi").astype(np.float64) * float(_HALF) + part("lo").astype(np.float64)
-                found = total / 10.0**state.argument.scale / part("n")
+                result = total / 10.0**state.argument.scale / part("n")
             case Form.INTEGER_SUM:
                 high = part("hi")
                 if not ((high >= -_SAFE) & (high < _SAFE)).all():
@@ -199,9 +199,9 @@ def _result(state: State, columns: Mapping[str, Array]) -> Array:
                 return high * _HALF + part("lo")
             case Form.DOUBLE_SUM:
                 total = part("sum") + part("comp")
-                found = total / part("n") if average else total
+                result = total / part("n") if average else total
             case _:
                 return part("v")
-    if np.isnan(found).any():
+    if np.isnan(result).any():
         raise Unsupported
-    return found
+    return result

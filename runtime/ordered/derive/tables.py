@@ -107,8 +107,8 @@ def _table(partitions: Partitions, parts: Sequence[_Columns]) -> pa.Table:
 def _open(derivation: Derivation, partitions: Int64Array, runs: Sequence[Runs]) -> _Columns:
     """The open runs of partitions."""
     parts: list[_Columns] = []
-    for source, one in zip(derivation.sources, runs, strict=True):
-        place, symbol = np.nonzero(one.start != NEVER)
+    for source, source_runs in zip(derivation.sources, runs, strict=True):
+        place, symbol = np.nonzero(source_runs.start != NEVER)
         definition = np.array(source.definitions, dtype=np.int64)[symbol]
         is_open = np.ones(len(place), dtype=np.bool_)
         parts.append(
@@ -116,16 +116,16 @@ def _open(derivation: Derivation, partitions: Int64Array, runs: Sequence[Runs]) 
                 partition=partitions[place],
                 is_open=is_open,
                 definition=definition,
-                start=one.start[place, symbol],
-                end=one.last[place],
-                number=one.number[place, symbol],
+                start=source_runs.start[place, symbol],
+                end=source_runs.last[place],
+                number=source_runs.number[place, symbol],
             )
         )
     if len(parts) == 1:
         return parts[0]
     none = np.empty(0, dtype=np.int64)
     parts.append(_Columns(none, none.astype(np.bool_), none, none, none, none))
-    return _Columns(*(np.concatenate(one) for one in zip(*parts, strict=True)))
+    return _Columns(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _over(partitions: Int64Array, kept: Situations, number: Int64Array) -> _Columns:

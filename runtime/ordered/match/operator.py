@@ -80,24 +80,24 @@ class CompiledPattern:
     def of(cls, ordered: OrderedStep) -> CompiledPattern:
         node = ordered.node
         assert isinstance(node, Match)
-        definitions = tuple(dict.fromkeys(one for one in node.situations if isinstance(one, Derive)))
-        leaves = tuple(ordered.leaves[node.situations.index(one)] for one in definitions)
+        definitions = tuple(dict.fromkeys(situation for situation in node.situations if isinstance(situation, Derive)))
+        leaves = tuple(ordered.leaves[node.situations.index(situation)] for situation in definitions)
         given: list[tuple[RowIntervals, int]] = []
         numbers: list[int] = []
-        for one, leaf in zip(node.situations, ordered.leaves, strict=True):
-            if isinstance(one, RowIntervals):
+        for situation, leaf in zip(node.situations, ordered.leaves, strict=True):
+            if isinstance(situation, RowIntervals):
                 numbers.append(len(definitions) + len(given))
-                given.append((one, leaf))
+                given.append((situation, leaf))
             else:
-                numbers.append(definitions.index(one))
+                numbers.append(definitions.index(situation))
         definition = tuple(numbers)
-        found = detection_of(node)
+        detection = detection_of(node)
         pattern = Pattern(
             definition=np.array(definition, dtype=np.int64),
-            masks=found.masks.astype(np.int64),
-            at_least=np.array([_limits(one)[0] for one in node.situations], dtype=np.int64),
-            at_most=np.array([_limits(one)[1] for one in node.situations], dtype=np.int64),
-            zones=np.where(found.zones >= MAX_INSTANT * 2, NONE, found.zones),
+            masks=detection.masks.astype(np.int64),
+            at_least=np.array([_limits(situation)[0] for situation in node.situations], dtype=np.int64),
+            at_most=np.array([_limits(situation)[1] for situation in node.situations], dtype=np.int64),
+            zones=np.where(detection.zones >= MAX_INSTANT * 2, NONE, detection.zones),
             implied=np.full((2 * len(definition),) * 2, NONE),
             within=NONE if node.within is None else node.within,
             final=node.emission == "final",
@@ -111,10 +111,10 @@ class CompiledPattern:
             tuple(given),
             definition,
             pattern,
-            found,
-            _offsets(found.start_offsets, definition, lasts),
-            _offsets(found.end_offsets, definition, lasts),
-            _horizons(found, definition, len(definitions)),
+            detection,
+            _offsets(detection.start_offsets, definition, lasts),
+            _offsets(detection.end_offsets, definition, lasts),
+            _horizons(detection, definition, len(definitions)),
             _partners(ordered, definition, len(definitions)),
             _by_definition(ordered, definitions),
             pl.DataFrame(schema=polars_schema(node.schema)),
@@ -226,7 +226,7 @@ class MatchOperator(SituationsOperator):
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[MatchOperator, pl.DataFrame]:
         """The operator after all events up to `until`, and the matches detected since `after`."""
-        one, states, low, high = self.matching, self.settled().states, ticks(after), ticks(until)
+        matching, states, low, high = self.matching, self.settled().states, ticks(after), ticks(until)
         states.ready()
         given = self._interval_rows(events[len(self.derivation.sources) :])
         located = located_in(
@@ -235,26 +235,26 @@ class MatchOperator(SituationsOperator):
         before = states.extract(located.partitions)
         derivation, runs, reads = self.derivation.read(located.events, before.runs, close_at)
         closed = _closed(derivation, reads, given, located.other_rows)
-        every = _all_runs(derivation, runs, one.count)
+        every = _all_runs(derivation, runs, matching.count)
         situations = arrange(before.kept, closed, every, len(located.partitions))
         number = np.concatenate([before.number, closed.run, every.number.ravel()])[situations.origin]
-        triggers = find_triggers(situations, one.from_start, one.from_end, low, high)
-        found = enumerate_matches(self.steps, situations, triggers, low, high)
+        triggers = find_triggers(situations, matching.from_start, matching.from_end, low, high)
+        matches = enumerate_matches(self.steps, situations, triggers, low, high)
         keys = _Keys(states.partitions, located.partitions)
-        rows = self._rows(keys, derivation, reads, given, situations, number, found)
-        kept, look = one.left(situations, high)
-        made = StateChange(
+        rows = self._rows(keys, derivation, reads, given, situations, number, matches)
+        kept, look = matching.left(situations, high)
+        change = StateChange(
             before,
             StateExtract(located.partitions, runs, kept, number[kept.origin], look),
             _is_new(before, situations, kept),
         )
-        live = np.concatenate([made.after.number, open_numbers(runs)])
+        live = np.concatenate([change.after.number, open_numbers(runs)])
         held = np.concatenate([before.number, open_numbers(before.runs)])
         derivation = without(derivation, self.derivation, held, live)
-        order = self.order.after(situations, one.definition, found)
+        order = self.order.after(situations, matching.definition, matches)
         same = order.order is self.order.order or np.array_equal(order.order, self.order.order)
-        steps = self.steps if same else plan_steps(one.pattern, order.order)
-        return MatchOperator(one, derivation, states, order, steps, made), rows
+        steps = self.steps if same else plan_steps(matching.pattern, order.order)
+        return MatchOperator(matching, derivation, states, order, steps, change), rows
 
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
         given = [evaluate(one.input, {0: as_frame(leaves[leaf])}) for one, leaf in self.matching.intervals]

@@ -174,16 +174,16 @@ def result_of(node: Process, rows: pl.DataFrame, partitions: int, reach: Reach) 
     relation is not true.
     """
     what, schema = type(node.operator).__name__, node.result.schema
-    found = conforming(what, "its result", rows, schema)
-    _check_partitions(what, "its result", found, partitions)
+    result = conforming(what, "its result", rows, schema)
+    _check_partitions(what, "its result", result, partitions)
     for attribute in schema.attributes:
-        if not attribute.nullable and found.get_column(attribute.name).null_count():
+        if not attribute.nullable and result.get_column(attribute.name).null_count():
             raise wrong(what, f"a row has no {attribute.name}, which is declared not null")
     at = pl.col(node.completed_by)
     late = [at <= reach.after] if reach.after is not None else []
     late += [at > reach.until] if reach.until is not None else []
     for outside in late:
-        if (bad := found.filter(outside)).height:
+        if (bad := result.filter(outside)).height:
             type_ = schema[node.completed_by].type
             raise wrong(
                 what,
@@ -191,12 +191,12 @@ def result_of(node: Process, rows: pl.DataFrame, partitions: int, reach: Reach) 
                 f"and this step is about instants {_span(reach, type_)}",
                 hint="yield a row in the step that reaches its instant: keep it until then, and do not yield it again",
             )
-    if node.result.relations != TRUE and found.height:
-        holds = evaluated(found, compile_term(node.result.relations, schema)).to_series()
+    if node.result.relations != TRUE and result.height:
+        holds = evaluated(result, compile_term(node.result.relations, schema)).to_series()
         if not holds.fill_null(value=False).all():
-            bad_row = found.filter(~holds.fill_null(value=False)).row(0, named=True)
+            bad_row = result.filter(~holds.fill_null(value=False)).row(0, named=True)
             raise wrong(what, f"a declared relation does not hold of the row {row_text(bad_row, _types(node))}")
-    return found
+    return result
 
 
 def _span(reach: Reach, type_: DataType) -> str:

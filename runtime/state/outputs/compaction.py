@@ -320,7 +320,7 @@ def _merged(runs: Sequence[list[_File]], level: int, fanout: int) -> list[list[_
         if len(full) >= fanout:
             first, last = full[0], full[-1]
             done.extend(neighbours[:first])
-            done.append([one for run in neighbours[first : last + 1] for one in run])
+            done.append([file for run in neighbours[first : last + 1] for file in run])
             done.extend(neighbours[last + 1 :])
         else:
             done.extend(neighbours)
@@ -328,18 +328,18 @@ def _merged(runs: Sequence[list[_File]], level: int, fanout: int) -> list[list[_
 
     rows = size = parts = 0
     for run in runs:
-        large = _rows(run) >= _MOST_ROWS or sum(one.bytes for one in run) >= _MOST_BYTES
+        large = _rows(run) >= _MOST_ROWS or sum(file.bytes for file in run) >= _MOST_BYTES
         if large or tier_of(_rows(run), fanout) > level or (neighbours and neighbours[-1][-1].schema != run[0].schema):
             close()
             rows = size = parts = 0
         if large or tier_of(_rows(run), fanout) > level:
             done.append(run)
             continue
-        rows, size = rows + _rows(run), size + sum(one.bytes for one in run)
-        parts += sum(len(one.parts) for one in run)
+        rows, size = rows + _rows(run), size + sum(file.bytes for file in run)
+        parts += sum(len(file.parts) for file in run)
         if parts > _MOST_PARTS:
             close()
-            rows, size, parts = _rows(run), sum(one.bytes for one in run), sum(len(one.parts) for one in run)
+            rows, size, parts = _rows(run), sum(file.bytes for file in run), sum(len(file.parts) for file in run)
         neighbours.append(run)
         if rows >= _MOST_ROWS or size >= _MOST_BYTES:
             close()

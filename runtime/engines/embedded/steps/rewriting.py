@@ -58,24 +58,24 @@ class SegmentRewriter:
         segments = (self.pending.keep(batch, look.buffer, left),) if left.height else ()
         return LookStep(spent, done=True, dead=dead, segments=segments)
 
-    def _rewritten(self, one: Rewrite) -> Iterator[Rows]:
+    def _rewritten(self, rewrite: Rewrite) -> Iterator[Rows]:
         """The rows that live, in one piece or, where they are many bytes, in several."""
         try:
-            yield small_kept(self.segments.read_small(one.buffer, one.segments), one.buffer, one.keep)
+            yield small_kept(self.segments.read_small(rewrite.buffer, rewrite.segments), rewrite.buffer, rewrite.keep)
             return
         except Unsupported:
             pass
         waiting: list[pl.DataFrame] = []
         size = 0
-        for piece in self.segments.pieces(one.segments, PIECE_ROWS):
-            rows = keep_true(piece, one.keep, one.buffer.schema)
+        for piece in self.segments.pieces(rewrite.segments, PIECE_ROWS):
+            rows = keep_true(piece, rewrite.keep, rewrite.buffer.schema)
             waiting.append(rows)
             size += size_of(rows)
-            if size >= PIECE_BYTES and sum(part.height for part in waiting) >= one.least:
-                yield _merged(one, waiting)
+            if size >= PIECE_BYTES and sum(part.height for part in waiting) >= rewrite.least:
+                yield _merged(rewrite, waiting)
                 waiting, size = [], 0
         if waiting:
-            yield _merged(one, waiting)
+            yield _merged(rewrite, waiting)
 
 
 def _merged(one: Rewrite, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -53,23 +53,23 @@ def evaluate_ordered(target: WriteTarget, jobs: Sequence[OrderedJob], shards: in
     return reported(run)
 
 
-def _evaluate(target: WriteTarget, one: OrderedJob, shard: int, shards: int) -> list[str]:
+def _evaluate(target: WriteTarget, ordered_job: OrderedJob, shard: int, shards: int) -> list[str]:
     """Summaries of the rows of a share and of what its operator keeps."""
-    job, store = one.job, LocalStore(target.root)
+    job, store = ordered_job.job, LocalStore(target.root)
     query, ordered = job.query, job.query.ordered
     assert ordered is not None
     assert ordered.sharded_by is not None
     before, old = None, job.old[ordered.time]
-    if one.state is None:
+    if ordered_job.state is None:
         operator = start_operator(ordered)
     else:
         share = Share(ordered.sharded_by, shard, shards)
-        before = part_of(query.name, one.state, share)
+        before = part_of(query.name, ordered_job.state, share)
         described = start_operator(ordered).described()
-        operator = load_operator(ordered, read_state(store, query.name, one.state, described, share), old)
+        operator = load_operator(ordered, read_state(store, query.name, ordered_job.state, described, share), old)
     (leaves,) = read_shares(target, [job], [Demand.of(query, job.old, job.new, job.keys)], shard, shards)
     new = job.new[ordered.time]
-    after, completed = operator.step(operator.events(leaves, old, new), old, new, one.close_at)
+    after, completed = operator.step(operator.events(leaves, old, new), old, new, ordered_job.close_at)
     kept_on = after.emptied() if new == INF else after
     rows = increment(query, {0: completed}, job.old, job.new, {})
 
@@ -83,7 +83,7 @@ def _evaluate(target: WriteTarget, one: OrderedJob, shard: int, shards: int) -> 
             {
                 "query": query.name,
                 "shard": shard,
-                "kept": [plain(one) for one in kept],
+                "kept": [plain(kind) for kind in kept],
                 "part": [plain(delta) for delta in part],
             }
         )

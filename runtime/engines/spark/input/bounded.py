@@ -42,11 +42,11 @@ from tidegate.runtime.state.store.paths import slug
 
 def bounded_inputs(setup: Setup, store: LocalStore) -> dict[str, Source]:
     """Sources with bounded frames replaced by files in the checkpoint, written once: a restart reads the same rows."""
-    made, root = {}, store.where
+    sources, root = {}, store.where
     for name, source in setup.sources.items():
         data = source.data
         if isinstance(data, Files) or (isinstance(data, DataFrame) and data.isStreaming):
-            made[name] = source
+            sources[name] = source
             continue
         area = frame_area(name)
         files = Files(f"{root}/{area}/rows", "parquet")
@@ -62,8 +62,8 @@ def bounded_inputs(setup: Setup, store: LocalStore) -> dict[str, Source]:
             with storage_errors(f"writing the rows of {name}"):
                 written = InputFiles(content, tuple(store.settled(path) for path in _inside(store, files)))
                 store.create_exclusive(f"{area}/complete", encode("inputs", written))
-        made[name] = replace(source, data=files, bounded=True)
-    return made
+        sources[name] = replace(source, data=files, bounded=True)
+    return sources
 
 
 def _check_replaceable(store: LocalStore, directory: str) -> None:
