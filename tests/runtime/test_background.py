@@ -24,7 +24,7 @@ left = tg.stream("L", "k bigint, t bigint", progress="t").as_("l")
 right = tg.stream("R", "k bigint, t bigint", progress="t").as_("r")
 pairs = tg.program(Pairs=left.join(right, left.k == right.k, left.t <= right.t, right.t <= left.t + 50))
 #: A callback that takes longer than this has waited for something that never comes.
-PATIENCE = 60
+PATIENCE = 20
 
 
 class Kept(list[int]):

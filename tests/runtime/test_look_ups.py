@@ -135,7 +135,7 @@ def test_queries_that_read_alike_look_rows_up_once(kind: str, monkeypatch: pytes
 
         monkeypatch.setattr(of, name, counted)
 
-    counting(evaluation.JobEvaluation, "_few_by_keys")
+    counting(evaluation.JobEvaluation, "_small_by_keys")
     counting(relational, "_join")
     rng, found = random.Random(kind), list[str]()
     old, new = (of_kind(kind, rng, count, t) for count, t in ((6_000, 1), (5, 4)))
@@ -151,7 +151,7 @@ def test_queries_that_read_alike_look_rows_up_once(kind: str, monkeypatch: pytes
             session.step()
             found.append(repr([sorted(map(repr, session.results(name))) for name in ("Least", "Greatest", "Without")]))
     assert found[0] == found[1]
-    assert calls["_few_by_keys"] == 2
+    assert calls["_small_by_keys"] == 2
     assert calls["_join"] == (2 if kind == "values" else 0)
 
 
