@@ -298,6 +298,27 @@ def test_the_cache_counts_for_rows_what_it_counted_before() -> None:
     assert cache._bytes == 0
 
 
+def test_indexes_make_room_for_rows() -> None:
+    """Rows that are not held would be read from a file in each batch; those made first go, and no more than needed."""
+    frame = pl.DataFrame({"k": range(1_000), "x": range(1_000)})
+    size = int(frame.estimated_size())
+    cache = SegmentCache(MemoryStore(), 5 * size)
+    for name in "ab":
+        cache.remember(name, frame.clone())
+        assert cache.index(name, "k") is not None
+    assert cache._bytes == 4 * size
+    cache.remember("c", frame)
+    assert (set(cache.rows), set(cache.indexes)) == ({*"abc"}, {*"ab"})
+    cache.remember("d", frame)
+    assert (set(cache.rows), set(cache.indexes)) == ({*"abcd"}, {"b"})
+    assert cache.index("a", "k") is None
+    cache.remember("too large", pl.concat([frame, frame]))
+    assert (set(cache.rows), set(cache.indexes)) == ({*"abcd"}, {"b"})
+    assert cache._bytes == 5 * size
+    cache.forget("b")
+    assert cache._bytes == 2 * size
+
+
 def test_an_index_shares_the_numbers_of_its_segment() -> None:
     cache = SegmentCache(MemoryStore(), 1 << 30)
     part = pl.DataFrame({"k": range(1_000)})

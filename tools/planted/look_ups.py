@@ -76,6 +76,12 @@ GROUP = Group(
             "            if rows.height > small_rows.MOST:\n",
         ),
         bug(
+            "rows that indexes leave no room for are not held",
+            "runtime/engines/embedded/steps/segment_cache.py",
+            "        self._make_room(size)\n",
+            "",
+        ),
+        bug(
             "an index copies the numbers of its segment",
             "runtime/engines/embedded/steps/segment_cache.py",
             "rows = self.rows[path] = rows.rechunk()",

@@ -15,8 +15,8 @@ from tidegate.runtime.state.store.interface import Store
 
 @dataclass(slots=True)
 class SegmentCache:
-    """The rows of segments by their paths, and their indexes, at most `most_bytes` of them together. What does not fit
-    is read again.
+    """The rows of segments by their paths, and their indexes, at most `most_bytes` of them together. Indexes make room
+    for rows. What does not fit is read again.
     """
 
     store: Store
@@ -35,6 +35,7 @@ class SegmentCache:
 
     def remember(self, path: str, rows: Rows) -> None:
         size = size_of(rows)
+        self._make_room(size)
         if self._bytes + size <= self.most_bytes:
             self.rows[path] = rows
             self._count(path, size)
@@ -63,6 +64,19 @@ class SegmentCache:
             del self.rows[path]
             self.indexes.pop(path, None)
             self._bytes -= self._sizes.pop(path)
+
+    def _make_room(self, size: int) -> None:
+        """Lets indexes go, those made first, if rows of this size then fit: what is not held has to be read again."""
+        if self._bytes + size <= self.most_bytes:
+            return
+        indexes = {path: sum(one.bytes for one in some.values()) for path, some in self.indexes.items()}
+        if self._bytes + size - sum(indexes.values()) > self.most_bytes:
+            return
+        for path, of_index in indexes.items():
+            if self._bytes + size <= self.most_bytes:
+                return
+            del self.indexes[path]
+            self._count(path, -of_index)
 
     def _count(self, path: str, size: int) -> None:
         self._sizes[path] = self._sizes.get(path, 0) + size
