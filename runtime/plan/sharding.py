@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.nodes import (
     Difference,
     Distinct,
@@ -187,7 +186,7 @@ def _can_fail(node: Node) -> bool:
             return resolve(condition, both).fallible
         case Group(input_, _, aggregates):
             terms = [term for one in aggregates for term in (one.argument, one.by) if term is not None]
-            sums = any(one.function is Function.SUM for one in aggregates)
-            return sums or any(resolve(term, input_.schema).fallible for term in terms)
+            out_of_range = any(one.entry.lenient is not None for one in aggregates)
+            return out_of_range or any(resolve(term, input_.schema).fallible for term in terms)
         case _:
             return False

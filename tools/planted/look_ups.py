@@ -25,7 +25,7 @@ GROUP = Group(
             "frozenset[int]().union(*inputs)",
         ),
         bug("rows without a value do not matter", SHARDING, "        without_value.append(read)", "        pass"),
-        bug("a sum is never out of range", SHARDING, "return sums or any(", "return any("),
+        bug("a sum is never out of range", SHARDING, "return out_of_range or any(", "return any("),
         bug(
             "of rows with one key one is found",
             INDEX,
