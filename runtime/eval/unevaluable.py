@@ -16,6 +16,7 @@ from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.row_wise import is_static, with_terms
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Term, attributes_of
+from tidegate.algebra.typed.failures import has_fallible_term
 from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime.eval.columns import only
@@ -55,7 +56,7 @@ def terms_of(buffer: Buffer) -> Node:
 
 def can_fail(node: Node) -> bool:
     """Whether a term of a row-wise part can fail on some row."""
-    return not is_static(node) and (_own_failure(node) or any(map(can_fail, _inputs(node))))
+    return not is_static(node) and (has_fallible_term(node) or any(map(can_fail, _inputs(node))))
 
 
 def parts_to_evaluate(nodes: Iterable[Node]) -> tuple[Node, ...]:
@@ -65,21 +66,9 @@ def parts_to_evaluate(nodes: Iterable[Node]) -> tuple[Node, ...]:
 
 def _trimmed(node: Node) -> Node:
     """The part without the operators above the last one that can fail."""
-    while not _own_failure(node):
+    while not has_fallible_term(node):
         (node,) = (one for one in _inputs(node) if not is_static(one))
     return node
-
-
-def _own_failure(node: Node) -> bool:
-    match node:
-        case Select(input_, condition):
-            return resolve(condition, input_.schema).fallible
-        case Imbed(input_, _, term):
-            return resolve(term, input_.schema).fallible
-        case Join(left, right, condition):
-            return resolve(condition, _both(left, right)).fallible
-        case _:
-            return False
 
 
 def _inputs(node: Node) -> tuple[Node, ...]:

@@ -5,6 +5,7 @@ meet. And by which of its leaves the shards with results are known.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 from tidegate.algebra.nodes import (
@@ -26,7 +27,7 @@ from tidegate.algebra.nodes import (
 )
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr
-from tidegate.algebra.typed.operations import resolve
+from tidegate.algebra.typed.failures import has_fallible_term
 from tidegate.algebra.types import DOUBLE
 from tidegate.runtime.plan.join_parts import join_parts
 from tidegate.runtime.plan.steps import Leaf
@@ -143,50 +144,43 @@ def required_leaves(tree: Node, leaves: Sequence[Leaf]) -> tuple[int, ...]:
 
     The second matters since such rows are counted, or fail the batch, whether or not they lead to a result.
     """
-    without_value: list[frozenset[int]] = []
-    found = _required(tree, leaves, 0, without_value).intersection(*without_value)
-    return tuple(sorted(found))
+    required = _required(tree, leaves, 0)
+    return tuple(sorted(required.by_rows.intersection(*required.by_failures)))
 
 
-def _required(node: Node, leaves: Sequence[Leaf], first: int, without_value: list[frozenset[int]]) -> frozenset[int]:
-    """The leaves of which every row of a node has a row; `without_value` gets those of each node that can fail."""
-    inputs, end = list[frozenset[int]](), first
+@dataclass(frozen=True, slots=True)
+class _Required:
+    """The leaves of which every row of a node has a row, and of which whatever has no value for a term has one: for
+    each operator that can fail, this one or one below it.
+    """
+
+    by_rows: frozenset[int]
+    by_failures: tuple[frozenset[int], ...] = ()
+
+
+def _required(node: Node, leaves: Sequence[Leaf], first: int) -> _Required:
+    """Of a node whose leaves begin at `first`."""
+    inputs, end = list[_Required](), first
     for child in children(node):
-        inputs.append(_required(child, leaves, end, without_value))
+        inputs.append(_required(child, leaves, end))
         end += len(occurrences(child))
+    below = [one.by_rows for one in inputs]
     match node:
         case Scan():
-            return frozenset() if leaves[first].buffer is None else frozenset({first})
+            read = made = frozenset() if leaves[first].buffer is None else frozenset({first})
         case Select() | Project() | Rename() | Imbed() | Group() | Distinct():
-            read = made = inputs[0]
+            read = made = below[0]
         case Union():
-            read = made = frozenset.intersection(*inputs)
+            read = made = frozenset.intersection(*below)
         case Product() | Join(_, _, _, "inner" | "semi"):
-            read = made = inputs[0] | inputs[1]
+            read = made = below[0] | below[1]
         case Join() | Difference():
-            read, made = inputs[0] | inputs[1], inputs[0]
+            read, made = below[0] | below[1], below[0]
         case OrderedNode():
             read = made = frozenset()
         case _:
             assert_never(node)
-    if _can_fail(node) and any(leaf.buffer is not None for leaf in leaves[first:end]):
-        without_value.append(read)
-    return made
-
-
-def _can_fail(node: Node) -> bool:
-    """Whether a term of this node has no value for some rows, or some pairs of rows. A sum may be out of range."""
-    match node:
-        case Select(input_, condition):
-            return resolve(condition, input_.schema).fallible
-        case Imbed(input_, _, term):
-            return resolve(term, input_.schema).fallible
-        case Join(left, right, condition):
-            both = Schema((*left.schema.attributes, *right.schema.attributes))
-            return resolve(condition, both).fallible
-        case Group(input_, _, aggregates):
-            terms = [term for one in aggregates for term in (one.argument, one.by) if term is not None]
-            out_of_range = any(one.entry.lenient is not None for one in aggregates)
-            return out_of_range or any(resolve(term, input_.schema).fallible for term in terms)
-        case _:
-            return False
+    failures = tuple(failure for one in inputs for failure in one.by_failures)
+    if has_fallible_term(node) and any(leaf.buffer is not None for leaf in leaves[first:end]):
+        failures = (*failures, read)
+    return _Required(made, failures)

@@ -28,18 +28,10 @@ PATIENCE = 20
 
 
 class Kept(list[int]):
-    """What a callback was given, in its order, each table after a while."""
-
-    def __init__(self, seconds: float = 0.0) -> None:
-        super().__init__()
-        self.seconds = seconds
+    """What a callback was given, in its order."""
 
     def sink(self) -> Any:
-        def keep(table: Any, batch: int) -> None:
-            time.sleep(self.seconds)
-            self.extend(table["n"].to_pylist())
-
-        return tg.callback(keep)
+        return tg.callback(lambda table, batch: self.extend(table["n"].to_pylist()))
 
 
 def rows(first: int, count: int) -> list[tuple[int, int]]:
@@ -119,17 +111,22 @@ def test_results_are_those_of_one_thread(queue_rows: int, batch_rows: int) -> No
 
 
 def test_a_producer_that_is_too_fast_waits() -> None:
-    """Ten times as fast as the callback: no more than a queue and a batch of rows are ever there."""
-    kept, most = Kept(0.02), 0
-    with program.session(sinks={"Out": kept.sink()}) as session:
+    """The callback ends only when the producer can not go on: a queue and a batch of rows are there, and never more."""
+    kept, ended, most = list[int](), threading.Event(), 0
+
+    def consume(table: Any, batch: int) -> None:
+        until(lambda: run._queue.blocked > 0 or ended.is_set())
+        kept.extend(table["n"].to_pylist())
+
+    with program.session(sinks={"Out": tg.callback(consume)}) as session:
         with session.background(queue_rows=100, batch_rows=100, when_full="20s") as run:
             for first in range(0, 3000, 20):
                 run.push("E", rows(first, 20))
                 run.advance("E", {"t": first + 19})
-                pushed = first + 20
-                most = max(most, pushed - len(kept))
+                most = max(most, first + 20 - len(kept))
                 assert run.waiting_rows().get("E", 0) <= 100
-        assert most <= 300  # in the queue, in the batch, in the callback
+            ended.set()
+        assert 200 <= most <= 220  # in the queue, in the batch, and the push that has just been taken
         assert kept == list(range(3000))
 
 
@@ -145,12 +142,12 @@ def test_progress_alone_takes_no_memory(quiet: Session) -> None:
 def test_a_full_queue_refuses(quiet: Session) -> None:
     with quiet.background(queue_rows=10, when_full="refuse", batch_time="1h") as run:
         run.push("E", rows(0, 8))
-        with pytest.raises(tg.QueueFullError, match="8 rows wait, and it holds 10") as caught:
-            run.push("E", rows(8, 3))
+        run.push("E", rows(8, 2))
+        with pytest.raises(tg.QueueFullError, match="10 rows wait, and it holds 10") as caught:
+            run.push("E", rows(10, 1))
         assert caught.value.code == "TG441"
         assert caught.value.site is not None
-        run.push("E", rows(8, 2))
-        run.flush("20s")
+        until(lambda: not run.waiting_rows())  # a batch is due, since a push was refused
         run.push("E", rows(10, 50))  # an empty queue takes any push
     assert quiet.counts["E"].accepted == 60
 
@@ -234,7 +231,7 @@ def test_a_callback_may_push_but_never_waits() -> None:
 
 def test_a_failure_is_told_to_all_and_loses_nothing() -> None:
     def fail(table: Any, batch: int) -> None:
-        time.sleep(0.05)
+        until(lambda: bool(run.waiting_rows()))  # so that something waits as it ends
         raise RuntimeError("no consumer")
 
     with program.session(sinks={"Out": tg.callback(fail)}) as session:
@@ -269,6 +266,35 @@ def test_what_is_not_drained_is_the_session_s(quiet: Session) -> None:
     assert (report.counts["E"].accepted, report.results) == (10, {"Out": 4})
     with pytest.raises(tg.QueryError, match="TG416"):
         run.push("E", rows(10, 1))
+
+
+def test_a_failure_beside_an_exception_in_the_block_is_noted() -> None:
+    def fail(table: Any, batch: int) -> None:
+        raise RuntimeError("no consumer")
+
+    with program.session(sinks={"Out": tg.callback(fail)}) as session:
+        run = session.background(batch_time="1ms")
+        run.push("E", rows(0, 5))
+        run.advance("E", {"t": 4})
+        until(lambda: run._has_ended)
+        with pytest.raises(KeyError) as caught, run:
+            raise KeyError
+    assert "Besides, a batch in the background failed: TG414" in caught.value.__notes__[0]
+
+
+def test_a_session_is_closed_though_its_background_failed(tmp_path: Path) -> None:
+    def fail(table: Any, batch: int) -> None:
+        raise RuntimeError("no consumer")
+
+    session = program.session(sinks={"Out": tg.callback(fail)}, checkpoint=tmp_path)
+    run = session.background(batch_time="1ms")
+    run.push("E", rows(0, 5))
+    run.advance("E", {"t": 4})
+    until(lambda: run._has_ended)
+    with pytest.raises(tg.TidegateError, match="TG414"):
+        session.close()
+    with program.session(sinks={"Out": Kept().sink()}, checkpoint=tmp_path) as again:  # nobody holds it
+        assert again.counts["E"].accepted == 5
 
 
 def test_an_exception_in_the_block_does_not_drain(quiet: Session) -> None:

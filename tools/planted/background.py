@@ -25,8 +25,8 @@ GROUP = Group(
         bug(
             "progress passes rows that were pushed before it",
             QUEUE,
-            "if before and isinstance(before[-1][1], QueuedProgress):\n                before[-1][1].merge(told)",
-            "if before and isinstance(before[0][1], QueuedProgress):\n                before[0][1].merge(told)",
+            "isinstance(last := before[-1][-1], QueuedProgress)",
+            "isinstance(last := before[0][-1], QueuedProgress)",
         ),
         bug(
             "progress that is told later goes back",
@@ -37,8 +37,8 @@ GROUP = Group(
         bug(
             "progress is never merged",
             QUEUE,
-            "if before and isinstance(before[-1][1], QueuedProgress):",
-            "if False:",
+            "if before and isinstance(last := before[-1][-1], QueuedProgress):\n                last.merge(told)\n            else:",
+            "if True:",
         ),
         bug(
             "one stream's queue goes first",

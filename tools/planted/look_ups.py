@@ -6,6 +6,7 @@ from tools.planted.bugs import Group, bug
 
 EVALUATION = "runtime/engines/embedded/steps/evaluation.py"
 SHARDING = "runtime/plan/sharding.py"
+FAILURES = "algebra/typed/failures.py"
 INDEX = "runtime/eval/joins/key_index.py"
 
 GROUP = Group(
@@ -15,17 +16,17 @@ GROUP = Group(
         bug(
             "a leaf that a result may be without is required",
             SHARDING,
-            "read, made = inputs[0] | inputs[1], inputs[0]",
-            "read = made = inputs[0] | inputs[1]",
+            "read, made = below[0] | below[1], below[0]",
+            "read = made = below[0] | below[1]",
         ),
         bug(
             "all inputs of a union are required",
             SHARDING,
-            "frozenset.intersection(*inputs)",
-            "frozenset[int]().union(*inputs)",
+            "frozenset.intersection(*below)",
+            "frozenset[int]().union(*below)",
         ),
-        bug("rows without a value do not matter", SHARDING, "        without_value.append(read)", "        pass"),
-        bug("a sum is never out of range", SHARDING, "return out_of_range or any(", "return any("),
+        bug("rows without a value do not matter", SHARDING, "failures = (*failures, read)", "pass"),
+        bug("a sum is never out of range", FAILURES, "return out_of_range or any(", "return any("),
         bug(
             "of rows with one key one is found",
             INDEX,

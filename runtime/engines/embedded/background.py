@@ -18,8 +18,10 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import INF, Extended, duration_ticks
 from tidegate.runtime.batch.status import Line, Status
+from tidegate.runtime.connectors.sinks import MemorySink
 from tidegate.runtime.engines.embedded.input_queue import Full, InputQueue, Queued, QueuedProgress, QueuedRows
 from tidegate.runtime.ingest.raw_rows import Raw, Rows, put_together
+from tidegate.runtime.state.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from tidegate.runtime.engines.embedded.session import Session
@@ -75,7 +77,7 @@ class BackgroundSession:
 
     Each stream has a queue of `queue_rows` rows. A push into a full one waits for room, for as long as `when_full`
     says. A batch takes what waits: when there are `batch_rows` rows, when the oldest has waited for `batch_time`, or
-    when a push waits for room. While a batch runs the next rows gather, so batches grow with the load. Callbacks of
+    when a push has found no room. While a batch runs the next rows gather, so batches grow with the load. Callbacks of
     sinks are called in the thread of the batches, one after the other. A slow one makes the queues full, and then
     pushes wait.
 
@@ -94,6 +96,7 @@ class BackgroundSession:
     """
 
     def __init__(self, session: Session, options: BackgroundOptions) -> None:
+        _check_sinks(session)
         self._session, self._options = session, options
         self._queue = InputQueue(options.queue_rows)
         #: Held by a batch, and by whoever looks at the session between two.
@@ -280,9 +283,11 @@ class BackgroundSession:
     ) -> None:
         try:
             self.close(drain=kind is None)
-        except Exception:
-            if kind is None:  # else the user's own error, or what a push said of this one, is on its way
+        except Exception as failure:
+            if error is None:
                 raise
+            if error.__cause__ is not failure:  # else it says so: a push was refused for it
+                error.add_note(f"Besides, a batch in the background failed: {failure}")
 
     def _run(self) -> None:
         """What the thread does: batches until it is closed and nothing waits, or one fails."""
@@ -337,6 +342,17 @@ class BackgroundSession:
         )
         told.__cause__ = self._error
         return told
+
+
+def _check_sinks(session: Session) -> None:
+    """`QueryError` TG408 for results that would pile up in memory."""
+    kept = sorted(name for name, sink in session._setup.sinks.items() if isinstance(sink, MemorySink))
+    if kept and isinstance(session._store, MemoryStore):
+        raise QueryError(
+            "TG408",
+            f"results of {', '.join(kept)} would pile up in memory",
+            hint=f'give them sinks: session(sinks={{"{kept[0]}": tg.callback(function)}}), or the session a checkpoint',
+        )
 
 
 def _check_rows(option: str, value: object) -> None:

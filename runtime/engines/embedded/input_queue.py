@@ -53,7 +53,8 @@ class InputQueue:
     """
 
     most_rows: int
-    entries: dict[str, deque[tuple[int, Queued]]] = field(default_factory=dict)
+    entries: dict[str, deque[tuple[int, float, Queued]]] = field(default_factory=dict)
+    """By stream what waits, each with its number and when it came."""
     rows: dict[str, int] = field(default_factory=dict)
     closed: bool = False
     stopped: bool = False
@@ -63,9 +64,7 @@ class InputQueue:
     blocked: int = 0
     """Pushes that wait for room."""
     wanted: int = 0
-    """Up to which entry somebody waits for a batch."""
-    since: float = 0.0
-    """When the oldest of what waits came."""
+    """Up to which entry a batch is due: somebody waits for it, or was refused for want of room."""
     changed: Condition = field(default_factory=Condition)
 
     def put(self, entry: QueuedRows, wait: float | None) -> bool:
@@ -74,15 +73,12 @@ class InputQueue:
         `Full` where there is none after `wait` seconds; None waits for as long as it takes.
         """
         with self.changed:
-            self.blocked += 1
-            self.changed.notify_all()
-            try:
-                has_room = self.changed.wait_for(lambda: self.closed or self._has_room(entry), wait)
-            finally:
-                self.blocked -= 1
+            if not self._has_room(entry):
+                self._wait_for_room(entry, wait)
             if self.closed:
                 return False
-            if not has_room:
+            if not self._has_room(entry):
+                self.want()
                 raise Full
             self._append(entry)
             self.rows[entry.stream] = self.rows.get(entry.stream, 0) + entry.rows
@@ -94,8 +90,8 @@ class InputQueue:
             if self.closed:
                 return False
             before = self.entries.get(stream)
-            if before and isinstance(before[-1][1], QueuedProgress):
-                before[-1][1].merge(told)
+            if before and isinstance(last := before[-1][-1], QueuedProgress):
+                last.merge(told)
             else:
                 self._append(QueuedProgress(stream, dict(told)))
             return True
@@ -109,20 +105,20 @@ class InputQueue:
         with self.changed:
             self.changed.wait_for(lambda: self.closed or self._waits(), most_wait)
             if self._waits():
-                self.changed.wait_for(lambda: self._is_due(rows), max(0.0, self.since + age - time.monotonic()))
+                waited = time.monotonic() - min(some[0][1] for some in self.entries.values() if some)
+                self.changed.wait_for(lambda: self._is_due(rows), max(0.0, age - waited))
             found: list[Queued] = []
             size = 0
             while self._waits() and size < rows and not self.stopped:
                 stream = min(
                     (one for one in self.entries if self.entries[one]), key=lambda one: self.entries[one][0][0]
                 )
-                _, entry = self.entries[stream].popleft()
+                *_, entry = self.entries[stream].popleft()
                 if isinstance(entry, QueuedRows):
                     self.rows[stream] -= entry.rows
                     size += entry.rows
                 found.append(entry)
             self.taken += len(found)
-            self.since = time.monotonic()
             self.changed.notify_all()
             return found
 
@@ -151,7 +147,7 @@ class InputQueue:
             self.entries.clear()
             self.rows.clear()
             self.changed.notify_all()
-            return [entry for _, entry in found]
+            return [entry for *_, entry in found]
 
     def waiting(self) -> dict[str, int]:
         """Rows per stream."""
@@ -159,11 +155,17 @@ class InputQueue:
             return {stream: rows for stream, rows in self.rows.items() if rows}
 
     def _append(self, entry: Queued) -> None:
-        if not self._waits():
-            self.since = time.monotonic()
         self.count += 1
-        self.entries.setdefault(entry.stream, deque()).append((self.count, entry))
+        self.entries.setdefault(entry.stream, deque()).append((self.count, time.monotonic(), entry))
         self.changed.notify_all()
+
+    def _wait_for_room(self, entry: QueuedRows, wait: float | None) -> None:
+        self.blocked += 1
+        self.changed.notify_all()
+        try:
+            self.changed.wait_for(lambda: self.closed or self._has_room(entry), wait)
+        finally:
+            self.blocked -= 1
 
     def _has_room(self, entry: QueuedRows) -> bool:
         held = self.rows.get(entry.stream, 0)

@@ -10,7 +10,6 @@ import pyarrow as pa
 from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.dsl.expression import DurationOption
 from tidegate.algebra.dsl.here import Here
-from tidegate.algebra.errors import QueryError
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import Extended
 from tidegate.analysis.pipeline import ProgramFacts
@@ -18,7 +17,7 @@ from tidegate.runtime.arguments import check_progress
 from tidegate.runtime.batch.end_of_input import check_all_end, closing_instant
 from tidegate.runtime.batch.report import BatchReport, Reports
 from tidegate.runtime.batch.status import Status
-from tidegate.runtime.connectors.sinks import MemorySink, Sink
+from tidegate.runtime.connectors.sinks import Sink
 from tidegate.runtime.connectors.sources import Source
 from tidegate.runtime.engines.embedded.batches import SessionBatches
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
@@ -259,7 +258,7 @@ class Session:
 
         `queue_rows` rows wait at most for each stream. A push into a full queue waits for room ("block"), fails at once
         ("refuse"), or fails after a time such as "5s". A batch runs once `batch_rows` rows wait, the oldest has waited
-        for `batch_time`, or a push waits for room. Until it is closed, `push`, `advance`, `finish` and `step` of the
+        for `batch_time`, or a push has found no room. Until it is closed, `push`, `advance`, `finish` and `step` of the
         session itself are refused (TG416).
 
         `QueryError` TG408 for results that would pile up in memory: a session without a checkpoint needs sinks.
@@ -278,15 +277,8 @@ class Session:
 
         with Here():
             options = BackgroundOptions.of(queue_rows, when_full, batch_rows, batch_time)
-            kept = sorted(name for name, sink in self._setup.sinks.items() if isinstance(sink, MemorySink))
-            if kept and isinstance(self._store, MemoryStore):
-                raise QueryError(
-                    "TG408",
-                    f"results of {', '.join(kept)} would pile up in memory",
-                    hint=f'give them sinks: session(sinks={{"{kept[0]}": tg.callback(function)}}), or the session a checkpoint',
-                )
             self._background = BackgroundSession(self, options)
-            return self._background
+        return self._background
 
     def waiting_files(self) -> int:
         """Files in the sources' directories that no batch has read yet.
@@ -472,9 +464,11 @@ class Session:
             tidegate.algebra.errors.QueryError: TG416 this session is closed
             ...
         """
-        if self._background is not None:
-            self._background.close(drain=False)
-        self._batches.close()
+        try:
+            if self._background is not None:
+                self._background.close(drain=False)
+        finally:
+            self._batches.close()
 
     def __enter__(self) -> Session:
         return self
