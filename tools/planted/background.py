@@ -59,6 +59,18 @@ GROUP = Group(
             "return self.closed or",
         ),
         bug(
+            "a refused push waits for the batch's time",
+            QUEUE,
+            "                self.want()\n                raise Full",
+            "                raise Full",
+        ),
+        bug(
+            "a session whose background failed stays open",
+            "runtime/engines/embedded/session.py",
+            "        finally:\n            self._batches.close()",
+            "        finally:\n            pass\n        self._batches.close()",
+        ),
+        bug(
             "a flush waits for the batch's time",
             QUEUE,
             "or self.wanted > self.taken",
