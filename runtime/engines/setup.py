@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 import pyarrow as pa
@@ -50,6 +50,9 @@ from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import make_directory
 from tidegate.runtime.state.store.paths import slug, without_secrets
 from tidegate.version import VERSION
+
+#: The code of the error of a function that takes results; the batch is committed.
+CALLBACK_FAILED: Final = "TG414"
 
 FoundFiles = Mapping[str, tuple[SourceFile, ...]]
 
@@ -338,7 +341,7 @@ def _target(stream: str, sink: Sink) -> StateSink | None:
                     function(table, seq)
                 except Exception as error:
                     raise QueryError(
-                        "TG414",
+                        CALLBACK_FAILED,
                         f"batch {seq} is committed, but the function that takes results of {stream} failed: {error!r}",
                         hint="open the checkpoint again: it is called again with the same rows; do not push them again",
                     ) from error

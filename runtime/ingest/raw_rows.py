@@ -25,6 +25,8 @@ from tidegate.runtime.state.errors import memory_errors
 #: Bytes inside a character of several, 0x80 to 0xBF, are less than this.
 _CONTINUED = -64
 _MOST_BYTES = 2**31 - 1
+#: Rows of several pushes are put together up to so many bytes.
+_TOGETHER_BYTES = 64 << 20
 
 #: What a user may pass as rows: an Arrow table or batch, a pandas, Polars or batch Spark frame, rows as mappings or
 #: tuples.
@@ -103,16 +105,37 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = (), in_pieces: 
 
 
 def put_together(parts: Sequence[Raw]) -> list[Raw]:
-    """The same rows in the same order, in as few parts as their columns allow: those of a part are of one kind each."""
+    """The same rows in the same order, in fewer parts: neighbours whose columns are of one kind each are one part.
+
+    Large ones stay by themselves: there is little to gain, and a column of text has less than 2 GiB.
+    """
     found: list[Raw] = []
     for kinds, some in itertools.groupby(parts, _kinds):
-        together = list(some)
-        if kinds is None or len(together) == 1:
-            found += together
-        else:
-            columns = {name: _end_to_end([one.columns[name] for one in together]) for name in together[0].columns}
-            found.append(Raw(columns, sum(one.count for one in together)))
+        if kinds is None:
+            found += some
+            continue
+        waiting: list[Raw] = []
+        size = 0
+        for part in some:
+            if waiting and size + _bytes_of(part) > _TOGETHER_BYTES:
+                found.append(_one_part(waiting))
+                waiting, size = [], 0
+            waiting.append(part)
+            size += _bytes_of(part)
+        found.append(_one_part(waiting))
     return found
+
+
+def _one_part(parts: Sequence[Raw]) -> Raw:
+    if len(parts) == 1:
+        return parts[0]
+    columns = {name: _end_to_end([one.columns[name] for one in parts]) for name in parts[0].columns}
+    return Raw(columns, sum(one.count for one in parts))
+
+
+def _bytes_of(part: Raw) -> int:
+    """The size of the Arrow columns of some rows."""
+    return sum(column.nbytes for column in part.columns.values() if isinstance(column, pa.Array))
 
 
 def _kinds(part: Raw) -> tuple[object, ...] | None:

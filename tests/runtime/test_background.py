@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import tidegate as tg
@@ -115,7 +118,7 @@ def test_a_producer_that_is_too_fast_waits() -> None:
     kept, ended, most = list[int](), threading.Event(), 0
 
     def consume(table: Any, batch: int) -> None:
-        until(lambda: run._queue.blocked > 0 or ended.is_set())
+        until(lambda: run._queue.blocked() > 0 or ended.is_set())
         kept.extend(table["n"].to_pylist())
 
     with program.session(sinks={"Out": tg.callback(consume)}) as session:
@@ -172,7 +175,7 @@ def test_rows_of_many_pushes_are_put_together() -> None:
     for some in (parts, together):
         with program.session() as session:
             for part in some:
-                session._add_rows("E", part)
+                session._input.push("E", part)
             session.finish()
             session.step()
             fates.append((session.counts, session.results("Out"), [r["row"] for r in session.quarantine_rows()]))
@@ -229,12 +232,12 @@ def test_a_callback_may_push_but_never_waits() -> None:
         assert session.counts["E"].accepted == 20
 
 
-def test_a_failure_is_told_to_all_and_loses_nothing() -> None:
+def test_a_failure_is_told_to_all_and_loses_nothing(tmp_path: Path) -> None:
     def fail(table: Any, batch: int) -> None:
         until(lambda: bool(run.waiting_rows()))  # so that something waits as it ends
         raise RuntimeError("no consumer")
 
-    with program.session(sinks={"Out": tg.callback(fail)}) as session:
+    with program.session(sinks={"Out": tg.callback(fail)}, checkpoint=tmp_path) as session:
         run = session.background(batch_time="1ms", queue_rows=10, when_full="20s")
         pushed, refused = 0, None
         while refused is None:
@@ -248,11 +251,143 @@ def test_a_failure_is_told_to_all_and_loses_nothing() -> None:
         assert "TG414" in str(refused)
         with pytest.raises(tg.TidegateError, match="TG414"):
             run.flush("20s")
-        with pytest.raises(tg.TidegateError, match="TG414"):
+        with pytest.raises(tg.TidegateError, match="TG414") as caught:
             run.close()
         run.close()  # it has said so
-        waiting = sum(session._input.waiting_rows().values())
-        assert waiting + session.counts["E"].accepted == pushed
+        waiting = session._input.waiting_rows()["E"]
+        assert f"{waiting} rows of E" in caught.value.__notes__[0]
+    with program.session(sinks={"Out": Kept().sink()}, checkpoint=tmp_path) as again:
+        assert waiting + again.counts["E"].accepted == pushed
+
+
+def test_a_batch_that_can_not_be_made_loses_no_rows(quiet: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(parts: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr("tidegate.runtime.engines.embedded.background.put_together", refuse)
+    run = quiet.background(batch_time="1h")
+    run.push("E", rows(0, 5))
+    run.push("E", rows(5, 5))
+    with pytest.raises(MemoryError):
+        run.flush("20s")
+    with pytest.raises(MemoryError) as caught:
+        run.close()
+    assert "10 rows of E" in caught.value.__notes__[0]
+    quiet.step()
+    assert quiet.counts["E"].accepted == 10
+
+
+def test_large_pushes_stay_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.runtime.ingest.raw_rows._TOGETHER_BYTES", 100)
+    schema = program.definition.inputs[0].schema
+    parts = [
+        raw(pl.DataFrame({"n": [n] * size, "t": [n] * size}), schema) for n, size in enumerate((2, 2, 20, 2, 2, 4))
+    ]
+    together = put_together(parts)
+    assert [part.count for part in together] == [4, 20, 4, 4]
+    assert [n for part in together for n in pa.array(part.columns["n"]).to_pylist()] == [0] * 2 + [1] * 2 + [2] * 20 + [
+        3
+    ] * 2 + [4] * 2 + [5] * 4
+
+
+def test_pushes_of_a_stream_get_room_in_turn(quiet: Session) -> None:
+    """Small ones that come later do not keep a large one out."""
+    run = quiet.background(queue_rows=10, batch_rows=1, when_full="20s", batch_time="1h")
+    order: list[int] = []
+
+    def push(count: int) -> None:
+        run.push("E", rows(0, count))
+        order.append(count)
+
+    with run._between_batches:  # one row is with the batch, and the queue is full
+        run.push("E", rows(0, 1))
+        until(lambda: not run.waiting_rows())
+        run.push("E", rows(0, 10))
+        waiting = []
+        for count in (9, 1, 11, 2):
+            waiting.append(threading.Thread(target=push, args=(count,)))
+            waiting[-1].start()
+            until(lambda: run._queue.blocked() == len(waiting))
+    for one in waiting:
+        one.join()
+    run.close()
+    assert order.index(11) < order.index(2)
+    assert quiet.counts["E"].accepted == 34
+
+
+def test_a_callback_gives_the_session_nothing() -> None:
+    """The batch that calls it would take it for its own, and forget it."""
+    said: list[str] = []
+
+    def react(table: Any, batch: int) -> None:
+        calls: list[Callable[[], object]] = [
+            lambda: session.push("E", rows(9, 1)),
+            lambda: session.advance("E", {"t": 9}),
+            session.finish,
+            session.step,
+            session.process,
+            session.background,
+        ]
+        for call in calls:
+            with pytest.raises(tg.QueryError, match="a batch of this session is running") as caught:
+                call()
+            said.append(caught.value.code)
+
+    with program.session(sinks={"Out": tg.callback(react)}) as session:
+        session.push("E", rows(0, 2))
+        session.advance("E", {"t": 1})
+        session.step()
+        assert said == ["TG416"] * 6
+        session.push("E", rows(2, 1))  # and afterwards all is as before
+        with session.background(batch_time="1ms") as run:
+            run.advance("E", {"t": 2})
+            run.flush("20s")
+    assert said == ["TG416"] * 12
+
+
+def test_a_frame_is_what_it_was_when_it_was_pushed(quiet: Session) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"n": [0, 1, 2], "t": [0, 1, 2]})
+    kept = Kept()
+    with program.session(sinks={"Out": kept.sink()}) as session, session.background(batch_time="1h") as run:
+        run.push("E", frame)
+        frame.loc[:, "n"] = [7, 8, 9]
+        run.finish()
+    assert kept == [0, 1, 2]
+
+
+def test_warnings_are_of_the_line_that_calls(quiet: Session) -> None:
+    with quiet.background() as run:
+        run.advance("E", {"t": 9})
+        run.flush("20s")
+        with pytest.warns(tg.RunWarning, match="TG432") as caught:
+            run.advance("E", {"t": 3})
+        run.finish()
+        run.flush("20s")
+        with pytest.warns(tg.RunWarning, match="TG433") as late:
+            run.push("E", rows(0, 1))
+    assert {one.filename for one in (*caught, *late)} == {__file__}
+
+
+def test_rows_that_wait_as_the_program_ends_are_told(tmp_path: Path) -> None:
+    script = tmp_path / "app.py"
+    script.write_text(
+        "import tidegate as tg\n"
+        "events = tg.stream('E', 'n bigint, t bigint', progress='t')\n"
+        "sinks = {'Out': tg.callback(lambda table, batch: None)}\n"
+        "run = tg.program(Out=events.select('n', 't')).session(sinks=sinks).background(batch_time='1h')\n"
+        "run.push('E', [(1, 1), (2, 2)])\n"
+    )
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=PATIENCE * 6)
+    assert "TG437 the program ends, and rows wait in a background session: 2 rows of E" in ended.stderr
+
+
+def test_a_long_time_is_no_error(quiet: Session) -> None:
+    with quiet.background(queue_rows=5, batch_time="200000d", when_full="200000d") as run:
+        run.push("E", rows(0, 5))
+        run.push("E", rows(5, 5))
+        run.flush("200000d")
+    assert quiet.counts["E"].accepted == 10
 
 
 def test_what_is_not_drained_is_the_session_s(quiet: Session) -> None:
@@ -323,7 +458,7 @@ def test_whoever_waits_for_room_learns_that_it_closes(quiet: Session) -> None:
         run.push("E", rows(5, 5))
         waiting = threading.Thread(target=wait)
         waiting.start()
-        until(lambda: run._queue.blocked == 1)
+        until(lambda: run._queue.blocked() == 1)
         run._queue.close(drain=False)
         waiting.join()
     run.close(drain=False)

@@ -55,20 +55,56 @@ GROUP = Group(
         bug(
             "a push that waits for room waits for the batch's time",
             QUEUE,
-            "return self.closed or self.blocked > 0 or",
+            "return self.closed or self.blocked() > 0 or",
             "return self.closed or",
         ),
         bug(
             "a refused push waits for the batch's time",
             QUEUE,
-            "                self.want()\n                raise Full",
-            "                raise Full",
+            "                self.want()\n",
+            "                pass\n",
         ),
         bug(
             "a session whose background failed stays open",
             "runtime/engines/embedded/session.py",
             "        finally:\n            self._batches.close()",
             "        finally:\n            pass\n        self._batches.close()",
+        ),
+        bug(
+            "small pushes overtake a large one",
+            QUEUE,
+            "(line[0] is entry and self._has_room(entry))",
+            "self._has_room(entry)",
+        ),
+        bug(
+            "what was taken is lost where no batch can be made of it",
+            BACKGROUND,
+            "(*self._in_hand, *self._queue.rest())",
+            "self._queue.rest()",
+        ),
+        bug(
+            "what a callback pushes is taken for its batch's",
+            "runtime/engines/embedded/batches.py",
+            "self.is_running = True",
+            "self.is_running = False",
+        ),
+        bug(
+            "rows of a committed batch wait once its callback failed",
+            "runtime/engines/embedded/batches.py",
+            "if error.code == CALLBACK_FAILED:  # after the commit: what was given is in it\n                self.given.read()",
+            "pass",
+        ),
+        bug(
+            "a frame is what it is when a batch reads it",
+            "runtime/engines/embedded/pending_input.py",
+            "rows = rows.copy()",
+            "pass",
+        ),
+        bug(
+            "parts of any size are put together",
+            "runtime/ingest/raw_rows.py",
+            "if waiting and size + _bytes_of(part) > _TOGETHER_BYTES:",
+            "if False:",
         ),
         bug(
             "a flush waits for the batch's time",
@@ -85,8 +121,8 @@ GROUP = Group(
         bug(
             "what waits is lost at the end",
             BACKGROUND,
-            "self._give(self._queue.rest())",
-            "pass",
+            "(*self._in_hand, *self._queue.rest())",
+            "self._in_hand",
         ),
         bug(
             "a flush is over once rows are taken",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import datetime as dt
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Condition, RLock, Thread
@@ -14,12 +16,13 @@ from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.dsl.expression import DurationOption, duration_given
 from tidegate.algebra.dsl.here import Here
-from tidegate.algebra.errors import QueryError
+from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import INF, Extended, duration_ticks
 from tidegate.runtime.batch.status import Line, Status
 from tidegate.runtime.connectors.sinks import MemorySink
 from tidegate.runtime.engines.embedded.input_queue import Full, InputQueue, Queued, QueuedProgress, QueuedRows
+from tidegate.runtime.engines.notices import RunWarning
 from tidegate.runtime.ingest.raw_rows import Raw, Rows, put_together
 from tidegate.runtime.state.store.memory import MemoryStore
 
@@ -31,6 +34,8 @@ _T = TypeVar("_T")
 _LOOK: Final = 1.0
 _SECOND: Final = 1_000_000
 _MOST_ROWS: Final = 1 << 40
+#: Seconds that a thread can be told to wait.
+_LONGEST: Final = 1e9
 
 
 class QueueFullError(QueryError):
@@ -102,12 +107,15 @@ class BackgroundSession:
         #: Held by a batch, and by whoever looks at the session between two.
         self._between_batches = RLock()
         self._done = Condition()
+        #: What was taken from the queues and not given to the session yet.
+        self._in_hand: Sequence[Queued] = ()
         self._committed = 0
         self._error: BaseException | None = None
         self._has_ended = False
         self._thread = Thread(target=self._run, name="tidegate batches", daemon=True)
         session._batches.run_by(self._thread)
         self._thread.start()
+        atexit.register(self._warn_of_rows)
 
     def push(self, stream: str, rows: Rows) -> None:
         """Queue rows for one of the next batches; the rows are those of `Session.push`.
@@ -128,6 +136,7 @@ class BackgroundSession:
             entry = QueuedRows(stream, self._session._input.made(stream, rows))
             if not entry.rows:
                 return
+            self._session._notices.pushed(stream, self._session._progress())
             # Who empties the queues can not wait for room in them.
             wait = 0.0 if threading.current_thread() is self._thread else self._options.wait
             try:
@@ -157,7 +166,9 @@ class BackgroundSession:
         """
         with Here():
             self._check_open()
-            self._tell(stream, self._session._told(stream, progress))
+            told = self._session._told(stream, progress)
+            self._session._notices.advanced(self._session._progress(), told)
+            self._tell(stream, told)
 
     def finish(self, stream: str | None = None) -> None:
         """Declare the end of a stream, or of all.
@@ -206,7 +217,7 @@ class BackgroundSession:
                 raise self._error
             if self._has_ended:
                 raise self._closed()
-            raise TimeoutError(f"rows still wait for a batch after {timeout}: {self.waiting_rows()}")
+            raise TimeoutError(f"what was pushed is not committed after {timeout}; in queues are {self.waiting_rows()}")
 
     def waiting_rows(self) -> dict[str, int]:
         """Rows that wait in queues, by stream.
@@ -255,8 +266,10 @@ class BackgroundSession:
     def close(self, *, drain: bool = True) -> None:
         """Take no more, run batches over what waits, and give the session back; leaving a `with` block does it too.
 
-        What made a batch fail is raised. Without `drain`, and after a failure, what waits goes to the session, whose
-        next `step` reads it. Leaving a `with` block by an exception does not drain.
+        What made a batch fail is raised, with a note of the rows that are in no committed batch. Without `drain`, and
+        after a failure, these go to the session, whose next `step` reads them if it can still run one: after a failed
+        callback (TG414) it cannot. Leaving a `with` block by an exception does not drain. A batch that runs is waited
+        for, and so are its callbacks.
 
         Examples:
             >>> session = program.session(sinks={"Unpaid": tg.callback(lambda table, batch: None)})
@@ -270,10 +283,19 @@ class BackgroundSession:
         if threading.current_thread() is self._thread:
             return  # the batch that called back ends first
         self._thread.join()
-        if self._session._batches.given_back(self._thread):
-            self._give(self._queue.rest())
-            if self._error is not None:
-                raise self._error
+        atexit.unregister(self._warn_of_rows)
+        with self._between_batches:  # of several that close it the first gives back what waits
+            if not self._session._batches.given_back(self._thread):
+                return
+            for entry in (*self._in_hand, *self._queue.rest()):
+                if isinstance(entry, QueuedRows):
+                    self._session._input.push(entry.stream, entry.content)
+                else:
+                    self._session._input.advance(entry.told)
+        if self._error is not None:
+            if waiting := self._session._input.waiting_rows():
+                self._error.add_note(f"Rows that were pushed and are in no committed batch: {_listed(waiting)}")
+            raise self._error
 
     def __enter__(self) -> BackgroundSession:
         return self
@@ -304,7 +326,9 @@ class BackgroundSession:
     def _batch(self) -> None:
         entries = self._queue.take(self._options.batch_rows, self._options.batch_seconds, _LOOK)
         with self._between_batches:
+            self._in_hand = entries
             self._give(entries)
+            self._in_hand = ()
             if entries or self._session.due:
                 self._session.step()
         with self._done:
@@ -317,12 +341,22 @@ class BackgroundSession:
         for entry in entries:
             if isinstance(entry, QueuedRows):
                 pushed.setdefault(entry.stream, []).append(entry.content)
-        for stream, parts in pushed.items():
-            for part in put_together(parts):
-                self._session._add_rows(stream, part)
+        together = {stream: put_together(parts) for stream, parts in pushed.items()}
+        for stream, parts in together.items():
+            for part in parts:
+                self._session._input.push(stream, part)
         for entry in entries:
             if isinstance(entry, QueuedProgress):
-                self._session._add_progress(entry.told)
+                self._session._input.advance(entry.told)
+
+    def _warn_of_rows(self) -> None:
+        """At the end of the program, of what nobody will run a batch over."""
+        if waiting := self.waiting_rows():
+            hint = "close() it, or leave its `with` block, before the program ends"
+            problem = Problem(
+                "TG437", f"the program ends, and rows wait in a background session: {_listed(waiting)}", hint=hint
+            )
+            warnings.warn(RunWarning(str(problem)), stacklevel=1)
 
     def _tell(self, stream: str, told: Mapping[tuple[str, str], Extended]) -> None:
         if not self._queue.tell(stream, told):
@@ -338,10 +372,14 @@ class BackgroundSession:
         told = QueryError(
             "TG416",
             f"this background session has ended, since a batch failed: {str(self._error).splitlines()[0]}",
-            hint="close() raises what it was; what waited is then for the session's next step",
+            hint="close() raises what it was, and says which rows are in no committed batch",
         )
         told.__cause__ = self._error
         return told
+
+
+def _listed(rows: Mapping[str, int]) -> str:
+    return ", ".join(f"{count_of(count, 'row')} of {stream}" for stream, count in rows.items())
 
 
 def _check_sinks(session: Session) -> None:
@@ -379,4 +417,4 @@ def _seconds(option: str, value: object, hint: str) -> float:
         ticks = -1
     if ticks < 0:
         raise QueryError("TG401", f"{option}={shown(value)} is no duration", hint=hint)
-    return ticks / _SECOND
+    return min(ticks / _SECOND, _LONGEST)

@@ -16,7 +16,7 @@ from tidegate.runtime.engines.embedded.file_polling import FilePolling
 from tidegate.runtime.engines.embedded.pending_input import PendingInput
 from tidegate.runtime.engines.notices import Notices
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.engines.setup import FoundFiles, Setup
+from tidegate.runtime.engines.setup import CALLBACK_FAILED, FoundFiles, Setup
 from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.state.inputs.positions import Offer
 from tidegate.runtime.state.manifest import Engine
@@ -36,6 +36,7 @@ class SessionBatches:
     given: PendingInput
     polling: FilePolling
     closed: bool = False
+    is_running: bool = False
     thread: Thread | None = None
     """The thread that runs batches in the background, if one does."""
 
@@ -60,6 +61,14 @@ class SessionBatches:
                     "this session runs in the background",
                     hint="push to what background() gave, look at the session with look(...), or close() it first",
                 )
+        if self.is_running:
+            with Here():
+                raise QueryError(
+                    "TG416",
+                    "a batch of this session is running, and what is given to it meanwhile would be lost with it",
+                    hint="call it when step() has returned, not from a callback; of a session in the background "
+                    "a callback may call push of what background() gave",
+                )
         if self.closed:
             with Here():
                 raise QueryError(
@@ -72,6 +81,21 @@ class SessionBatches:
 
     def step(self, fresh: FoundFiles, *, ahead: bool) -> BatchReport:
         """One batch over files that were not read yet; with `ahead` another follows, its files are read meanwhile."""
+        self.is_running = True
+        try:
+            report = self._committed(fresh, ahead)
+        except QueryError as error:
+            if error.code == CALLBACK_FAILED:  # after the commit: what was given is in it
+                self.given.read()
+            raise
+        finally:
+            self.is_running = False
+        if self.options.on_batch is not None:
+            self.options.on_batch(report)
+        self.notices.after(report, self.runner.state.counts)
+        return report
+
+    def _committed(self, fresh: FoundFiles, ahead: bool) -> BatchReport:
         setup, given = self.setup, self.given
         offer = Offer(files=self.polling.for_one_batch(fresh), pushed=given.digest())
         batch = setup.checkpoint.begin(read_clock(self.options.clock), offer, engine=_ENGINE)
@@ -85,9 +109,6 @@ class SessionBatches:
         setup.read(reading)
         setup.compactions.after(report)
         given.read()
-        if self.options.on_batch is not None:
-            self.options.on_batch(report)
-        self.notices.after(report, self.runner.state.counts)
         return report
 
     def process(self, display: LiveDisplay) -> Reports:

@@ -16,7 +16,7 @@ class Full(Exception):  # told to users as QueueFullError
     """A queue had no room within the time that a push may wait."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class QueuedRows:
     """Rows of one push to a stream."""
 
@@ -61,8 +61,8 @@ class InputQueue:
     """Whether what waits is left for no batch."""
     count: int = 0
     taken: int = 0
-    blocked: int = 0
-    """Pushes that wait for room."""
+    lines: dict[str, deque[QueuedRows]] = field(default_factory=dict)
+    """By stream the pushes that wait for room: the first of a line gets it first, however much it needs."""
     wanted: int = 0
     """Up to which entry a batch is due: somebody waits for it, or was refused for want of room."""
     changed: Condition = field(default_factory=Condition)
@@ -73,13 +73,10 @@ class InputQueue:
         `Full` where there is none after `wait` seconds; None waits for as long as it takes.
         """
         with self.changed:
-            if not self._has_room(entry):
+            if self.lines.get(entry.stream) or not self._has_room(entry):
                 self._wait_for_room(entry, wait)
             if self.closed:
                 return False
-            if not self._has_room(entry):
-                self.want()
-                raise Full
             self._append(entry)
             self.rows[entry.stream] = self.rows.get(entry.stream, 0) + entry.rows
             return True
@@ -149,6 +146,11 @@ class InputQueue:
             self.changed.notify_all()
             return [entry for *_, entry in found]
 
+    def blocked(self) -> int:
+        """How many pushes wait for room."""
+        with self.changed:
+            return sum(map(len, self.lines.values()))
+
     def waiting(self) -> dict[str, int]:
         """Rows per stream."""
         with self.changed:
@@ -160,19 +162,24 @@ class InputQueue:
         self.changed.notify_all()
 
     def _wait_for_room(self, entry: QueuedRows, wait: float | None) -> None:
-        self.blocked += 1
+        line = self.lines.setdefault(entry.stream, deque())
+        line.append(entry)
         self.changed.notify_all()
         try:
-            self.changed.wait_for(lambda: self.closed or self._has_room(entry), wait)
+            first_with_room = lambda: self.closed or (line[0] is entry and self._has_room(entry))  # noqa: E731
+            if not self.changed.wait_for(first_with_room, wait):
+                self.want()
+                raise Full
         finally:
-            self.blocked -= 1
+            line.remove(entry)
+            self.changed.notify_all()
 
     def _has_room(self, entry: QueuedRows) -> bool:
         held = self.rows.get(entry.stream, 0)
         return held == 0 or held + entry.rows <= self.most_rows
 
     def _is_due(self, rows: int) -> bool:
-        return self.closed or self.blocked > 0 or self.wanted > self.taken or sum(self.rows.values()) >= rows
+        return self.closed or self.blocked() > 0 or self.wanted > self.taken or sum(self.rows.values()) >= rows
 
     def _waits(self) -> bool:
         return any(self.entries.values())

@@ -56,7 +56,12 @@ class PendingInput:
                 self.frames[name] = Arrival("push", rows)
 
     def made(self, stream: str, rows: Rows) -> Raw:
-        """Rows by column, checked for being rows at all; they are not added yet."""
+        """Rows by column, checked for being rows at all; they are not added yet.
+
+        They are what they were when they were pushed: a pandas frame, which may be changed in place, is copied.
+        """
+        if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "copy"):
+            rows = rows.copy()
         return _read(stream, rows, self.setup.judged(stream))
 
     def push(self, stream: str, rows: Raw) -> None:

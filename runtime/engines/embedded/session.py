@@ -28,7 +28,7 @@ from tidegate.runtime.engines.notices import Notices
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import prepare
 from tidegate.runtime.ingest.inputs import advances_of
-from tidegate.runtime.ingest.raw_rows import Raw, Rows
+from tidegate.runtime.ingest.raw_rows import Rows
 from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.inspect.results import ResultRows, ResultTable
 from tidegate.runtime.inspect.why_answer import Why
@@ -136,8 +136,9 @@ class Session:
             SourceCounts(rows_in=1, accepted=1, rejected={})
         """
         self._check_stream(stream)
+        self._notices.pushed(stream, self._progress())
         with Here():
-            self._add_rows(stream, self._input.made(stream, rows))
+            self._input.push(stream, self._input.made(stream, rows))
 
     def discard(self) -> None:
         """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail; frames
@@ -169,7 +170,9 @@ class Session:
             {'Unpaid': 2}
         """
         self._check_stream(stream)
-        self._add_progress(self._told(stream, progress))
+        told = self._told(stream, progress)
+        self._notices.advanced({**self._progress(), **self._input.advances}, told)
+        self._input.advance(told)
 
     def finish(self, stream: str | None = None, *, close_at: Any = None) -> None:
         """Declare the end of a stream, or of all.
@@ -494,12 +497,6 @@ class Session:
         """Progress as users tell it, in ticks."""
         return advances_of(self._stream(stream), progress, self._setup.options[stream].arrival)
 
-    def _add_rows(self, stream: str, rows: Raw) -> None:
-        """Adds rows to the next batch."""
-        self._notices.pushed(stream, self._runner.state.progress.inputs)
-        self._input.push(stream, rows)
-
-    def _add_progress(self, told: Mapping[tuple[str, str], Extended]) -> None:
-        """Adds progress to the next batch."""
-        self._notices.advanced(self._runner.state.progress.inputs | self._input.advances, told)
-        self._input.advance(told)
+    def _progress(self) -> Mapping[tuple[str, str], Extended]:
+        """How far the streams have come with the last batch."""
+        return self._runner.state.progress.inputs
