@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from unittest.mock import patch
 
-Where = Literal["embedded", "files", "compiled", "spark"]
+Where = Literal["embedded", "files", "background", "compiled", "spark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,9 @@ class Threshold:
     """A number of the source: `module.name`, or `module.Class.field` or `module.function.parameter` for a default.
 
     `small` are values that a few rows cross. `where`: programs of pushed rows in process cross it ("embedded"), only
-    programs over files do, only Spark does; or it is compiled into a kernel, and only rows enough cross it
-    (`tests/properties/large.py` has them).
+    programs over files do, only rows that threads push to a session in the background
+    (`tests/runtime/test_background.py` sets it to small), only Spark does; or it is compiled into a kernel, and only rows
+    enough cross it (`tests/properties/large.py` has them).
     """
 
     module: str
@@ -108,6 +109,7 @@ THRESHOLDS = (
     Threshold("state.inputs.positions", "_RECENT", (0, 1), "files"),
     Threshold("state.store.local", "_CHUNK", (1, 100), "files"),
     Threshold("state.store.local", "_LARGE", (0, 100), "files"),
+    Threshold("ingest.raw_rows", "_TOGETHER_BYTES", (0, 100), "background"),
     Threshold("kernels.band_join", "_MOVES", (), "compiled"),
     Threshold("kernels.partners", "ROUNDS", (), "compiled"),
     Threshold("kernels.pool", "_LOOSE", (0, 2)),
@@ -130,6 +132,7 @@ OTHERS = {
     "engines.rejections._ROW": "characters of a row",
     "cli.operation.STALE": "a span of time",
     "engines.embedded.background._LOOK": "a span of time",
+    "engines.embedded.background._LONGEST": "a span of time",
     "engines.embedded.background._MOST_ROWS": "rows that an option may ask for",
     "engines.embedded.background._SECOND": "microseconds of a second",
     "inspect.results.SHOWN_ROWS": "rows that a text shows",

@@ -277,17 +277,16 @@ def test_a_batch_that_can_not_be_made_loses_no_rows(quiet: Session, monkeypatch:
     assert quiet.counts["E"].accepted == 10
 
 
-def test_large_pushes_stay_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.runtime.ingest.raw_rows._TOGETHER_BYTES", 100)
+@pytest.mark.parametrize(("most_bytes", "counts"), [(0, [2, 2, 20, 2, 2, 4]), (100, [4, 20, 4, 4]), (1 << 20, [32])])
+def test_large_pushes_stay_by_themselves(most_bytes: int, counts: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.runtime.ingest.raw_rows._TOGETHER_BYTES", most_bytes)
     schema = program.definition.inputs[0].schema
-    parts = [
-        raw(pl.DataFrame({"n": [n] * size, "t": [n] * size}), schema) for n, size in enumerate((2, 2, 20, 2, 2, 4))
+    given = [[n] * size for n, size in enumerate((2, 2, 20, 2, 2, 4))]
+    together = put_together([raw(pl.DataFrame({"n": some, "t": some}), schema) for some in given])
+    assert [part.count for part in together] == counts
+    assert [n for part in together for n in pa.array(part.columns["n"]).to_pylist()] == [
+        n for some in given for n in some
     ]
-    together = put_together(parts)
-    assert [part.count for part in together] == [4, 20, 4, 4]
-    assert [n for part in together for n in pa.array(part.columns["n"]).to_pylist()] == [0] * 2 + [1] * 2 + [2] * 20 + [
-        3
-    ] * 2 + [4] * 2 + [5] * 4
 
 
 def test_pushes_of_a_stream_get_room_in_turn(quiet: Session) -> None:
