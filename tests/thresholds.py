@@ -102,7 +102,7 @@ THRESHOLDS = (
     Threshold("state.outputs.staging", "GATHERED", (2, 3), "files"),
     Threshold("state.store.local", "_SYNCS", (1, 2), "files"),
     Threshold("engines.embedded.digests", "_WORDS", (), "files"),
-    Threshold("engines.embedded.read_ahead", "MOST", (0, 100), "files"),
+    Threshold("engines.read_ahead", "MOST", (0, 100), "files"),
     Threshold("engines.embedded.file_polling", "_LOOKS_APART", (0, 1), "files"),
     Threshold("connectors.parquet_files", "_FEW_ROWS", (0, 2), "files"),
     Threshold("state.inputs.positions", "_FANOUT", (2, 3), "files"),

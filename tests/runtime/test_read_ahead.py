@@ -16,7 +16,8 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.connectors.sources import parquet
-from tidegate.runtime.engines.embedded import file_polling, read_ahead
+from tidegate.runtime.engines import read_ahead
+from tidegate.runtime.engines.embedded import file_polling
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import FoundFiles, Setup

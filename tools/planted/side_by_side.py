@@ -55,7 +55,7 @@ GROUP = Group(
         ),
         bug(
             "what was read ahead stands for a file that was written again",
-            "runtime/engines/embedded/read_ahead.py",
+            "runtime/engines/read_ahead.py",
             "return {file.path: self._begun.pop(file) for file in files if file in self._begun}",
             "return {file.path: self._begun[old] for file in files for old in self._begun if old.path == file.path}",
         ),

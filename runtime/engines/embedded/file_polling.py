@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.runtime.engines.embedded.read_ahead import ReadAhead
 from tidegate.runtime.engines.notices import Notices
+from tidegate.runtime.engines.read_ahead import ReadAhead
 from tidegate.runtime.engines.setup import FoundFiles, Setup
 from tidegate.runtime.ingest.ingest import Arrival
 from tidegate.runtime.ingest.inputs import Arrivals

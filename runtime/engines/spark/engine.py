@@ -302,6 +302,7 @@ class RunningQuery(StreamingQuery):
             >>> live.isActive
             False
         """
+        self._run.stopping = True
         super().stop()
         self._run.close()
         self._run.unhush()

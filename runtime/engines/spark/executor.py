@@ -5,6 +5,7 @@ driver.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -47,6 +48,7 @@ from tidegate.runtime.eval.columns import spark_schema
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
+from tidegate.runtime.ingest.raw_rows import Rows
 from tidegate.runtime.ordered.state import Delta, Part, shared_state
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
@@ -71,11 +73,12 @@ MOST_SHARDS = 256
 
 @dataclass(frozen=True, slots=True)
 class StreamOffer:
-    """What Spark offers of one stream in a batch: files to read, or rows that workers stored already."""
+    """What a batch has of one stream: files to read, some of them `begun`, or rows that workers stored already."""
 
     files: tuple[FileTask, ...] = ()
     bytes: int = 0
     stored: tuple[Mapping[str, Any], ...] = ()
+    begun: Mapping[str, Future[Rows]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -111,7 +114,7 @@ class SparkExecutor:
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, IngestResult]:
         offered: Mapping[str, StreamOffer] = work.arrivals
         remembered = sum(s.bytes for name, one in offered.items() if one.files for s in intakes[name].remembered)
-        if remembered + sum(one.bytes for one in offered.values()) <= self.driver_bytes:
+        if self.ingests_here(remembered + sum(one.bytes for one in offered.values())):
             done = self._ingest_here(batch, offered, intakes)
         else:
             files = [task for one in offered.values() for task in one.files]
@@ -120,6 +123,10 @@ class SparkExecutor:
         for name, other in _merge_summaries(batch, stored).items():
             done[name] = _join(done[name], other) if name in done else other
         return done
+
+    def ingests_here(self, size: int) -> bool:
+        """Whether the driver takes in files of so many bytes."""
+        return size <= self.driver_bytes
 
     def _ingest_here(
         self, batch: Batch, offered: Mapping[str, StreamOffer], intakes: Mapping[str, Intake]
@@ -131,7 +138,7 @@ class SparkExecutor:
             if one.files:
                 schema = self.local.options[name].judged(intakes[name].stream.schema)
                 paths = tuple(path for task in one.files for path in task.paths)
-                arrivals[name] = Arrivals((), paths, one.files[0].format, schema)
+                arrivals[name] = Arrivals((), paths, one.files[0].format, schema, dict(one.begun))
         return self.local.ingest(batch, Work(arrivals), intakes)
 
     def _ingest_job(

@@ -29,18 +29,21 @@ class MetricsListener(StreamingQueryListener):
     program.start(spark, on_batch=seen, ...)      # in mine: event.progress.observedMetrics["tidegate"]
 
     Spark computes observed metrics of its own while it reads, before a row is judged; these are known after the commit,
-    and Spark tells of a batch after that.
+    and Spark tells of a batch after that. Where a micro-batch has several batches of ours, they are told as one.
     """
 
     def __init__(self, listener: StreamingQueryListener) -> None:
         self._listener = listener
-        self._records: dict[tuple[str, int], Row] = {}
+        self._records: dict[tuple[str, int], Metrics] = {}
 
     def __call__(self, report: BatchReport) -> None:
         if report.spark is not None:
-            if len(self._records) >= _WAITING:
+            key, metrics = (report.spark.query_id, report.spark.batch_id), Metrics.of(report)
+            if key in self._records:  # a further batch of ours within this one of Spark's
+                metrics = self._records[key].and_then(metrics)
+            elif len(self._records) >= _WAITING:
                 del self._records[next(iter(self._records))]
-            self._records[report.spark.query_id, report.spark.batch_id] = Row(**Metrics.of(report).to_dict())
+            self._records[key] = metrics
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # Spark's name
         self._listener.onQueryStarted(event)
@@ -49,7 +52,7 @@ class MetricsListener(StreamingQueryListener):
         progress = event.progress
         record = self._records.pop((str(progress.id), progress.batchId), None)
         if record is not None:
-            progress["observedMetrics"] = {**progress.observedMetrics, OBSERVED: record}
+            progress["observedMetrics"] = {**progress.observedMetrics, OBSERVED: Row(**record.to_dict())}
         self._listener.onQueryProgress(event)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # Spark's name

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import RLock
-from typing import Any
+from typing import Any, Final
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +22,8 @@ from tidegate.runtime.batch.report import KEPT_REPORTS, BatchReport
 from tidegate.runtime.engines.clock import read_clock
 from tidegate.runtime.engines.notices import Notices, RunWarning
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.engines.setup import Setup
+from tidegate.runtime.engines.read_ahead import ReadAhead
+from tidegate.runtime.engines.setup import FoundFiles, Setup
 from tidegate.runtime.engines.spark.calls import ProgressCalls
 from tidegate.runtime.engines.spark.closing import ClosingCall
 from tidegate.runtime.engines.spark.executor import SparkExecutor, StreamOffer
@@ -41,6 +43,9 @@ from tidegate.runtime.state.manifest import Engine
 from tidegate.version import VERSION
 
 _ENGINE = Engine("spark", VERSION)
+#: Seconds for which a micro-batch of Spark's goes on with further batches of ours: what Spark does around each of its
+#: own, some 50 ms, is then little, and a query that is stopped ends soon.
+AT_ONCE: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -68,6 +73,9 @@ class SparkRun:
     notices: Notices = field(init=False)
     unhush: Callable[[], None] = nothing
     """Lets Spark log what ends a query, where it was kept from it."""
+    stopping: bool = False
+    """Whether the query is to end after the batch that runs."""
+    ahead: ReadAhead = field(default_factory=ReadAhead)
 
     def __post_init__(self) -> None:
         self.notices = Notices.of(self.setup, self.setup.sources)
@@ -151,7 +159,7 @@ class SparkRun:
             clock = self.setup.checkpoint.clock(read_clock(self.options.clock), spark_batch)
             with self.batching:
                 self.wake_ups.begun()
-                skipped = self._batch(frame, spark_batch, clock)
+                skipped = self._micro_batch(frame, spark_batch, clock)
                 due = self.calls.plan(frozenset(self.columns)) or (skipped and self.calls.are_waiting())
                 if due or self.selection.is_left(self.setup.directories):
                     self.wake_ups.wake()
@@ -178,37 +186,46 @@ class SparkRun:
                 raise
             raise self.error from cause_of(self.error, failure)
 
-    def _batch(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> bool:
-        """A batch of ours; whether it was skipped, since it is committed here."""
-        checkpoint = self.setup.checkpoint
+    def _micro_batch(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> bool:
+        """Batches of ours for one of Spark's; whether there is none, since it is committed here."""
+        began = time.monotonic()
         stored = self._stored(frame, spark_batch, clock)
         offsets = {name: str(spark_batch.batch_id) for name in self.columns}
         planned = digest(planned_offsets(self.executor.root, spark_batch.batch_id))
         admission = self.setup.admit(Offer({}, offsets, spark_batch, planned))
         if admission.skip:
             return True
+        self._batch(admission.offer, spark_batch, clock, stored)
+        while self._goes_on(began):
+            self._batch(Offer(), spark_batch, read_clock(self.options.clock), ())
+        return False
+
+    def _goes_on(self, began: float) -> bool:
+        """Whether files that are left make another batch at once. Rows that Spark reads come with its own batches."""
+        if self.columns or self.stopping or time.monotonic() - began >= AT_ONCE:
+            return False
+        return self.selection.is_left(self.setup.directories)
+
+    def _batch(self, offer: Offer, spark_batch: SparkBatch, clock: int, stored: Sequence[Mapping[str, Any]]) -> None:
+        """A batch of ours: of what Spark offers with what workers `stored` of it, and of files."""
+        checkpoint = self.setup.checkpoint
         called = self.calls.called()  # before looking at directories: what was put there before a call is found
         unread = self.setup.unread(everything=self.selection.at_once)
         self.notices.looked()
         forget_what_has_gone(checkpoint)
         chosen = self.selection.next(self.setup, unread)
-        batch = checkpoint.begin(clock, replace(admission.offer, files=chosen), engine=_ENGINE)
+        batch = checkpoint.begin(clock, replace(offer, files=chosen), engine=_ENGINE)
         reading = batch.intent.offer.files
-        arrivals = {
-            name: StreamOffer(
-                (FileTask(name, self.setup.sources[name].data.format, _oldest_first(files)),) if files else (),
-                sum(file.size for file in files),
-            )
-            for name, files in reading.items()
-        }
+        arrivals = self._arrivals(reading)
         for summary in stored:
             known = arrivals.get(summary["stream"], StreamOffer())
-            arrivals[summary["stream"]] = StreamOffer(known.files, known.bytes, (*known.stored, summary))
+            arrivals[summary["stream"]] = replace(known, stored=(*known.stored, summary))
+        self._read_ahead(unread, reading)
         read = self.setup.read_by(reading, unread)
         due = called.due(read=read, offered=frozenset(self.columns))
         advances, waiting = due | self.setup.ended(read), self.setup.waiting(reading, unread)
         work = Work(arrivals, advances, self.closing.waiting, self.calls.declared(), waiting)
-        report = self.runner.run(batch, work)
+        report = replace(self.runner.run(batch, work), spark=spark_batch)
         self.setup.read(reading)
         self.setup.compactions.after(report)
         self.recorded()
@@ -218,7 +235,25 @@ class SparkRun:
         if self.options.on_batch is not None:
             self.options.on_batch(report)
         self.notices.after(report, self.runner.state.counts)
-        return False
+
+    def _arrivals(self, reading: FoundFiles) -> dict[str, StreamOffer]:
+        """The files of a batch, some of them begun; no others are held any more."""
+        arrivals = {}
+        for name, files in reading.items():
+            task = FileTask(name, self.setup.sources[name].data.format, _oldest_first(files))
+            size = sum(file.size for file in files)
+            arrivals[name] = StreamOffer((task,) if files else (), size, begun=self.ahead.take(files))
+        self.ahead.drop()
+        return arrivals
+
+    def _read_ahead(self, unread: FoundFiles, reading: FoundFiles) -> None:
+        """Begins to read the files of the next batch, if the driver is to take them in."""
+        now = {name: set(files) for name, files in reading.items()}
+        left = {name: tuple(f for f in files if f not in now.get(name, ())) for name, files in unread.items()}
+        following = self.selection.next(self.setup, left)
+        if self.executor.ingests_here(sum(file.size for files in following.values() for file in files)):
+            for name, files in following.items():
+                self.ahead.begin(files, self.setup.sources[name].data.format, self.setup.judged(name))
 
     def _stored(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> list[dict[str, Any]]:
         """What workers stored of rows that came typed, in one job."""
@@ -233,6 +268,7 @@ class SparkRun:
     def close(self) -> None:
         if self.watching is not None:
             self.watching.stop()
+        self.ahead.close()
         self.setup.close()
         self.notices.ended(self.runner.state.counts)
 

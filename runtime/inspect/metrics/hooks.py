@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
 
 from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.time import INF, Extended, format_instant
@@ -21,9 +21,10 @@ from tidegate.runtime.batch.instants import plain_instant
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.plan.steps import Buffer, Leaf, Plan, QueryPlan
 from tidegate.runtime.state.inputs.positions import SparkBatch
-from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.manifest import SourceCounts, added
 
 OnBatch = Callable[[BatchReport], None]
+Amount = TypeVar("Amount", int, float, SourceCounts)
 _SECOND: Final = 1_000_000
 _DAY: Final = 86_400
 
@@ -170,6 +171,26 @@ class Metrics:
             report.unreadable,
         )
 
+    def and_then(self, later: Metrics) -> Metrics:
+        """This batch and the next ones as one: rows and seconds of all, progress and state after the last.
+
+        Examples:
+            >>> from tidegate import metrics
+            >>> report = program.run(inputs).reports[0]
+            >>> metrics.Metrics.of(report).and_then(metrics.Metrics.of(report)).results
+            {'Unpaid': 4}
+        """
+        return replace(
+            later,
+            rows=_added(self.rows, later.rows),
+            results=_added(self.results, later.results),
+            seconds=_added(self.seconds, later.seconds),
+            places={**self.places, **later.places},
+            freed=_added(self.freed, later.freed),
+            set_aside=added(self.set_aside, later.set_aside),
+            unreadable=_added(self.unreadable, later.unreadable),
+        )
+
     @property
     def duration(self) -> float:
         """Seconds from ingest to commit.
@@ -313,3 +334,8 @@ def _bound(query: QueryPlan, leaf: Leaf, newest: int, report: BatchReport) -> in
     if isinstance(slowest, float) or behind == INF:
         return None
     return max(0, int(horizon) + newest - slowest + int(behind))
+
+
+def _added(amounts: Mapping[str, Amount], more: Mapping[str, Amount]) -> dict[str, Amount]:
+    """The sums of two amounts by name."""
+    return {**amounts, **{name: amounts[name] + amount if name in amounts else amount for name, amount in more.items()}}
