@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.inspect.why_answer import Why
     from tidegate.runtime.plan.schedule import Schedule
     from tidegate.runtime.plan.steps import PurgeMode
+    from tidegate.runtime.tuning.aims import Tune
 
 
 @checked_calls
@@ -212,15 +213,18 @@ class Program:
         threads: int = 1,
         quarantine_keep: Keep | None = None,
         on_error: OnError | Mapping[str, OnError] = "quarantine",
+        tune: Tune = "throughput",
     ) -> Session:
         """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive.
 
         `clock` says what time it is, the system's clock by default; skew guard, idle policy and times of arrival go by
         it. `on_batch` is called after each commit. `purging`: partner and kill rule where they pay ("planned"),
-        "always" or "off". `schedule`: which queries are evaluated less often or later (`tg.schedule`). `threads` take
-        in the files of a batch side by side, each some that follow each other; the results are the same.
+        "always" or "off". `schedule`: which queries are evaluated less often or later (`tg.schedule`). Up to `threads`
+        take in the files of a batch side by side, each some that follow each other, if that is measured to be sooner.
         `quarantine_keep`: rejected rows older than "30d", or beyond "10 GiB", or both, are dropped, oldest first; None
-        keeps all.
+        keeps all. `tune`: as many rows a second as can be ("throughput"), or so many files a batch that one takes about
+        as long as a duration such as "500ms"; or the choices of a run before, {report.seq: report.choices}. Results
+        depend on none of these three.
 
         `QueryError` TG402 for names that the program does not have, TG408 for a directory of results without a
         checkpoint. `StateError` TG501 for the checkpoint of another program, TG503 while another run has it.
@@ -247,6 +251,7 @@ class Program:
             threads=threads,
             quarantine_keep=quarantine_keep,
             on_error=on_error,
+            tune=tune,
         )
         return session(
             self.facts, sources=sources, statics=statics, sinks=sinks, checkpoint=checkpoint, options=options
@@ -330,6 +335,7 @@ class Program:
         schedule: Schedule | None = None,
         quarantine_keep: Keep | None = None,
         on_error: OnError | Mapping[str, OnError] = "quarantine",
+        tune: Tune = "throughput",
         progress: bool | None = None,
     ) -> RunningQuery:
         """Starts the program on Spark Structured Streaming; what it returns is Spark's streaming query, with results.
@@ -337,8 +343,9 @@ class Program:
         `sources` per stream: a `Source` of files, a streaming DataFrame, or a batch DataFrame or frame, which is all
         there will be of its stream. `trigger` is "available_now" (what is there, then end), a time between batches such
         as "5s", or Spark's own keyword as a dictionary. `checkpoint`: the directory in which state and progress
-        survive. An increment with at most `driver_bytes` of relevant data is evaluated in the driver, a larger one with
-        a key to shard by and at most `shard_bytes` a task by shards, every other as DataFrames; 0 switches either off.
+        survive. An increment with at most `driver_bytes` of relevant data may be evaluated in the driver, one with a
+        key to shard by and at most `shard_bytes` a task by shards, whichever is measured to be sooner; every other is
+        as DataFrames. 0 switches either off.
         `advance` and `close_at` are what `RunningQuery.advance` and `RunningQuery.close_open` say, before the first
         batch. `progress` shows batches while one waits for the query; None: on a terminal and in a notebook. The others
         are those of `session`.
@@ -364,6 +371,7 @@ class Program:
             schedule=schedule,
             quarantine_keep=quarantine_keep,
             on_error=on_error,
+            tune=tune,
         )
         return start(
             self.facts,

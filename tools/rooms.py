@@ -43,6 +43,7 @@ ROOMS = (
     "runtime/arrays",
     "runtime/kernels",
     "runtime/state",
+    "runtime/tuning",
     "runtime/plan",
     "runtime/eval",
     "runtime/ordered",

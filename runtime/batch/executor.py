@@ -18,6 +18,7 @@ from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import OperatorFiles, SourceCounts
 from tidegate.runtime.state.segments import Segment
+from tidegate.runtime.tuning.tuner import Tuner
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,10 @@ class Executor(Protocol):
     """How an engine does the steps of a batch that touch rows."""
 
     name: str
+
+    @property
+    def tuner(self) -> Tuner:
+        """What chooses, where steps can be done in several ways."""
 
     @property
     def limits(self) -> Limits | None:

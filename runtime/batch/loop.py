@@ -33,6 +33,7 @@ from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import is_out_of_memory, out_of_memory
 from tidegate.runtime.state.manifest import SET_ASIDE, UNREADABLE, added, set_aside_rows, unreadable_files
+from tidegate.runtime.tuning.tuner import TUNING
 
 #: Number of batches for which run-length encoding stays off after slices interleaved: the next are likely alike.
 APART: Final = 16
@@ -65,6 +66,8 @@ class Runner:
         self.admission = Admission.of(self.plan, self.options, self.garbage)
         self.leniency = Leniency.of(self.plan, self.options, self.on_error)
         self.state = RunState.load(self.plan, self.garbage.buffers, self.checkpoint.manifest)
+        if (last := self.checkpoint.manifest) is not None:
+            self.executor.tuner.load(last.extra.get(TUNING))
 
     def run(self, batch: Batch, work: Work) -> BatchReport:
         """One batch from ingest to commit. On any error the state stays what it was; the batch can be run again."""
@@ -76,6 +79,7 @@ class Runner:
 
     def _run(self, batch: Batch, work: Work) -> BatchReport:
         seconds: dict[str, float] = {}
+        self.executor.tuner.begin(batch.seq)
         try:
             ingested, evaluation = self._evaluate(batch, work, seconds, joining=self._joining(batch.seq))
         except Interleaved:
@@ -89,6 +93,9 @@ class Runner:
             aside = _by_query(evaluation.increments.values())
             self._commit(batch, state, ingested, aside)
         self.state = state
+        if not batch.intent.offer.pushed:
+            rows = {name: one.counts.rows_in for name, one in ingested.items()}
+            self.executor.tuner.ended(batch.intent.offer.files, rows, sum(seconds.values()))
         self.executor.forget(state.paths())
         return self._report(batch, ingested, evaluation, freed, aside, seconds)
 
@@ -150,6 +157,8 @@ class Runner:
         unreadable.update({name: one.unreadable for name, one in ingested.items() if one.unreadable})
         if unreadable:
             extra[UNREADABLE] = dict(unreadable)
+        if (learnt := self.executor.tuner.to_json()) is not None:
+            extra[TUNING] = learnt
         if aside := added({} if last is None else set_aside_rows(last), aside):
             extra[SET_ASIDE] = dict(aside)
         batch.commit(
@@ -192,6 +201,7 @@ class Runner:
             interleaved=self.interleaved == batch.seq,
             set_aside=aside,
             unreadable={name: one.unreadable for name, one in ingested.items() if one.unreadable},
+            choices=tuple(self.executor.tuner.choices),
         )
 
     def _new_rows(self, increments: Mapping[str, Increment]) -> dict[str, int]:

@@ -14,6 +14,7 @@ from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.inputs.positions import SparkBatch
 from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.tuning.choices import Choice
 
 if TYPE_CHECKING:
     from tidegate.runtime.batch.executor import Increment, IngestResult
@@ -75,6 +76,8 @@ class BatchReport:
     """Per query and reason, rows of its evaluation without a value, sums that do not fit, and tied events."""
     unreadable: Mapping[str, int] = field(default_factory=dict)
     """Per stream, how many files were set aside as they cannot be read."""
+    choices: tuple[Choice, ...] = ()
+    """How steps were done that can be done in several ways, and why so: what the run had measured of their costs."""
 
     def __repr__(self) -> str:
         return str(self.status())

@@ -27,6 +27,7 @@ from tidegate.runtime.ingest.quarantine import retention
 from tidegate.runtime.plan.progress import check_known
 from tidegate.runtime.program import Program
 from tidegate.runtime.state.store.paths import local_directory
+from tidegate.runtime.tuning.aims import Tune, tuner_for
 
 if TYPE_CHECKING:
     from tidegate.runtime.ingest.quarantine import Keep
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 EngineName = Literal["embedded", "spark"]
 _READERS = {"parquet": parquet, "csv": csv, "json": json}
-_KEYS = ("sources", "statics", "sinks", "checkpoint", "engine", "every", "spark", "quarantine_keep")
+_KEYS = ("sources", "statics", "sinks", "checkpoint", "engine", "every", "spark", "quarantine_keep", "tune")
 
 
 @checked_calls
@@ -58,6 +59,7 @@ class Deployment:
     every: DurationOption = "1s"
     spark: Mapping[str, str] = field(default_factory=dict)
     quarantine_keep: Keep | None = None
+    tune: Tune = "throughput"
 
     @property
     def seconds(self) -> float:
@@ -82,6 +84,7 @@ def deployment(
     every: DurationOption = "1s",
     spark: Mapping[str, str] | None = None,
     quarantine_keep: Keep | None = None,
+    tune: Tune = "throughput",
 ) -> Deployment:
     """A program with its sources, sinks and checkpoint, for `tidegate start FILE`.
 
@@ -104,6 +107,7 @@ def deployment(
             )
         local_directory(checkpoint)
         retention(quarantine_keep)
+        tuner_for(tune)
         given = mapping_of("sources", sources, 'tg.parquet("a directory")')
         tables = mapping_of("statics", statics, "rows")
         results = mapping_of("sinks", sinks, 'tg.parquet_sink("a directory")')
@@ -119,6 +123,7 @@ def deployment(
             every,
             dict(settings),
             quarantine_keep,
+            tune,
         )
 
 
@@ -181,7 +186,8 @@ def read_deployment(path: Path, program: Program) -> Deployment:
         def source(options: dict[str, Any], name: str) -> Source:
             return replace(_source(options, name, folder), site=places.of(("sources", name), {}, ""))
 
-        options = {name: told[name] for name in ("engine", "every", "spark", "quarantine_keep") if name in told}
+        named = ("engine", "every", "spark", "quarantine_keep", "tune")
+        options = {name: told[name] for name in named if name in told}
         return deployment(
             program,
             sources=_each(told, "sources", source, places),

@@ -191,6 +191,7 @@ class _Service:
             sinks=self.deployment.sinks,
             checkpoint=self.deployment.checkpoint,
             quarantine_keep=self.deployment.quarantine_keep,
+            tune=self.deployment.tune,
             on_batch=self.after,
         ) as session:
             self.begun()
@@ -225,6 +226,7 @@ class _Service:
             sinks=self.deployment.sinks,
             checkpoint=self.deployment.checkpoint,
             quarantine_keep=self.deployment.quarantine_keep,
+            tune=self.deployment.tune,
             trigger="available_now" if self.once else self.deployment.every,
             on_batch=self.after,
             progress=False,

@@ -17,6 +17,7 @@ from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.schedule import Timetable
 from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.tuning.choices import Choice
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,6 +59,8 @@ class ProgramExplanation:
     limits: Limits = field(default_factory=Limits)
     running: Plan | None = None
     """The plan of a run; a program that does not run is planned as it would be by default."""
+    choices: tuple[Choice, ...] = ()
+    """How the last batch of a run did what can be done in several ways."""
 
     def __str__(self) -> str:
         return f"{self.report}\n\n{self._how_it_runs()}"
@@ -66,7 +69,9 @@ class ProgramExplanation:
         """The plan, and before it what its words mean."""
         plan = str(self.plan)
         ordered = [line for line in _ORDERED.splitlines() if f"\n{line[:14]}" in plan]
-        return "\n".join([_PLAN, *ordered]) + f"\n\n{plan}"
+        chosen = "".join(f"\n  {choice}" for choice in self.choices)
+        chosen = f"\n\nchosen in the last batch, by the costs measured so far{chosen}" if chosen else ""
+        return "\n".join([_PLAN, *ordered]) + f"\n\n{plan}{chosen}"
 
     def __repr__(self) -> str:
         return str(self)
@@ -149,7 +154,8 @@ class ProgramExplanation:
             {'ordered': 'min(Orders.ordered, Payments.paid - 30m)'}
         """
         return explain(self.facts, zones=self.zones).to_dict() | {
-            "plan": plan_dict(self.lowered(), self.timetable, self.limits)
+            "plan": plan_dict(self.lowered(), self.timetable, self.limits),
+            "choices": {choice.step: choice.text for choice in self.choices},
         }
 
     def lowered(self) -> Plan:

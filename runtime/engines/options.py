@@ -17,6 +17,8 @@ from tidegate.runtime.ingest.quarantine import Keep, retention
 from tidegate.runtime.plan.schedule import Schedule
 from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.state.quarantine import Retention
+from tidegate.runtime.tuning.aims import Tune, tuner_for
+from tidegate.runtime.tuning.tuner import Tuner
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class RunOptions:
     threads: int = 1
     quarantine_keep: Keep | None = None
     on_error: OnError | Mapping[str, OnError] = "quarantine"
+    tune: Tune = "throughput"
     retention: Retention = field(init=False)
     """What `quarantine_keep` means."""
 
@@ -45,6 +48,11 @@ class RunOptions:
         object.__setattr__(self, "retention", retention(self.quarantine_keep))
         _check_one_of("garbage collection", self.collect_garbage, get_args(GarbageCollection))
         _check_one_of("purging", self.purging, get_args(PurgeMode))
+        self.tuner()
+
+    def tuner(self) -> Tuner:
+        """A tuner that has learnt nothing yet."""
+        return tuner_for(self.tune)
 
 
 def _check_one_of(what: str, value: object, known: tuple[str, ...]) -> None:

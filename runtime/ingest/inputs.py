@@ -174,6 +174,11 @@ def shares(arrivals: Iterable[Arrival], count: int) -> list[Iterable[Arrival]]:
     return list(found)
 
 
+def bytes_of(arrivals: Iterable[Arrival]) -> int:
+    """The bytes of the files among what arrives."""
+    return sum(os.path.getsize(path) for path in arrivals.paths) if isinstance(arrivals, Arrivals) else 0
+
+
 def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:
     """The needed columns of a Parquet, CSV or JSON-lines file as they stand there; values are judged row by row later.
 

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from tidegate.runtime.arguments import check_bytes
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.steps import QueryPlan
+from tidegate.runtime.tuning.choices import Way
+
+#: An operator's state has at most so many parts.
+MOST_SHARDS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +24,22 @@ class Limits:
     driver_bytes: int = DRIVER_BYTES
     shard_bytes: int = SHARD_BYTES
 
-    def place(self, query: QueryPlan, size: int, parallelism: int) -> str:
-        """The place that evaluates an increment over `size` bytes, where this many tasks run at once.
+    def ways(self, query: QueryPlan, size: int, parallelism: int) -> tuple[Way, ...]:
+        """The ways to evaluate an increment over `size` bytes, where this many tasks run at once; the first is for what
+        is small.
 
         Of an operator that reads events in order, `size` has its state too. DataFrames are no place for it.
         """
+        found = []
         if self.driver_bytes and size <= self.driver_bytes:
-            return "driver"
-        if query.ordered is not None:
-            return "driver" if query.shard_key is None or not self.shard_bytes else "sharded"
-        if query.shard_key is not None and size <= self.shard_bytes * parallelism:
-            return "sharded"
-        return "catalyst"
+            found.append(Way("driver"))
+        is_ordered = query.ordered is not None
+        if query.shard_key is not None and self.shard_bytes:
+            most = MOST_SHARDS if is_ordered else parallelism
+            tasks = max(parallelism, min(-(-size // self.shard_bytes), MOST_SHARDS)) if is_ordered else parallelism
+            if is_ordered or size <= self.shard_bytes * most:
+                found.append(Way("sharded", tasks, parallelism))
+        return tuple(found) or (Way("driver" if is_ordered else "catalyst"),)
 
     def describe(self, query: QueryPlan) -> str:
         """The limits, in words."""

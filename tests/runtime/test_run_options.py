@@ -16,13 +16,14 @@ from tidegate.runtime.engines.clock import system_clock
 from tidegate.runtime.engines.options import RunOptions
 
 OPTIONS = {option.name: option for option in fields(RunOptions) if option.init}
-#: Options that a call does not have: a whole run needs no purging, Spark has threads of its own.
+#: Options that a call does not have: a whole run needs no purging and is as quick as it can be, Spark has threads of
+#: its own.
 LEFT_OUT = {
-    tg.Program.run: {"collect_garbage", "purging", "clock", "quarantine_keep"},
+    tg.Program.run: {"collect_garbage", "purging", "clock", "quarantine_keep", "tune"},
     tg.Program.session: set[str](),
     tg.Program.start: {"threads"},
-    tg.deployment: {*OPTIONS} - {"quarantine_keep"},
-    tg.Deployment: {*OPTIONS} - {"quarantine_keep"},
+    tg.deployment: {*OPTIONS} - {"quarantine_keep", "tune"},
+    tg.Deployment: {*OPTIONS} - {"quarantine_keep", "tune"},
 }
 #: None of them is the default.
 VALUES: dict[str, Any] = {
@@ -34,6 +35,7 @@ VALUES: dict[str, Any] = {
     "threads": 2,
     "quarantine_keep": "30d",
     "on_error": "fail",
+    "tune": "500ms",
 }
 
 

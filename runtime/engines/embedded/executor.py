@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 
@@ -25,12 +26,14 @@ from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.eval.small.increment import as_frame
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.ingest import Arrival, IngestedRows, ingest_rows, ingest_side_by_side, load_seen
-from tidegate.runtime.ingest.inputs import shares
+from tidegate.runtime.ingest.inputs import bytes_of, shares
 from tidegate.runtime.ordered.operators import Operators
 from tidegate.runtime.plan.steps import QueryPlan
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment
 from tidegate.runtime.state.store.interface import Store
+from tidegate.runtime.tuning.choices import INGEST, Way
+from tidegate.runtime.tuning.tuner import Tuner
 
 
 @dataclass(slots=True)
@@ -38,7 +41,8 @@ class EmbeddedExecutor:
     """Runs steps with Polars; `cache_bytes` bounds the rows of segments held in memory.
 
     `written` names the result streams whose rows a sink wants. New segments of up to `pending_bytes` together are
-    written only at the end of their batch, those that are still of use then. `threads` take in the files of a batch.
+    written only at the end of their batch, those that are still of use then. Up to `threads` take in the files of a
+    batch.
     """
 
     store: Store
@@ -48,6 +52,7 @@ class EmbeddedExecutor:
     cache_bytes: InitVar[int] = 256 << 20
     pending_bytes: InitVar[int] = 256 << 20
     threads: int = 1
+    tuner: Tuner = field(default_factory=Tuner)
     name: str = "embedded"
     operators: Operators = field(init=False)
     cache: SegmentCache = field(init=False)
@@ -77,7 +82,7 @@ class EmbeddedExecutor:
         done = {}
         for name, arrivals in work.arrivals.items():
             intake, options = intakes[name], self.options[name]
-            rows = self._ingested(arrivals, intake, options)
+            rows = self._ingested(name, arrivals, intake, options)
             if rows.quarantine:
                 batch.quarantine(rows.quarantine_table())
             segments = {
@@ -90,11 +95,19 @@ class EmbeddedExecutor:
             )
         return done
 
-    def _ingested(self, arrivals: Iterable[Arrival], intake: Intake, options: SourceOptions) -> IngestedRows:
+    def _ingested(self, name: str, arrivals: Iterable[Arrival], intake: Intake, options: SourceOptions) -> IngestedRows:
         parts = shares(arrivals, self.threads) if not options.key else ()
-        if len(parts) > 1:
-            return ingest_side_by_side(parts, intake, self.statics, options)
-        return ingest_rows(arrivals, intake, self.statics, options, load_seen(self.store, intake, options))
+        if len(parts) < 2:
+            return ingest_rows(arrivals, intake, self.statics, options, load_seen(self.store, intake, options))
+        step, size, count = f"{INGEST} {name}", bytes_of(arrivals), len(parts)
+        way = self.tuner.choose(step, self.tuner.rows_of(name, size), (Way("here", count, count), Way("here")))
+        began = time.perf_counter()
+        if way.tasks > 1:
+            rows = ingest_side_by_side(parts, intake, self.statics, options)
+        else:
+            rows = ingest_rows(arrivals, intake, self.statics, options)
+        self.tuner.measured({step: (way, rows.counts.rows_in)}, time.perf_counter() - began)
+        return rows
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
         self._aside.clear()  # of an attempt that failed

@@ -6,12 +6,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tidegate.runtime.engines.file_density import estimate
 from tidegate.runtime.engines.notices import Notices
 from tidegate.runtime.engines.read_ahead import ReadAhead
 from tidegate.runtime.engines.setup import FoundFiles, Setup
 from tidegate.runtime.ingest.ingest import Arrival
 from tidegate.runtime.ingest.inputs import Arrivals
 from tidegate.runtime.state.inputs.positions import Offer
+from tidegate.runtime.tuning.tuner import Tuner
 
 #: So many times as long as a look at directories takes, its files are read before the next: where the system tells of
 #: no changes, a look costs as much as there are files, and in a directory of many each batch would pay for all.
@@ -24,6 +26,7 @@ class FilePolling:
 
     setup: Setup
     notices: Notices
+    tuner: Tuner
     _ahead: ReadAhead = field(default_factory=ReadAhead)
     _began: float = 0.0
     _looked: float = 0.0
@@ -60,7 +63,10 @@ class FilePolling:
         return {name: tuple(directory.waiting) for name, directory in self.setup.directories.items()}
 
     def for_one_batch(self, fresh: FoundFiles) -> FoundFiles:
-        return {name: files[: self._per_batch(name)] for name, files in fresh.items()}
+        some = {name: files[: self._per_batch(name)] for name, files in fresh.items()}
+        if self.tuner.seconds_a_batch is not None:
+            estimate(self.tuner, some)
+        return self.tuner.share_of(some)
 
     def arrivals(self, reading: FoundFiles, pushed: Mapping[str, Sequence[Arrival]]) -> dict[str, Arrivals]:
         """The rows of a batch's files, each stream's after those that were pushed; no other files are held any more."""
@@ -74,10 +80,12 @@ class FilePolling:
 
     def read_ahead(self, fresh: FoundFiles, reading: FoundFiles) -> None:
         """Begins to read the files of the next batch."""
+        left = {}
         for name, files in fresh.items():
-            now, format_ = set(reading.get(name, ())), self.setup.sources[name].data.format
-            left = [file for file in files if file not in now]
-            self._ahead.begin(left[: self._per_batch(name)], format_, self.setup.judged(name))
+            now = set(reading.get(name, ()))
+            left[name] = tuple(file for file in files if file not in now)
+        for name, files in self.for_one_batch(left).items():
+            self._ahead.begin(files, self.setup.sources[name].data.format, self.setup.judged(name))
 
     def close(self) -> None:
         self._ahead.close()

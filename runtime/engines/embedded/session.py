@@ -74,11 +74,14 @@ class Session:
         sinks = sinks or {}
         self._background: BackgroundSession | None = None
         self._setup = setup = prepare(facts, store, sources or {}, statics or {}, sinks, options)
-        executor = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, threads=options.threads)
+        tuner = options.tuner()
+        executor = EmbeddedExecutor(
+            store, setup.statics, setup.options, setup.written, threads=options.threads, tuner=tuner
+        )
         self._runner = setup.runner(executor)
         self._notices = Notices.of(setup, setup.sources)
         self._input = PendingInput(setup)
-        polling = FilePolling(setup, self._notices)
+        polling = FilePolling(setup, self._notices, tuner)
         self._batches = SessionBatches(setup, self._runner, options, self._notices, self._input, polling)
         self._findings = Findings(setup, self._runner, executor, sinks)
         try:

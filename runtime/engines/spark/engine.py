@@ -152,8 +152,9 @@ class RunningQuery(StreamingQuery):
             >>> query.explanation().to_dict()["queries"][0]["final_when"]
             {'ordered': 'min(Orders.ordered, Payments.paid - 30m)'}
         """
-        setup = self._run.setup
-        return ProgramExplanation(setup.plan.facts, False, setup.timetable, self._run.executor.limits, setup.plan)
+        setup, executor = self._run.setup, self._run.executor
+        choices = self._run.reports[-1].choices if self._run.reports else ()
+        return ProgramExplanation(setup.plan.facts, False, setup.timetable, executor.limits, setup.plan, choices)
 
     def why(self, name: str | None = None, row: Mapping[str, Any] | None = None) -> Why:
         """What holds a result back after the last batch, or, with the instants of a row of it, when that row is final.
@@ -398,7 +399,7 @@ def _run_of(
     root = store.where
     paths = stored_statics(setup, store)
     # Whatever the driver makes, workers may have to read.
-    local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, pending_bytes=0)
+    local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, pending_bytes=0, tuner=options.tuner())
     ship_library(spark.sparkContext)
     executor = SparkExecutor(own_session(spark), local, root, paths, limits.driver_bytes, limits.shard_bytes)
     runner = setup.runner(executor)

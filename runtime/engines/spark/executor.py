@@ -4,11 +4,13 @@ driver.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +22,7 @@ from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.batch.executor import Increment, IngestResult, Rewrite, Stratum, Work
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.engines.setup import FoundFiles
 from tidegate.runtime.engines.spark.eval.aggregates import merge
 from tidegate.runtime.engines.spark.eval.increment import (
     Common,
@@ -62,13 +65,12 @@ from tidegate.runtime.state.manifest import KeptRows, SourceCounts
 from tidegate.runtime.state.segments import Segment, read_segments
 from tidegate.runtime.state.store.interface import FileRef
 from tidegate.runtime.state.store.packs import part_of
+from tidegate.runtime.tuning.choices import INGEST, Way
+from tidegate.runtime.tuning.tuner import Tuner
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 #: A shuffle of an increment has a partition at least for so much relevant data.
 PARTITION_BYTES = 128 << 20
-
-#: An operator's state has at most so many parts.
-MOST_SHARDS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,22 +113,45 @@ class SparkExecutor:
     def target(self, batch: Batch) -> WriteTarget:
         return WriteTarget(self.root, batch.seq, batch.attempt, self.static_paths)
 
+    @property
+    def tuner(self) -> Tuner:
+        return self.local.tuner
+
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, IngestResult]:
         offered: Mapping[str, StreamOffer] = work.arrivals
         remembered = sum(s.bytes for name, one in offered.items() if one.files for s in intakes[name].remembered)
-        if self.ingests_here(remembered + sum(one.bytes for one in offered.values())):
+        files = {name: one.files[0].paths for name, one in offered.items() if one.files}
+        sizes = {name: offered[name].bytes for name in files}
+        rows = sum(self.tuner.rows_of(name, size) for name, size in sizes.items())
+        way = self.tuner.choose(INGEST, rows, self._ingest_ways(files, remembered + sum(sizes.values())))
+        began = time.perf_counter()
+        if way.place == "driver":
             done = self._ingest_here(batch, offered, intakes)
         else:
-            files = [task for one in offered.values() for task in one.files]
-            done = _merge_summaries(batch, self._ingest_job(batch, files, intakes))
+            tasks = [task for one in offered.values() for task in one.files]
+            done = _merge_summaries(batch, self._ingest_job(batch, tasks, intakes))
+        read = sum(done[name].counts.rows_in for name in files if name in done)
+        self.tuner.measured({INGEST: (way, read)}, time.perf_counter() - began)
         stored = [summary for one in offered.values() for summary in one.stored]
         for name, other in _merge_summaries(batch, stored).items():
             done[name] = _join(done[name], other) if name in done else other
         return done
 
-    def ingests_here(self, size: int) -> bool:
-        """Whether the driver takes in files of so many bytes."""
-        return size <= self.driver_bytes
+    def ingests_here(self, files: FoundFiles) -> bool:
+        """Whether the driver is likely to take in these files."""
+        sizes = {name: sum(file.size for file in some) for name, some in files.items() if some}
+        rows = sum(self.tuner.rows_of(name, size) for name, size in sizes.items())
+        ways = self._ingest_ways({name: files[name] for name in sizes}, sum(sizes.values()))
+        return self.tuner.cheapest(INGEST, rows, ways).place == "driver"
+
+    def _ingest_ways(self, files: Mapping[str, Sequence[object]], size: int) -> tuple[Way, ...]:
+        """The ways to take in files of so many bytes, together with what is remembered of their streams."""
+        units = sum(1 if self.local.options[name].key else len(some) for name, some in files.items())
+        tasks = max(1, min(units, self.parallelism))
+        here, workers = Way("driver"), Way("workers", tasks, self.parallelism)
+        if size > self.driver_bytes:
+            return (workers,)
+        return (here, workers) if tasks > 1 else (here,)
 
     def _ingest_here(
         self, batch: Batch, offered: Mapping[str, StreamOffer], intakes: Mapping[str, Intake]
@@ -156,11 +181,29 @@ class SparkExecutor:
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
         """Small ones together in the driver, the others together as one Spark job, each at its place."""
-        small = [job for job in jobs if self.place_of(job) == "driver"]
-        done = dict(zip(map(id, small), self.local.increments(batch, small) if small else [], strict=True))
-        large = [job for job in jobs if id(job) not in done]
-        done |= self._on_spark(batch, large) if large else {}
+        ways = {id(job): self._way_of(job) for job in jobs}
+        small = [job for job in jobs if ways[id(job)].place == "driver"]
+        large = [job for job in jobs if ways[id(job)].place != "driver"]
+        done: dict[int, Increment] = {}
+        with self._measured(small, ways):
+            done |= zip(map(id, small), self.local.increments(batch, small) if small else [], strict=True)
+        with self._measured(large, ways):
+            done |= self._on_spark(batch, large, ways) if large else {}
         return [done[id(job)] for job in jobs]
+
+    def _way_of(self, job: Job) -> Way:
+        """How an increment is evaluated, in ways that hold the bytes of its relevant segments."""
+        ways = self.limits.ways(job.query, job.bytes + job.state_bytes, self.parallelism)
+        return self.tuner.choose(job.query.name, _rows_of_job(job), ways)
+
+    @contextmanager
+    def _measured(self, jobs: Sequence[Job], ways: Mapping[int, Way]) -> Iterator[None]:
+        """Tells the tuner how long the increments took together."""
+        began = time.perf_counter()
+        yield
+        if jobs:
+            done = {job.query.name: (ways[id(job)], _rows_of_job(job)) for job in jobs}
+            self.tuner.measured(done, time.perf_counter() - began)
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
         """In the driver where all are small; else a job to find the least rank, and one for the rows."""
@@ -196,23 +239,17 @@ class SparkExecutor:
     def settle(self, batch: Batch, queries: Sequence[QueryPlan], done: Mapping[str, Increment]) -> dict[str, Increment]:
         return self.local.settle(batch, queries, done)
 
-    def place_of(self, job: Job) -> str:
-        """Where an increment is evaluated: what a task can hold of it decides, by the bytes of its relevant
-        segments.
-        """
-        return self.limits.place(job.query, job.bytes + job.state_bytes, self.parallelism)
-
-    def _on_spark(self, batch: Batch, jobs: Sequence[Job]) -> dict[int, Increment]:
+    def _on_spark(self, batch: Batch, jobs: Sequence[Job], ways: Mapping[int, Way]) -> dict[int, Increment]:
         """Increments by the identity of their jobs."""
-        sharded = [job for job in jobs if self.place_of(job) == "sharded"]
-        others = [job for job in jobs if self.place_of(job) == "catalyst"]
+        sharded = [job for job in jobs if ways[id(job)].place == "sharded"]
+        others = [job for job in jobs if ways[id(job)].place == "catalyst"]
         try:
             with self._results(others) as found:
-                done = self._write(batch, others, found, sharded)
+                done = self._write(batch, others, found, sharded, ways)
             return dict(zip(map(id, (*others, *sharded)), done, strict=True))
         except EvaluationError:
             if len(jobs) > 1:  # one by one, to learn which of them fails
-                return {key: one for job in jobs for key, one in self._on_spark(batch, [job]).items()}
+                return {key: one for job in jobs for key, one in self._on_spark(batch, [job], ways).items()}
             if not (jobs[0].lenient or jobs[0].untied):
                 raise
         # Only the steps of this process tell which rows fail.
@@ -235,7 +272,12 @@ class SparkExecutor:
             common.release()
 
     def _write(
-        self, batch: Batch, jobs: Sequence[Job], results: Sequence[DataFrame], sharded: Sequence[Job] = ()
+        self,
+        batch: Batch,
+        jobs: Sequence[Job],
+        results: Sequence[DataFrame],
+        sharded: Sequence[Job] = (),
+        ways: Mapping[int, Way] = MappingProxyType({}),
     ) -> list[Increment]:
         """New rows of all the queries, written by workers in one Spark job; of the jobs in order, then of the
         sharded.
@@ -246,7 +288,7 @@ class SparkExecutor:
         if relational:
             stored.append(self._sharded(batch, relational))
         if ordered:
-            stored.append(self._operators(batch, ordered))
+            stored.append(self._operators(batch, ordered, max(ways[id(job)].tasks for job in ordered)))
         names = ", ".join(job.query.name for job in (*jobs, *sharded))
         with described(self.spark, f"batch {batch.seq}: {'increments' if ',' in names else 'increment'} of {names}"):
             summaries = read_summaries(reduce(DataFrame.unionAll, stored).collect())
@@ -269,10 +311,8 @@ class SparkExecutor:
         work = evaluate_shards(self.target(batch), groups, self.parallelism)
         return numbers.mapInArrow(work, "summary string")
 
-    def _operators(self, batch: Batch, jobs: Sequence[Job]) -> DataFrame:
-        """Summaries of what workers stored, a task per share of the partitions, as many as hold what they read."""
-        size = max(job.bytes + job.state_bytes for job in jobs)
-        shards = max(self.parallelism, min(-(-size // self.limits.shard_bytes), MOST_SHARDS))
+    def _operators(self, batch: Batch, jobs: Sequence[Job], shards: int) -> DataFrame:
+        """Summaries of what workers stored, a task per share of the partitions."""
         work = [OrderedJob(_shard_job(job, self.local.written), job.state, job.close_at) for job in jobs]
         numbers = self.spark.range(0, shards, 1, shards)
         return numbers.mapInArrow(evaluate_ordered(self.target(batch), work, shards), "summary string")
@@ -379,6 +419,11 @@ def _earliest(rows: DataFrame, stream: StreamDef, number: int, width: int) -> Da
     least = [F.min(col(a)) for a in stream.progress]
     columns = [F.lit(number), *least, *(F.lit(None) for _ in range(width - len(least)))]
     return rows.agg(*(column.cast("long").alias(f"c{i}") for i, column in enumerate(columns)))
+
+
+def _rows_of_job(job: Job) -> int:
+    """Rows that an increment reads, of the state of its operator too."""
+    return job.rows + (0 if job.state is None else sum(kept.rows for kept in job.state.kept))
 
 
 def _shard_job(job: Job, written: Collection[str]) -> ShardJob:

@@ -135,6 +135,8 @@ class Metrics:
     set_aside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unreadable: Mapping[str, int] = field(default_factory=dict)
     """Files of each stream that were set aside as they cannot be read."""
+    choices: Mapping[str, str] = field(default_factory=dict)
+    """How steps were done that can be done in several ways, and why so."""
 
     @classmethod
     def of(cls, report: BatchReport) -> Metrics:
@@ -169,6 +171,7 @@ class Metrics:
             report.spark,
             report.set_aside,
             report.unreadable,
+            {choice.step: choice.text for choice in report.choices},
         )
 
     def and_then(self, later: Metrics) -> Metrics:
@@ -189,6 +192,7 @@ class Metrics:
             freed=_added(self.freed, later.freed),
             set_aside=added(self.set_aside, later.set_aside),
             unreadable=_added(self.unreadable, later.unreadable),
+            choices={**self.choices, **later.choices},
         )
 
     @property
@@ -233,6 +237,7 @@ class Metrics:
             "freed": dict(self.freed),
             "seconds": {step: round(seconds, 6) for step, seconds in self.seconds.items()},
             "places": dict(self.places),
+            "choices": dict(self.choices),
         }
 
 

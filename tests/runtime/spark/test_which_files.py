@@ -17,6 +17,7 @@ from tidegate.runtime.engines.spark.engine import RunningQuery
 from tidegate.runtime.engines.spark.input.which_files import FileSelection
 from tidegate.runtime.state.failpoints import crash
 from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.tuning.tuner import Tuner
 
 events = tg.stream("S", "k bigint, t bigint, a boolean", progress="t")
 program = tg.program(A=events.partition_by("k").derive(A=tg.situation(events.a)).A)
@@ -87,7 +88,7 @@ def test_a_batch_reads_what_a_session_would(tmp_path: Path) -> None:
 
         def chosen(reading: FileSelection) -> list[str]:
             unread = setup.unread(everything=reading.at_once)
-            return [Path(file.path).name for file in reading.next(setup, unread)["S"]]
+            return [Path(file.path).name for file in reading.next(setup, unread, Tuner())["S"]]
 
         there = {"S": frozenset(file.path for file in setup.unread()["S"])}
         assert chosen(FileSelection(None)) == chosen(FileSelection(there)) == names[:2]

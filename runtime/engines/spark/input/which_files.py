@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate.runtime.connectors.directory import Directory
+from tidegate.runtime.engines.file_density import estimate
 from tidegate.runtime.engines.setup import FoundFiles, Setup
 from tidegate.runtime.state.checkpoint import Checkpoint
+from tidegate.runtime.tuning.tuner import Tuner
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,13 @@ class FileSelection:
         """Whether files are read that come after the run began."""
         return self.there is None
 
-    def next(self, setup: Setup, unread: FoundFiles) -> FoundFiles:
+    def next(self, setup: Setup, unread: FoundFiles, tuner: Tuner) -> FoundFiles:
         """What a batch reads per source of what is unread there."""
         if self.at_once:
             return unread
-        return {name: files[: setup.directories[name].files.per_batch] for name, files in unread.items()}
+        some = {name: files[: setup.directories[name].files.per_batch] for name, files in unread.items()}
+        estimate(tuner, some)
+        return tuner.share_of(some)
 
     def is_left(self, directories: Mapping[str, Directory]) -> bool:
         """Whether there are files for another batch."""

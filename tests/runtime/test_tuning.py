@@ -1,0 +1,256 @@
+"""A run tunes itself: costs are fitted to what is measured, choices follow them, and no result follows choices."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidegate as tg
+from tests.runtime.test_threads import NAMES, program, written
+from tidegate import metrics
+from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines import options as run_options
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
+from tidegate.runtime.state.inputs.positions import SourceFile
+from tidegate.runtime.tuning.choices import Choice, Way
+from tidegate.runtime.tuning.costs import CostFit, Costs
+from tidegate.runtime.tuning.tuner import ASSUMED, BETTER, WORTH, Tuner, choices_of
+
+DRIVER, SHARDED = Way("driver"), Way("sharded", tasks=4, cores=4)
+MILLION = 1_000_000
+
+# --- costs
+
+
+def test_a_step_costs_its_start_its_waves_and_its_rows() -> None:
+    costs = Costs(start=0.1, wave=0.02, million=1.0)
+    assert costs.seconds(4 * MILLION, tasks=4, cores=2) == pytest.approx(0.1 + 2 * 0.02 + 4 / 2)
+    assert costs.seconds(4 * MILLION, tasks=2, cores=8) == pytest.approx(0.1 + 0.02 + 4 / 2)
+    assert costs.seconds(0) == pytest.approx(0.12)
+
+
+@given(
+    start=st.floats(0.001, 1),
+    wave=st.floats(0.001, 0.5),
+    million=st.floats(0.01, 10),
+    tasks=st.integers(1, 16),
+    rows=st.tuples(st.integers(WORTH, 20 * MILLION), st.integers(WORTH, 20 * MILLION)),
+)
+def test_what_steps_took_is_expected_of_such_and_those_between(
+    start: float, wave: float, million: float, tasks: int, rows: tuple[int, int]
+) -> None:
+    fit, true = CostFit(), Costs(start, wave, million)
+    for number in range(10):
+        seconds = true.seconds(rows[number % 2], tasks, 4)
+        fit.add(seconds, ASSUMED["sharded"], rows[number % 2], tasks, 4)
+    found = fit.costs(ASSUMED["sharded"])
+    for some in (*rows, sum(rows) // 2):
+        assert found.seconds(some, tasks, 4) == pytest.approx(true.seconds(some, tasks, 4), rel=0.35)
+
+
+def test_a_change_shows_within_three_batches() -> None:
+    fit = CostFit()
+    for _ in range(50):
+        fit.add(0.1, ASSUMED["driver"], MILLION)
+    for _ in range(3):
+        fit.add(0.5, ASSUMED["driver"], MILLION)
+    assert fit.costs(ASSUMED["driver"]).seconds(MILLION) > 0.5 * BETTER * 0.9
+
+
+def test_nothing_measured_is_as_assumed_and_no_cost_is_negative() -> None:
+    assert CostFit().is_empty
+    for assumed in ASSUMED.values():
+        assert CostFit().costs(assumed).seconds(MILLION, 4, 4) == pytest.approx(assumed.seconds(MILLION, 4, 4))
+    fit = CostFit()
+    fit.add(1.0, ASSUMED["sharded"], MILLION)  # more rows took less time
+    fit.add(0.1, ASSUMED["sharded"], 10 * MILLION)
+    found = fit.costs(ASSUMED["sharded"])
+    assert min(found.start, found.wave, found.million) >= 0
+
+
+def test_a_fit_goes_through_json_and_nonsense_is_none() -> None:
+    fit = CostFit()
+    for rows in (MILLION, 2 * MILLION, 3 * MILLION):
+        fit.add(rows / MILLION, ASSUMED["sharded"], rows, 4, 2)
+    again = CostFit.from_json(fit.to_json())
+    assert again.costs(ASSUMED["sharded"]).seconds(MILLION, 4, 2) == pytest.approx(
+        fit.costs(ASSUMED["sharded"]).seconds(MILLION, 4, 2), rel=1e-3
+    )
+    for nonsense in (None, [], [1.0] * 8, ["x"] * 9, {"a": 1}, [float("nan")] * 9):
+        assert CostFit.from_json(nonsense).is_empty
+
+
+# --- choices
+
+
+def test_a_small_step_is_done_at_the_first_place_and_says_nothing() -> None:
+    tuner = Tuner()
+    assert tuner.choose("Q", WORTH - 1, (DRIVER, SHARDED)) == DRIVER
+    assert tuner.choose("Q", 100 * MILLION, (SHARDED,)) == SHARDED
+    assert tuner.choices == []
+
+
+def test_the_place_that_is_expected_to_be_sooner_is_chosen_with_its_reason() -> None:
+    tuner = Tuner()
+    assert tuner.choose("Q", MILLION, (DRIVER, SHARDED)) == DRIVER
+    assert tuner.choose("Q", 100 * MILLION, (DRIVER, SHARDED)) == SHARDED
+    assert str(tuner.choices[1]) == (
+        "Q: sharded, 4 tasks on 4 cores (7.67 s expected for 100,000,000 rows; driver: 10 s)"
+    )
+
+
+def test_what_was_measured_decides_and_a_place_that_was_not_is_taken_to_differ_as_assumed() -> None:
+    tuner = Tuner()
+    for _ in range(3):
+        tuner.measured({"Q": (DRIVER, MILLION)}, 5.0)  # fifty times as slow as assumed
+    assert tuner.choose("Q", MILLION, (DRIVER, SHARDED)) == SHARDED
+    for _ in range(3):
+        tuner.measured({"Q": (SHARDED, MILLION)}, 20.0)
+    assert tuner.choose("Q", MILLION, (DRIVER, SHARDED)) == DRIVER
+
+
+def test_a_run_stays_where_it_is_until_another_place_is_clearly_better() -> None:
+    tuner = Tuner()
+    tuner.measured({"Q": (SHARDED, MILLION)}, 1.0)
+    tuner.measured({"Q": (DRIVER, MILLION)}, 1.0)
+    first = tuner.choose("Q", MILLION, (DRIVER, SHARDED))
+    other = SHARDED if first == DRIVER else DRIVER
+    for _ in range(5):
+        tuner.measured({"Q": (other, MILLION)}, 0.9)
+    assert tuner.choose("Q", MILLION, (DRIVER, SHARDED)) == first
+    for _ in range(5):
+        tuner.measured({"Q": (other, MILLION)}, 0.5)
+    assert tuner.choose("Q", MILLION, (DRIVER, SHARDED)) == other
+
+
+def test_steps_that_were_done_together_share_the_time_as_expected() -> None:
+    tuner = Tuner()
+    tuner.measured({"A": (DRIVER, 3 * MILLION), "B": (DRIVER, MILLION), "C": (DRIVER, 10)}, 8.0)
+    a, b = tuner.seconds("A", DRIVER, 3 * MILLION), tuner.seconds("B", DRIVER, MILLION)
+    assert a + b == pytest.approx(8.0, rel=0.1)
+    assert a / b == pytest.approx(3, rel=0.1)
+
+
+def test_recorded_choices_are_taken_again() -> None:
+    recorded = {7: (Choice("Q", SHARDED, ""), Choice("R", Way("sharded", 2, 2), ""))}
+    tuner = Tuner(recorded=recorded)
+    tuner.begin(7)
+    assert tuner.choose("Q", 1, (DRIVER, SHARDED)) == SHARDED
+    assert tuner.choose("R", 1, (DRIVER, SHARDED)) == SHARDED  # there, in as many tasks as there are now
+    assert [choice.because for choice in tuner.choices] == ["as recorded"] * 2
+    tuner.begin(8)
+    assert tuner.choose("Q", 1, (DRIVER, SHARDED)) == DRIVER
+    assert tuner.choices == []
+
+
+def test_a_tuner_goes_on_with_what_it_has_learnt_and_learns_nonsense_anew() -> None:
+    tuner = Tuner()
+    assert tuner.to_json() is None
+    tuner.begin(1)
+    tuner.measured({"Q": (DRIVER, MILLION)}, 5.0)
+    tuner.ended({"S": [SourceFile("a", 100, 1)]}, {"S": 700}, 1.0)
+    chosen = tuner.choose("Q", MILLION, (DRIVER, SHARDED))
+    again = Tuner()
+    again.load(tuner.to_json())
+    assert again.seconds("Q", DRIVER, MILLION) == pytest.approx(tuner.seconds("Q", DRIVER, MILLION), rel=1e-3)
+    assert again.rows_of("S", 1000) == 7000
+    assert choices_of(tuner.to_json()) == tuner.choices
+    assert [choice.way for choice in tuner.choices] == [chosen]
+    for nonsense in (None, 3, {"fits": 1}, {"fits": [["Q", "moon", []]], "rows a byte": {"S": "x"}}, {"choices": [1]}):
+        fresh = Tuner()
+        fresh.load(nonsense)
+        assert fresh.to_json() is None
+        assert choices_of(nonsense) == []
+
+
+# --- how long a batch takes
+
+
+def files(*rows: int) -> list[SourceFile]:
+    return [SourceFile(str(number), size, number) for number, size in enumerate(rows)]
+
+
+def test_a_batch_has_as_many_files_as_its_time_allows() -> None:
+    tuner = Tuner(seconds_a_batch=0.5)
+    tuner.assume("S", 1.0)
+    tuner.assume("T", 1.0)
+    for _ in range(9):
+        tuner.ended({"S": files(MILLION)}, {"S": MILLION}, 1.0)  # a second for a million rows
+    some = {"S": files(*[100_000] * 20), "T": files(*[100_000] * 20)}
+    taken = tuner.share_of(some)
+    assert sum(file.size for part in taken.values() for file in part) <= 500_000
+    assert [len(part) for part in taken.values()] == [2, 2]
+    assert all(tuple(some[name][: len(part)]) == part for name, part in taken.items())
+    assert [len(part) for part in tuner.share_of({"S": files(10 * MILLION), "T": []}).values()] == [1, 0]
+    assert len(Tuner().share_of(some)["S"]) == 20
+
+
+@pytest.mark.parametrize("tune", ["soon", "", -1, None, "0s", {1: "driver"}, {"1": ()}, 3.5])
+def test_what_is_nothing_to_tune_for_is_refused(tune: Any) -> None:
+    with pytest.raises(tg.QueryError, match="TG401"):
+        program().session(tune=tune)
+
+
+# --- results never depend on choices
+
+
+class AnyChoice(Tuner):
+    """Chooses at random in every batch, whatever anything costs."""
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(seconds_a_batch=1.0)
+        self.rng = rng
+        self.taken: set[str] = set()
+
+    def choose(self, step: str, rows: int, ways: Sequence[Way]) -> Way:
+        del rows
+        way = self.rng.choice(ways)
+        self.choices.append(Choice(step, way, "at random"))
+        self.taken.add(str(way))
+        return way
+
+    def share_of(self, files: Mapping[str, Sequence[SourceFile]]) -> dict[str, tuple[SourceFile, ...]]:
+        return {name: tuple(some[: self.rng.randint(1, max(1, len(some)))]) for name, some in files.items()}
+
+
+def outcome(folder: Path) -> dict[str, list[str]]:
+    given = {"R": parquet(folder, delay=5, bounded=True, policy="quarantine")}
+    with Session(program().facts, sources=given, options=RunOptions(threads=3)) as session:
+        session.process()
+        return {name: sorted(map(str, session.results(name))) for name in NAMES}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_results_are_the_same_whatever_is_chosen(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    written(tmp_path / "in", rng, 9, 3)
+    alone = outcome(tmp_path / "in")
+    assert all(alone.values())
+    tuners: list[AnyChoice] = []
+
+    def tuner_for(tune: object) -> Tuner:
+        del tune
+        tuners.append(AnyChoice(rng))
+        return tuners[-1]
+
+    monkeypatch.setattr(run_options, "tuner_for", tuner_for)
+    assert outcome(tmp_path / "in") == alone
+
+
+def test_a_run_tells_what_it_chose_and_may_be_told_to_choose_it_again(tmp_path: Path) -> None:
+    written(tmp_path / "in", random.Random(1), 9, 0)
+    given = {"R": parquet(tmp_path / "in", per_batch=3, delay=5, bounded=True)}
+    told = {seq: (Choice("ingest R", Way("here"), ""),) for seq in (1, 3)}
+    with program().session(given, threads=3, tune=told, checkpoint=tmp_path / "state") as session:
+        reports = session.process()
+    chosen = {report.seq: [choice.way.place for choice in report.choices] for report in reports}
+    assert chosen[1] == chosen[3] == ["here"]
+    assert chosen[2] == []
+    assert metrics.Metrics.of(reports[0]).choices == {"ingest R": "here (as recorded)"}
