@@ -163,15 +163,18 @@ def shares(arrivals: Iterable[Arrival], count: int) -> list[Iterable[Arrival]]:
     """Up to `count` parts of what arrives, in its order, of about as many bytes each; files are not divided."""
     if not isinstance(arrivals, Arrivals) or count == 1 or not arrivals.paths:
         return [arrivals]
-    sizes = np.array([os.path.getsize(path) for path in arrivals.paths], dtype=np.float64)
-    middle = (sizes.cumsum() - sizes / 2) / max(sizes.sum(), 1.0)
-    share = np.minimum(count * middle, count - 1).astype(np.int64)
-    parts = [
-        tuple(path for path, own in zip(arrivals.paths, share, strict=True) if own == number) for number in range(count)
-    ]
-    found = [replace(arrivals, pushed=(), paths=paths) for paths in parts if paths]
+    found = [replace(arrivals, pushed=(), paths=paths) for paths in neighbouring(arrivals.paths, count)]
     found[0] = replace(found[0], pushed=arrivals.pushed)
     return list(found)
+
+
+def neighbouring(paths: Sequence[str], count: int) -> list[tuple[str, ...]]:
+    """Files in up to `count` parts of about as many bytes each, in their order."""
+    sizes = np.array([os.path.getsize(path) for path in paths], dtype=np.float64)
+    middle = (sizes.cumsum() - sizes / 2) / max(sizes.sum(), 1.0)
+    part = np.minimum(count * middle, count - 1).astype(np.int64)
+    groups = (tuple(path for path, own in zip(paths, part, strict=True) if own == number) for number in range(count))
+    return [group for group in groups if group]
 
 
 def bytes_of(arrivals: Iterable[Arrival]) -> int:

@@ -51,6 +51,7 @@ from tidegate.runtime.eval.columns import spark_schema
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
+from tidegate.runtime.ingest.inputs import neighbouring
 from tidegate.runtime.ingest.raw_rows import Rows
 from tidegate.runtime.ordered.state import Delta, Part, shared_state
 from tidegate.runtime.plan.placement import Limits
@@ -451,16 +452,16 @@ def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]], 
 
 
 def _shares(files: Sequence[FileTask], whole: Collection[str], count: int) -> list[list[FileTask]]:
-    """At most so many shares, each with neighbouring files of every stream: so a slice of it is read by one task.
+    """At most so many shares of about as many bytes, each with neighbouring files of every stream: so a slice of it is
+    read by one task.
 
     The files of the streams in `whole` are not shared out.
     """
     shares: list[list[FileTask]] = [[] for _ in range(count)]
     for number, task in enumerate(files):
-        parts = 1 if task.stream in whole else min(count, len(task.paths))
-        for part in range(parts):
-            low, high = (len(task.paths) * place // parts for place in (part, part + 1))
-            shares[(number + part) % count].append(replace(task, paths=task.paths[low:high]))
+        parts = neighbouring(task.paths, 1 if task.stream in whole else count)
+        for part, paths in enumerate(parts):
+            shares[(number + part) % count].append(replace(task, paths=paths))
     return [share for share in shares if share]
 
 
