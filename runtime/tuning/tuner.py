@@ -108,6 +108,8 @@ class Tuner:
         expected.
         """
         worth = {step: (way, rows) for step, (way, rows) in done.items() if rows >= WORTH}
+        if not worth:
+            return
         expected = {step: self.seconds(step, way, rows) for step, (way, rows) in worth.items()}
         whole = sum(self.seconds(step, way, rows) for step, (way, rows) in done.items())
         for step, (way, rows) in worth.items():

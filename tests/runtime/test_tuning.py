@@ -19,6 +19,7 @@ from tidegate.runtime.engines import options as run_options
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.state.inputs.positions import SourceFile
+from tidegate.runtime.tuning import tuner
 from tidegate.runtime.tuning.choices import Choice, Way
 from tidegate.runtime.tuning.costs import CostFit, Costs
 from tidegate.runtime.tuning.tuner import ASSUMED, BETTER, WORTH, Tuner, choices_of
@@ -52,7 +53,7 @@ def test_what_steps_took_is_expected_of_such_and_those_between(
         fit.add(seconds, ASSUMED["sharded"], rows[number % 2], tasks, 4)
     found = fit.costs(ASSUMED["sharded"])
     for some in (*rows, sum(rows) // 2):
-        assert found.seconds(some, tasks, 4) == pytest.approx(true.seconds(some, tasks, 4), rel=0.35)
+        assert found.seconds(some, tasks, 4) == pytest.approx(true.seconds(some, tasks, 4), rel=0.5)
 
 
 def test_a_change_shows_within_three_batches() -> None:
@@ -91,78 +92,78 @@ def test_a_fit_goes_through_json_and_nonsense_is_none() -> None:
 
 
 def test_a_small_step_is_done_at_the_first_place_and_says_nothing() -> None:
-    tuner = Tuner()
-    assert tuner.choose("Q", WORTH - 1, (DRIVER, SHARDED)) == DRIVER
-    assert tuner.choose("Q", 100 * MILLION, (SHARDED,)) == SHARDED
-    assert tuner.choices == []
+    learning = Tuner()
+    assert learning.choose("Q", WORTH - 1, (DRIVER, SHARDED)) == DRIVER
+    assert learning.choose("Q", 100 * MILLION, (SHARDED,)) == SHARDED
+    assert learning.choices == []
 
 
 def test_the_place_that_is_expected_to_be_sooner_is_chosen_with_its_reason() -> None:
-    tuner = Tuner()
-    assert tuner.choose("Q", MILLION, (DRIVER, SHARDED)) == DRIVER
-    assert tuner.choose("Q", 100 * MILLION, (DRIVER, SHARDED)) == SHARDED
-    assert str(tuner.choices[1]) == (
+    learning = Tuner()
+    assert learning.choose("Q", MILLION, (DRIVER, SHARDED)) == DRIVER
+    assert learning.choose("Q", 100 * MILLION, (DRIVER, SHARDED)) == SHARDED
+    assert str(learning.choices[1]) == (
         "Q: sharded, 4 tasks on 4 cores (7.67 s expected for 100,000,000 rows; driver: 10 s)"
     )
 
 
 def test_what_was_measured_decides_and_a_place_that_was_not_is_taken_to_differ_as_assumed() -> None:
-    tuner = Tuner()
+    learning = Tuner()
     for _ in range(3):
-        tuner.measured({"Q": (DRIVER, MILLION)}, 5.0)  # fifty times as slow as assumed
-    assert tuner.choose("Q", MILLION, (DRIVER, SHARDED)) == SHARDED
+        learning.measured({"Q": (DRIVER, MILLION)}, 5.0)  # fifty times as slow as assumed
+    assert learning.choose("Q", MILLION, (DRIVER, SHARDED)) == SHARDED
     for _ in range(3):
-        tuner.measured({"Q": (SHARDED, MILLION)}, 20.0)
-    assert tuner.choose("Q", MILLION, (DRIVER, SHARDED)) == DRIVER
+        learning.measured({"Q": (SHARDED, MILLION)}, 20.0)
+    assert learning.choose("Q", MILLION, (DRIVER, SHARDED)) == DRIVER
 
 
 def test_a_run_stays_where_it_is_until_another_place_is_clearly_better() -> None:
-    tuner = Tuner()
-    tuner.measured({"Q": (SHARDED, MILLION)}, 1.0)
-    tuner.measured({"Q": (DRIVER, MILLION)}, 1.0)
-    first = tuner.choose("Q", MILLION, (DRIVER, SHARDED))
+    learning = Tuner()
+    learning.measured({"Q": (SHARDED, MILLION)}, 1.0)
+    learning.measured({"Q": (DRIVER, MILLION)}, 1.0)
+    first = learning.choose("Q", MILLION, (DRIVER, SHARDED))
     other = SHARDED if first == DRIVER else DRIVER
     for _ in range(5):
-        tuner.measured({"Q": (other, MILLION)}, 0.9)
-    assert tuner.choose("Q", MILLION, (DRIVER, SHARDED)) == first
+        learning.measured({"Q": (other, MILLION)}, 0.9)
+    assert learning.choose("Q", MILLION, (DRIVER, SHARDED)) == first
     for _ in range(5):
-        tuner.measured({"Q": (other, MILLION)}, 0.5)
-    assert tuner.choose("Q", MILLION, (DRIVER, SHARDED)) == other
+        learning.measured({"Q": (other, MILLION)}, 0.5)
+    assert learning.choose("Q", MILLION, (DRIVER, SHARDED)) == other
 
 
 def test_steps_that_were_done_together_share_the_time_as_expected() -> None:
-    tuner = Tuner()
-    tuner.measured({"A": (DRIVER, 3 * MILLION), "B": (DRIVER, MILLION), "C": (DRIVER, 10)}, 8.0)
-    a, b = tuner.seconds("A", DRIVER, 3 * MILLION), tuner.seconds("B", DRIVER, MILLION)
+    learning = Tuner()
+    learning.measured({"A": (DRIVER, 3 * MILLION), "B": (DRIVER, MILLION), "C": (DRIVER, 10)}, 8.0)
+    a, b = learning.seconds("A", DRIVER, 3 * MILLION), learning.seconds("B", DRIVER, MILLION)
     assert a + b == pytest.approx(8.0, rel=0.1)
     assert a / b == pytest.approx(3, rel=0.1)
 
 
 def test_recorded_choices_are_taken_again() -> None:
     recorded = {7: (Choice("Q", SHARDED, ""), Choice("R", Way("sharded", 2, 2), ""))}
-    tuner = Tuner(recorded=recorded)
-    tuner.begin(7)
-    assert tuner.choose("Q", 1, (DRIVER, SHARDED)) == SHARDED
-    assert tuner.choose("R", 1, (DRIVER, SHARDED)) == SHARDED  # there, in as many tasks as there are now
-    assert [choice.because for choice in tuner.choices] == ["as recorded"] * 2
-    tuner.begin(8)
-    assert tuner.choose("Q", 1, (DRIVER, SHARDED)) == DRIVER
-    assert tuner.choices == []
+    learning = Tuner(recorded=recorded)
+    learning.begin(7)
+    assert learning.choose("Q", 1, (DRIVER, SHARDED)) == SHARDED
+    assert learning.choose("R", 1, (DRIVER, SHARDED)) == SHARDED  # there, in as many tasks as there are now
+    assert [choice.because for choice in learning.choices] == ["as recorded"] * 2
+    learning.begin(8)
+    assert learning.choose("Q", 1, (DRIVER, SHARDED)) == DRIVER
+    assert learning.choices == []
 
 
 def test_a_tuner_goes_on_with_what_it_has_learnt_and_learns_nonsense_anew() -> None:
-    tuner = Tuner()
-    assert tuner.to_json() is None
-    tuner.begin(1)
-    tuner.measured({"Q": (DRIVER, MILLION)}, 5.0)
-    tuner.ended({"S": [SourceFile("a", 100, 1)]}, {"S": 700}, 1.0)
-    chosen = tuner.choose("Q", MILLION, (DRIVER, SHARDED))
+    learning = Tuner()
+    assert learning.to_json() is None
+    learning.begin(1)
+    learning.measured({"Q": (DRIVER, MILLION)}, 5.0)
+    learning.ended({"S": [SourceFile("a", 100, 1)]}, {"S": 700}, 1.0)
+    chosen = learning.choose("Q", MILLION, (DRIVER, SHARDED))
     again = Tuner()
-    again.load(tuner.to_json())
-    assert again.seconds("Q", DRIVER, MILLION) == pytest.approx(tuner.seconds("Q", DRIVER, MILLION), rel=1e-3)
+    again.load(learning.to_json())
+    assert again.seconds("Q", DRIVER, MILLION) == pytest.approx(learning.seconds("Q", DRIVER, MILLION), rel=1e-3)
     assert again.rows_of("S", 1000) == 7000
-    assert choices_of(tuner.to_json()) == tuner.choices
-    assert [choice.way for choice in tuner.choices] == [chosen]
+    assert choices_of(learning.to_json()) == learning.choices
+    assert [choice.way for choice in learning.choices] == [chosen]
     for nonsense in (None, 3, {"fits": 1}, {"fits": [["Q", "moon", []]], "rows a byte": {"S": "x"}}, {"choices": [1]}):
         fresh = Tuner()
         fresh.load(nonsense)
@@ -178,17 +179,17 @@ def files(*rows: int) -> list[SourceFile]:
 
 
 def test_a_batch_has_as_many_files_as_its_time_allows() -> None:
-    tuner = Tuner(seconds_a_batch=0.5)
-    tuner.assume("S", 1.0)
-    tuner.assume("T", 1.0)
+    learning = Tuner(seconds_a_batch=0.5)
+    learning.assume("S", 1.0)
+    learning.assume("T", 1.0)
     for _ in range(9):
-        tuner.ended({"S": files(MILLION)}, {"S": MILLION}, 1.0)  # a second for a million rows
+        learning.ended({"S": files(MILLION)}, {"S": MILLION}, 1.0)  # a second for a million rows
     some = {"S": files(*[100_000] * 20), "T": files(*[100_000] * 20)}
-    taken = tuner.share_of(some)
+    taken = learning.share_of(some)
     assert sum(file.size for part in taken.values() for file in part) <= 500_000
     assert [len(part) for part in taken.values()] == [2, 2]
     assert all(tuple(some[name][: len(part)]) == part for name, part in taken.items())
-    assert [len(part) for part in tuner.share_of({"S": files(10 * MILLION), "T": []}).values()] == [1, 0]
+    assert [len(part) for part in learning.share_of({"S": files(10 * MILLION), "T": []}).values()] == [1, 0]
     assert len(Tuner().share_of(some)["S"]) == 20
 
 
@@ -254,3 +255,22 @@ def test_a_run_tells_what_it_chose_and_may_be_told_to_choose_it_again(tmp_path: 
     assert chosen[1] == chosen[3] == ["here"]
     assert chosen[2] == []
     assert metrics.Metrics.of(reports[0]).choices == {"ingest R": "here (as recorded)"}
+
+
+def test_a_run_that_is_started_again_goes_on_with_what_it_learnt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuner, "WORTH", 0)
+    written(tmp_path / "in", random.Random(2), 9, 0)
+    given = {"R": parquet(tmp_path / "in", per_batch=3, delay=5, bounded=True)}
+    with program().session(given, threads=3, checkpoint=tmp_path / "state") as session:
+        (first, *_) = session.process()
+        learnt = session._runner.executor.tuner.to_json()
+    assert [choice.step for choice in first.choices] == ["ingest R"]
+    with program().session(given, threads=3, checkpoint=tmp_path / "state") as session:
+        again = session._runner.executor.tuner
+    way = Way("here", 3, 3)
+    assert again.seconds("ingest R", way, MILLION) != Tuner().seconds("ingest R", way, MILLION)
+    before = Tuner()
+    before.load(learnt)
+    assert again.seconds("ingest R", way, MILLION) == pytest.approx(before.seconds("ingest R", way, MILLION), rel=1e-3)

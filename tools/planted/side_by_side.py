@@ -44,14 +44,14 @@ GROUP = Group(
         bug(
             "a share begins with the file before",
             "runtime/ingest/inputs.py",
-            "zip(arrivals.paths, share, strict=True) if own == number",
-            "zip(arrivals.paths, share, strict=True) if own in (number, number - 1)",
+            "zip(paths, part, strict=True) if own == number",
+            "zip(paths, part, strict=True) if own in (number, number - 1)",
         ),
         bug(
             "files of this batch are read ahead",
             "runtime/engines/embedded/file_polling.py",
-            "[file for file in files if file not in now]",
-            "list(files)",
+            "tuple(file for file in files if file not in now)",
+            "tuple(files)",
         ),
         bug(
             "what was read ahead stands for a file that was written again",

@@ -1,0 +1,71 @@
+"""Slips where a run learns what its steps cost, and chooses by that."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+COSTS = "runtime/tuning/costs.py"
+TUNER = "runtime/tuning/tuner.py"
+
+GROUP = Group(
+    "tuning",
+    ("tests/runtime/test_tuning.py",),
+    (
+        bug("nothing measured is forgotten", COSTS, "KEPT: Final = 0.6", "KEPT: Final = 1.0"),
+        bug("rows of all cores count for each", COSTS, "rows / _MILLION / at_once", "rows / _MILLION"),
+        bug("more tasks than cores run at once", COSTS, "max(1, min(tasks, cores))", "max(1, tasks)"),
+        bug("a wave that is not full does not count", COSTS, "-(-tasks // at_once)", "tasks // at_once"),
+        bug("costs are negative", COSTS, "np.maximum(found, 0.0)", "found - 1.0"),
+        bug(
+            "costs that are assumed stay as they are where all is slower",
+            COSTS,
+            "            prior *= (prior @ self.products) / (prior @ self.squares @ prior)\n",
+            "            prior *= 1.0\n",
+        ),
+        bug("a fit that was damaged is used", COSTS, "or not np.isfinite(numbers).all()", ""),
+        bug(
+            "a fit is read as its other half",
+            COSTS,
+            "fit.squares = np.triu(fit.squares) + np.triu(fit.squares, 1).T",
+            "fit.squares = np.triu(fit.squares)",
+        ),
+        bug("small steps are chosen for", TUNER, "        if rows < WORTH:\n", "        if rows < 0:\n"),
+        bug("the dearest way is chosen", TUNER, "best = min(ways, key=", "best = max(ways, key="),
+        bug("a run leaves a way for nothing", TUNER, "BETTER: Final = 0.8", "BETTER: Final = 1.0"),
+        bug("a run never leaves a way", TUNER, "BETTER: Final = 0.8", "BETTER: Final = 0.0"),
+        bug(
+            "a place that was not measured is as assumed",
+            TUNER,
+            "million=max(assumed.million * ratio, 1e-9)",
+            "million=assumed.million",
+        ),
+        bug(
+            "each of several steps took the whole time",
+            TUNER,
+            "seconds * expected[step] / whole",
+            "seconds",
+        ),
+        bug(
+            "recorded choices of any batch count",
+            TUNER,
+            "self.recorded.get(self._seq, ())",
+            "next(iter(self.recorded.values()), ())",
+        ),
+        bug("a recorded place with other tasks is none", TUNER, "any(w.place == o.place for o in told)", "False"),
+        bug("choices of batches before are told again", TUNER, "self._seq, self.choices = seq, []", "self._seq = seq"),
+        bug("a batch may have no file", TUNER, "some[: max(1, fit)]", "some[:fit]"),
+        bug("a batch takes all files", TUNER, "if most is None or whole <= most:", "if True:"),
+        bug("each stream fills the time", TUNER, "reached * whole <= sum(rows[name]) * most", "reached <= most"),
+        bug("costs of an unknown place are loaded", TUNER, " if place in ASSUMED:", ":"),
+        bug("densities that are none are loaded", TUNER, "isinstance(rows, int | float) and rows > 0", "True"),
+        bug(
+            "choices are not told", "runtime/batch/loop.py", "choices=tuple(self.executor.tuner.choices)", "choices=()"
+        ),
+        bug(
+            "what was learnt is lost at a restart",
+            "runtime/batch/loop.py",
+            "self.executor.tuner.load(last.extra.get(TUNING))",
+            "pass",
+        ),
+    ),
+)
