@@ -52,6 +52,10 @@ SQL_KEYS = 1000
 STATE_KEYS = (1000, 100_000)
 #: The numbers of executors that are compared.
 EXECUTORS = (1, 2)
+#: The numbers of cores for which the speed-up of a batch on Spark is computed.
+SCALED_TO = (4, 8, 16, 64)
+#: Rows a batch of a pattern on Spark, and the events a second that it is to reach.
+BATCH_ROWS = {5_000_000: 20e6, 1_000_000: 10e6, 200_000: 4e6, 50_000: 1.5e6}
 #: The numbers of threads that are compared in process.
 THREADS = (1, 2)
 #: How many times as fast as native Structured Streaming Spark is to be.
@@ -216,6 +220,13 @@ def _declared() -> Iterator[tuple[str, Target]]:
         for executors in EXECUTORS:
             yield f"Q1, {title}, executors: {executors}", Target("rows/s")
         yield f"Q1, {title}: rows/s, two executors / one", Target(better="more")
+    for query in SITUATIONS:
+        for rows, rate in BATCH_ROWS.items():
+            yield f"{query}, Spark, from commit to commit, {rows:,} rows a batch", Target("events/s", least=rate)
+    yield "Q1, Spark, one core, a batch of 20M rows", Target("ms")
+    for cores in SCALED_TO:
+        yield f"Q1, Spark, speed-up on {cores} cores by arithmetic", Target(better="more")
+    yield "Q1, Spark: around jobs / the batch on one core", Target(most=0.03)
 
 
 #: Every figure of a whole run, in the order of the table.

@@ -35,8 +35,10 @@ from benchmarks import (
     on_spark,
     provenance,
     queries,
+    scaling,
     situations,
     situations_spark,
+    spark_batches,
     speedup,
     stalls,
     threads,
@@ -179,7 +181,9 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "spark-flat-files": lambda data: (flat_files.on_spark(data.spark, data.folder / "streaming files"), True),
     "spark-floor": lambda data: ([floors.on_spark(data.spark), floors.one_pattern_on_spark(data.spark)], True),
     "spark-situations": lambda data: situations_spark.measure(data.spark),
+    "spark-batches": lambda data: spark_batches.measure(data.spark),
     "spark-executors": lambda data: speedup.measure(data.rows),
+    "spark-scaling": lambda _: (scaling.measure(), True),
     "spark-memory": lambda data: held.measure(data, "Spark"),
 }
 
