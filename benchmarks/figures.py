@@ -56,6 +56,18 @@ EXECUTORS = (1, 2)
 SCALED_TO = (4, 8, 16, 64)
 #: Rows a batch of a pattern on Spark, and the events a second that it is to reach.
 BATCH_ROWS = {5_000_000: 20e6, 1_000_000: 10e6, 200_000: 4e6, 50_000: 1.5e6}
+#: A load that changes: names of phases, events, and events a second (None: as many as can be).
+PHASES = (
+    ("as many as can be", 10_000_000, None),
+    ("1M/s", 10_000_000, 1e6),
+    ("500,000/s", 10_000_000, 5e5),
+    ("100,000/s", 3_000_000, 1e5),
+    ("500,000/s again", 10_000_000, 5e5),
+    ("1M/s again", 10_000_000, 1e6),
+    ("as many as can be again", 10_000_000, None),
+)
+#: What the session is tuned for meanwhile, and the fixed waits for a batch beside it.
+TUNED, FIXED_WAITS = "50ms", ("1ms", "10ms", "25ms", "50ms", "200ms")
 #: The numbers of threads that are compared in process.
 THREADS = (1, 2)
 #: How many times as fast as native Structured Streaming Spark is to be.
@@ -161,6 +173,8 @@ def _declared() -> Iterator[tuple[str, Target]]:
     yield f"a batch of 50 rows, queries: {SINKS}, on disk, results to directories", Target("ms")
     yield "in the background, two threads that push", Target("rows/s")
     yield "a consumer ten times too slow: peak memory, 2,000,000 rows / 500,000", Target(most=1.2)
+    for phase, _, _ in PHASES:
+        yield f"changing load, {phase}: p50, tuned / best fixed wait", Target(most=1.1)
     for where in (*(f"{query}, in memory" for query in QUERIES), "all four, with a checkpoint", "all four, Spark"):
         yield f"{where}: rows read, late / early batches", Target(most=1.1)
         yield f"{where}: bytes read, late / early batches", Target(most=1.1)

@@ -42,6 +42,7 @@ from benchmarks import (
     speedup,
     stalls,
     threads,
+    tuning,
 )
 from benchmarks.data import Data
 from benchmarks.figures import DECLARED, Figure, declared, machine, print_table, write_table
@@ -169,6 +170,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "durable": lambda _: (durable.measure(), True),
     "live rows": lambda _: (live_rows.measure(), True),
     "background": lambda _: (background.measure(), True),
+    "tuning": lambda _: (tuning.measure(), True),
     "flat": lambda _: (flat.measure(), True),
     "flat-checkpoint": lambda data: (flat.checkpointed(data.folder / "checkpoints"), True),
     "flat-files": lambda data: (flat_files.embedded(data.folder / "files"), True),

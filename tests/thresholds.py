@@ -141,6 +141,7 @@ OTHERS = {
     "tuning.tuner.DENSITY": "rows a byte that are assumed",
     "cli.operation.STALE": "a span of time",
     "engines.embedded.background._LOOK": "a span of time",
+    "engines.embedded.background.BATCH_SECONDS": "a span of time",
     "engines.embedded.background._LONGEST": "a span of time",
     "engines.embedded.background._MOST_ROWS": "rows that an option may ask for",
     "engines.embedded.background._SECOND": "microseconds of a second",

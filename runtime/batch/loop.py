@@ -93,9 +93,9 @@ class Runner:
             aside = _by_query(evaluation.increments.values())
             self._commit(batch, state, ingested, aside)
         self.state = state
-        if not batch.intent.offer.pushed:
-            rows = {name: one.counts.rows_in for name, one in ingested.items()}
-            self.executor.tuner.ended(batch.intent.offer.files, rows, sum(seconds.values()))
+        rows = {name: one.counts.rows_in for name, one in ingested.items()}
+        files = {} if batch.intent.offer.pushed else batch.intent.offer.files  # else not all rows are theirs
+        self.executor.tuner.ended(files, rows, sum(seconds.values()))
         self.executor.forget(state.paths())
         return self._report(batch, ingested, evaluation, freed, aside, seconds)
 

@@ -131,7 +131,7 @@ class Tuner:
     def share_of(self, files: Mapping[str, Sequence[SourceFile]]) -> dict[str, tuple[SourceFile, ...]]:
         """The first of these files, by stream, that a batch can take within its time: one of each stream at least."""
         rows = {name: [self.rows_of(name, file.size) for file in some] for name, some in files.items()}
-        most, whole = self._most_rows(), sum(map(sum, rows.values()))
+        most, whole = self.most_rows(), sum(map(sum, rows.values()))
         if most is None or whole <= most:
             return {name: tuple(some) for name, some in files.items()}
         found = {}
@@ -140,7 +140,15 @@ class Tuner:
             found[name] = tuple(some[: max(1, fit)])
         return found
 
-    def _most_rows(self) -> int | None:
+    def time_left(self, rows: int) -> float | None:
+        """Seconds that a batch of so many rows may wait for more and still be done in time; None where there is no such
+        time.
+        """
+        if self.seconds_a_batch is None:
+            return None
+        return max(0.0, self.seconds_a_batch - self.costs(_BATCH, _BATCH).seconds(rows))
+
+    def most_rows(self) -> int | None:
         """Rows that a batch may have to be done within its time; None where nothing limits them."""
         if self.seconds_a_batch is None:
             return None
@@ -148,7 +156,9 @@ class Tuner:
         return max(1, int((self.seconds_a_batch - costs.start) / max(costs.million, 1e-9) * 1e6))
 
     def ended(self, files: Mapping[str, Sequence[SourceFile]], rows: Mapping[str, int], seconds: float) -> None:
-        """The batch that ran had these files, so many rows of each stream, and took so long."""
+        """The batch that ran had so many rows of each stream, all of them in these files where it has any, and took so
+        long.
+        """
         for name, some in files.items():
             if size := sum(file.size for file in some):
                 self._density[name] = rows.get(name, 0) / size

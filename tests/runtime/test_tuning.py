@@ -193,6 +193,24 @@ def test_a_batch_has_as_many_files_as_its_time_allows() -> None:
     assert len(Tuner().share_of(some)["S"]) == 20
 
 
+def test_rows_wait_for_as_long_as_their_batch_leaves_of_its_time() -> None:
+    assert Tuner().time_left(10) is None
+    learning = Tuner(seconds_a_batch=0.5)
+    for _ in range(9):
+        learning.ended({}, {"S": MILLION}, 0.4)
+    assert learning.time_left(MILLION) == pytest.approx(0.1, abs=0.05)
+    assert learning.time_left(10 * MILLION) == 0
+    stream = tg.stream("S", "k bigint, t bigint", progress="t")
+    sink = {"Q": tg.callback(lambda table, batch: None)}
+    for tune, batch_time, expected in (("throughput", None, 0.1), ("throughput", "3s", 3.0), ("9s", "3s", 3.0)):
+        opened = tg.program(Q=stream).session(sinks=sink, tune=tune)
+        with opened as session, session.background(batch_time=batch_time) as run:
+            assert run._due_at()[1] == pytest.approx(expected)
+    with tg.program(Q=stream).session(sinks=sink, tune="9s") as session, session.background(batch_rows=10) as run:
+        rows, seconds = run._due_at()
+        assert (rows, 8 < seconds < 9) == (10, True)
+
+
 @pytest.mark.parametrize("tune", ["soon", "", -1, None, "0s", {1: "driver"}, {"1": ()}, 3.5])
 def test_what_is_nothing_to_tune_for_is_refused(tune: Any) -> None:
     with pytest.raises(tg.QueryError, match="TG401"):

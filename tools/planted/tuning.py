@@ -53,6 +53,18 @@ GROUP = Group(
         ),
         bug("a recorded place with other tasks is none", TUNER, "any(w.place == o.place for o in told)", "False"),
         bug("choices of batches before are told again", TUNER, "self._seq, self.choices = seq, []", "self._seq = seq"),
+        bug(
+            "rows wait for all of the time",
+            TUNER,
+            "self.seconds_a_batch - self.costs(_BATCH, _BATCH).seconds(rows)",
+            "self.seconds_a_batch",
+        ),
+        bug(
+            "a session in the background waits as one that is not tuned",
+            "runtime/engines/embedded/background.py",
+            "BATCH_SECONDS if left is None else left",
+            "BATCH_SECONDS",
+        ),
         bug("a batch may have no file", TUNER, "some[: max(1, fit)]", "some[:fit]"),
         bug("a batch takes all files", TUNER, "if most is None or whole <= most:", "if True:"),
         bug("each stream fills the time", TUNER, "reached * whole <= sum(rows[name]) * most", "reached <= most"),

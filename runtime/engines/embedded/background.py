@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 #: Seconds after which a session is asked what is due though nothing came: files, and what goes by the clock.
 _LOOK: Final = 1.0
+#: Seconds that the oldest row waits for a batch, unless something else is asked for.
+BATCH_SECONDS: Final = 0.1
 _SECOND: Final = 1_000_000
 _MOST_ROWS: Final = 1 << 40
 #: Seconds that a thread can be told to wait.
@@ -62,16 +64,19 @@ class BackgroundOptions:
     wait: float | None
     """Seconds that a push may wait for room; None: for ever."""
     batch_rows: int
-    batch_seconds: float
+    batch_seconds: float | None
+    """Seconds that the oldest row waits at most; None: as the session is tuned."""
 
     @classmethod
     def of(
-        cls, queue_rows: int, when_full: DurationOption, batch_rows: int, batch_time: DurationOption
+        cls, queue_rows: int, when_full: DurationOption, batch_rows: int, batch_time: DurationOption | None
     ) -> BackgroundOptions:
         """`QueryError` TG401 for what is no such option."""
         _check_rows("queue_rows", queue_rows)
         _check_rows("batch_rows", batch_rows)
-        seconds = _seconds("batch_time", batch_time, 'give a duration such as "100ms"')
+        seconds = None
+        if batch_time is not None:
+            seconds = _seconds("batch_time", batch_time, 'give a duration such as "100ms"')
         return cls(queue_rows, _wait(when_full), batch_rows, seconds)
 
 
@@ -109,7 +114,7 @@ class BackgroundSession:
         self._done = Condition()
         #: What was taken from the queues and not given to the session yet.
         self._in_hand: Sequence[Queued] = ()
-        self._committed = 0
+        self._committed = self._last_rows = 0
         self._error: BaseException | None = None
         self._has_ended = False
         self._thread = Thread(target=self._run, name="tidegate batches", daemon=True)
@@ -324,7 +329,8 @@ class BackgroundSession:
             self._done.notify_all()
 
     def _batch(self) -> None:
-        entries = self._queue.take(self._options.batch_rows, self._options.batch_seconds, _LOOK)
+        entries = self._queue.take(*self._due_at(), _LOOK)
+        self._last_rows = sum(entry.rows for entry in entries if isinstance(entry, QueuedRows))
         with self._between_batches:
             self._in_hand = entries
             self._give(entries)
@@ -334,6 +340,15 @@ class BackgroundSession:
         with self._done:
             self._committed += len(entries)
             self._done.notify_all()
+
+    def _due_at(self) -> tuple[int, float]:
+        """How many rows make a batch due, and how long the oldest waits: as asked for, or as the session is tuned."""
+        rows, seconds = self._options.batch_rows, self._options.batch_seconds
+        tuner = self._session._runner.executor.tuner
+        left = tuner.time_left(self._last_rows)
+        if seconds is None:
+            seconds = BATCH_SECONDS if left is None else left
+        return rows if left is None else min(rows, tuner.most_rows() or rows), seconds
 
     def _give(self, entries: Sequence[Queued]) -> None:
         """Hands the session what was queued: rows of many pushes together, since each part costs some time."""

@@ -257,15 +257,16 @@ class Session:
         queue_rows: int = 100_000,
         when_full: Literal["block", "refuse"] | DurationOption = "block",
         batch_rows: int = 100_000,
-        batch_time: DurationOption = "100ms",
+        batch_time: DurationOption | None = None,
     ) -> BackgroundSession:
         """Batches in a thread of its own, over rows that other threads push into bounded queues; see
         `BackgroundSession`.
 
         `queue_rows` rows wait at most for each stream. A push into a full queue waits for room ("block"), fails at once
         ("refuse"), or fails after a time such as "5s". A batch runs once `batch_rows` rows wait, the oldest has waited
-        for `batch_time`, or a push has found no room. Until it is closed, `push`, `advance`, `finish` and `step` of the
-        session itself are refused (TG416).
+        for `batch_time`, or a push has found no room. Without a `batch_time` it is "100ms", or in a session with
+        `tune="50ms"` what the batch is expected to leave of that. Until it is closed, `push`, `advance`, `finish` and
+        `step` of the session itself are refused (TG416).
 
         `QueryError` TG408 for results that would pile up in memory: a session without a checkpoint needs sinks.
 
