@@ -7,6 +7,7 @@ once on the way out.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, assert_never
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import types as spark_types
 
 USER_TIMESTAMP = pa.timestamp("us", tz="UTC")
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
@@ -72,14 +74,24 @@ def user_arrow_schema(schema: Schema) -> pa.Schema:
 def user_rows(table: pa.Table) -> list[dict[str, Any]]:
     """Rows as Python values; `QueryError` TG405 for an instant outside the range of Python's datetime."""
     try:
-        rows: list[dict[str, Any]] = table.to_pylist()
+        columns = [_python_values(column) for column in table.columns]
     except (OverflowError, ValueError) as error:
         raise QueryError(
             "TG405",
             f"an instant among the results is beyond the years 1 to 9999 of Python's datetime ({error})",
             hint="read them as a table, which can hold it",
         ) from None
-    return rows
+    names = table.column_names
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _python_values(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column. Arrow loads pandas for instants, where it is installed."""
+    if column.type != USER_TIMESTAMP:
+        values: list[Any] = column.to_pylist()
+        return values
+    ticks = column.cast(pa.int64()).to_pylist()
+    return [None if tick is None else _EPOCH + dt.timedelta(microseconds=tick) for tick in ticks]
 
 
 def polars_type(type_: DataType) -> pl.DataType:

@@ -17,6 +17,7 @@ from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Value
 from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, DataType, Kind
 from tidegate.runtime.arrays import BoolArray
+from tidegate.runtime.eval.arrow_arrays import array_of_values, empty_table
 from tidegate.runtime.eval.columns import USER_TIMESTAMP, as_mask, held_arrow_schema, held_arrow_type
 from tidegate.runtime.ingest.raw_rows import CheckedColumn, Raw, Rows, raw
 from tidegate.runtime.ingest.rejected_text import value_text
@@ -71,7 +72,7 @@ def validate(data: Rows, schema: Schema) -> ValidatedRows:
                 rejected.append((position, attribute.name, failed[position], value_text(column[position])))
     table = pa.Table.from_arrays(held, schema=held_arrow_schema(schema)) if held else pa.table({})
     if not rejected:
-        return ValidatedRows(table, REJECTED_SCHEMA.empty_table())
+        return ValidatedRows(table, empty_table(REJECTED_SCHEMA))
     rejects = [
         pa.array(column, field.type)
         for column, field in zip(zip(*sorted(rejected), strict=True), REJECTED_SCHEMA, strict=True)
@@ -109,7 +110,7 @@ def hold_column(
         except MalformedValue as error:
             made.append(None)
             failed[position] = error.reason
-    return _finish(pa.array(made, held_arrow_type(attribute.type)), attribute, failed)
+    return _finish(array_of_values(made, held_arrow_type(attribute.type)), attribute, failed)
 
 
 #: Instants beyond what a datetime can hold, or of a zone that nobody knows.

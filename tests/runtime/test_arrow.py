@@ -168,3 +168,25 @@ print([name for name in sys.modules if name.partition(".")[0] == "pandas"])
     root = Path(__file__).resolve().parents[2]
     answer = subprocess.run([sys.executable, "-c", text], cwd=root, capture_output=True, text=True, check=False)
     assert (answer.stdout, answer.stderr) == ("1 True\n1\n[]\n", "")
+
+
+def test_pandas_is_not_loaded_for_rows_of_python() -> None:
+    text = """
+import sys
+import tidegate as tg
+t = tg.stream("T", "k bigint, at timestamp, name string, day date, x double, yes boolean", progress="at")
+program = tg.program(PerHour=t.group_by(end=tg.tumbling(t.at, "1h")).agg(n=tg.count(), x=tg.sum(t.x)), All=t)
+with program.session() as session:
+    session.push("T", [(k, f"2026-03-02T{10 + k}:00Z", None if k else "a", "2026-03-02", 0.5, True) for k in range(3)])
+    session.push("T", [{"k": 1, "at": "2026-03-02T13:00Z"}])
+    session.finish()
+    session.step()
+    print(max(session.table("PerHour")["end"]), len(session.results("All")), max(session.table("All")["at"]))
+print("pandas" in sys.modules)
+"""
+    root = Path(__file__).resolve().parents[2]
+    answer = subprocess.run([sys.executable, "-c", text], cwd=root, capture_output=True, text=True, check=False)
+    assert (answer.stdout, answer.stderr) == (
+        "2026-03-02 14:00:00+00:00 4 2026-03-02 13:00:00+00:00\nFalse\n",
+        "",
+    )

@@ -10,11 +10,13 @@ import datetime as dt
 import hashlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
+from tidegate.runtime.eval.arrow_arrays import array_of_values
 from tidegate.runtime.ingest.ingest import Arrival
 from tidegate.runtime.ingest.raw_rows import CheckedColumn
 
@@ -22,8 +24,16 @@ from tidegate.runtime.ingest.raw_rows import CheckedColumn
 #: seldom cancel each other, even of their highest bits alone.
 _WORDS = 4096
 _WEIGHTS = np.frombuffer(hashlib.shake_128(b"weights").digest(8 * _WORDS), np.uint64)
-#: Python's types of values of which Arrow makes columns that differ where the values do.
-_PLAIN = (bool, int, float, str, dt.datetime, dt.date)
+#: Python's types of values of which Arrow makes columns that differ where the values do, with the columns' types; None:
+#: Arrow finds the one that fits.
+_PLAIN: Final[Mapping[type, pa.DataType | None]] = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    dt.datetime: None,
+    dt.date: None,
+}
 
 
 class _Digest(Protocol):
@@ -69,7 +79,7 @@ def _add(digest: _Digest, column: pa.Array | Sequence[object]) -> None:
 def _parts(array: pa.Array) -> Iterator[Any]:
     """The bytes of an array's values; of a slice only its own, so that it is like an array by itself."""
     if pa.types.is_boolean(array.type):
-        yield from _parts(array.fill_null(False).cast(pa.uint8()))
+        yield from _parts(pl.Series(array).fill_null(False).cast(pl.UInt8).to_arrow())
     elif pa.types.is_primitive(array.type):
         width = array.type.bit_width // 8
         yield memoryview(array.buffers()[1])[array.offset * width : (array.offset + len(array)) * width]
@@ -82,9 +92,10 @@ def _plain(column: Sequence[object]) -> pa.Array | None:
     types = set(map(type, column)) - {type(None)}
     if len(types) != 1 or not types <= {*_PLAIN}:
         return None
+    (type_,) = types
     try:
-        return pa.array(column)
-    except (ValueError, OverflowError):  # integers beyond 64 bits, text that is not UTF-8
+        return pa.array(column) if _PLAIN[type_] is None else array_of_values(column, _PLAIN[type_])
+    except (ValueError, TypeError, OverflowError):  # integers beyond 64 bits, text that is not UTF-8
         return None
 
 

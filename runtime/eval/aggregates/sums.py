@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from tidegate.runtime.arrays import Float64Array
+from tidegate.runtime.eval.arrow_arrays import numbers_of
 
 _LARGE, _SHRINK = 2.0**900, 2.0**-200
 SUM_TYPE = pl.Struct({"sum": pl.Float64, "comp": pl.Float64})
@@ -25,12 +26,12 @@ def sum_lists(lists: pl.Series) -> pl.Series:
     gathering the lists costs more than either, and nothing has to be compiled here before the first batch.
     """
     array = lists.rechunk().to_arrow()
-    offsets = np.asarray(array.offsets)
+    offsets = numbers_of(array.offsets)
     counts = np.diff(offsets)
     filled = counts > 0
     total, comp = np.zeros(len(counts)), np.zeros(len(counts))
     if filled.any():
-        values = np.asarray(array.values)[offsets[0] : offsets[-1]]
+        values = numbers_of(array.values)[offsets[0] : offsets[-1]]
         total[filled], comp[filled] = segment_sums(values, (offsets[:-1] - offsets[0])[filled], counts[filled])
     # A list that holds nothing has no sum.
     nothing = pl.Series(~filled)

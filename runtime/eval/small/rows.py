@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import Kind
+from tidegate.runtime.eval.arrow_arrays import array_of_numbers, array_of_values
 
 #: A column: 64-bit integers or doubles, booleans, or strings as Python objects.
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -137,5 +138,5 @@ def series(name: str, column: Array) -> pl.Series:
 
 def _arrow(column: Array) -> pa.Array:
     if column.dtype == np.object_:
-        return pa.array(column.tolist(), pa.large_string())
-    return pa.array(column)
+        return array_of_values(column.tolist(), pa.large_string())
+    return array_of_numbers(column)
