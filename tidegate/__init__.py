@@ -54,6 +54,7 @@ from tidegate.algebra.dsl.functions import (
     when,
 )
 from tidegate.algebra.dsl.here import unknown_name
+from tidegate.algebra.dsl.over.columns import OverExpression, lag, lead, nth, previous_different, row_number
 from tidegate.algebra.dsl.relation import Relation, product
 from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Situation, match, situation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
@@ -193,6 +194,12 @@ __all__ = [
     "stddev",
     "string_agg",
     "variance",
+    # values of the rows around a row
+    "lag",
+    "lead",
+    "nth",
+    "previous_different",
+    "row_number",
     # what the functions above yield
     "Reach",
     "Relation",
@@ -206,6 +213,7 @@ __all__ = [
     "QueryHandle",
     "Expression",
     "AggregateExpression",
+    "OverExpression",
     "Program",
     "Deployment",
     "Session",

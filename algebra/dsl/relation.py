@@ -53,6 +53,9 @@ from tidegate.algebra.terms import Attr, Term, conjunction, rename_attributes, u
 from tidegate.algebra.types import BOOLEAN
 
 if TYPE_CHECKING:
+    from tidegate.algebra.dsl.aggregates import AggregateExpression
+    from tidegate.algebra.dsl.over.build import RangeFrame, RowsFrame
+    from tidegate.algebra.dsl.over.columns import OverExpression
     from tidegate.algebra.dsl.situations import Intervals, Partitioned
     from tidegate.algebra.dsl.sources import Result
 
@@ -343,15 +346,65 @@ class Relation:
             twice = next((key for key in keys if keys.count(key) > 1), None)
             if twice is not None:
                 raise QueryError("TG103", f"events are partitioned by {twice} twice", hint="name each key once")
-            if time is None and len(self.schema.temporal) != 1:
-                known = ", ".join(self.schema.temporal) or "none"
-                raise QueryError(
-                    "TG117",
-                    f"which attribute orders the events? instants here: {known}",
-                    hint=f"name it: partition_by(..., time={next(iter(self.schema.temporal), 'time')!r})",
-                )
-            order = self.schema.temporal[0] if time is None else self._name_of(time, "partition_by")
+            order = self._order(time, "partition_by", "time")
             return Partitioned(self, keys, order, None if tie is None else self._name_of(tie, "partition_by"))
+
+    def over(
+        self,
+        *,
+        by: Column | Iterable[Column] = (),
+        order: Column | None = None,
+        tie: Column | None = None,
+        rows: RowsFrame | None = None,
+        range: RangeFrame | None = None,
+        **columns: OverExpression | AggregateExpression | Callable[[Relation], OverExpression | AggregateExpression],
+    ) -> Relation:
+        """All attributes, and after them values of the rows around each row: those of equal `by`, in order of `order`.
+
+        Columns are `tg.lag`, `tg.lead`, `tg.row_number`, `tg.previous_different`, `tg.nth`, and aggregates. Aggregates
+        are of all rows up to this one and those of its instant. `rows=(2, 0)` takes the two rows before and this one,
+        `range="5m"` those of the five minutes before, the first instant included.
+
+        `order` may be left out where rows hold one instant only (else `QueryError` TG117). Two rows of one key at one
+        instant are an error where a column depends on which comes first, unless `tie` names an attribute that orders
+        them.
+
+        Examples:
+            >>> driven = cars.over(by="car", order="time", before=tg.lag(cars.speed), fastest=tg.max(cars.speed))
+            >>> show(driven.select("time", "speed", "before", "fastest").where(driven.time >= 3, driven.time <= 5))
+            3, 95.0, 90.0, 95.0
+            4, 85.0, 95.0, 95.0
+            5, 60.0, 85.0, 95.0
+            >>> smooth = cars.over(by="car", order="time", rows=(1, 0), mean=tg.avg(cars.speed))
+            >>> show(smooth.select("time", "mean").where(smooth.time <= 2))
+            1, 60.0
+            2, 75.0
+        """
+        from tidegate.algebra.dsl.over.build import frame_of, over_node, require_columns, require_once
+
+        with Here() as site:
+            keys = tuple(self._name_of(column, "over") for column in listed(by))
+            require_once(keys)
+            require_columns(columns)
+            time = self._order(order, "over", "order")
+            frame = frame_of(rows, range, self.schema[time].type)
+            last = None if tie is None else self._name_of(tie, "over")
+            node, parts = over_node(self, keys, time, last, frame, columns)
+            made = Origin("this over")
+            return self._with(node, {name: self._origins.get(name, made) for name in node.schema}, site, parts)
+
+    def _order(self, given: Column | None, where: str, option: str) -> str:
+        """The attribute that orders rows; `QueryError` TG117 where it is not said, and rows have several instants."""
+        if given is not None:
+            return self._name_of(given, where)
+        if len(self.schema.temporal) != 1:
+            known = ", ".join(self.schema.temporal) or "none"
+            raise QueryError(
+                "TG117",
+                f"which attribute orders the {'events' if option == 'time' else 'rows'}? instants here: {known}",
+                hint=f"name it: {where}(..., {option}={next(iter(self.schema.temporal), 'time')!r})",
+            )
+        return self.schema.temporal[0]
 
     def as_intervals(
         self,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from tidegate.algebra.allen import INTERSECTS, Allen, intersection
 from tidegate.algebra.diagnostics.shown import kind_of, nearest, shown
 from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
+from tidegate.algebra.dsl.checks.durations import Duration, check_duration, duration_in_ticks
 from tidegate.algebra.dsl.checks.operators import check_operator, check_reads, check_tables
 from tidegate.algebra.dsl.checks.relation import check_condition, is_identifier, place, renamed, what_else
 from tidegate.algebra.dsl.expression import (
-    DurationOption,
     Expression,
     Origin,
     compare,
@@ -23,7 +22,6 @@ from tidegate.algebra.dsl.expression import (
     to_expression,
 )
 from tidegate.algebra.dsl.here import Here, UnknownAttributeError, unknown_name
-from tidegate.algebra.dsl.literals import plain
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Aggregate
@@ -35,13 +33,7 @@ from tidegate.algebra.printing.plans import preformatted, printable
 from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.terms import Lit, Term, conjunction, conjuncts
-from tidegate.algebra.time import duration_ticks, whole_days
-from tidegate.algebra.types import BOOLEAN, DURATION, DataType, Kind
-
-#: A duration: text such as "5s", a `timedelta`, or ticks on an integer timeline; on one of dates days in any of these
-#: ways.
-Duration: TypeAlias = "DurationOption | int | None"
-
+from tidegate.algebra.types import BOOLEAN, DataType
 
 _DERIVE = "each situation needs a name: derive(Name=tg.situation(condition))"
 #: What `situation` takes beside aggregates.
@@ -130,8 +122,8 @@ def situation(
                 )
             at_least, at_most = between
         check_condition(condition)
-        _check_duration("at_least", at_least)
-        _check_duration("at_most", at_most)
+        check_duration("at_least", at_least)
+        check_duration("at_most", at_most)
         return Situation(condition, at_least, at_most, aggregates, site)
 
 
@@ -231,8 +223,8 @@ class Partitioned:
                 )
             )
         type_ = relation.schema[self._time].type
-        least = 1 if given._least is None else _ticks(given._least, type_, "at_least")
-        most = None if given._most is None else _ticks(given._most, type_, "at_most")
+        least = 1 if given._least is None else duration_in_ticks(given._least, type_, "at_least")
+        most = None if given._most is None else duration_in_ticks(given._most, type_, "at_most")
         node = Derive(
             relation._node,
             self._keys,
@@ -270,7 +262,7 @@ class Partitioned:
 
 def _is_duration(value: object) -> bool:
     try:
-        _check_duration("", value)
+        check_duration("", value)
     except QueryError:
         return False
     return value is not None and (not isinstance(value, Expression) or isinstance(value._term, Lit))
@@ -285,43 +277,13 @@ def _check_symbol(name: str) -> None:
         raise QueryError("TG114", f"{shown(name)} is no name for situations", hint="use letters, digits and _")
 
 
-def _check_duration(option: str, value: object) -> None:
-    """`QueryError` TG104 or TG160 for what is no duration on any timeline; whether it fits is for the timeline to
-    say.
-    """
-    given = plain(value)
-    if isinstance(given, str):
-        duration_ticks(given)
-    elif isinstance(given, bool) or not isinstance(given, dt.timedelta | int | Expression | None):
-        raise QueryError("TG160", f"{option}={shown(value)} is no duration", hint='write "5s", or a number of ticks')
-
-
-def _ticks(value: Duration, type_: DataType, where: str) -> int:
-    """A duration in ticks of a timeline of that type: a duration on one of timestamps, a whole number on others, or
-    days of dates.
-    """
-    on_dates = type_.kind is Kind.DATE
-    wanted = type_.distance
-    given = to_expression(value, DURATION if on_dates and isinstance(value, str) else wanted)
-    term = given._term
-    if on_dates and isinstance(term, Lit) and isinstance(term.value, int) and given._type == DURATION:
-        return whole_days(value, term.value)
-    if not isinstance(term, Lit) or not isinstance(term.value, int) or given._type != wanted:
-        raise QueryError(
-            "TG160",
-            f"{where} is {'a duration' if wanted == DURATION else 'a number of ticks'} here, not {shown(value)}",
-            hint='write "5s"' if wanted == DURATION else "write a whole number, such as 5",
-        )
-    return term.value
-
-
 def _kept_for(operator: Operator, type_: DataType) -> int | None:
     """How long an operator keeps rows of a partition, in ticks; None: for ever."""
     given: Duration = operator.kept_for
     if given is None:
         return None
-    _check_duration("kept_for", given)
-    ticks = _ticks(given, type_, "kept_for")
+    check_duration("kept_for", given)
+    ticks = duration_in_ticks(given, type_, "kept_for")
     if ticks < 0:
         raise QueryError("TG160", f"kept_for={shown(given)} ends before the last event", hint="write 0 or more")
     return ticks
@@ -793,7 +755,7 @@ def _derived_match(
 ) -> Relation:
     situations = tuple(one._periods for one in symbols)
     type_ = situations[0].schema[START].type
-    window = None if within is None else _ticks(within, type_, "within")
+    window = None if within is None else duration_in_ticks(within, type_, "within")
     pattern = conjunction([part._term for part in parts])
     node = Match(situations, tuple(one._symbol for one in symbols), pattern, window, emission, order)
     made = Origin("this match")

@@ -13,10 +13,11 @@ from tidegate.algebra.row_wise import ordered_operator
 from tidegate.analysis.ordered.derive import DeriveFamily
 from tidegate.analysis.ordered.family import Family, StateBound
 from tidegate.analysis.ordered.match.family import MatchFamily
+from tidegate.analysis.ordered.over import OverFamily
 from tidegate.analysis.ordered.process import ProcessFamily
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
-    "the analysis", Family, (DeriveFamily(), MatchFamily(), ProcessFamily()), optional=("orders",)
+    "the analysis", Family, (DeriveFamily(), MatchFamily(), OverFamily(), ProcessFamily()), optional=("orders",)
 )
 
 

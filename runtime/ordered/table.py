@@ -12,11 +12,12 @@ from tidegate.algebra.time import Extended
 from tidegate.runtime.ordered.derive.operator import DeriveFamily
 from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.ordered.match.family import MatchFamily
+from tidegate.runtime.ordered.over.operator import OverFamily
 from tidegate.runtime.ordered.process.operator import ProcessFamily
 from tidegate.runtime.plan.steps import OrderedStep
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
-    "the runtime", Family, (DeriveFamily(), MatchFamily(), ProcessFamily())
+    "the runtime", Family, (DeriveFamily(), MatchFamily(), OverFamily(), ProcessFamily())
 )
 
 

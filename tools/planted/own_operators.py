@@ -11,6 +11,8 @@ OTHER_SEED = "runtime/ordered/process/other_seed.py"
 CHECKS = "runtime/ordered/process/checks.py"
 CONFORMING = "runtime/ordered/process/conforming.py"
 PARTITIONED = "runtime/ordered/process/partition_tables.py"
+ROWS = "runtime/ordered/partition_rows.py"
+EVENTS = "runtime/ordered/new_events.py"
 HELD = "runtime/ordered/partition_store.py"
 PARTITIONS = "runtime/ordered/partitions.py"
 ZONES = "analysis/ordered/process.py"
@@ -25,7 +27,7 @@ GROUP = Group(
     (
         bug(
             "what an operator sees again it may yield again",
-            OPERATOR,
+            EVENTS,
             "within = [time > old]",
             "within = [time >= old]",
         ),
@@ -69,20 +71,20 @@ GROUP = Group(
         ),
         bug(
             "rows of a piece are those of the first",
-            PARTITIONED,
+            ROWS,
             "found.append(self._pieces[number][own])",
             "found.append(self._pieces[0][own])",
         ),
-        bug("rows of several pieces come in the order of the pieces", PARTITIONED, "[np.argsort(order)]", ""),
+        bug("rows of several pieces come in the order of the pieces", ROWS, "[np.argsort(order)]", ""),
         bug(
             "rows that are packed stay where they were",
-            PARTITIONED,
+            ROWS,
             "            self._first = np.cumsum(self._count) - self._count\n",
             "",
         ),
-        bug("rows are never packed", PARTITIONED, "if used + rows.height > 3 * self.height + LOOSE:", "if False:"),
+        bug("rows are never packed", ROWS, "if used + rows.height > 3 * self.height + LOOSE:", "if False:"),
         bug("what a step leaves stays in its order", PARTITIONED, "rows.sort(PARTITION, maintain_order=True)", "rows"),
-        bug("what is kept is counted twice", PARTITIONED, " - int(self._count[partitions].sum())", ""),
+        bug("what is kept is counted twice", ROWS, " - int(self._count[partitions].sum())", ""),
         bug(
             "that nothing is left is not written",
             OPERATOR,
@@ -98,13 +100,13 @@ GROUP = Group(
         bug("events of one instant come in any order", STEPS, "require_order(node, events, order)\n", "pass\n"),
         bug(
             "equal events are two",
-            OPERATOR,
-            "read.select(pl.struct(sorted(node.readings[0].attributes)).is_first_distinct())",
+            EVENTS,
+            "read.select(pl.struct(sorted(reading.attributes)).is_first_distinct())",
             "read.select(pl.int_range(pl.len()) >= 0)",
         ),
         bug(
             "of tied events one stays",
-            OPERATOR,
+            EVENTS,
             "(~pl.struct(order).is_duplicated())",
             "(pl.struct(order).is_first_distinct())",
         ),

@@ -4,35 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from tidegate.algebra.ordered.derive import tied
 from tidegate.algebra.ordered.process import Process, Reach
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.algebra.types import MAX_INSTANT
-from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.lenient import SetAside
-from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.ordered.family import Family, Operator, Tables
-from tidegate.runtime.ordered.partitions import key_columns
+from tidegate.runtime.ordered.new_events import new_events, untied
+from tidegate.runtime.ordered.partition_rows import NONE, PARTITION, marked, row_table
 from tidegate.runtime.ordered.process.conforming import table_schema
 from tidegate.runtime.ordered.process.meanings import has_meaning, require_meaning
-from tidegate.runtime.ordered.process.partition_tables import LAST, PARTITION, PartitionTables, TablesExtract
+from tidegate.runtime.ordered.process.partition_tables import LAST, PartitionTables, TablesExtract
 from tidegate.runtime.ordered.process.steps import stepped
 from tidegate.runtime.ordered.process.verification import verify
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
-
-#: Of a kept row: whether it says that its partition has none.
-_NONE: Final = "~none"
-_TIE: Final = "tie"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +52,8 @@ class ProcessOperator(Operator):
         return self.held
 
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
-        rows = evaluate(self.node.input, {0: as_frame(leaves[self.ordered.leaves[0]])})
-        time = pl.col(self.node.time)
-        within = [time > old] if isinstance(old, int) else []
-        within += [time <= new] if isinstance(new, int) else []
-        return [rows.filter(*within) if within else rows]
+        (reading,) = self.node.readings
+        return [new_events(reading, leaves[self.ordered.leaves[0]], old, new)]
 
     def step(
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
@@ -89,21 +79,9 @@ class ProcessOperator(Operator):
         return read if reach.after is None else None
 
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
-        """Of events that are equal in all that is read one stays; of others with one partition, time and tie none."""
-        node, rows = self.node, as_frame(events[0])
-        order = [*node.keys, node.time, *(() if node.tie is None else (node.tie,))]
-        doubles = [name for name, type_ in rows.schema.items() if type_ == pl.Float64]
-        read = rows.with_columns(same_zero(pl.col(name)).alias(name) for name in doubles)
-        first = read.select(pl.struct(sorted(node.readings[0].attributes)).is_first_distinct()).to_series()
-        distinct = rows.filter(first)
-        keep = read.filter(first).select(~pl.struct(order).is_duplicated()).to_series()
-        schema = Schema(tuple(node.input.schema[name] for name in rows.columns if name in node.input.schema))
-        gone = pl.concat([rows.filter(~first), distinct.filter(~keep)])
-        aside = [
-            SetAside(_TIE, None, row, schema, tied(row[node.time], schema[node.time].type))
-            for row in gone.select(schema.names).iter_rows(named=True)
-        ]
-        return [distinct.filter(keep)], aside
+        (reading,) = self.node.readings
+        rows, aside = untied(reading, as_frame(events[0]))
+        return [rows], aside
 
     def noting(self, noted: list[SetAside] | None) -> ProcessOperator:
         return self
@@ -114,7 +92,7 @@ class ProcessOperator(Operator):
     def tables(self) -> dict[str, pa.Table]:
         held = self.settled()
         rows = held.rows(held.extract(held.all_partitions()))
-        return {name: _saying(own, none=False).to_arrow() for name, own in rows.items() if own.height}
+        return {name: marked(own, none=False).to_arrow() for name, own in rows.items() if own.height}
 
     def changes(self) -> dict[str, pa.Table] | None:
         if self.made is None:
@@ -123,25 +101,17 @@ class ProcessOperator(Operator):
         found = {}
         for name, rows in held.rows(after).items():
             emptied = after.partitions[before.has_rows(name) & ~after.has_rows(name)]
-            none = _saying(held.partitions.kept(emptied), none=True)
-            found[name] = pl.concat([_saying(rows, none=False), none], how="diagonal").to_arrow()
+            none = marked(held.partitions.kept(emptied), none=True)
+            found[name] = pl.concat([marked(rows, none=False), none], how="diagonal").to_arrow()
         return found
 
     def described(self) -> dict[str, StateTable]:
-        keys = key_columns(self.held.partitions.schema)
         last, possible = {}, pl.lit(value=True)
         if self.held.kept_for is not None:
             last = {LAST: pl.Int64()}
-            possible = pl.col(_NONE) | pl.col(LAST).is_between(-MAX_INSTANT, MAX_INSTANT).fill_null(value=False)
+            possible = pl.col(NONE) | pl.col(LAST).is_between(-MAX_INSTANT, MAX_INSTANT).fill_null(value=False)
         return {
-            name: StateTable(
-                pl.Schema({**keys, **columns, **last, _NONE: pl.Boolean()}),
-                "partition",
-                len(keys),
-                empty=pl.col(_NONE),
-                needed=(_NONE,),
-                possible=possible,
-            )
+            name: row_table(self.held.partitions.schema, {**columns, **last}, possible)
             for name, columns in self.held.columns.items()
         }
 
@@ -175,10 +145,6 @@ class ProcessFamily(Family[Process]):
             last[partitions[name]] = rows.get_column(LAST).to_numpy()
         held.put(held.after(none, kept, last))
         return fresh
-
-
-def _saying(rows: pl.DataFrame, *, none: bool) -> pl.DataFrame:
-    return rows.with_columns(pl.lit(value=none).alias(_NONE))
 
 
 def _instant(progress: Extended) -> int | None:

@@ -1,0 +1,1 @@
+"""Values of the rows around a row, as users write them."""

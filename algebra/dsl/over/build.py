@@ -1,0 +1,112 @@
+"""How `over` makes its node: the columns of one call, and those of several calls of one key and order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.aggregates import AggregateExpression
+from tidegate.algebra.dsl.checks.durations import Duration, check_duration, duration_in_ticks
+from tidegate.algebra.dsl.expression import Expression
+from tidegate.algebra.dsl.over.columns import OverExpression
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.functions.aggregates import Aggregate
+from tidegate.algebra.ordered.over import Frame, Framed, Over, OverColumn, terms_of
+from tidegate.algebra.schema import checked_name
+from tidegate.algebra.terms import attributes_of
+from tidegate.algebra.types import DataType
+
+if TYPE_CHECKING:
+    from tidegate.algebra.dsl.relation import Relation
+
+#: So many rows before a row and after it; None: all before it.
+RowsFrame: TypeAlias = "tuple[int | None, int]"
+#: A duration before a row, or one before it and one after it; None: all before it.
+RangeFrame: TypeAlias = "Duration | tuple[Duration, Duration]"
+
+
+def frame_of(rows: object, range_: object, type_: DataType) -> Frame:
+    """The frame; `QueryError` TG114 for two of them or what is none, TG160 for what is no duration."""
+    if rows is not None and range_ is not None:
+        raise QueryError("TG114", "a frame is given by rows or by range", hint="leave one out")
+    if range_ is not None:
+        before, after = range_ if isinstance(range_, tuple) and len(range_) == 2 else (range_, 0)
+        return Frame("range", _ticks("range", before, type_), _ticks("range", after, type_) or 0)
+    if rows is None:
+        return Frame()
+    if not isinstance(rows, tuple) or len(rows) != 2 or not _is_rows(rows[0] or 0) or not _is_rows(rows[1]):
+        raise QueryError(
+            "TG114",
+            f"rows={shown(rows)} is no frame",
+            hint="write how many rows before and after: rows=(2, 0); rows=(None, 0) are all up to this one",
+        )
+    return Frame("rows", *rows)
+
+
+def _is_rows(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _ticks(where: str, value: object, type_: DataType) -> int | None:
+    if value is None or (value == 0 and isinstance(value, int)):
+        return None if value is None else 0
+    check_duration(where, value)
+    found = duration_in_ticks(value, type_, where)  # type: ignore[arg-type]  # it is checked
+    if found < 0:
+        raise QueryError("TG160", f"{where}={shown(value)} is negative", hint="a frame reaches back and ahead")
+    return found
+
+
+def over_node(
+    relation: Relation, keys: tuple[str, ...], time: str, tie: str | None, frame: Frame, given: Mapping[str, object]
+) -> tuple[Over, list[Expression]]:
+    """The node, and the parts that it is written with. Columns of the same key and order as those of an `over` below
+    are computed with them.
+    """
+    parts: list[Expression] = []
+    columns = tuple(_column(relation, name, value, time, frame, parts) for name, value in given.items())
+    below = relation._node
+    if isinstance(below, Over) and (below.keys, below.time, below.tie) == (keys, time, tie):
+        made = {column.name for column in below.columns} | {*below.schema} - {*below.input.schema}
+        read = frozenset[str]().union(*(attributes_of(term) for column in columns for term in terms_of(column)))
+        if not read & made:
+            return replace(below, columns=(*below.columns, *columns)), parts
+    return Over(below, keys, time, tie, columns), parts
+
+
+def _column(
+    relation: Relation, name: str, given: object, time: str, frame: Frame, parts: list[Expression]
+) -> OverColumn:
+    checked_name(name, "an attribute")
+    value = given(relation) if callable(given) else given
+    if isinstance(value, AggregateExpression):
+        of = [None if one is None else relation._column(one) for one in (value._argument, value._by)]
+        parts += [one for one in of if one is not None]
+        argument, by = (None if one is None else one._term for one in of)
+        return Framed(Aggregate(name, value._function, argument, by, value._parameter), frame)
+    if not isinstance(value, OverExpression):
+        raise QueryError(
+            "TG115",
+            f"{name}={shown(value)} says nothing of other rows",
+            hint=f"write {name}=tg.lag(r.x) or {name}=tg.sum(r.x); what is computed of a row alone goes into with_()",
+        )
+    its = [] if value._argument is None else [relation._column(value._argument)]
+    parts += its
+    ticks = _ticks("within", value._within, relation.schema[time].type)
+    return value._build(name, [one._term for one in its], frame, ticks)
+
+
+def require_columns(given: Mapping[str, object]) -> None:
+    if not given:
+        raise QueryError("TG114", "over computes nothing", hint="name a column: over(..., before=tg.lag(r.x))")
+
+
+def require_once(keys: Iterable[str]) -> None:
+    """`QueryError` TG103 for a key that is named twice."""
+    seen = set[str]()
+    for key in keys:
+        if key in seen:
+            raise QueryError("TG103", f"rows are partitioned by {key} twice", hint="name each key once")
+        seen.add(key)

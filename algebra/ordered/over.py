@@ -1,0 +1,352 @@
+"""Rows with values of the rows around them in order of time, as SQL's OVER has them: node, schema, meaning and text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias, assert_never
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.evaluation import evaluator, key_of
+from tidegate.algebra.functions.aggregates import Aggregate, Form
+from tidegate.algebra.nodes import (
+    Aggregation,
+    Node,
+    OrderedNode,
+    Reading,
+    Row,
+    aggregate_attribute,
+    require_attribute,
+)
+from tidegate.algebra.ordered.derive import in_order, instant_of, partitions
+from tidegate.algebra.printing.plans import aggregate_text, ticks_text
+from tidegate.algebra.printing.terms import term_text
+from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.terms import Attr, Lit, Term, Value
+from tidegate.algebra.typed.operations import resolve, term_type
+from tidegate.algebra.types import BIGINT, DataType
+
+#: The attribute that says when a row was complete, of rows that wait for rows after them.
+COMPLETE: Final = "complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The rows of a partition that a value of a row is computed from, this row among them.
+
+    rows: so many rows before it and after it. range: rows of which the instant lies at most so many ticks before or
+    after its own. `before` None: from the first row on.
+    """
+
+    unit: Literal["rows", "range"] = "range"
+    before: int | None = None
+    after: int = 0
+
+    def text(self, instants: DataType) -> str:
+        """The frame as SQL writes it; empty for all rows up to this one."""
+        if self == Frame():
+            return ""
+
+        def amount(number: int) -> str:
+            return str(number) if self.unit == "rows" else ticks_text(number, instants)
+
+        start = "unbounded" if self.before is None else amount(self.before)
+        end = f"{amount(self.after)} following" if self.after else "current row"
+        return f" {self.unit} between {start} preceding and {end}"
+
+
+@dataclass(frozen=True, slots=True)
+class RowNumber:
+    """The number of the row in its partition, from 1 on."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """The argument's value in the row that is `offset` rows after this one, or before it where that is negative.
+
+    `default` where there is no such row, or none that is at most `within` ticks away. A value that is NULL stays NULL.
+    """
+
+    name: str
+    argument: Term
+    offset: int
+    within: int | None = None
+    default: Lit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousDifferent:
+    """The argument's value in the last row before this one where it is another one, NULL being a value like others."""
+
+    name: str
+    argument: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Nth:
+    """The argument's value in the row with that number in the frame, from 1 on; NULL where there is none."""
+
+    name: str
+    argument: Term
+    number: int
+    frame: Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """An aggregate of the rows of a frame."""
+
+    aggregate: Aggregate
+    frame: Frame
+
+    @property
+    def name(self) -> str:
+        return self.aggregate.name
+
+
+OverColumn: TypeAlias = RowNumber | Neighbour | PreviousDifferent | Nth | Framed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Over(OrderedNode):
+    """The rows of a relation with further columns, which say something of the rows before and after in their partition.
+
+    Rows are ordered by `time`, ties by `tie`. Without a tie-break rows of one instant are peers: a frame by range has
+    all of them or none; for every other column they are an error, as nothing says which comes first.
+
+    A row is complete at its own instant where no column looks ahead. Else `complete` says when: once all rows are known
+    that its columns look at. A row that still waits when the input ends is not reported.
+    """
+
+    input: Node
+    keys: tuple[str, ...]
+    time: str
+    tie: str | None
+    columns: tuple[OverColumn, ...]
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        read = frozenset(self.input.schema.names)
+        terms = tuple(term for column in self.columns for term in terms_of(column))
+        return (Reading(self.input, self.keys, read, self.time, self.tie, terms),)
+
+    def over(self, inputs: tuple[Node, ...]) -> Over:
+        return replace(self, input=inputs[0])
+
+    @property
+    def waits(self) -> bool:
+        """Whether rows wait for rows after them."""
+        return any(wait_of(column) is not None for column in self.columns)
+
+    @property
+    def needs_order(self) -> bool:
+        """Whether a column depends on which of several rows of one instant comes first."""
+        return not all(
+            isinstance(column, Framed) and column.frame.unit == "range" and not self.goes_by_order(column.aggregate)
+            for column in self.columns
+        )
+
+    def goes_by_order(self, aggregate: Aggregate) -> bool:
+        """Whether the aggregate is the first or last value in the order of rows."""
+        return aggregate.by == Attr(self.time)
+
+    @property
+    def completed_by(self) -> str:
+        return COMPLETE if self.waits else self.time
+
+    @property
+    def produces(self) -> str:
+        return "rows"
+
+    def infer_schema(self) -> Schema:
+        schema = self.input.schema
+        for name in (*self.keys, self.time, *(() if self.tie is None else (self.tie,))):
+            require_attribute(name, schema)
+        if not schema[self.time].temporal:
+            raise QueryError("TG117", f"{self.time!r} orders no rows: it holds no instants", hint="name an instant")
+        taken = {*schema}
+        for column in self.columns:
+            if column.name in taken:
+                raise QueryError("TG103", f"attribute {column.name!r} exists already", hint="choose a new name")
+            taken.add(column.name)
+        made = tuple(_attribute(column, schema) for column in self.columns)
+        if not self.waits:
+            return Schema((*schema.attributes, *made))
+        if COMPLETE in taken:
+            raise QueryError(
+                "TG103",
+                f"{COMPLETE!r} says when a row is complete that looks ahead, and there is such an attribute",
+                hint=f'rename it first: rename({COMPLETE}="...")',
+            )
+        complete = Attribute(COMPLETE, schema[self.time].type, nullable=False, temporal=True)
+        return Schema((*schema.attributes, *made, complete))
+
+    def rows(self, inputs: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
+        (reading,) = self.readings
+        place = self.input.schema.names.index(self.time)
+        found: list[Row] = []
+        for _, members in partitions(reading, inputs[0]):
+            ordered = in_order(reading, members) if self.needs_order else sorted(members, key=lambda row: row[place])  # type: ignore[arg-type, return-value]  # instants
+            seen = _Partition(self, ordered, [instant_of(row[place]) for row in ordered], aggregation)
+            found += [row for at in range(len(ordered)) if (row := seen.row(at)) is not None]
+        return found
+
+    def text(self, inputs: Sequence[str]) -> str:
+        order = self.time if self.tie is None else f"{self.time}, {self.tie}"
+        made = ", ".join(f"{one.name} = {column_text(one, self.input.schema[self.time].type)}" for one in self.columns)
+        return f"over {inputs[0]} by {', '.join(self.keys) or '()'} in order of {order}: {made}"
+
+
+def terms_of(column: OverColumn) -> tuple[Term, ...]:
+    """The terms that a column evaluates for each row."""
+    match column:
+        case RowNumber():
+            return ()
+        case Neighbour() | PreviousDifferent() | Nth():
+            return (column.argument,)
+        case Framed(aggregate):
+            return tuple(term for term in (aggregate.argument, aggregate.by) if term is not None)
+        case _:
+            assert_never(column)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What a row waits for: so many rows after it, or until so many ticks have passed; None: nothing of this kind."""
+
+    rows: int | None
+    ticks: int | None
+
+
+def wait_of(column: OverColumn) -> Wait | None:
+    """What rows wait for because of a column; None where it looks back."""
+    match column:
+        case Neighbour(_, _, offset, within) if offset > 0:
+            return Wait(offset, within)
+        case Nth(frame=frame) | Framed(frame=frame) if frame.after > 0:
+            return Wait(frame.after, None) if frame.unit == "rows" else Wait(None, frame.after)
+        case _:
+            return None
+
+
+def column_text(column: OverColumn, instants: DataType) -> str:
+    """A column as SQL writes it."""
+    match column:
+        case RowNumber():
+            return "row_number()"
+        case Neighbour(_, argument, offset, within, default):
+            given = [term_text(argument), str(abs(offset)), *([] if default is None else [term_text(default)])]
+            bound = "" if within is None else f" within {ticks_text(within, instants)}"
+            return f"{'lag' if offset < 0 else 'lead'}({', '.join(given)}){bound}"
+        case PreviousDifferent(_, argument):
+            return f"previous_different({term_text(argument)})"
+        case Nth(_, argument, number, frame):
+            return f"nth({term_text(argument)}, {number}){frame.text(instants)}"
+        case Framed(aggregate, frame):
+            return f"{aggregate_text(aggregate)}{frame.text(instants)}"
+        case _:
+            assert_never(column)
+
+
+def require_mergeable(aggregate: Aggregate) -> None:
+    """`QueryError` TG132 for an aggregate that would keep every value."""
+    if not aggregate.entry.merges:
+        raise QueryError(
+            "TG132",
+            f"{aggregate.function.value} keeps every value: it is an aggregate of groups, not of the rows before a row",
+            hint="group by a window: group_by(..., hour=tg.floor(r.time, '1h'))",
+        )
+
+
+def _attribute(column: OverColumn, schema: Schema) -> Attribute:
+    """The attribute of a column. It is never temporal: what comes from other rows may be NULL."""
+    match column:
+        case RowNumber(name):
+            return Attribute(name, BIGINT, nullable=False)
+        case Neighbour(name, argument, _, _, default):
+            type_ = term_type(argument, schema)
+            if default is not None and default.type != type_:
+                raise QueryError(
+                    "TG102", f"the default of {name} is {default.type}, and its values are {type_}", hint="cast it"
+                )
+            return Attribute(name, type_)
+        case PreviousDifferent(name, argument) | Nth(name, argument):
+            return Attribute(name, term_type(argument, schema))
+        case Framed(aggregate):
+            require_mergeable(aggregate)
+            return aggregate_attribute(aggregate, schema)
+        case _:
+            assert_never(column)
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    """The rows of one partition in their order, with the instants of all."""
+
+    node: Over
+    events: list[Row]
+    times: list[int]
+    aggregation: Aggregation
+
+    def row(self, at: int) -> Row | None:
+        """The result row of one row; None where it waits for rows that never come."""
+        complete = [self.complete(wait, at) for one in self.node.columns if (wait := wait_of(one)) is not None]
+        if None in complete:
+            return None
+        values = tuple(self.value(column, at) for column in self.node.columns)
+        last = (max(one for one in complete if one is not None),) if complete else ()
+        return (*self.events[at], *values, *last)
+
+    def complete(self, wait: Wait, at: int) -> int | None:
+        """When all is known that a row waits for; None: never."""
+        known = [] if wait.ticks is None else [self.times[at] + wait.ticks]
+        if wait.rows is not None and at + wait.rows < len(self.events):
+            known.append(self.times[at + wait.rows])
+        return min(known, default=None)
+
+    def value(self, column: OverColumn, at: int) -> Value:
+        match column:
+            case RowNumber():
+                return at + 1
+            case Neighbour(_, argument, offset, within, default):
+                there = at + offset
+                exists = 0 <= there < len(self.events)
+                if exists and (within is None or abs(self.times[there] - self.times[at]) <= within):
+                    return self.of(argument, there)
+                return None if default is None else default.value
+            case PreviousDifferent(_, argument):
+                this = key_of(self.of(argument, at))
+                values = [self.of(argument, before) for before in range(at)]
+                return next((value for value in reversed(values) if key_of(value) != this), None)
+            case Nth(_, argument, number, frame):
+                within_frame = self.frame(frame, at)
+                return self.of(argument, within_frame[number - 1]) if number <= len(within_frame) else None
+            case Framed(aggregate, frame):
+                return self.aggregated(aggregate, [self.events[place] for place in self.frame(frame, at)])
+            case _:
+                assert_never(column)
+
+    def of(self, term: Term, at: int) -> Value:
+        schema = self.node.input.schema
+        return evaluator(resolve(term, schema))(dict(zip(schema.names, self.events[at], strict=True)))
+
+    def frame(self, frame: Frame, at: int) -> list[int]:
+        """The places of the rows in the frame of a row."""
+        places = range(len(self.events))
+        if frame.unit == "rows":
+            return [p for p in places if (frame.before is None or p >= at - frame.before) and p <= at + frame.after]
+        low = None if frame.before is None else self.times[at] - frame.before
+        high = self.times[at] + frame.after
+        found = [p for p in places if (low is None or self.times[p] >= low) and self.times[p] <= high]
+        # With a tie-break a row has no peers: its frame ends with itself.
+        return [p for p in found if p <= at] if self.node.tie is not None and not frame.after else found
+
+    def aggregated(self, aggregate: Aggregate, events: list[Row]) -> Value:
+        schema = self.node.input.schema
+        if not self.node.goes_by_order(aggregate):
+            return self.aggregation(aggregate, events, schema)
+        alone = (self.aggregation(aggregate, [event], schema) for event in events)
+        known = [value for value in alone if value is not None]
+        return None if not known else known[0] if aggregate.entry.form is Form.EARLIEST else known[-1]

@@ -1,0 +1,167 @@
+"""The analysis of rows with values of the rows around them: when they are complete, and how many are kept for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, assert_never
+
+from tidegate.algebra.errors import Problem
+from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
+from tidegate.algebra.nodes import OrderedNode, occurrences
+from tidegate.algebra.ordered.over import (
+    COMPLETE,
+    Framed,
+    Neighbour,
+    Nth,
+    Over,
+    OverColumn,
+    PreviousDifferent,
+    RowNumber,
+    wait_of,
+)
+from tidegate.algebra.program import Query
+from tidegate.algebra.row_wise import multiplying_tables
+from tidegate.algebra.schema import Schema
+from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, completing, equal_instants
+from tidegate.analysis.zones.federation import Label
+from tidegate.analysis.zones.wording import amount, usual_spans
+from tidegate.analysis.zones.zone import Copy, Edge, Layout, Zone, reduced
+
+#: The name of what is kept.
+ROWS: Final = "rows"
+#: The time of the row that completes a result row, while zones are built; no attribute of a user has such a name.
+_COMPLETING: Final = "\0completing"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The rows of a partition that a column needs of those before a row to come: the last `rows`, and of these those
+    within the last `ticks`. None: however many, however old.
+    """
+
+    rows: int | None
+    ticks: int | None
+
+
+def need_of(column: OverColumn) -> Need:
+    """What a column needs of the rows before the next one; running values are kept in the last row."""
+    match column:
+        case RowNumber() | PreviousDifferent():
+            return Need(1, None)
+        case Neighbour(_, _, offset, within):
+            return Need(-offset, within) if offset < 0 else Need(0, None)
+        case Nth(frame=frame) | Framed(frame=frame):
+            if frame.before is None:
+                return Need(1, None)
+            return Need(frame.before, None) if frame.unit == "rows" else Need(None, frame.before)
+        case _:
+            assert_never(column)
+
+
+class OverFamily(Family[Over]):
+    node = Over
+
+    def zones(self, node: Over, build: ZoneBuilder) -> list[Zone]:
+        """A result row at the event that completes it: for one that only looks back its own row, or the last of its
+        peers.
+
+        The row's other instants are no variables of that event. So they progress as far as the row's time does, and no
+        result row passes by one of them before it is complete.
+        """
+        (reading,) = node.readings
+        schema = node.input.schema
+        zones = build.build(reading.input)
+        if not node.waits and schema.temporal == (node.time,):
+            return build.named(completing(zones, reading, node.time), node.schema)
+        time = schema[node.time].renamed(_COMPLETING)
+        completed = build.named(completing(zones, reading, _COMPLETING), Schema((time,)))
+        rows = [_held(zone, schema, build) for zone in build.named(zones, schema)]
+        both = Schema((time, *schema.attributes))
+        pairs = build.joined(completed, rows, both, _completion(node))
+        if not node.waits:
+            return build.pruned(build.named(pairs, node.schema), node.schema)
+        return build.pruned(build.named([_renamed(zone) for zone in pairs], node.schema), node.schema)
+
+    def problems(self, node: Over, query: Query) -> list[Problem]:
+        return []
+
+    def with_progress(self, node: Over) -> Sequence[tuple[Over, str]]:
+        """The operator that waits for rows ahead for a limited time only."""
+        ticks, span = usual_spans(node.input.schema[node.time].type)[0]
+
+        def limited(column: OverColumn) -> OverColumn:
+            waits_long = isinstance(column, Neighbour) and column.offset > 0 and column.within is None
+            return replace(column, within=ticks) if waits_long else column
+
+        found = replace(node, columns=tuple(map(limited, node.columns)))
+        return () if found == node else ((found, f"wait for a limited time: tg.lead(..., within={span})"),)
+
+    def state(self, node: Over) -> StateBound:
+        return StateBound(tuple(_bounds(node)), (StoredRows(ROWS, "kept", of="that later rows look at"),))
+
+    def freed(self, node: Over, *, always: bool) -> Sequence[str]:
+        return ()
+
+    def one_by_one(self, node: Over, *, shared: bool) -> Sequence[str]:
+        return ("each is a row of the result",)
+
+
+def _held(zone: Zone, schema: Schema, build: ZoneBuilder) -> Zone:
+    """What a zone says of the instants of a row, which is state: no occurrence has them."""
+    names = schema.temporal
+    rows: tuple[Copy, ...] = tuple(("v", 0, name) for name in names)
+    build.labels.update({row: Label(row[2], schema[row[2]].type) for row in rows})
+    matrix = zone.view([("a", name) for name in names])
+    edges = tuple(Edge(rows[w], rows[v], c) for w, v, c in reduced(matrix))
+    return Zone(Layout(rows, {name: place for place, name in enumerate(names)}), matrix, edges=edges)
+
+
+def _completion(node: Over) -> Formula:
+    """The relation of a row's time to that of the event that completes it."""
+    if not node.waits:
+        return equal_instants([(node.time, _COMPLETING)])
+    time, complete = Var(node.time), Var(_COMPLETING)
+    waits = [wait for column in node.columns if (wait := wait_of(column)) is not None]
+    longest = [wait.ticks for wait in waits if wait.ticks is not None]
+    bounded = [Compare(complete, "<=", Shift(time, max(longest)))] if len(longest) == len(waits) else []
+    return And((Compare(time, "<=", complete), *bounded))
+
+
+def _renamed(zone: Zone) -> Zone:
+    """The zone with the time of the completing event under the name that the result has."""
+    attributes = {COMPLETE if name == _COMPLETING else name: row for name, row in zone.layout.attributes.items()}
+    return zone.arranged(Layout(zone.layout.rows, attributes))
+
+
+def _bounds(node: Over) -> Iterator[str]:
+    """How many rows are kept at most: some of each partition, and those of a span."""
+    needs = [need_of(column) for column in node.columns]
+    waits = [wait for column in node.columns if (wait := wait_of(column)) is not None]
+    # A row that waits is kept, and so is what it looks back at.
+    waiting = max((wait.rows for wait in waits if wait.rows is not None and wait.ticks is None), default=0)
+    lasting = [need.rows for need in needs if need.rows is not None and need.ticks is None]
+    most = max(lasting, default=0) + waiting
+    if most:
+        yield f"{ROWS}: {_partitions(node)}{most:,}"
+    ticks = max((wait.ticks for wait in waits if wait.ticks is not None), default=0)
+    spans = [need.ticks for need in needs if need.ticks is not None]
+    if spans or ticks:
+        yield f"{ROWS}: {_rate(node)} × ({amount(max(spans, default=0) + ticks, node.input.schema[node.time].type)})"
+
+
+def _partitions(node: Over) -> str:
+    return f"keys({_stream(node)[1]} by {', '.join(node.keys)}) × " if node.keys else ""
+
+
+def _rate(node: Over) -> str:
+    """How many rows come in a span."""
+    at, name = _stream(node)
+    matches = [f"matches({table})" for table in multiplying_tables(node.input).get(at, ())]
+    return " × ".join([f"rate({name})", *matches])
+
+
+def _stream(node: OrderedNode) -> tuple[int, str]:
+    """The place and the name of the stream whose rows it reads."""
+    streams = occurrences(node.inputs[0])
+    return next((place, stream.name) for place, stream in enumerate(streams) if not stream.static)

@@ -1,0 +1,74 @@
+"""Values over frames that move: frame i is the rows from `low[i]` to before `high[i]`.
+
+Within a partition neither goes back from row to row, and frames of two partitions have no row in common. Only the
+frames of the rows `at` are asked for, in ascending order.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from tidegate.runtime.arrays import Float64Array, Int64Array, UInt8Array
+from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.over.running import added
+
+_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+_DOUBLES = nb.types.Array(nb.float64, 1, "C", readonly=True)
+_FLAGS = nb.types.Array(nb.uint8, 1, "C", readonly=True)
+_OUT = nb.types.Array(nb.int64, 1, "C")
+_OUT_DOUBLES = nb.types.Array(nb.float64, 1, "C")
+
+
+@compiled(_OUT(_INTS, _INTS, _INTS, _INTS, _FLAGS))
+def least(at: Int64Array, low: Int64Array, high: Int64Array, key: Int64Array, valid: UInt8Array) -> Int64Array:
+    """Where the value with the least key is, the first of several; -1: there is none.
+
+    The queue holds rows that may yet be the least, keys ascending.
+    """
+    found, queue = np.empty(len(at), dtype=np.int64), np.empty(len(key), dtype=np.int64)
+    head, tail, reached = 0, 0, 0
+    for k in range(len(at)):
+        start, end = low[at[k]], high[at[k]]
+        if start >= reached:
+            head, tail, reached = 0, 0, start
+        while reached < end:
+            if valid[reached]:
+                while tail > head and key[queue[tail - 1]] > key[reached]:
+                    tail -= 1
+                queue[tail] = reached
+                tail += 1
+            reached += 1
+        while head < tail and queue[head] < start:
+            head += 1
+        found[k] = queue[head] if head < tail else -1
+    return found
+
+
+@compiled(nb.types.UniTuple(_OUT_DOUBLES, 2)(_INTS, _INTS, _INTS, _DOUBLES, _FLAGS))  # type: ignore[no-untyped-call]  # numba has no types for it
+def add_doubles(at: Int64Array, low: Int64Array, high: Int64Array, value: Float64Array, valid: UInt8Array):  # type: ignore[no-untyped-def]  # numba
+    """Sums of doubles, and what they lost.
+
+    Nothing is subtracted: a sum is that from the start of the frame to `middle`, which is known for every start, and
+    that from there on. Every row is added twice at most, however long the frames are.
+    """
+    found, lost = np.zeros(len(at)), np.zeros(len(at))
+    ahead, ahead_lost = np.zeros(len(value) + 1), np.zeros(len(value) + 1)
+    middle, reached, total, total_lost = 0, 0, 0.0, 0.0
+    for k in range(len(at)):
+        start, end = low[at[k]], high[at[k]]
+        if start >= middle:
+            middle = end
+            reached, total, total_lost = end, 0.0, 0.0
+            ahead[end], ahead_lost[end] = 0.0, 0.0
+            for i in range(end - 1, start - 1, -1):
+                ahead[i], ahead_lost[i] = ahead[i + 1], ahead_lost[i + 1]
+                if valid[i]:
+                    ahead[i], ahead_lost[i] = added(ahead[i + 1], ahead_lost[i + 1], value[i])
+        while reached < end:
+            if valid[reached]:
+                total, total_lost = added(total, total_lost, value[reached])
+            reached += 1
+        both, rest = added(ahead[start], ahead_lost[start] + total_lost, total)
+        found[k], lost[k] = both, rest
+    return found, lost

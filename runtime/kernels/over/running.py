@@ -1,0 +1,154 @@
+"""Values over all rows of a partition up to each row. What is kept of a partition has them in its last row.
+
+Segments are those of `segments`. The arrays of values hold those of kept rows; the kernels write those of new rows in
+place, going on from the kept row before. `valid` is 0 where there is no value.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from tidegate.runtime.arrays import Float64Array, Int64Array, UInt8Array
+from tidegate.runtime.kernels.compiling import compiled
+
+_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+_DOUBLES = nb.types.Array(nb.float64, 1, "C", readonly=True)
+_FLAGS = nb.types.Array(nb.uint8, 1, "C", readonly=True)
+_OUT = nb.types.Array(nb.int64, 1, "C")
+_OUT_DOUBLES = nb.types.Array(nb.float64, 1, "C")
+_LOW = (1 << 32) - 1
+
+
+@compiled(nb.void(_INTS, _INTS, _FLAGS, _OUT))
+def count(offsets: Int64Array, first: Int64Array, valid: UInt8Array, n: Int64Array) -> None:
+    """How many values there are."""
+    for p in range(len(first)):
+        so_far = n[first[p] - 1] if first[p] > offsets[p] else 0
+        for i in range(first[p], offsets[p + 1]):
+            so_far += valid[i]
+            n[i] = so_far
+
+
+@compiled(nb.void(_INTS, _INTS, _INTS, _FLAGS, _OUT, _OUT))
+def add(
+    offsets: Int64Array, first: Int64Array, value: Int64Array, valid: UInt8Array, high: Int64Array, low: Int64Array
+) -> None:
+    """Exact sums of integers, as `high * 2**32 + low` with 0 <= low < 2**32."""
+    for p in range(len(first)):
+        h, lo = np.int64(0), np.int64(0)
+        if first[p] > offsets[p]:
+            h, lo = high[first[p] - 1], low[first[p] - 1]
+        for i in range(first[p], offsets[p + 1]):
+            if valid[i]:
+                h += value[i] >> 32
+                lo += value[i] & _LOW
+                h += lo >> 32
+                lo &= _LOW
+            high[i], low[i] = h, lo
+
+
+@compiled(nb.types.UniTuple(nb.float64, 2)(nb.float64, nb.float64, nb.float64))  # type: ignore[no-untyped-call]  # numba has no types for it
+def added(total: float, lost: float, value: float):  # type: ignore[no-untyped-def]  # numba
+    """The sum with a further value, and what it has lost by rounding (Neumaier)."""
+    found = total + value
+    if not np.isfinite(found):
+        return found, 0.0
+    if abs(total) >= abs(value):
+        lost += (total - found) + value
+    else:
+        lost += (value - found) + total
+    return found, lost
+
+
+@compiled(nb.void(_INTS, _INTS, _DOUBLES, _FLAGS, _OUT_DOUBLES, _OUT_DOUBLES))
+def add_doubles(
+    offsets: Int64Array,
+    first: Int64Array,
+    value: Float64Array,
+    valid: UInt8Array,
+    total: Float64Array,
+    lost: Float64Array,
+) -> None:
+    """Sums of doubles, and what they lost."""
+    for p in range(len(first)):
+        t, c = 0.0, 0.0
+        if first[p] > offsets[p]:
+            t, c = total[first[p] - 1], lost[first[p] - 1]
+        for i in range(first[p], offsets[p + 1]):
+            if valid[i]:
+                t, c = added(t, c, value[i])
+            total[i], lost[i] = t, c
+
+
+@compiled(_OUT(_INTS, _INTS, _INTS, _FLAGS))
+def least(offsets: Int64Array, first: Int64Array, key: Int64Array, valid: UInt8Array) -> Int64Array:
+    """Where the value with the least key is; the first of several. -1: there is none.
+
+    `key` and `valid` are of the n rows and then of the n values that are kept with them: n + i is that of row i.
+    """
+    n = offsets[-1]
+    found = np.empty(n, dtype=np.int64)
+    for p in range(len(first)):
+        for i in range(offsets[p], first[p]):
+            found[i] = n + i if valid[n + i] else -1
+        best = found[first[p] - 1] if first[p] > offsets[p] else -1
+        for i in range(first[p], offsets[p + 1]):
+            if valid[i] and (best < 0 or key[i] < key[best]):
+                best = i
+            found[i] = best
+    return found
+
+
+@compiled(_OUT(_INTS, _INTS, _FLAGS, nb.boolean))
+def end(offsets: Int64Array, first: Int64Array, valid: UInt8Array, last: bool) -> Int64Array:
+    """Where the first or the last value is, in the order of rows; numbered as in `least`."""
+    n = offsets[-1]
+    found = np.empty(n, dtype=np.int64)
+    for p in range(len(first)):
+        for i in range(offsets[p], first[p]):
+            found[i] = n + i if valid[n + i] else -1
+        best = found[first[p] - 1] if first[p] > offsets[p] else -1
+        for i in range(first[p], offsets[p + 1]):
+            if valid[i] and (best < 0 or last):
+                best = i
+            found[i] = best
+    return found
+
+
+@compiled(_OUT(_INTS, _INTS, _INTS, _FLAGS))
+def previous_different(offsets: Int64Array, first: Int64Array, key: Int64Array, valid: UInt8Array) -> Int64Array:
+    """Where the last value is that differs from the row's; numbered as in `least`. Values are equal if their keys are,
+    or if they are both missing.
+    """
+    n = offsets[-1]
+    found = np.empty(n, dtype=np.int64)
+    for p in range(len(first)):
+        for i in range(offsets[p], offsets[p + 1]):
+            if i < first[p]:
+                found[i] = n + i
+            elif i == offsets[p]:
+                found[i] = -1
+            elif valid[i] != valid[i - 1] or (valid[i] and key[i] != key[i - 1]):
+                found[i] = i - 1
+            else:
+                found[i] = found[i - 1]
+    return found
+
+
+@compiled(_OUT(_INTS, _INTS, _INTS, nb.int64))
+def nth(offsets: Int64Array, first: Int64Array, number_of: Int64Array, number: int) -> Int64Array:
+    """Where the row with that number is, once there is one; numbered as in `least`. `number_of` are the rows' own."""
+    n = offsets[-1]
+    found = np.empty(n, dtype=np.int64)
+    for p in range(len(first)):
+        for i in range(offsets[p], offsets[p + 1]):
+            if number_of[i] < number:
+                found[i] = -1
+            elif i < first[p]:
+                found[i] = n + i
+            elif number_of[i] == number:
+                found[i] = i
+            else:
+                found[i] = found[i - 1]
+    return found

@@ -1,0 +1,173 @@
+"""The rows of an increment partition by partition, behind those that are kept of each.
+
+Rows are numbered in one array, of which partition p has the segment from `offsets[p]` to `offsets[p + 1]`: first the
+rows that were kept, then from `first[p]` on the new ones. Compiled once for these types into a cache beside this file.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.kernels.compiling import compiled
+
+#: Later than every instant, and than every sum of one and a duration.
+NEVER = (1 << 63) - 1
+
+_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+_OUT = nb.types.Array(nb.int64, 1, "C")
+_THREE = nb.types.UniTuple(_OUT, 3)  # type: ignore[no-untyped-call]  # numba has no types for it
+_TWO = nb.types.UniTuple(_OUT, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
+
+
+@compiled(_THREE(_INTS, _INTS, _INTS, nb.int64))
+def segmented(kept: Int64Array, new: Int64Array, order: Int64Array, partitions: int):  # type: ignore[no-untyped-def]  # numba
+    """Rows by partition: int64[n] `source`, int64[P + 1] `offsets` and int64[P] `first`.
+
+    `kept` and `new` have the partition of each row, `kept` in ascending order. `order` has the new rows in order of
+    time. Place i holds row `source[i]` of the kept ones and then the new ones.
+    """
+    offsets, first = np.zeros(partitions + 1, dtype=np.int64), np.zeros(partitions, dtype=np.int64)
+    for p in kept:
+        offsets[p + 1] += 1
+        first[p] += 1
+    for p in new:
+        offsets[p + 1] += 1
+    for p in range(partitions):
+        offsets[p + 1] += offsets[p]
+        first[p] += offsets[p]
+    source, place = np.empty(len(kept) + len(new), dtype=np.int64), offsets[:-1].copy()
+    for i in range(len(kept)):
+        source[place[kept[i]]] = i
+        place[kept[i]] += 1
+    for i in order:
+        source[place[new[i]]] = len(kept) + i
+        place[new[i]] += 1
+    return source, offsets, first
+
+
+@compiled(nb.int64(_INTS, _INTS))
+def first_tie(offsets: Int64Array, time: Int64Array) -> int:
+    """The place of a row that has the instant of the row before it in its partition; -1 where there is none."""
+    for p in range(len(offsets) - 1):
+        for i in range(offsets[p] + 1, offsets[p + 1]):
+            if time[i] == time[i - 1]:
+                return i
+    return -1
+
+
+@compiled(_TWO(_INTS, nb.int64, nb.int64))
+def frames_of_rows(offsets: Int64Array, before: int, after: int):  # type: ignore[no-untyped-def]  # numba
+    """Where the frame of each row starts and ends: so many rows before it, all where that is negative, and after it."""
+    low, high = np.empty(offsets[-1], dtype=np.int64), np.empty(offsets[-1], dtype=np.int64)
+    for p in range(len(offsets) - 1):
+        start, end = offsets[p], offsets[p + 1]
+        for i in range(start, end):
+            low[i] = start if before < 0 else max(start, i - before)
+            high[i] = min(end, i + after + 1)
+    return low, high
+
+
+@compiled(_TWO(_INTS, _INTS, nb.int64, nb.int64, nb.boolean))
+def frames_of_range(offsets: Int64Array, time: Int64Array, before: int, after: int, peers: bool):  # type: ignore[no-untyped-def]  # numba
+    """Where the frame of each row starts and ends, by distance in time. Without `peers` it ends with the row itself
+    unless it reaches further.
+    """
+    low, high = np.empty(offsets[-1], dtype=np.int64), np.empty(offsets[-1], dtype=np.int64)
+    for p in range(len(offsets) - 1):
+        start, end = offsets[p], offsets[p + 1]
+        behind, ahead = start, start
+        for i in range(start, end):
+            if before >= 0:
+                while time[i] - time[behind] > before:
+                    behind += 1
+            low[i] = behind
+            if not peers and after == 0:
+                high[i] = i + 1
+                continue
+            while ahead < end and time[ahead] - time[i] <= after:
+                ahead += 1
+            high[i] = ahead
+    return low, high
+
+
+@compiled(_OUT(_INTS, _INTS, nb.int64, nb.int64, nb.int64))
+def completed_by_rows(offsets: Int64Array, time: Int64Array, rows: int, ticks: int, end: int) -> Int64Array:
+    """When so many rows have followed each row, or so many ticks have passed unless that is negative; `end` where
+    neither is known.
+    """
+    found = np.empty(len(time), dtype=np.int64)
+    for p in range(len(offsets) - 1):
+        for i in range(offsets[p], offsets[p + 1]):
+            known = i + rows < offsets[p + 1]
+            found[i] = time[i + rows] if known else end
+            if ticks >= 0 and (not known or time[i] + ticks < found[i]):
+                found[i] = time[i] + ticks
+    return found
+
+
+@compiled(_OUT(_INTS, _INTS, nb.int64, nb.int64))
+def neighbours(offsets: Int64Array, time: Int64Array, offset: int, within: int) -> Int64Array:
+    """The place of the row that is `offset` rows after each row, at most `within` ticks away unless that is negative;
+    -1 where there is none.
+    """
+    found = np.empty(len(time), dtype=np.int64)
+    for p in range(len(offsets) - 1):
+        start, end = offsets[p], offsets[p + 1]
+        for i in range(start, end):
+            j = i + offset
+            known = start <= j and j < end
+            found[i] = j if known and (within < 0 or abs(time[j] - time[i]) <= within) else -1
+    return found
+
+
+@compiled(_THREE(_INTS, _INTS, _INTS, nb.int64, _INTS, _INTS))
+def kept_rows(  # type: ignore[no-untyped-def]  # numba
+    offsets: Int64Array, time: Int64Array, complete: Int64Array, until: int, rows: Int64Array, ticks: Int64Array
+):
+    """What later rows need of each partition: int64[P] `start`, int64[P] `look` and int64[k] places of rows.
+
+    Need j: the last `rows[j]` rows, all where that is negative, of these those within `ticks[j]` ticks, however old
+    where that is negative. A row with `complete` beyond `until` waits: it stays, with what it needs itself. `look` is
+    when fewer rows are needed, or a row that waits is complete.
+    """
+    partitions = len(offsets) - 1
+    starts, look = np.empty(partitions, dtype=np.int64), np.full(partitions, NEVER)
+    total = 0
+    for p in range(partitions):
+        start, end = offsets[p], offsets[p + 1]
+        waiting = end
+        while waiting > start and complete[waiting - 1] > until:
+            waiting -= 1
+            look[p] = min(look[p], complete[waiting])
+        first, expires = waiting, -NEVER if waiting == end else NEVER
+        for j in range(len(rows)):
+            # Of the next row, whose instant is beyond `until`, and of the first that waits.
+            own = start if rows[j] < 0 else max(start, end - rows[j])
+            if ticks[j] >= 0:
+                while own < end and time[own] + ticks[j] <= until:
+                    own += 1
+            over = NEVER if ticks[j] < 0 or own >= end else time[own] + ticks[j]
+            if waiting < end:
+                its = start if rows[j] < 0 else max(start, waiting - rows[j])
+                if ticks[j] >= 0:
+                    while its < waiting and time[its] + ticks[j] < time[waiting]:
+                        its += 1
+                own = min(own, its)
+            if own >= end:
+                continue
+            if own < first:
+                first, expires = own, over
+            elif own == first:
+                expires = max(expires, over)
+        starts[p] = first
+        if waiting == end and first < end:
+            look[p] = expires
+        total += end - first
+    places, n = np.empty(total, dtype=np.int64), 0
+    for p in range(partitions):
+        for i in range(starts[p], offsets[p + 1]):
+            places[n] = i
+            n += 1
+    return starts, look, places

@@ -1,0 +1,50 @@
+"""The events that an increment gives to an operator, and those of them that nothing orders."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+
+from tidegate.algebra.nodes import Reading
+from tidegate.algebra.ordered.derive import tied
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.time import Extended
+from tidegate.runtime.eval.aggregates.partials import same_zero
+from tidegate.runtime.eval.lenient import SetAside
+from tidegate.runtime.eval.relational import evaluate
+from tidegate.runtime.eval.small.increment import Rows, as_frame
+
+_TIE: Final = "tie"
+
+
+def new_events(reading: Reading, leaf: Rows, old: Extended, new: Extended) -> pl.DataFrame:
+    """The events of a leaf that are later than `old`, up to `new`."""
+    rows = evaluate(reading.input, {0: as_frame(leaf)})
+    assert reading.time is not None
+    time = pl.col(reading.time)
+    within = [time > old] if isinstance(old, int) else []
+    within += [time <= new] if isinstance(new, int) else []
+    return rows.filter(*within) if within else rows
+
+
+def untied(reading: Reading, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[SetAside]]:
+    """The events without ties, and those left out.
+
+    Of events that are equal in all that is read one stays; of others with one partition, time and tie none.
+    """
+    assert reading.time is not None
+    order = [*reading.keys, reading.time, *(() if reading.tie is None else (reading.tie,))]
+    doubles = [name for name, type_ in rows.schema.items() if type_ == pl.Float64]
+    read = rows.with_columns(same_zero(pl.col(name)).alias(name) for name in doubles)
+    first = read.select(pl.struct(sorted(reading.attributes)).is_first_distinct()).to_series()
+    distinct = rows.filter(first)
+    keep = read.filter(first).select(~pl.struct(order).is_duplicated()).to_series()
+    known = reading.input.schema
+    schema = Schema(tuple(known[name] for name in rows.columns if name in known))
+    gone = pl.concat([rows.filter(~first), distinct.filter(~keep)])
+    aside = [
+        SetAside(_TIE, None, row, schema, tied(row[reading.time], known[reading.time].type))
+        for row in gone.select(schema.names).iter_rows(named=True)
+    ]
+    return distinct.filter(keep), aside

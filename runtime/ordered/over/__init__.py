@@ -1,0 +1,1 @@
+"""Gives rows values of the rows around them."""

@@ -1,0 +1,121 @@
+"""The rows of an increment in the order of their partitions and times, behind those that are kept of each partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.types import DataType, Kind
+from tidegate.runtime.arrays import Int64Array, UInt8Array
+from tidegate.runtime.kernels.over.segments import segmented
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows by place: the rows of partition p are those from `offsets[p]` to `offsets[p + 1]`, the new ones from
+    `first[p]` on. Place i holds row `source[i]` of the kept rows and then the new ones.
+    """
+
+    kept: pl.DataFrame
+    new: pl.DataFrame
+    source: Int64Array
+    offsets: Int64Array
+    first: Int64Array
+    time: Int64Array
+    known: dict[str, pl.Series] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, kept: pl.DataFrame, kept_in: Int64Array, new: pl.DataFrame, new_in: Int64Array, order: Int64Array, partitions: int, time: str
+    ) -> Block:  # fmt: skip
+        """The block of kept rows and new ones with the places of their partitions; `order` has the new rows by time."""
+        source, offsets, first = segmented(kept_in, new_in, order, partitions)
+        times = np.concatenate([kept.get_column(time).to_numpy(), new.get_column(time).to_numpy()])
+        return cls(kept, new, source, offsets, first, times[source])
+
+    @property
+    def height(self) -> int:
+        return len(self.source)
+
+    @property
+    def kept_places(self) -> Int64Array:
+        """The places of kept rows, in order: the k-th is that of kept row k."""
+        return np.flatnonzero(self.source < self.kept.height)
+
+    @property
+    def new_places(self) -> Int64Array:
+        """The place of each new row."""
+        places = np.empty(self.height, dtype=np.int64)
+        places[self.source] = np.arange(self.height)
+        return places[self.kept.height :]
+
+    def column(self, name: str) -> pl.Series:
+        """A column of all rows, by place."""
+        if name not in self.known:
+            rows = pl.concat([self.kept.get_column(name), self.new.get_column(name)], rechunk=True)
+            self.known[name] = rows.gather(self.source)
+        return self.known[name]
+
+    def numbers(self, name: str) -> Int64Array:
+        """A running number that kept rows have, by place; 0 of new rows, for a kernel to write."""
+        found = np.zeros(self.height, dtype=np.int64)
+        found[self.kept_places] = self.kept.get_column(name).to_numpy()
+        return found
+
+    def doubles(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """A running double that kept rows have, by place; 0.0 of new rows, for a kernel to write."""
+        found = np.zeros(self.height)
+        found[self.kept_places] = self.kept.get_column(name).to_numpy()
+        return found
+
+    def with_running(self, name: str, running: str) -> pl.Series:
+        """A column of all rows by place, and then a running value of the kept rows."""
+        return pl.concat([self.column(name), self.kept.get_column(running).alias(name)], rechunk=True)
+
+    def gathered(self, rows: pl.Series, places: Int64Array) -> pl.Series:
+        """Values of such rows at places as the kernels number them: n + i is the running value at place i, -1 none."""
+        kept = places >= self.height
+        if kept.any():
+            places = places.copy()
+            places[kept] = self.height + self.source[places[kept] - self.height]
+        return gathered(rows, places)
+
+    def spread(self, keys: Int64Array) -> Int64Array:
+        """Keys of such rows as the kernels number them."""
+        found = np.zeros(2 * self.height, dtype=keys.dtype)
+        found[: self.height] = keys[: self.height]
+        found[self.height + self.kept_places] = keys[self.height :]
+        return found
+
+
+def gathered(rows: pl.Series, places: Int64Array) -> pl.Series:
+    """The values at places, NULL at negative ones."""
+    missing = places < 0
+    if not missing.any():
+        return rows.gather(places)
+    if missing.all():
+        return pl.Series(rows.name, [None], rows.dtype).new_from_index(0, len(places))
+    return rows.gather(pl.Series(places).set(pl.Series(missing), None))
+
+
+def valid(rows: pl.Series) -> UInt8Array:
+    """1 where there is a value."""
+    if not rows.null_count():
+        return np.ones(len(rows), dtype=np.uint8)
+    return rows.is_not_null().cast(pl.UInt8).to_numpy()
+
+
+def order_keys(rows: pl.Series, type_: DataType) -> Int64Array:
+    """Integers that are in the order of the values, NaN last; of NULL anything."""
+    match type_.kind:
+        case Kind.DOUBLE:
+            values = rows.fill_null(0.0).to_numpy() + 0.0  # -0.0 equals 0.0
+            bits = values.view(np.int64)
+            keys = np.where(bits < 0, bits ^ np.int64((1 << 63) - 1), bits)
+            return np.where(np.isnan(values), np.int64((1 << 63) - 1), keys)
+        case Kind.STRING:
+            return rows.rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
+        case _:
+            return rows.cast(pl.Int64).fill_null(0).to_numpy()

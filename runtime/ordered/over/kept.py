@@ -1,0 +1,55 @@
+"""The rows that are kept of each partition, for those after them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from tidegate.algebra.schema import Schema
+from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.ordered.partition_rows import PartitionRows, counts
+from tidegate.runtime.ordered.partition_store import PartitionStore
+
+
+@dataclass(frozen=True, slots=True)
+class KeptExtract:
+    """The rows of some partitions in order of PARTITION, which says their places in `partitions`, and of time."""
+
+    partitions: Int64Array
+    rows: pl.DataFrame
+    look: Int64Array
+    version: int = 0
+
+    @property
+    def has_rows(self) -> BoolArray:
+        """Which of the partitions have rows."""
+        return counts(self.rows, len(self.partitions)) > 0
+
+
+class KeptRows(PartitionStore[KeptExtract]):
+    """The kept rows of all partitions."""
+
+    def __init__(self, keys: Schema, columns: Mapping[str, pl.DataType]) -> None:
+        super().__init__(keys)
+        self.columns, self.rows = columns, PartitionRows(columns)
+
+    def emptied(self) -> KeptRows:
+        return KeptRows(self.partitions.schema, self.columns)
+
+    def extract(self, partitions: Int64Array) -> KeptExtract:
+        return KeptExtract(partitions, self.rows.take(partitions), self._look[partitions], self.version)
+
+    def hold(self, extract: KeptExtract) -> BoolArray:
+        self.rows.put(extract.partitions, extract.rows)
+        return extract.has_rows
+
+    def room(self, partitions: int) -> None:
+        self.rows.grow(partitions)
+
+    def with_keys(self, extract: KeptExtract) -> pl.DataFrame:
+        """The rows of an extract with the keys of their partitions, as they are stored."""
+        places = extract.rows.get_column(extract.rows.columns[0]).to_numpy()
+        keys = self.partitions.kept(extract.partitions[places])
+        return pl.concat([keys, extract.rows.drop(extract.rows.columns[0])], how="horizontal")

@@ -1,0 +1,138 @@
+"""What is kept of a row for those after it: its instant, arguments of columns, and values over all rows up to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property, lru_cache
+from typing import Final, assert_never
+
+import polars as pl
+
+from tidegate.algebra.functions.aggregates import Aggregate, Form
+from tidegate.algebra.ordered.over import (
+    Framed,
+    Neighbour,
+    Nth,
+    Over,
+    OverColumn,
+    PreviousDifferent,
+    RowNumber,
+    terms_of,
+)
+from tidegate.algebra.terms import Term
+from tidegate.algebra.typed.operations import term_type
+from tidegate.algebra.types import BIGINT, DOUBLE, DataType
+from tidegate.runtime.eval.columns import polars_type
+
+TIME: Final = "time"
+
+
+class Kind(Enum):
+    """Values over all rows up to one that are no aggregates."""
+
+    ROWS = "rows"
+    DIFFERENT = "different"
+    NTH = "nth"
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A value over all rows of a partition up to a row. Columns of the same value share it.
+
+    `by` is the order of a first or last value, None for the order of rows. `number` is that of an nth row.
+    """
+
+    what: Form | Kind
+    argument: Term | None = None
+    by: Term | None = None
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class OverLayout:
+    """The columns of kept rows."""
+
+    node: Over
+
+    @cached_property
+    def arguments(self) -> tuple[Term, ...]:
+        """The terms that are evaluated for each row, without those of which only running values are needed."""
+        return tuple(dict.fromkeys(term for column in self.node.columns for term in terms_of(column)))
+
+    @cached_property
+    def runnings(self) -> tuple[Running, ...]:
+        found = (self.running(column) for column in self.node.columns)
+        return tuple(dict.fromkeys(one for one in found if one is not None))
+
+    def argument(self, term: Term) -> str:
+        return f"argument {self.arguments.index(term)}"
+
+    def part(self, running: Running, name: str) -> str:
+        return f"running {self.runnings.index(running)}.{name}"
+
+    def attribute(self, name: str) -> str:
+        """An attribute of a row that waits."""
+        return f"row {name}"
+
+    def type_of(self, term: Term) -> DataType:
+        return term_type(term, self.node.input.schema)
+
+    def form(self, aggregate: Aggregate) -> Form:
+        assert aggregate.argument is not None
+        return aggregate.entry.form_of(self.type_of(aggregate.argument))
+
+    def running(self, column: OverColumn) -> Running | None:
+        """What is kept running for a column; None where it needs the rows themselves."""
+        match column:
+            case RowNumber():
+                return Running(Kind.ROWS)
+            case PreviousDifferent(_, argument):
+                return Running(Kind.DIFFERENT, argument)
+            case Neighbour():
+                return None
+            case Nth(_, argument, number, frame):
+                return Running(Kind.NTH, argument, number=number) if frame.before is None else None
+            case Framed(aggregate, frame):
+                if frame.before is not None:
+                    return None
+                if aggregate.argument is None:
+                    return Running(Kind.ROWS)
+                by = None if self.node.goes_by_order(aggregate) else aggregate.by
+                return Running(self.form(aggregate), aggregate.argument, by)
+            case _:
+                assert_never(column)
+
+    def parts(self, running: Running) -> Mapping[str, DataType]:
+        """The parts of a running value, with their types."""
+        match running.what:
+            case Kind.ROWS | Form.COUNT:
+                return {"n": BIGINT}
+            case Form.INTEGER_SUM:
+                return {"hi": BIGINT, "lo": BIGINT, "n": BIGINT}
+            case Form.DOUBLE_SUM:
+                return {"sum": DOUBLE, "comp": DOUBLE, "n": BIGINT}
+            case _:
+                assert running.argument is not None
+                value = {"v": self.type_of(running.argument)}
+                if running.what is Kind.NTH:
+                    return {"n": BIGINT, **value}
+                return value if running.by is None else {"by": self.type_of(running.by), **value}
+
+    @cached_property
+    def columns(self) -> dict[str, pl.DataType]:
+        """The columns of kept rows, beside the keys of their partitions."""
+        found = {TIME: BIGINT}
+        found |= {self.argument(term): self.type_of(term) for term in self.arguments}
+        for running in self.runnings:
+            found |= {self.part(running, name): type_ for name, type_ in self.parts(running).items()}
+        if self.node.waits:
+            found |= {self.attribute(a.name): a.type for a in self.node.input.schema.attributes}
+        return {name: polars_type(type_) for name, type_ in found.items()}
+
+
+@lru_cache(maxsize=256)
+def layout_of(node: Over) -> OverLayout:
+    """The layout of an operator's kept rows."""
+    return OverLayout(node)

@@ -1,0 +1,248 @@
+"""The operator that gives rows values of the rows around them, increment by increment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from tidegate.algebra.ordered.derive import tied
+from tidegate.algebra.ordered.over import Over, wait_of
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.time import Extended
+from tidegate.analysis.ordered.over import ROWS, need_of
+from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.eval.joins.bands import evaluated
+from tidegate.runtime.eval.lenient import SetAside
+from tidegate.runtime.eval.small.increment import Rows, as_frame
+from tidegate.runtime.eval.terms import compile_term
+from tidegate.runtime.kernels.over import segments
+from tidegate.runtime.ordered.family import Family, Operator, Tables
+from tidegate.runtime.ordered.new_events import new_events, untied
+from tidegate.runtime.ordered.over.block import Block
+from tidegate.runtime.ordered.over.kept import KeptExtract, KeptRows
+from tidegate.runtime.ordered.over.layout import TIME, layout_of
+from tidegate.runtime.ordered.over.values import Values
+from tidegate.runtime.ordered.partition_rows import PARTITION, marked, row_table
+from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
+from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.plan.steps import OrderedStep
+
+_ANY: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class OverOperator(Operator):
+    """Rows with values of the rows around them: `held` are those that later rows look at, `made` what the last
+    increment has made of some, before and after, which counts once it is settled.
+    """
+
+    ordered: OrderedStep
+    held: KeptRows
+    made: tuple[KeptExtract, KeptExtract] | None = None
+
+    @property
+    def node(self) -> Over:
+        assert isinstance(self.ordered.node, Over)
+        return self.ordered.node
+
+    def settled(self) -> KeptRows:
+        """What is held with what the last increment has made: there is no way back from then on."""
+        if self.made is not None:
+            self.held.settle(*self.made)
+        return self.held
+
+    def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
+        (reading,) = self.node.readings
+        return [new_events(reading, leaves[self.ordered.leaves[0]], old, new)]
+
+    def step(
+        self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
+    ) -> tuple[OverOperator, pl.DataFrame]:
+        rows, held, reached = as_frame(events[0]), self.settled(), ticks(until)
+        held.ready()
+        numbers = held.partitions.assign(rows)
+        partitions = held.touched([numbers], reached)
+        before = held.extract(partitions)
+        block = _block(self.node, before, rows, held.places(partitions, numbers).astype(np.int64))
+        complete = _complete(self.node, block, segments.NEVER if close_at is None else close_at)
+        left = _left(self.node, before, block, complete, reached)
+        values = Values(layout_of(self.node), block)
+        result = _completed(self.node, values, rows, complete, ticks(after), reached)
+        kept = left.over(values)
+        return replace(self, made=(before, kept)), result
+
+    def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
+        (reading,) = self.node.readings
+        rows, aside = untied(reading, as_frame(events[0]))
+        return [rows], aside
+
+    def noting(self, noted: list[SetAside] | None) -> OverOperator:
+        return self
+
+    def emptied(self) -> OverOperator:
+        return replace(self, held=self.held.emptied(), made=None)
+
+    def tables(self) -> dict[str, pa.Table]:
+        held = self.settled()
+        rows = held.with_keys(held.extract(held.all_partitions()))
+        return {ROWS: marked(rows, none=False).to_arrow()} if rows.height else {}
+
+    def changes(self) -> dict[str, pa.Table] | None:
+        if self.made is None:
+            return None
+        held, (before, after) = self.settled(), self.made
+        emptied = held.partitions.kept(after.partitions[before.has_rows & ~after.has_rows])
+        rows = [marked(held.with_keys(after), none=False), marked(emptied, none=True)]
+        return {ROWS: pl.concat(rows, how="diagonal").to_arrow()}
+
+    def described(self) -> dict[str, StateTable]:
+        return {ROWS: row_table(self.held.partitions.schema, self.held.columns)}
+
+    def counts(self) -> dict[str, int]:
+        return {ROWS: self.settled().rows.height}
+
+
+class OverFamily(Family[Over]):
+    node = Over
+
+    def start(self, ordered: OrderedStep) -> OverOperator:
+        assert isinstance(ordered.node, Over)
+        node = ordered.node
+        keys = Schema(tuple(node.input.schema[key] for key in node.keys))
+        return OverOperator(ordered, KeptRows(keys, layout_of(node).columns))
+
+    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> OverOperator:
+        fresh = self.start(ordered)
+        node, held = fresh.node, fresh.held
+        if ROWS in tables:
+            stored = tables[ROWS]
+            numbers = pl.Series(PARTITION, held.partitions.of_kept(stored), pl.Int64)
+            rows = stored.select(numbers, *held.columns).sort(PARTITION, maintain_order=True)
+            partitions = held.all_partitions()
+            places = rows.get_column(PARTITION).to_numpy()
+            nothing = np.empty(0, dtype=np.int64)
+            none = rows.clear().drop(PARTITION)
+            block = Block.of(rows.drop(PARTITION), places, none, nothing, nothing, len(partitions), TIME)
+            complete = _complete(node, block, segments.NEVER)
+            left = _left(node, KeptExtract(partitions, rows, nothing), block, complete, ticks(reached))
+            held.put(KeptExtract(partitions, rows, left.look))
+        return fresh
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """What is kept of the partitions of an increment: the rows at these places, which are in partitions `of`."""
+
+    partitions: Int64Array
+    places: Int64Array
+    of: Int64Array
+    look: Int64Array
+
+    def over(self, values: Values) -> KeptExtract:
+        """The rows themselves, with the values over all rows up to each."""
+        layout, block = values.layout, values.block
+        found = [pl.Series(PARTITION, self.of), pl.Series(TIME, block.time[self.places])]
+        found += [block.column(layout.argument(term)).gather(self.places) for term in layout.arguments]
+        for running in layout.runnings:
+            for name, part in values.running(running).items():
+                found.append(part.gather(self.places).alias(layout.part(running, name)))
+        if layout.node.waits:
+            names = map(layout.attribute, layout.node.input.schema.names)
+            found += [block.column(name).gather(self.places) for name in names]
+        rows = pl.DataFrame(found).select(PARTITION, *layout.columns)
+        return KeptExtract(self.partitions, rows, self.look)
+
+
+def _block(node: Over, before: KeptExtract, rows: pl.DataFrame, places: Int64Array) -> Block:
+    """The rows of an increment behind those that are kept; `places` are those of the new rows' partitions.
+    `EvaluationError` TG304 where a column depends on the order of two rows, and nothing says which comes first.
+    """
+    layout = layout_of(node)
+    schema = node.input.schema
+    terms = evaluated(rows, *(compile_term(term, schema) for term in layout.arguments)).get_columns()
+    new = pl.DataFrame([rows.get_column(node.time).alias(TIME)]).hstack(
+        [column.alias(layout.argument(term)) for term, column in zip(layout.arguments, terms, strict=True)]
+    )
+    if node.waits:
+        new = new.hstack([rows.get_column(name).alias(layout.attribute(name)) for name in schema.names])
+    kept_in = before.rows.get_column(PARTITION).to_numpy()
+    order = _order(node, rows)
+    partitions = len(before.partitions)
+    block = Block.of(before.rows.drop(PARTITION), kept_in, new, places, order, partitions, TIME)
+    _require_order(node, rows, places, block)
+    return block
+
+
+def _order(node: Over, rows: pl.DataFrame) -> Int64Array:
+    """The rows in order of time, and of ties."""
+    if node.tie is not None:
+        return rows.select(pl.arg_sort_by(node.time, node.tie)).to_series().cast(pl.Int64).to_numpy()
+    time = rows.get_column(node.time).to_numpy()
+    if (time[1:] >= time[:-1]).all():
+        return np.arange(len(time))
+    return np.argsort(time, kind="stable")
+
+
+def _require_order(node: Over, rows: pl.DataFrame, places: Int64Array, block: Block) -> None:
+    if not node.needs_order:
+        return
+    at = segments.first_tie(block.offsets, block.time)
+    if at < 0:
+        return
+    if node.tie is not None:
+        order = rows.select(pl.Series("\0partition", places), node.time, node.tie)
+        twice = order.filter(order.is_duplicated())
+        if not twice.height:
+            return
+        raise tied(twice.get_column(node.time)[0], node.input.schema[node.time].type)
+    raise tied(int(block.time[at]), node.input.schema[node.time].type)
+
+
+def _complete(node: Over, block: Block, end: int) -> Int64Array:
+    """When each row is complete; `end` where nobody knows yet."""
+    complete = block.time
+    for wait in filter(None, map(wait_of, node.columns)):
+        if wait.rows is None:
+            assert wait.ticks is not None
+            own = block.time + wait.ticks
+        else:
+            own = segments.completed_by_rows(
+                block.offsets, block.time, wait.rows, _ANY if wait.ticks is None else wait.ticks, end
+            )
+        complete = np.maximum(complete, own)
+    return complete
+
+
+def _left(node: Over, before: KeptExtract, block: Block, complete: Int64Array, reached: int) -> _Left:
+    """What later rows need of the partitions."""
+    needs = [need_of(column) for column in node.columns]
+    rows = np.array([_ANY if need.rows is None else need.rows for need in needs], dtype=np.int64)
+    spans = np.array([_ANY if need.ticks is None else need.ticks for need in needs], dtype=np.int64)
+    starts, look, places = segments.kept_rows(block.offsets, block.time, complete, reached, rows, spans)
+    of = np.repeat(np.arange(len(before.partitions)), block.offsets[1:] - starts)
+    if node.waits:  # of which nobody knows until when, they are looked at when there are no more rows
+        look = np.where(starts < block.offsets[1:], np.minimum(look, EVER), NO_LOOK)
+    return _Left(before.partitions, places, of, look)
+
+
+def _completed(
+    node: Over, values: Values, rows: pl.DataFrame, complete: Int64Array, after: int, until: int
+) -> pl.DataFrame:
+    """The rows that are complete in this step."""
+    block, layout = values.block, values.layout
+    if not node.waits:
+        new_places = block.new_places
+        ordered = np.flatnonzero(block.source >= block.kept.height)
+        # By place, as kernels need it; then back to where the rows stand in the frame.
+        back = np.searchsorted(ordered, new_places)
+        made = [values.of(column, ordered).gather(back) for column in node.columns]
+        return rows.select(node.input.schema.names).hstack(made)
+    at = np.flatnonzero((complete > after) & (complete <= until))
+    attributes = [block.column(layout.attribute(name)).gather(at).alias(name) for name in node.input.schema.names]
+    made = [values.of(column, at) for column in node.columns]
+    return pl.DataFrame([*attributes, *made, pl.Series(node.completed_by, complete[at])])

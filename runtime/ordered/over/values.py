@@ -1,0 +1,251 @@
+"""The values of columns: over all rows up to one, and over frames that move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.evaluation import sum_out_of_range
+from tidegate.algebra.functions.aggregates import Aggregate, Form
+from tidegate.algebra.ordered.over import Frame, Framed, Neighbour, Nth, OverColumn, PreviousDifferent, RowNumber
+from tidegate.algebra.terms import Term
+from tidegate.algebra.types import DataType
+from tidegate.algebra.types import Kind as TypeKind
+from tidegate.runtime.arrays import BoolArray, Int64Array, UInt8Array
+from tidegate.runtime.kernels.over import moving, running, segments
+from tidegate.runtime.ordered.over.block import Block, gathered, order_keys, valid
+from tidegate.runtime.ordered.over.layout import Kind, OverLayout, Running
+
+_HALF = 32
+_LOW = (1 << _HALF) - 1
+_DECIMAL = 10**18 - 1
+#: The parts of an aggregate by name, as `layout.parts` lists them.
+Parts = Mapping[str, pl.Series]
+
+
+@dataclass(slots=True)
+class Values:
+    """The values of an operator's columns over the rows of a block, each computed once."""
+
+    layout: OverLayout
+    block: Block
+    runs: dict[Running, dict[str, pl.Series]] = field(default_factory=dict)
+    frames: dict[Frame, tuple[Int64Array, Int64Array]] = field(default_factory=dict)
+
+    def of(self, column: OverColumn, at: Int64Array) -> pl.Series:
+        """The values of a column for the rows at these places, which ascend."""
+        match column:
+            case RowNumber():
+                found = self.running(Running(Kind.ROWS))["n"].gather(at)
+            case PreviousDifferent(_, argument):
+                found = self.running(Running(Kind.DIFFERENT, argument))["v"].gather(at)
+            case Neighbour(_, argument, offset, within, default):
+                places = segments.neighbours(
+                    self.block.offsets, self.block.time, offset, -1 if within is None else within
+                )[at]
+                found = gathered(self.argument(argument), places)
+                if default is not None and default.value is not None:
+                    given = pl.Series([default.value], dtype=found.dtype)
+                    found = pl.select(pl.when(pl.Series(places < 0)).then(pl.lit(given)).otherwise(found)).to_series()
+            case Nth(_, argument, number, frame):
+                low, high = (bound[at] for bound in self.bounds(frame))
+                if frame.before is None:
+                    value = self.running(Running(Kind.NTH, argument, number=number))["v"]
+                    found = value.gather(high - 1)
+                else:
+                    places = np.where(low + number - 1 < high, low + number - 1, -1)
+                    found = gathered(self.argument(argument), places)
+            case Framed(aggregate, frame):
+                found = self.aggregated(aggregate, frame, at)
+            case _:
+                assert_never(column)
+        return found.alias(column.name)
+
+    def argument(self, term: Term) -> pl.Series:
+        return self.block.column(self.layout.argument(term))
+
+    def bounds(self, frame: Frame) -> tuple[Int64Array, Int64Array]:
+        """Where the frame of each row starts and ends."""
+        if frame not in self.frames:
+            before, peers = -1 if frame.before is None else frame.before, self.layout.node.tie is None
+            self.frames[frame] = (
+                segments.frames_of_rows(self.block.offsets, before, frame.after)
+                if frame.unit == "rows"
+                else segments.frames_of_range(self.block.offsets, self.block.time, before, frame.after, peers)
+            )
+        return self.frames[frame]
+
+    def aggregated(self, aggregate: Aggregate, frame: Frame, at: Int64Array) -> pl.Series:
+        low, high = self.bounds(frame)
+        if aggregate.argument is None:
+            if frame.before is None:
+                return self.running(Running(Kind.ROWS))["n"].gather(high[at] - 1)
+            return pl.Series(high[at] - low[at])
+        kept = self.layout.running(Framed(aggregate, frame))
+        if kept is not None:
+            last = high[at] - 1
+            parts: Parts = {name: part.gather(last) for name, part in self.running(kept).items()}
+        else:
+            parts = self.moving(aggregate, at, low, high)
+        return finished(aggregate, self.layout.form(aggregate), self.layout.type_of(aggregate.argument), parts)
+
+    # Over all rows up to one -----------------------------------------------------------------------------------------
+    def running(self, what: Running) -> dict[str, pl.Series]:
+        """The parts of a running value, by place."""
+        if what not in self.runs:
+            self.runs[what] = self.run(what)
+        return self.runs[what]
+
+    def run(self, what: Running) -> dict[str, pl.Series]:
+        block, part = self.block, {name: self.layout.part(what, name) for name in self.layout.parts(what)}
+        arrays: dict[str, Int64Array] = {}
+        offsets, first = block.offsets, block.first
+        if "n" in part:
+            of = None if what.argument is None or what.what is Kind.NTH else self.argument(what.argument)
+            arrays["n"] = block.numbers(part["n"])
+            running.count(
+                offsets, first, np.ones(block.height, dtype=np.uint8) if of is None else valid(of), arrays["n"]
+            )
+        if what.argument is None or what.what is Form.COUNT:
+            return _series(arrays)
+        rows = self.argument(what.argument)
+        match what.what:
+            case Form.INTEGER_SUM:
+                arrays |= {name: block.numbers(part[name]) for name in ("hi", "lo")}
+                running.add(offsets, first, rows.fill_null(0).to_numpy(), valid(rows), arrays["hi"], arrays["lo"])
+                return _series(arrays)
+            case Form.DOUBLE_SUM:
+                sums = {name: block.doubles(part[name]) for name in ("sum", "comp")}
+                running.add_doubles(
+                    offsets, first, rows.fill_null(0.0).to_numpy(), valid(rows), sums["sum"], sums["comp"]
+                )
+                return {**_series(arrays), **{name: pl.Series(array) for name, array in sums.items()}}
+            case Kind.NTH:
+                places = running.nth(offsets, first, arrays["n"], what.number)
+            case _:
+                places = self.places(what, part)
+        found = _series(arrays)
+        for name, term in (("v", what.argument), ("by", what.by)):
+            if term is not None:
+                both = block.with_running(self.layout.argument(term), part[name])
+                found[name] = block.gathered(both, places)
+        return found
+
+    def places(self, what: Running, part: Mapping[str, str]) -> Int64Array:
+        """Where the running value of each row stands, as the kernels number rows."""
+        block, argument = self.block, what.argument
+        assert argument is not None
+        rows = block.with_running(self.layout.argument(argument), part["v"])
+        flags = block.spread(valid(rows))
+        if what.what is Kind.DIFFERENT:
+            keys = order_keys(self.argument(argument), self.layout.type_of(argument))
+            return running.previous_different(block.offsets, block.first, keys, flags[: block.height])
+        if what.what in (Form.EARLIEST, Form.LATEST) and what.by is None:
+            return running.end(block.offsets, block.first, flags, what.what is Form.LATEST)
+        if what.by is None:
+            keys = order_keys(rows, self.layout.type_of(argument))
+            keys = keys if what.what is Form.LEAST else ~keys
+        else:
+            orders = block.with_running(self.layout.argument(what.by), part["by"])
+            flags = block.spread(valid(rows) & valid(orders))
+            keys = best_first(rows, orders, greatest=what.what is Form.LATEST)
+        return running.least(block.offsets, block.first, block.spread(keys), flags)
+
+    # Over frames that move -------------------------------------------------------------------------------------------
+    def moving(self, aggregate: Aggregate, at: Int64Array, low: Int64Array, high: Int64Array) -> Parts:
+        """The parts of an aggregate over the frames of the rows at these places."""
+        assert aggregate.argument is not None
+        rows, form = self.argument(aggregate.argument), self.layout.form(aggregate)
+        flags = valid(rows)
+        start, end = low[at], high[at]
+
+        def over(values: Int64Array | UInt8Array) -> Int64Array:
+            sums = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(values, dtype=np.int64)])
+            return sums[end] - sums[start]
+
+        counts = {"n": pl.Series(over(flags))}
+        match form:
+            case Form.COUNT:
+                return counts
+            case Form.INTEGER_SUM:
+                values = rows.fill_null(0).to_numpy()
+                high_sum, low_sum = over(values >> _HALF), over(values & _LOW)
+                return {**counts, "hi": pl.Series(high_sum), "lo": pl.Series(low_sum)}
+            case Form.DOUBLE_SUM:
+                sums, lost = moving.add_doubles(at, low, high, rows.fill_null(0.0).to_numpy(), flags)
+                return {**counts, "sum": pl.Series(sums), "comp": pl.Series(lost)}
+            case _:
+                places = self.moving_places(aggregate, form, at, low, high)
+                return {"v": gathered(rows, places)}
+
+    def moving_places(
+        self, aggregate: Aggregate, form: Form, at: Int64Array, low: Int64Array, high: Int64Array
+    ) -> Int64Array:
+        """Where the value of a frame stands."""
+        assert aggregate.argument is not None
+        rows = self.argument(aggregate.argument)
+        flags, start, end = valid(rows), low[at], high[at]
+        if aggregate.by is None:
+            keys = order_keys(rows, self.layout.type_of(aggregate.argument))
+            return moving.least(at, low, high, keys if form is Form.LEAST else ~keys, flags)
+        if not self.layout.node.goes_by_order(aggregate):
+            orders = self.argument(aggregate.by)
+            keys = best_first(rows, orders, greatest=form is Form.LATEST)
+            return moving.least(at, low, high, keys, flags & valid(orders))
+        every = np.arange(self.block.height)
+        if form is Form.LATEST:
+            last = np.maximum.accumulate(np.where(flags, every, -1))[end - 1]
+            return np.where(last >= start, last, -1)
+        first = np.minimum.accumulate(np.where(flags, every, self.block.height)[::-1])[::-1][start]
+        return np.where(first < end, first, -1)
+
+
+def _series(arrays: Mapping[str, Int64Array]) -> dict[str, pl.Series]:
+    return {name: pl.Series(array) for name, array in arrays.items()}
+
+
+def best_first(rows: pl.Series, orders: pl.Series, *, greatest: bool) -> Int64Array:
+    """Integers of which the least is that of the row with the least or greatest order, of equal ones of the least
+    value.
+    """
+    frame = pl.DataFrame([orders.alias("by"), rows.alias("v")])
+    ordered = frame.select(pl.arg_sort_by("by", "v", descending=[greatest, False])).to_series().to_numpy()
+    found = np.empty(len(ordered), dtype=np.int64)
+    found[ordered] = np.arange(len(ordered))
+    return found
+
+
+def finished(aggregate: Aggregate, form: Form, argument: DataType, parts: Parts) -> pl.Series:
+    """The value of an aggregate from its parts; `EvaluationError` TG301 for a sum that does not fit."""
+    if form is Form.COUNT:
+        return parts["n"]
+    if form is not Form.INTEGER_SUM and form is not Form.DOUBLE_SUM:
+        return parts["v"]
+    n = parts["n"].to_numpy()
+    if form is Form.DOUBLE_SUM:
+        sums, lost = parts["sum"].to_numpy(), parts["comp"].to_numpy()
+        totals = np.where(np.isfinite(sums), sums + lost, sums)
+        return _unless(n == 0, totals / np.maximum(n, 1) if aggregate.entry.averages else totals)
+    high, low = parts["hi"].to_numpy(), parts["lo"].to_numpy()
+    high, low = high + (low >> _HALF), low & _LOW
+    if aggregate.entry.averages:
+        return _unless(n == 0, (high * 2.0**_HALF + low) / 10.0**argument.scale / np.maximum(n, 1))
+    fits = (high >= -(1 << 31)) & (high < 1 << 31)
+    total = (high << _HALF) + low
+    if argument.kind is TypeKind.DECIMAL:
+        fits &= np.abs(total) <= _DECIMAL
+    if aggregate.entry.lenient is not None and not fits.all():
+        worst = int(np.argmin(fits))
+        exact = int(high[worst]) * (1 << _HALF) + int(low[worst])
+        raise sum_out_of_range(aggregate.name, argument, exact)
+    return _unless((n == 0) | ~fits, total)
+
+
+def _unless(missing: BoolArray, values: np.ndarray[tuple[int], np.dtype[np.generic]]) -> pl.Series:
+    """The values, NULL where they are missing."""
+    found = pl.Series(values)
+    return found.set(pl.Series(missing), None) if missing.any() else found
