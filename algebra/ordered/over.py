@@ -142,8 +142,8 @@ class Over(OrderedNode):
 
     @property
     def needs_order(self) -> bool:
-        """Whether a column depends on which of several rows of one instant comes first."""
-        return not all(
+        """Whether a column depends on which of several rows of one instant comes first. With a tie-break all do."""
+        return self.tie is not None or not all(
             isinstance(column, Framed) and column.frame.unit == "range" and not self.goes_by_order(column.aggregate)
             for column in self.columns
         )

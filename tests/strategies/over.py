@@ -56,8 +56,10 @@ class _Overs:
         for number in range(self.rng.choice((1, 1, 2))):
             columns = {f"c{number}{i}": self.column(rows) for i in range(self.rng.choice((1, 2, 3)))}
             rows = rows.over(by=self.keys, order="t", tie=self.tie, **self.frame(), **columns)
-            if self.chance(0.1) and number == 0:
+            if self.chance(0.2) and number == 0:
+                # The next ones are then no columns of the same operator.
                 rows = rows.with_(twice=rows.v * 2)
+                rows = rows.rename(complete="known") if "complete" in rows.schema else rows
         return rows
 
     def frame(self) -> dict[str, Any]:
