@@ -67,20 +67,6 @@ class AggregateExpression(ValueOfGroup):
             hint=row_value_hint(self._function.value),
         )
 
-    def _refuse(self, *_: object) -> NoReturn:
-        with Here():
-            raise self._no_value()
-
-    if not TYPE_CHECKING:  # operators neither
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-        __floordiv__ = __rfloordiv__ = __pow__ = __rpow__ = __xor__ = __rxor__ = _refuse
-        __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refuse
-        __mod__ = __rmod__ = __neg__ = __abs__ = __and__ = __rand__ = __or__ = __ror__ = __invert__ = _refuse
-        __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _refuse
-        __eq__ = __ne__ = _refuse
-
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as expressions
-
 
 def _aggregate(
     function: Function,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
@@ -98,7 +98,7 @@ class OverFamily(Family[Over]):
         return () if found == node else ((found, f"wait for a limited time: tg.lead(..., within={span})"),)
 
     def state(self, node: Over) -> StateBound:
-        return StateBound(tuple(_bounds(node)), (StoredRows(ROWS, "kept", of="that later rows look at"),))
+        return StateBound((_bound(node),), (StoredRows(ROWS, "kept", of="that later rows look at"),))
 
     def freed(self, node: Over, *, always: bool) -> Sequence[str]:
         return ()
@@ -134,20 +134,21 @@ def _renamed(zone: Zone) -> Zone:
     return zone.arranged(Layout(zone.layout.rows, attributes))
 
 
-def _bounds(node: Over) -> Iterator[str]:
+def _bound(node: Over) -> str:
     """How many rows are kept at most: some of each partition, and those of a span."""
     needs = [need_of(column) for column in node.columns]
     waits = [wait for column in node.columns if (wait := wait_of(column)) is not None]
     # A row that waits is kept, and so is what it looks back at.
     waiting = max((wait.rows for wait in waits if wait.rows is not None and wait.ticks is None), default=0)
-    lasting = [need.rows for need in needs if need.rows is not None and need.ticks is None]
-    most = max(lasting, default=0) + waiting
-    if most:
-        yield f"{ROWS}: {_partitions(node)}{most:,}"
-    ticks = max((wait.ticks for wait in waits if wait.ticks is not None), default=0)
+    lasting = max((need.rows for need in needs if need.rows is not None and need.ticks is None), default=0)
     spans = [need.ticks for need in needs if need.ticks is not None]
-    if spans or ticks:
-        yield f"{ROWS}: {_rate(node)} × ({amount(max(spans, default=0) + ticks, node.input.schema[node.time].type)})"
+    ahead = [wait.ticks for wait in waits if wait.ticks is not None]
+    found = [f"{_partitions(node)}{lasting + waiting:,}"] if lasting + waiting else []
+    if spans or ahead:
+        span = amount(max(spans, default=0) + max(ahead, default=0), node.input.schema[node.time].type)
+        # Of a partition in which a row waits for another one, the rows of its span wait with it.
+        found.append(f"{_partitions(node) if waiting else ''}{_rate(node)} × ({span})")
+    return f"{ROWS}: {' + '.join(found)}"
 
 
 def _partitions(node: Over) -> str:

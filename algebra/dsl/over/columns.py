@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
@@ -56,8 +56,6 @@ class OverExpression(ValueOfGroup):
             f"{self!r} looks at other rows: it has no value in a row by itself",
             hint='give it a name first: r.over(by="key", order="time", before=tg.lag(r.x)), and compute with that name',
         )
-
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as aggregates
 
 
 def _expression(function: str, argument: object) -> Expression:
