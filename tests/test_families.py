@@ -13,6 +13,7 @@ from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.ordered.derive import Derive
 from tidegate.algebra.ordered.families import by_node
 from tidegate.algebra.ordered.match import Match
+from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.ordered.process import Process
 from tidegate.analysis.ordered import table as analysed
 from tidegate.analysis.ordered.family import Family as AnalysisFamily
@@ -23,13 +24,15 @@ from tidegate.runtime.plan.steps import OrderedStep
 from tools import rooms
 
 ROOT = Path(__file__).resolve().parent.parent
-FAMILIES = {Derive, Match, Process}
-NAMES = {"Derive", "Match", "RowIntervals", "Process"}
+FAMILIES = {Derive, Match, Over, Process}
+NAMES = {"Derive", "Match", "RowIntervals", "Over", "Process"}
 #: Kernels of one family alone.
-KERNELS = {"cells", "counting", "partners", "pool", "search", "search_plan", "situations"}
+KERNELS = {"cells", "counting", "over", "partners", "pool", "search", "search_plan", "situations"}
 #: The modules that may name or import a family, with the reason: users write operators of a family, or look at one.
 FRONT = {
     "algebra/dsl/checks/operators.py": "Python: what is wrong with an operator that a user wrote",
+    "algebra/dsl/over/build.py": "Python: how over makes its node",
+    "algebra/dsl/over/columns.py": "Python: lag, lead and the like",
     "algebra/dsl/relation.py": "Python: partition_by and as_intervals are methods of relations",
     "algebra/dsl/situations.py": "Python: situations, patterns and operators of a user",
     "algebra/text/printer.py": "the text language: patterns are written out in it",
@@ -39,7 +42,12 @@ FRONT = {
     "runtime/pattern_timeline.py": "the picture of a pattern",
 }
 #: Those of them that name a node of a family.
-NAMING = {"algebra/dsl/situations.py", "algebra/text/printer.py", "runtime/pattern_timeline.py"}
+NAMING = {
+    "algebra/dsl/over/build.py",
+    "algebra/dsl/situations.py",
+    "algebra/text/printer.py",
+    "runtime/pattern_timeline.py",
+}
 #: Where a layer lists its families.
 TABLES = {"analysis/ordered/table.py", "runtime/ordered/table.py"}
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cmp_to_key
 from typing import Final
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
+from tidegate.algebra.evaluation import evaluator, key_of
 from tidegate.algebra.functions.aggregates import Aggregate, Form, require_of_events
 from tidegate.algebra.nodes import (
     Aggregation,
@@ -21,11 +19,11 @@ from tidegate.algebra.nodes import (
     check_condition,
     require_attribute,
 )
+from tidegate.algebra.ordered.events import in_order, instant_of, partitions
 from tidegate.algebra.printing.plans import aggregate_text, ticks_text
-from tidegate.algebra.printing.terms import term_text, value_text
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Lit, Term, Value, attributes_of, call
-from tidegate.algebra.typed.kernels import compare
 from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.types import DataType
 
@@ -198,37 +196,6 @@ def runs(node: Derive, events: Sequence[Row]) -> list[Run]:
     return found
 
 
-def partitions(reading: Reading, events: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
-    """Events by their keys, NULL equal to NULL."""
-    places = [reading.input.schema.names.index(key) for key in reading.keys]
-    found: dict[tuple[object, ...], tuple[Row, list[Row]]] = {}
-    for event in events:
-        key = tuple(event[place] for place in places)
-        found.setdefault(tuple(map(key_of, key)), (key, []))[1].append(event)
-    return list(found.values())
-
-
-def in_order(reading: Reading, events: list[Row]) -> list[Row]:
-    """Events by time, then by the tie-break, NULL first; `EvaluationError` TG304 where these leave the order open."""
-    schema = reading.input.schema
-    places = [schema.names.index(name) for name in (reading.time, reading.tie) if name is not None]
-    ranked = cmp_to_key(_compare)
-    ordered = sorted(events, key=lambda event: tuple(ranked(event[place]) for place in places))
-    for one, other in itertools.pairwise(ordered):
-        if all(key_of(one[place]) == key_of(other[place]) for place in places):
-            raise tied(one[places[0]], schema.attributes[places[0]].type)
-    return ordered
-
-
-def tied(at: Value, type_: DataType) -> EvaluationError:
-    """TG304 of events at an instant."""
-    return EvaluationError(
-        "TG304",
-        f"two events of one partition at {value_text(at, type_)}: nothing says which comes first",
-        hint='name an attribute that orders them: partition_by(..., tie="sequence")',
-    )
-
-
 def untied(nodes: Sequence[Derive], events: Sequence[Row]) -> list[Row]:
     """The events of situations that share partition, time and tie-break, without ties.
 
@@ -253,13 +220,6 @@ def aggregated(nodes: Sequence[Derive]) -> frozenset[str]:
     return frozenset[str]().union(*map(attributes_of, terms))
 
 
-def _compare(left: Value, right: Value) -> int:
-    """Below 0 where one value comes before the other, 0 where both are one; NULL comes before all others."""
-    if left is None or right is None:
-        return (left is not None) - (right is not None)
-    return compare(left, right)
-
-
 def aggregate_values(node: Derive, events: list[Row], aggregation: Aggregation) -> list[Value]:
     """The aggregates of events that are in order; a first or last by time is that of the first or last event with a
     value.
@@ -273,8 +233,3 @@ def aggregate_values(node: Derive, events: list[Row], aggregation: Aggregation) 
         known = [value for value in alone if value is not None]
         values.append(None if not known else known[0] if aggregate.entry.form is Form.EARLIEST else known[-1])
     return values
-
-
-def instant_of(value: Value) -> int:
-    assert isinstance(value, int)
-    return value

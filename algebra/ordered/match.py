@@ -31,9 +31,9 @@ from tidegate.algebra.ordered.derive import (
     aggregate_values,
     durations,
     endpoints,
-    instant_of,
     runs,
 )
+from tidegate.algebra.ordered.events import instant_of
 from tidegate.algebra.printing.plans import ticks_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema

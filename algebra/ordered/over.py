@@ -18,7 +18,7 @@ from tidegate.algebra.nodes import (
     aggregate_attribute,
     require_attribute,
 )
-from tidegate.algebra.ordered.derive import in_order, instant_of, partitions
+from tidegate.algebra.ordered.events import in_order, instant_of, partitions
 from tidegate.algebra.printing.plans import aggregate_text, ticks_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema

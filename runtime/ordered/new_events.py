@@ -7,7 +7,7 @@ from typing import Final
 import polars as pl
 
 from tidegate.algebra.nodes import Reading
-from tidegate.algebra.ordered.derive import tied
+from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.runtime.eval.aggregates.partials import same_zero

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tests.properties.drive import Broken, Tally, check_rules
 from tests.strategies.operators import random_operator_case
+from tests.strategies.over import random_over_case
 from tests.strategies.programs import DECIDED, JOINED, ONE_QUERY, STAGED, WINDOWED, Case, Options, random_case
 from tests.strategies.recursive import random_recursive_case
 from tests.strategies.situations import random_situation_case
@@ -128,6 +129,7 @@ FAMILIES: dict[str, Family] = {
     "looks-joined": Family(by_looks, JOINED, scripts=1),
     "situations": Family(by_delays, make=random_situation_case, scripts=1),
     "operators": Family(by_delays, make=random_operator_case, scripts=1),
+    "over": Family(by_delays, make=random_over_case, scripts=1),
     "lagging": Family(by_lagging_rules, STAGED),
     "turns": Family(by_any_turns, STAGED, scripts=1),
     "turns-kills": Family(by_any_turns, DECIDED, scripts=1),

@@ -1,11 +1,17 @@
-"""Operators of users in random programs: the embedded engine yields what they mean, however events arrive."""
+"""Operators of users, and values of the rows around a row, in random programs: the embedded engine yields what they
+mean, however events arrive.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pytest
 
 from tests.properties.families import FAMILIES, Family, by_delays, seeds
 from tests.strategies.operators import random_operator_case
+from tests.strategies.over import random_over_case
+from tests.strategies.programs import Case
 
 SHARDS = 2
 CASES = 40
@@ -18,8 +24,16 @@ def test_operators_of_users_yield_the_complete_result(shard: int) -> None:
         assert failure is None, failure
 
 
-def test_random_cases_have_results() -> None:
-    family = Family(by_delays, make=random_operator_case, scripts=1)
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_rows_have_the_values_of_the_rows_around_them(shard: int) -> None:
+    for seed in seeds(CASES)[shard::SHARDS]:
+        failure = FAMILIES["over"].run(seed)
+        assert failure is None, failure
+
+
+@pytest.mark.parametrize("make", [random_operator_case, random_over_case])
+def test_random_cases_have_results(make: Callable[[int], Case]) -> None:
+    family = Family(by_delays, make=make, scripts=1)
     for seed in range(30):
         assert family.run(seed) is None
     assert family.tally.valid >= 20

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.ordered.derive import Derive, tied
+from tidegate.algebra.ordered.derive import Derive
+from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.arrays import Int32Array, Int64Array, UInt64Array
 from tidegate.runtime.eval.small.increment import Rows, as_frame

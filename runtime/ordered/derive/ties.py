@@ -7,7 +7,8 @@ from typing import Final
 
 import polars as pl
 
-from tidegate.algebra.ordered.derive import Derive, aggregated, tied
+from tidegate.algebra.ordered.derive import Derive, aggregated
+from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.lenient import SetAside

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from tidegate.algebra.ordered.derive import tied
+from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.ordered.over import Over, wait_of
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended

@@ -13,7 +13,7 @@ import polars as pl
 
 from tidegate.algebra.diagnostics.shown import kind_of
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.ordered.derive import tied
+from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.ordered.process import Process, Reach, values_beside_fields
 from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.terms import TRUE

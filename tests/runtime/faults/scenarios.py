@@ -164,6 +164,13 @@ def own_operators() -> tg.Program:
     )
 
 
+def around() -> tg.Program:
+    """Rows with values of the rows before them, and of those after, some of which wait after every batch."""
+    before = e.over(by="k", order="t", tie="v", last=tg.lag(e.v, 2), n=tg.row_number(), total=tg.sum(e.v))
+    moving = before.over(by="k", order="t", tie="v", range=15, least=tg.min(e.v), mean=tg.avg(e.v))
+    return tg.program(Before=moving, After=e.over(by="k", order="t", tie="v", next=tg.lead(e.v, within=30)))
+
+
 def event_runs() -> tg.Program:
     """Matches of situations of which only the conditions matter: with a delay, events are joined as they are read."""
     periods = e.partition_by("k").derive(A=tg.situation(e.v > 1), B=tg.situation(e.v < 7, at_least=2))
@@ -192,6 +199,7 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "pattern": lambda: Scenario(pattern(), script("E"), sources=ONCE),
     "event runs": lambda: Scenario(event_runs(), script("E", count=40), sources=UNTIED),
     "operators of one's own": lambda: Scenario(own_operators(), script("E"), sources=ONCE),
+    "rows around rows": lambda: Scenario(around(), script("E"), sources=ONCE),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
 }
 

@@ -1,0 +1,57 @@
+"""Events as every family reads them: by partition, in order of time and tie-break."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import cmp_to_key
+
+from tidegate.algebra.evaluation import EvaluationError, key_of
+from tidegate.algebra.nodes import Reading, Row
+from tidegate.algebra.printing.terms import value_text
+from tidegate.algebra.terms import Value
+from tidegate.algebra.typed.kernels import compare
+from tidegate.algebra.types import DataType
+
+
+def partitions(reading: Reading, events: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
+    """Events by their keys, NULL equal to NULL."""
+    places = [reading.input.schema.names.index(key) for key in reading.keys]
+    found: dict[tuple[object, ...], tuple[Row, list[Row]]] = {}
+    for event in events:
+        key = tuple(event[place] for place in places)
+        found.setdefault(tuple(map(key_of, key)), (key, []))[1].append(event)
+    return list(found.values())
+
+
+def in_order(reading: Reading, events: list[Row]) -> list[Row]:
+    """Events by time, then by the tie-break, NULL first; `EvaluationError` TG304 where these leave the order open."""
+    schema = reading.input.schema
+    places = [schema.names.index(name) for name in (reading.time, reading.tie) if name is not None]
+    ranked = cmp_to_key(_compare)
+    ordered = sorted(events, key=lambda event: tuple(ranked(event[place]) for place in places))
+    for one, other in itertools.pairwise(ordered):
+        if all(key_of(one[place]) == key_of(other[place]) for place in places):
+            raise tied(one[places[0]], schema.attributes[places[0]].type)
+    return ordered
+
+
+def tied(at: Value, type_: DataType) -> EvaluationError:
+    """TG304 of events at an instant."""
+    return EvaluationError(
+        "TG304",
+        f"two events of one partition at {value_text(at, type_)}: nothing says which comes first",
+        hint='name an attribute that orders them: partition_by(..., tie="sequence")',
+    )
+
+
+def _compare(left: Value, right: Value) -> int:
+    """Below 0 where one value comes before the other, 0 where both are one; NULL comes before all others."""
+    if left is None or right is None:
+        return (left is not None) - (right is not None)
+    return compare(left, right)
+
+
+def instant_of(value: Value) -> int:
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,196 @@
+"""Values of the rows around a row, over all partitions at once, against doing it partition by partition."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tidegate.runtime.kernels.over import moving, running, segments
+
+#: Sizes of partitions: kept rows, and new ones.
+SIZES = ((0, 0), (0, 3), (2, 0), (1, 4), (3, 1), (0, 1), (5, 9))
+
+
+def block(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.random.Generator]:
+    """Offsets, first new rows, times that go on within partitions, and a generator."""
+    rng = np.random.default_rng(seed)
+    offsets = np.cumsum([0, *(kept + new for kept, new in SIZES)])
+    first = offsets[:-1] + [kept for kept, _ in SIZES]
+    times = [np.sort(rng.integers(0, 12, kept + new)) for kept, new in SIZES]
+    return offsets, first, np.concatenate(times), rng
+
+
+def partitions(offsets: np.ndarray) -> list[range]:
+    return [range(start, end) for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_stand_by_partition_and_kept_ones_first(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kept, new = np.sort(rng.integers(0, 6, 9)), rng.integers(0, 6, 20)
+    order = rng.permutation(20)
+    source, offsets, first = segments.segmented(kept, new, order, 6)
+    for p in range(6):
+        own = source[offsets[p] : offsets[p + 1]].tolist()
+        assert own[: first[p] - offsets[p]] == np.flatnonzero(kept == p).tolist()
+        assert own[first[p] - offsets[p] :] == [9 + i for i in order.tolist() if new[i] == p]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("before", "after"), [(-1, 0), (0, 0), (1, 0), (3, 2), (-1, 1)])
+def test_frames_hold_the_rows_near_enough(before: int, after: int, seed: int) -> None:
+    offsets, _, time, _ = block(seed)
+    by_rows = segments.frames_of_rows(offsets, before, after)
+    by_range = segments.frames_of_range(offsets, time, before, after, True)
+    alone = segments.frames_of_range(offsets, time, before, 0, False)
+    for own in partitions(offsets):
+        for i in own:
+            near = [j for j in own if (before < 0 or j >= i - before) and j <= i + after]
+            assert near == list(range(by_rows[0][i], by_rows[1][i]))
+            within = [j for j in own if (before < 0 or time[j] >= time[i] - before) and time[j] <= time[i] + after]
+            assert within == list(range(by_range[0][i], by_range[1][i]))
+            back = [j for j in own if j <= i and (before < 0 or time[j] >= time[i] - before)]
+            assert back == list(range(alone[0][i], alone[1][i]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("within", [-1, 0, 2])
+@pytest.mark.parametrize("offset", [-2, -1, 1, 3])
+def test_neighbours_and_when_they_are_there(offset: int, within: int, seed: int) -> None:
+    offsets, _, time, _ = block(seed)
+    found = segments.neighbours(offsets, time, offset, within)
+    complete = segments.completed_by_rows(offsets, time, abs(offset), within, 99)
+    for own in partitions(offsets):
+        for i in own:
+            near = i + offset in own and (within < 0 or abs(time[i + offset] - time[i]) <= within)
+            assert found[i] == (i + offset if near else -1)
+            known = [time[i + abs(offset)]] if i + abs(offset) in own else []
+            assert complete[i] == min([*known, *([time[i] + within] if within >= 0 else [])], default=99)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_are_kept_that_a_later_one_needs(seed: int) -> None:
+    """Whatever the instants of rows to come are, and for those that wait."""
+    offsets, _, time, rng = block(seed)
+    until = int(rng.integers(6, 14))
+    waiting = time + int(rng.choice([0, 3]))
+    needs = [(int(rows), int(ticks)) for rows, ticks in rng.choice([(1, -1), (-1, 3), (2, 4), (0, -1), (-1, 0)], 2)]
+    rows, ticks = (np.array(column) for column in zip(*needs, strict=True))
+    starts, look, places = segments.kept_rows(offsets, time, waiting, until, rows, ticks)
+    assert places.tolist() == [i for p, own in enumerate(partitions(offsets)) for i in own if i >= starts[p]], (
+        "a row is kept, and so are those after it"
+    )
+    for p, own in enumerate(partitions(offsets)):
+        waits = next((i for i in own if waiting[i] > until), own.stop)
+
+        def needed(at: int, when: int, own: range = own, waits: int = waits) -> int:
+            first = waits
+            for back, span in needs:
+                near = [
+                    i for i in own if i < at and (back < 0 or i >= at - back) and (span < 0 or time[i] >= when - span)
+                ]
+                first = min([first, *near])
+            return first
+
+        wanted = needed(own.stop, until + 1)
+        if waits < own.stop:
+            wanted = min(wanted, needed(waits, int(time[waits])))
+            assert look[p] == min(waiting[i] for i in own if i >= waits)
+        elif look[p] != segments.NEVER:
+            assert needed(own.stop, int(look[p]) + 1) > wanted == needed(own.stop, int(look[p]))
+        assert starts[p] == wanted
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_running_values_go_on_from_kept_rows(seed: int) -> None:
+    offsets, first, _, rng = block(seed)
+    n = int(offsets[-1])
+    values, valid = rng.integers(-(1 << 62), 1 << 62, n), (rng.random(n) < 0.7).astype(np.uint8)
+    count, high, low = (np.zeros(n, dtype=np.int64) for _ in range(3))
+    total, lost = np.zeros(n), np.zeros(n)
+    doubles = rng.integers(-(1 << 40), 1 << 40, n) * 2.0 ** rng.integers(-20, 20, n)
+    for p, own in enumerate(partitions(offsets)):
+        if first[p] > own.start:
+            count[first[p] - 1], high[first[p] - 1], low[first[p] - 1], total[first[p] - 1] = 7, -3, 5, 0.25
+    running.count(offsets, first, valid, count)
+    running.add(offsets, first, values, valid, high, low)
+    running.add_doubles(offsets, first, doubles, valid, total, lost)
+    for p, own in enumerate(partitions(offsets)):
+        kept = first[p] > own.start
+        so_far = [int(values[i]) for i in range(0)]
+        exact = Fraction(0.25) if kept else Fraction(0)
+        for i in own[first[p] - own.start :]:
+            so_far += [int(values[i])] if valid[i] else []
+            exact += Fraction(doubles[i]) if valid[i] else 0
+            assert count[i] == 7 * kept + len(so_far)
+            assert (int(high[i]) << 32) + int(low[i]) == ((-3 << 32) + 5) * kept + sum(so_far)
+            assert 0 <= low[i] < 1 << 32
+            assert Fraction(total[i]) + Fraction(lost[i]) == exact
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_places_of_running_values(seed: int) -> None:
+    offsets, first, _, rng = block(seed)
+    n = int(offsets[-1])
+    keys, valid = rng.integers(0, 4, 2 * n), (rng.random(2 * n) < 0.6).astype(np.uint8)
+    number = np.zeros(n, dtype=np.int64)
+    for own in partitions(offsets):
+        number[own.start : own.stop] = np.arange(1, len(own) + 1) + 5
+    best = running.least(offsets, first, keys, valid)
+    earliest, latest = (running.end(offsets, first, valid, last) for last in (False, True))
+    other = running.previous_different(offsets, first, keys[:n], valid[:n])
+    nth = running.nth(offsets, first, number, 8)
+    for p, own in enumerate(partitions(offsets)):
+        for i in own:
+            kept = first[p] - 1 if first[p] > own.start else None
+            if i < first[p]:
+                assert best[i] == earliest[i] == latest[i] == (n + i if valid[n + i] else -1)
+                continue
+            known = [] if kept is None or not valid[n + kept] else [n + kept]
+            known += [j for j in range(first[p], i + 1) if valid[j]]
+            assert best[i] == min(known, key=lambda j: keys[j], default=-1)
+            assert earliest[i] == next(iter(known), -1)
+            assert latest[i] == next(iter(known[::-1]), -1)
+            its = [(keys[j] if valid[j] else None) for j in own]
+            before = [j for j in own if j < i and its[j - own.start] != its[i - own.start]]
+            if kept is None:
+                assert other[i] == max(before, default=-1)
+            elif [j for j in before if j >= kept]:
+                assert other[i] == max(before)
+            else:
+                assert other[i] == n + kept
+            there = [j for j in own if number[j] == 8]
+            assert nth[i] == (-1 if number[i] < 8 else n + kept if kept is not None and number[kept] >= 8 else there[0])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("before", "after"), [(0, 0), (2, 0), (5, 1), (40, 0)])
+def test_values_over_frames_that_move(before: int, after: int, seed: int) -> None:
+    """Of some rows only, as of those that are complete."""
+    offsets, _, _, rng = block(seed)
+    n = int(offsets[-1])
+    low, high = segments.frames_of_rows(offsets, before, after)
+    at = np.flatnonzero(rng.random(n) < 0.8)
+    keys, valid = rng.integers(0, 5, n), (rng.random(n) < 0.7).astype(np.uint8)
+    doubles = rng.integers(-(1 << 40), 1 << 40, n) * 2.0 ** rng.integers(-20, 20, n)
+    best = moving.least(at, low, high, keys, valid)
+    sums, lost = moving.add_doubles(at, low, high, doubles, valid)
+    for k, i in enumerate(at.tolist()):
+        own = [j for j in range(low[i], high[i]) if valid[j]]
+        assert best[k] == min(own, key=lambda j: keys[j], default=-1)
+        assert Fraction(sums[k]) + Fraction(lost[k]) == sum(Fraction(doubles[j]) for j in own)
+
+
+def test_ties_are_found_within_partitions_alone() -> None:
+    assert segments.first_tie(np.array([0, 2, 4]), np.array([1, 2, 2, 3])) == -1
+    assert segments.first_tie(np.array([0, 2, 4]), np.array([1, 2, 3, 3])) == 3
+
+
+def test_a_sum_of_doubles_beyond_all_is_infinite() -> None:
+    at, valid = np.arange(3), np.ones(3, dtype=np.uint8)
+    low, high = segments.frames_of_rows(np.array([0, 3]), 1, 0)
+    for value, wanted in (([np.inf, 1.0, 2.0], [np.inf, np.inf, 3.0]), ([np.nan, 1.0, 2.0], [np.nan, np.nan, 3.0])):
+        sums, lost = moving.add_doubles(at, low, high, np.array(value), valid)
+        assert np.array_equal(sums + lost, wanted, equal_nan=True)
