@@ -58,7 +58,7 @@ MENDS: Final = {
     "null": "instants on which a stream progresses, and what is declared `not null`, cannot be missing: correct the rows",
     "out of range": _TYPES,
     "overflow": "such sums are NULL: sum doubles instead, or fewer rows",
-    "tie": 'name an attribute that orders events of one instant: partition_by(..., tie="sequence")',
+    "tie": 'name an attribute that orders events of one instant: tie="sequence" in partition_by(...) or over(...)',
     "unevaluable": "leave such rows out with where(...), or give the term a value for each: with tg.when(...), or NULL by its try_ form",
     "unparseable": _TYPES,
     UNREADABLE: "correct the file where it comes from, and put it there under another name",

@@ -443,7 +443,7 @@ def test_rows_that_a_query_sets_aside_are_told_at_the_first_at_ten_and_so_on() -
     assert first == [
         "0: TG435 Counted (its situations) set aside 2 rows up to batch 1: tie",
         '  because       such as {"car": "a", "t": 0}: TG304 two events of one partition at 0: nothing says which comes first',
-        '  hint          name an attribute that orders events of one instant: partition_by(..., tie="sequence")',
+        '  hint          name an attribute that orders events of one instant: tie="sequence" in partition_by(...) or over(...)',
     ]
     assert tenth[0] == "4: TG435 Counted (its situations) set aside 10 rows up to batch 5: tie"
 

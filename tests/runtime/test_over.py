@@ -1,0 +1,431 @@
+"""Rows with values of the rows around them: what they mean, whatever the batching and the engine, and what is kept."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tidegate import testing
+from tidegate.algebra.ordered.over import Over
+from tidegate.algebra.semantics import evaluate
+from tidegate.runtime.engines.spark import executor
+from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.ordered.state import SMALL
+from tidegate.runtime.state.store.local import LocalStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Event = tuple[Any, ...]
+
+S = tg.stream("S", "k string, t bigint, v bigint", progress="t")
+T = tg.stream("T", "k string, t bigint, n bigint, v bigint, x double, w string", progress="t")
+
+
+def over(**options: Any) -> tg.Relation:
+    """Of S, by key in order of time."""
+    return S.over(by="k", order="t", **options)
+
+
+def program() -> tg.Program:
+    long = over(next=tg.lead(S.v, within=7))
+    return tg.program(
+        Before=over(before=tg.lag(S.v), n=tg.row_number(), total=tg.sum(S.v)),
+        Moving=over(range=9, least=tg.min(S.v), mean=tg.avg(S.v)),
+        Long=long.where(long.next.is_null()).select("k", "complete"),
+        All=S.over(order="t", before=tg.lag(S.k, 2), other=tg.previous_different(S.v)),
+        Counted=long.group_by(w=tg.ceil(long.complete, 10)).agg(n=tg.count()),
+    )
+
+
+def events(seed: int) -> list[Event]:
+    rng = random.Random(seed)
+    times = rng.sample(range(1, 120), 60)
+    return [(rng.choice(("a", "b", "c", None)), t, rng.choice((1, 1, 2, -3, None))) for t in sorted(times)]
+
+
+def meant(rows: Sequence[Event], name: str) -> list[Event]:
+    (query,) = (one for one in program().definition.queries if one.stream == name)
+    return sorted(evaluate(query.node, {"S": list(rows)}), key=str)
+
+
+def found(rows: Sequence[Mapping[str, Any]]) -> list[Event]:
+    return sorted((tuple(row.values()) for row in rows), key=str)
+
+
+def run(relation: tg.Relation, rows: Sequence[Event], stream: str = "S") -> list[Event]:
+    return found(tg.program(R=relation).run({stream: rows})["R"].rows())
+
+
+# --- what it means ----------------------------------------------------------------------------------------------------
+
+
+def test_null_is_a_value_of_neighbours_and_none_of_aggregates() -> None:
+    """As in SQL: the default stands for a row that there is not, never for a value that is NULL."""
+    rows = [("a", 1, 5), ("a", 2, None), ("a", 3, 7), ("b", 4, None)]
+    told = over(
+        before=tg.lag(S.v, 1, 0),
+        total=tg.sum(S.v),
+        many=tg.count(S.v),
+        rows_=tg.count(),
+        first=tg.nth(S.v, 1),
+        second=tg.nth(S.v, 2),
+        last=tg.last(S.v, by=S.t),
+    )
+    assert run(told.drop("k", "v"), rows) == [
+        (1, 0, 5, 1, 1, 5, None, 5),
+        (2, 5, 5, 1, 2, 5, None, 5),
+        (3, None, 12, 2, 3, 5, None, 7),
+        (4, 0, None, 0, 1, None, None, None),
+    ]
+
+
+def test_rows_of_one_instant_are_peers() -> None:
+    """A frame by range has all of them or none, also where they come in two batches."""
+    rows = [("a", 1, 5), ("a", 3, 7), ("a", 3, 9), ("a", 4, 1)]
+    told = over(total=tg.sum(S.v), many=tg.count()).over(by="k", order="t", range=1, least=tg.min(S.v))
+    wanted = [("a", 1, 5, 5, 1, 5), ("a", 3, 7, 21, 3, 7), ("a", 3, 9, 21, 3, 7), ("a", 4, 1, 22, 4, 1)]
+    assert run(told, rows) == wanted
+    with tg.program(R=told).session() as session:
+        for row in rows:
+            session.push("S", [row])
+            session.step()
+        session.finish()
+        session.step()
+        assert found(session.results("R")) == wanted
+
+
+@pytest.mark.parametrize("column", [tg.lag(S.v), tg.row_number(), tg.nth(S.v, 1), tg.last(S.v, by=S.t)])
+def test_where_one_must_come_first_something_says_which(column: Any) -> None:
+    rows = [("a", 3, 9), ("a", 3, 7)]
+    strict = {"S": tg.source(rows, ties="fail")}
+    with pytest.raises(tg.TidegateError, match="TG304 two events of one partition at 3: nothing says which comes"):
+        tg.program(R=over(c=column)).run(strict)
+    with pytest.raises(tg.TidegateError, match="TG304"):
+        tg.program(R=over(rows=(1, 0), c=tg.sum(S.v))).run(strict)
+    tied = S.over(by="k", order="t", tie="v", c=tg.row_number(), total=tg.sum(S.v))
+    assert run(tied, rows) == [("a", 3, 7, 1, 7), ("a", 3, 9, 2, 16)]
+
+
+def test_a_row_is_complete_when_the_next_is_there_or_has_not_come_in_time() -> None:
+    rows = [("a", 1, 5), ("a", 4, 7), ("a", 9, 9)]
+    assert run(over(next=tg.lead(S.v)), rows) == [("a", 1, 5, 7, 4), ("a", 4, 7, 9, 9)]
+    assert run(over(next=tg.lead(S.v, within=3)), rows) == [
+        ("a", 1, 5, 7, 4),
+        ("a", 4, 7, None, 7),
+        ("a", 9, 9, None, 12),
+    ]
+    assert run(over(next=tg.lead(S.v, 2, -1, within=8)), rows) == [
+        ("a", 1, 5, 9, 9),
+        ("a", 4, 7, -1, 12),
+        ("a", 9, 9, -1, 17),
+    ]
+    centred = over(range=(3, 5), mean=tg.avg(S.v), before=tg.lag(S.v))
+    assert run(centred, rows) == [("a", 1, 5, 6.0, None, 6), ("a", 4, 7, 7.0, 5, 9), ("a", 9, 9, 9.0, 7, 14)]
+
+
+def test_where_the_input_ends_rows_that_wait_may_end_too() -> None:
+    with tg.program(R=over(next=tg.lead(S.v, 1, 0), rows=(1, 1), total=tg.sum(S.v))).session() as session:
+        session.push("S", [("a", 1, 5), ("a", 4, 7), ("b", 6, 1)])
+        session.finish(close_at=20)
+        session.step()
+        assert found(session.results("R")) == [("a", 1, 5, 7, 12, 4), ("a", 4, 7, 0, 12, 20), ("b", 6, 1, 0, 1, 20)]
+
+
+def test_gaps_and_islands() -> None:
+    """Runs of equal values are numbered by how often they begin."""
+    rows = [("a", t, v) for t, v in enumerate((1, 1, 2, 2, 2, 1, 1))]
+    changes = over(before=tg.lag(S.v))
+    changes = changes.with_(begins=tg.when(changes.before == changes.v, 0, otherwise=1))
+    islands = changes.over(by="k", order="t", island=tg.sum(changes.begins))
+    assert [row[-1] for row in run(islands.select("t", "island"), rows)] == [1, 1, 2, 2, 2, 3, 3]
+
+
+def test_a_sum_that_does_not_fit_is_an_error_of_that_row() -> None:
+    rows = [("a", 1, 1 << 62), ("a", 2, 1 << 62), ("a", 3, -(1 << 62))]
+    assert run(over(rows=(0, 0), total=tg.sum(S.v), mean=tg.avg(S.v)), rows)[2][3:] == (-(1 << 62), -(2.0**62))
+    with pytest.raises(tg.TidegateError, match=r"TG301 total: the sum is out of range"):
+        run(over(total=tg.sum(S.v)), rows)
+    known = run(over(total=tg.try_sum(S.v), mean=tg.avg(S.v)), rows)
+    assert [row[3:] for row in known] == [(1 << 62, 2.0**62), (None, 2.0**62), (1 << 62, (1 << 62) / 3)]
+
+
+FRAMES = {
+    "": {},
+    "rows between 2 preceding and current row": {"rows": (2, 0)},
+    "rows between 1 preceding and 2 following": {"rows": (1, 2)},
+    "rows between unbounded preceding and 1 following": {"rows": (None, 1)},
+}
+RANGES = {
+    "range between 5 preceding and current row": {"range": 5},
+    "range between 3 preceding and 4 following": {"range": (3, 4)},
+    "range between unbounded preceding and 2 following": {"range": (None, 2)},
+}
+COLUMNS = {
+    "count(*)": tg.count(),
+    "count(v)": tg.count(T.v),
+    "sum(v)": tg.sum(T.v),
+    "sum(x)": tg.sum(T.x),
+    "avg(v)": tg.avg(T.v),
+    "min(w)": tg.min(T.w),
+    "max(v)": tg.max(T.v),
+    "max(x)": tg.max(T.x),
+}
+PLACES = {
+    "first_value(v ignore nulls)": tg.first(T.v, by=T.t),
+    "last_value(w ignore nulls)": tg.last(T.w, by=T.t),
+    "nth_value(w, 2)": tg.nth(T.w, 2),
+    "lag(v)": tg.lag(T.v),
+    "lag(w, 2, 'none')": tg.lag(T.w, 2, "none"),
+    "lead(v)": tg.lead(T.v),
+    "lead(x, 3)": tg.lead(T.x, 3),
+    "row_number()": tg.row_number(),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("frame", "options"), [*FRAMES.items(), *RANGES.items()])
+def test_values_are_those_of_sql(frame: str, options: dict[str, Any], seed: int) -> None:
+    """DuckDB over the same rows. What has more rows to come is reported when the input is said to end."""
+    rng = random.Random(seed)
+    peers = frame in RANGES or not frame
+    taken = set[Event]()
+    rows = []
+    for _ in range(60):
+        k, t = rng.choice(("a", "b", None)), rng.randrange(30)
+        if not peers and (k, t) in taken:
+            continue
+        taken.add((k, t))
+        x = rng.choice((0.5, -2.25, None, 8.0))
+        rows.append((k, t, len(rows), rng.choice((1, 2, -7, None)), x, rng.choice(("x", "ä", "", None))))
+    columns = COLUMNS if peers else {**COLUMNS, **PLACES}
+    named = {f"c{place}": column for place, column in enumerate(columns.values())}
+    relation = T.over(by="k", order="t", **options, **named)
+    told = ", ".join(f"{column} over (partition by k order by t {frame})" for column in columns)
+    connection = duckdb.connect()
+    connection.register("rows_of_t", pl.DataFrame(rows, schema=["k", "t", "n", "v", "x", "w"], orient="row").to_arrow())
+    wanted = sorted(connection.execute(f"select n, {told} from rows_of_t").fetchall())  # noqa: S608  # written above
+    with tg.program(
+        R=relation.select("n", *named, "complete" if "complete" in relation.schema else "t")
+    ).session() as s:
+        s.push("T", rows)
+        s.finish(close_at=1000)
+        s.step()
+        assert sorted(tuple(row.values())[:-1] for row in s.results("R")) == wanted
+
+
+# --- whatever the batching and the engine -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
+    """In disorder that progress permits, and with a start from the checkpoint in between."""
+    rng, rows = random.Random(seed), events(seed)
+    waiting = list(rows)
+    sessions = rng.choice((1, 3))
+    for number in range(sessions):
+        with program().session(checkpoint=tmp_path, collect_garbage="exact", threads=rng.choice((1, 2))) as session:
+            last = number == sessions - 1
+            while len(waiting) > (0 if last else len(rows) * (sessions - 1 - number) // sessions):
+                batch = waiting[: rng.choice((0, 1, 5, 20))]
+                del waiting[: len(batch)]
+                session.push("S", rng.sample(batch, len(batch)))
+                session.advance("S", min((row[1] for row in waiting), default=200) - 1)
+                session.step()
+                for name, told in (("Before", "t"), ("Long", "complete")):
+                    reached = session.progress[name][told]
+                    assert all(row[told] <= reached for row in session.results(name))
+            if last:
+                session.finish()
+                session.step()
+                for name in ("Before", "Moving", "Long", "All", "Counted"):
+                    assert found(session.results(name)) == meant(rows, name)
+                assert not any(session.live_rows().values())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("shard_bytes", [0, 1])
+def test_spark_has_the_same_rows(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the driver, and shard by shard in the workers."""
+    monkeypatch.setattr(executor, "MOST_SHARDS", 4)
+    rows = events(3)
+    with testing.drive(
+        program(), spark=spark, driver_bytes=0 if shard_bytes else 1 << 20, shard_bytes=shard_bytes
+    ) as run:
+        for first in range(0, len(rows), 30):
+            run.add("S", rows[first : first + 30])
+            run.advance("S", t=rows[first : first + 30][-1][1])
+            run.step()
+        run.finish()
+        run.step()
+        for name in ("Before", "Moving", "Long", "All", "Counted"):
+            assert found(run.results(name)) == meant(rows, name)
+        if shard_bytes:
+            assert {place for report in run.reports for place in report.places.values()} >= {"sharded"}
+
+
+def test_many_partitions_are_written_as_deltas(tmp_path: Path) -> None:
+    """And read again: what the last batch has changed counts, and of partitions that are done with nothing is left."""
+    told = tg.program(R=over(before=tg.lag(S.v, within=50), total=tg.sum(S.v), range=50))
+    many = SMALL + 100
+    rows = [(f"k{place}", place % 40, place) for place in range(many)]
+    later = [("k1", 60, 1), ("k2", 61, 2), ("k5", 99, 3)]
+    with told.session(checkpoint=tmp_path) as session:
+        session.push("S", rows)
+        session.advance("S", 39)
+        session.step()
+        assert session.live_rows()["R: state"] == many
+        session.push("S", later[:2])
+        session.advance("S", 70)
+        session.step()
+        live = sum(place % 40 > 20 for place in range(many)) + 2
+        assert session.live_rows()["R: state"] == live
+    with told.session(checkpoint=tmp_path) as session:
+        assert session.live_rows()["R: state"] == live
+        session.push("S", later[2:])
+        session.advance("S", 110)
+        session.step()
+        assert session.live_rows()["R: state"] == 2
+        session.finish()
+        session.step()
+        assert found(session.results("R")) == run_of(told, rows + later)
+
+
+def run_of(told: tg.Program, rows: Sequence[Event]) -> list[Event]:
+    (query,) = told.definition.queries
+    return sorted(evaluate(query.node, {"S": list(rows)}), key=str)
+
+
+# --- what is kept -----------------------------------------------------------------------------------------------------
+
+
+def live(relation: tg.Relation, rows: Sequence[Event], until: int) -> int:
+    with tg.program(R=relation).session() as session:
+        session.push("S", rows)
+        session.advance("S", until)
+        session.step()
+        return session.live_rows()["R: state"]
+
+
+def test_as_many_rows_are_kept_as_later_ones_look_at() -> None:
+    rows = [(key, t, 1) for t in range(20) for key in "ab"]
+    assert live(over(total=tg.sum(S.v), n=tg.row_number(), before=tg.lag(S.v)), rows, 19) == 2
+    assert live(over(before=tg.lag(S.v, 3)), rows, 19) == 6
+    assert live(over(rows=(5, 0), total=tg.sum(S.v)), rows, 19) == 10
+    assert live(over(rows=(0, 0), total=tg.sum(S.v)), rows, 19) == 0
+    for until in (19, 20, 22, 24):
+        # A row at t + 1 looks back at rows from t - 4 on.
+        assert live(over(range=5, total=tg.sum(S.v)), rows, until) == 2 * max(0, 19 - (until - 4) + 1)
+    assert live(over(before=tg.lag(S.v, 3, within=1)), rows, 19) == 2
+    assert live(over(next=tg.lead(S.v)), rows, 19) == 2
+    assert live(over(next=tg.lead(S.v, within=5)), rows, 23) == 2
+    assert live(over(next=tg.lead(S.v, within=5)), rows, 24) == 0
+
+
+def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:
+    told = str(program().explain())
+    assert "over r0 by k in order of t: before = lag(v, 1), n = row_number(), total = sum(v)" in told
+    assert "least = min(v) range between 9 preceding and current row" in told
+    assert "holds       rows: keys(S by k) × 1" in told
+    assert "holds       rows: rate(S) × (9)" in told
+    assert "holds       rows: rate(S) × (7)" in told
+    assert "holds       rows: 2" in told
+    with program().session(checkpoint=tmp_path) as session:
+        session.push("S", [("a", 10, 1), ("b", 12, 1)])
+        session.advance("S", 12)
+        session.step()
+        assert "has arrived up to 12" in str(session.why("Long"))
+    listed = str(list_state(LocalStore(tmp_path)))
+    assert "kept        2 rows that later rows look at" in listed
+    assert "bound       rows: keys(S by k) × 1" in listed
+
+
+@pytest.mark.parametrize(
+    ("relation", "bound"),
+    [
+        (over(a=tg.lag(S.v, 3), b=tg.sum(S.v)), "keys(S by k) × 3"),
+        (over(a=tg.lead(S.v, 2), b=tg.lag(S.v)), "keys(S by k) × 3"),
+        (over(a=tg.lead(S.v, 2, within=4), b=tg.row_number()), "keys(S by k) × 1 + rate(S) × (4)"),
+        (over(range=(5, 3), a=tg.sum(S.v)), "rate(S) × (8)"),
+        (over(range=5, a=tg.sum(S.v), b=tg.lead(S.v)), "keys(S by k) × 1 + keys(S by k) × rate(S) × (5)"),
+        (S.over(order="t", a=tg.lag(S.v, 3)), "3"),
+    ],
+)
+def test_its_bound(relation: tg.Relation, bound: str) -> None:
+    assert f"holds       rows: {bound}\n" in f"{tg.program(R=relation).explain()}\n"
+
+
+# --- how it is written ------------------------------------------------------------------------------------------------
+
+
+def test_columns_of_one_key_and_order_are_computed_in_one_pass() -> None:
+    both = over(before=tg.lag(S.v)).over(by="k", order="t", rows=(2, 0), mean=tg.avg(S.v))
+    assert isinstance(both._node, Over)
+    assert [column.name for column in both._node.columns] == ["before", "mean"]
+    assert both._node.input == S._node
+    further = both.over(by="k", order="t", again=tg.lag(both.before))
+    assert isinstance(further._node, Over)
+    assert further._node.input == both._node, "it reads what the first one makes"
+    assert S.over(order="t", before=tg.lag(S.v))._node != over(before=tg.lag(S.v))._node
+
+
+def test_an_instant_beside_the_order_progresses_no_further() -> None:
+    """Rows up to an instant of the second kind may have arrived while those before them in order have not."""
+    stream = tg.stream(
+        "U", "k bigint, t bigint, u bigint", progress=("t", "u"), relations=lambda r: [r.u <= r.t + 4, r.t <= r.u + 3]
+    )
+    relation = stream.over(by="k", order="t", before=tg.lag(stream.t))
+    with tg.program(R=relation).session() as session:
+        session.push("U", [(1, 5, 2)])
+        session.advance("U", {"u": 6, "t": 3})
+        session.step()
+        assert session.results("R") == []
+        session.push("U", [(1, 4, 8)])
+        session.advance("U", {"t": 5})
+        session.step()
+        assert found(session.results("R")) == [(1, 4, 8, None), (1, 5, 2, 4)]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: over(c=S.v), "TG115 c=v says nothing of other rows"),
+        (lambda: over(c=tg.median(S.v)), "TG132 median keeps every value"),
+        (lambda: over(v=tg.lag(S.v)), "TG103 attribute 'v' exists already"),
+        (lambda: over(), "TG114 over computes nothing"),
+        (lambda: S.over(by="k", order="v", c=tg.lag(S.v)), "TG117 'v' orders no rows"),
+        (lambda: S.over(by=("k", "k"), c=tg.lag(S.v)), "TG103 rows are partitioned by k twice"),
+        (lambda: over(c=tg.lag("v")), "TG115 lag takes an attribute of a relation"),
+        (lambda: over(c=tg.lag(S.v, 0)), "TG114 lag counts rows from 1 on, not 0"),
+        (lambda: over(c=tg.lag(S.v, 1, "x")), "TG102 the default of c is string, and its values are bigint"),
+        (lambda: over(c=tg.lag(S.v, 1, S.v)), "TG114 the default of lag is a constant"),
+        (lambda: over(rows=3, c=tg.sum(S.v)), "TG114 rows=3 is no frame"),
+        (lambda: over(rows=(-1, 0), c=tg.sum(S.v)), r"TG114 rows=\(-1, 0\) is no frame"),
+        (lambda: over(rows=(1, 0), range=3, c=tg.sum(S.v)), "TG114 a frame is given by rows or by range"),
+        (lambda: over(range="5m", c=tg.sum(S.v)), "TG160 range is a number of ticks here"),
+        (lambda: over(range=-5, c=tg.sum(S.v)), "TG160 range=-5 is negative"),
+        (lambda: S.where(tg.lag(S.v) > 3), "TG115 lag.v, 1. looks at other rows"),
+        (lambda: over(c=tg.lead(S.v)).with_(x=tg.row_number()), "TG115 row_number.. looks at other rows"),
+        (lambda: S.rename(v="complete").over(by="k", c=tg.lead("complete")), "TG115"),
+        (lambda: S.rename(v="complete").over(by="k", c=lambda r: tg.lead(r.complete)), "TG103 'complete' says when"),
+    ],
+)
+def test_what_can_not_be_is_said(make: Any, says: str) -> None:
+    with pytest.raises(tg.QueryError, match=says):
+        make()
+
+
+def test_a_row_that_waits_for_ever_promises_its_completion_alone() -> None:
+    waiting = over(next=tg.lead(S.v))
+    assert tg.program(R=waiting).check() == []
+    (problem,) = tg.program(R=waiting.drop("complete")).check()
+    assert problem.code == "TG201"
+    assert "complete has no upper bound relative to t" in problem.message
+    assert tg.program(R=over(next=tg.lead(S.v, within=5)).drop("complete")).check() == []
