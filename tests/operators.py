@@ -112,7 +112,7 @@ class Bursts(tg.Operator):
             "first bigint, last bigint, n bigint, over bigint",
             progress="over",
             temporal=("first", "last"),
-            relations=lambda row: [row.first <= row.last, row.over == row.last + self.gap],
+            relations=lambda row: [row.first <= row.last, row["over"] == row.last + self.gap],
         )
 
     def step(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from types import MethodType
 
 from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.errors import QueryError
@@ -61,12 +62,15 @@ def literal(value: object, like: DataType | None = None, *, shift: bool = False)
             return Lit(duration_ticks(value), DURATION)
         case _:
             of_frames = type(value).__module__.partition(".")[0] in ("polars", "pyspark", "pandas")
+            hint = "values are numbers, text, bool, Decimal, datetime, date and timedelta"
+            if of_frames:
+                hint = "expressions are made of a relation's attributes: relation.amount > 10, not of columns of frames"
+            elif isinstance(value, MethodType):
+                hint = f'an attribute that is named like a method is written relation["{value.__name__}"]'
             raise QueryError(
                 "TG110",
                 f"{kind_of(value)} is no value of a query: {shown(value)}",
-                hint="expressions are made of a relation's attributes: relation.amount > 10, not of columns of frames"
-                if of_frames
-                else "values are numbers, text, bool, Decimal, datetime, date and timedelta",
+                hint=hint,
             )
 
 

@@ -85,7 +85,7 @@ def test_a_misspelt_attribute_of_a_relation_with_a_name_is_known(write: Callable
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (lambda: library.lag, "the row before is the one with no other between"),
+        (lambda: library.shift, "the row before is named by r.over"),
         (lambda: library.sin, "it is a method of values: r.x.sin"),
         (lambda: library.instr, "r.x.position"),
         (lambda: library.blorp, ""),
@@ -107,9 +107,9 @@ def test_a_misspelt_attribute_of_a_relation_with_a_name_is_known(write: Callable
         (lambda: untyped(events.x).to_json(), "tg.concat"),
         (lambda: untyped(events.x).agv(), "there are"),
         (lambda: untyped(events.x).astyp("bigint"), "if astype is meant"),
-        (lambda: untyped(events.partition_by("k")).lag(1), r"tg.Operator.*process\(Own(?s:.*)no other between"),
+        (lambda: untyped(events.partition_by("k")).lag(1), r"the row before is named by r.over\("),
         (lambda: untyped(events.partition_by("k")).rank(), r"tg.Operator.*process\(Own(?s:.*)the three largest"),
-        (lambda: untyped(events.partition_by("k")).cumsum(), r"tg.Operator.*process\(Own"),
+        (lambda: untyped(events.partition_by("k")).cumsum(), r"r.over\(by=.*total=tg.sum"),
         (lambda: untyped(events.partition_by("k")).where(events.x > 1), r"r.where\(r.x > 5\).partition_by"),
         (lambda: library.stdev, "did you mean tg.stddev"),
         (lambda: untyped(events.x).blorp(), "there are"),

@@ -31,10 +31,10 @@ def test_a_month_is_final_when_it_is_over_where_months_are_a_stream() -> None:
         "Months",
         "start timestamp, over timestamp",
         progress="over",
-        relations=lambda m: (m.start < m.over) & (m.over <= m.start + "31d"),
+        relations=lambda m: (m.start < m["over"]) & (m["over"] <= m.start + "31d"),
     )
-    each = rides.join(months, months.start <= rides.t, rides.t < months.over)
-    program = tg.program(PerMonth=each.group_by(months.start, months.over).agg(n=tg.count()))
+    each = rides.join(months, months.start <= rides.t, rides.t < months["over"])
+    program = tg.program(PerMonth=each.group_by(months.start, months["over"]).agg(n=tg.count()))
     starts = [dt.datetime(2026, month, 1, tzinfo=dt.UTC) for month in (1, 2, 3)]
     sources = {"Rides": tg.source(None, delay="0s"), "Months": list(pairwise(starts))}
     with program.session(sources=sources) as session:

@@ -429,3 +429,10 @@ def test_a_row_that_waits_for_ever_promises_its_completion_alone() -> None:
     assert problem.code == "TG201"
     assert "complete has no upper bound relative to t" in problem.message
     assert tg.program(R=over(next=tg.lead(S.v, within=5)).drop("complete")).check() == []
+
+
+def test_an_attribute_that_is_named_like_it_is_written_with_brackets() -> None:
+    rows: Any = tg.stream("R", "t bigint, over bigint", progress="t")
+    with pytest.raises(tg.QueryError, match=r'named like a method is written relation\["over"\]'):
+        rows.where(rows.over > 5)
+    assert rows.where(rows["over"] > 5).schema.names == ("t", "over")

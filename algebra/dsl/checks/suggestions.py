@@ -29,8 +29,8 @@ _PRODUCT = "all pairs are tg.product(a, b)"
 _UNION = "rows are put together with union(other)"
 _WINDOW = "windows are keys of groups: group_by(w=tg.tumbling(r.time, tg.minutes(5))).agg(...)"
 _OVERLAPPING = (
-    "there are no overlapping windows yet; for the rows of ten minutes before each row, join the stream with itself: "
-    "a.join(b, a.x == b.x, b.time <= a.time, a.time <= b.time + tg.minutes(10)).group_by(a.x, a.time).agg(y=tg.avg(b.y))"
+    "there are no overlapping windows yet; what each row says of the ten minutes before it is "
+    'r.over(by="key", order="time", range="10m", mean=tg.avg(r.x))'
 )
 _ROLLING = (
     "rolling",
@@ -44,8 +44,8 @@ CONVERT = (
 _CONDITIONAL = "write tg.when(condition, then, otherwise)"
 _DATE = 'write r.time.to_date(), or tg.floor(r.time, "1d") for the start of the day, which is an instant'
 _SESSION = "a session is over with a row that no other follows in time: r.anti_join(s, r.x == s.x, r.t < s.t, s.t <= r.t + tg.minutes(5))"
-_NO_NEIGHBOURS = (
-    'rows have no order; join the stream with itself, r.as_("a") and r.as_("b"), on its key and on its times'
+_RUNNING = (
+    'what a row says of all rows up to it is r.over(by="key", order="time", total=tg.sum(r.x), n=tg.row_number())'
 )
 _LARGEST = (
     'the three largest of a window w, a and b being r.as_("a") and r.as_("b"), are those with fewer than three '
@@ -55,11 +55,8 @@ _LARGEST = (
 _RANK = f"rows have no order; {_LARGEST}"
 _NO_CLOCK = "a query knows the times of rows alone; join with a stream that has the instants"
 _ROW_BEFORE = (
-    'the row before is the one with no other between, of r.as_("now"), r.as_("before"), r.as_("between"): '
-    "now.join(before, before.k == now.k, before.time < now.time, now.time <= before.time + tg.minutes(10))"
-    ".anti_join(between, between.k == now.k, before.time < between.time, between.time < now.time)"
+    'the row before is named by r.over(by="key", order="time", before=tg.lag(r.x)), and computed with by that name'
 )
-_PREVIOUS = f"rows have no order: {_ROW_BEFORE}"
 #: What goes through the rows of a key in order of time, and keeps something between them.
 _STATEFUL = (
     "what goes through rows in order of time and keeps something is an operator of your own, a class derived from "
@@ -161,12 +158,12 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     )
     | dict.fromkeys(("intersect", "intersectAll", "intersection"), "rows that the other has are semi_join(other, ...)")
     | dict.fromkeys(("columns", "dtypes", "printSchema", "collect_schema"), "attributes and types are relation.schema")
-    | dict.fromkeys(("window", "windowed", "tumble", "resample", "over"), _WINDOW)
+    | dict.fromkeys(("window", "windowed", "tumble", "resample"), _WINDOW)
     | dict.fromkeys(("session", "session_window", "sessionize"), _SESSION)
     | dict.fromkeys(("foreachBatch", "foreach_batch", "foreach", "for_each", "sink_batches"), _BATCHES)
     | dict.fromkeys(("groupby_dynamic", "group_by_dynamic"), f"{_WINDOW}; tg.floor(r.time, unit) is the start of one")
     | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide"), _OVERLAPPING)
-    | dict.fromkeys(NEIGHBOURS, _PREVIOUS)
+    | dict.fromkeys(NEIGHBOURS, _ROW_BEFORE)
     | dict.fromkeys((*_STATEFUL_ROWS, *_STATEFUL_VALUES), _STATEFUL)
     | dict.fromkeys(
         (
@@ -259,7 +256,8 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("session", "session_window"), _SESSION)
     | dict.fromkeys(("now", "current_timestamp", "current_date"), _NO_CLOCK)
     | dict(_COMPUTED)
-    | dict.fromkeys(("row_number", "rank", "dense_rank", "ntile"), _RANK)
+    | dict.fromkeys(("rank", "dense_rank", "ntile"), _RANK)
+    | dict.fromkeys(("cum_sum", "cumsum", "first_value", "last_value", "nth_value"), _RUNNING)
     | {unit: _unit_hint(unit) for unit in ("second", "minute", "hour", "day")}
     | {"date_trunc": _TRUNCATED}
     | dict.fromkeys(("datediff", "date_diff", "dateDiff"), "did you mean tg.days_between?")
@@ -275,7 +273,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
         ("kafka", "delta", "iceberg"), "a streaming DataFrame of Spark is a source, too: start(spark, sources=...)"
     )
     | dict.fromkeys(("expr", "sql"), "conditions are written with operators: (r.x > 5) & (r.y == 1)")
-    | dict.fromkeys(NEIGHBOURS, _PREVIOUS)
+    | dict.fromkeys(NEIGHBOURS, _ROW_BEFORE)
     | dict.fromkeys((*_STATEFUL_ROWS, *_STATEFUL_VALUES), _STATEFUL)
     | dict.fromkeys(("followed_by", "not_followed_by"), _FOLLOWED)
     | {"every": f"of the rows of a group it is tg.bool_and; {_FOLLOWED}"}
@@ -381,10 +379,9 @@ VALUE_METHODS: Mapping[str, str] = MappingProxyType(
         ("total_seconds", "total_minutes", "total_hours", "total_days", "seconds", "minutes", "hours"),
         "durations are divided by durations: (r.end - r.begin) / tg.minutes(1), or .div(tg.minutes(1)) for whole minutes",
     )
-    | dict.fromkeys(NEIGHBOURS, _PREVIOUS)
+    | dict.fromkeys(NEIGHBOURS, _ROW_BEFORE)
     | dict.fromkeys(_STATEFUL_VALUES, _STATEFUL)
-    | dict.fromkeys(("row_number",), _RANK)
-    | dict.fromkeys(("over", "cum_sum", "cumsum"), _NO_NEIGHBOURS)
+    | dict.fromkeys(("over", "cum_sum", "cumsum", "row_number"), _RUNNING)
     | dict.fromkeys(("rle", "rle_id"), _RUNS)
     | dict.fromkeys(("rank",), _RANK)
     | dict.fromkeys(_ROLLING, _OVERLAPPING)
@@ -426,10 +423,11 @@ KEYWORDS: Mapping[str, str] = MappingProxyType(
 
 #: What other libraries ask of partitions in order of time.
 PARTITION_METHODS: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(NEIGHBOURS, f"{_STATEFUL}; in a query of relations {_ROW_BEFORE}")
-    | dict.fromkeys(("row_number", "rank", "dense_rank", "ntile"), f"{_STATEFUL}; in a query of relations {_LARGEST}")
-    | dict.fromkeys((*_STATEFUL_ROWS, *_STATEFUL_VALUES, "map", "apply", "cum_sum", "cumsum"), _STATEFUL)
-    | dict.fromkeys(("agg", "aggregate", "count", "sum", "mean", "avg", "min", "max", "group_by", "over"), _GROUP)
+    dict.fromkeys(NEIGHBOURS, _ROW_BEFORE)
+    | dict.fromkeys(("row_number", "over", "cum_sum", "cumsum"), _RUNNING)
+    | dict.fromkeys(("rank", "dense_rank", "ntile"), f"{_STATEFUL}; in a query of relations {_LARGEST}")
+    | dict.fromkeys((*_STATEFUL_ROWS, *_STATEFUL_VALUES, "map", "apply"), _STATEFUL)
+    | dict.fromkeys(("agg", "aggregate", "count", "sum", "mean", "avg", "min", "max", "group_by"), _GROUP)
     | dict.fromkeys(("where", "filter", "select", "with_"), 'it stands before: r.where(r.x > 5).partition_by("k")')
     | dict.fromkeys(("match", "pattern", "match_recognize"), _PATTERNS)
 )
