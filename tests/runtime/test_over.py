@@ -152,7 +152,16 @@ def test_a_sum_that_does_not_fit_is_an_error_of_that_row() -> None:
     rows = [("a", 1, 1 << 62), ("a", 2, 1 << 62), ("a", 3, -(1 << 62))]
     assert run(over(rows=(0, 0), total=tg.sum(S.v), mean=tg.avg(S.v)), rows)[2][3:] == (-(1 << 62), -(2.0**62))
     with pytest.raises(tg.TidegateError, match=r"TG301 total: the sum is out of range"):
-        run(over(total=tg.sum(S.v)), rows)
+        tg.program(R=over(total=tg.sum(S.v))).run({"S": rows}, on_error="fail")
+    for relation in (over(total=tg.sum(S.v)), over(total=tg.sum(S.v), next=tg.lead(S.k, within=1))):
+        with tg.program(R=relation).session() as session:
+            session.push("S", rows)
+            session.finish()
+            session.step()
+            assert [row["total"] for row in session.results("R")] == [1 << 62, None, 1 << 62]
+            (aside,) = session.quarantine_rows()
+            assert (aside["reason"], aside["attribute"]) == ("overflow", "total")
+            assert '"t": 2' in aside["row"]
     known = run(over(total=tg.try_sum(S.v), mean=tg.avg(S.v)), rows)
     assert [row[3:] for row in known] == [(1 << 62, 2.0**62), (None, 2.0**62), (1 << 62, (1 << 62) / 3)]
 
@@ -434,5 +443,5 @@ def test_a_row_that_waits_for_ever_promises_its_completion_alone() -> None:
 def test_an_attribute_that_is_named_like_it_is_written_with_brackets() -> None:
     rows: Any = tg.stream("R", "t bigint, over bigint", progress="t")
     with pytest.raises(tg.QueryError, match=r'named like a method is written relation\["over"\]'):
-        rows.where(rows.over > 5)
+        rows.where(rows.t > rows.over)
     assert rows.where(rows["over"] > 5).schema.names == ("t", "over")

@@ -17,7 +17,7 @@ from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.over import ROWS, need_of
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.joins.bands import evaluated
-from tidegate.runtime.eval.lenient import SetAside
+from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.over import segments
@@ -44,6 +44,8 @@ class OverOperator(Operator):
     ordered: OrderedStep
     held: KeptRows
     made: tuple[KeptExtract, KeptExtract] | None = None
+    #: Takes the rows with sums that do not fit, which are NULL then; None: they are errors.
+    noted: list[SetAside] | None = None
 
     @property
     def node(self) -> Over:
@@ -71,8 +73,10 @@ class OverOperator(Operator):
         block = _block(self.node, before, rows, held.places(partitions, numbers).astype(np.int64))
         complete = _complete(self.node, block, segments.NEVER if close_at is None else close_at)
         left = _left(self.node, before, block, complete, reached)
-        values = Values(layout_of(self.node), block)
+        values = Values(layout_of(self.node), block, None if self.noted is None else [])
         result = _completed(self.node, values, rows, complete, ticks(after), reached)
+        if self.noted is not None:
+            self.noted.extend(_without_sum(self.node, values, rows))
         kept = left.over(values)
         return replace(self, made=(before, kept)), result
 
@@ -82,7 +86,7 @@ class OverOperator(Operator):
         return [rows], aside
 
     def noting(self, noted: list[SetAside] | None) -> OverOperator:
-        return self
+        return replace(self, noted=noted)
 
     def emptied(self) -> OverOperator:
         return replace(self, held=self.held.emptied(), made=None)
@@ -239,10 +243,24 @@ def _completed(
         new_places = block.new_places
         ordered = np.flatnonzero(block.source >= block.kept.height)
         # By place, as kernels need it; then back to where the rows stand in the frame.
-        back = np.searchsorted(ordered, new_places)
+        rank = np.empty(block.height, dtype=np.int64)
+        rank[ordered] = np.arange(len(ordered))
+        back = rank[new_places]
         made = [values.of(column, ordered).gather(back) for column in node.columns]
         return rows.select(node.input.schema.names).hstack(made)
     at = np.flatnonzero((complete > after) & (complete <= until))
     attributes = [block.column(layout.attribute(name)).gather(at).alias(name) for name in node.input.schema.names]
     made = [values.of(column, at) for column in node.columns]
     return pl.DataFrame([*attributes, *made, pl.Series(node.completed_by, complete[at])])
+
+
+def _without_sum(node: Over, values: Values, rows: pl.DataFrame) -> list[SetAside]:
+    """The rows of which a sum does not fit."""
+    block, schema, found = values.block, node.input.schema, list[SetAside]()
+    for place, column, error in values.failed or ():
+        if node.waits:
+            row = {name: block.column(values.layout.attribute(name))[place] for name in schema.names}
+        else:
+            row = rows.row(int(block.source[place]) - block.kept.height, named=True)
+        found.append(SetAside(OVERFLOW, column, {name: row[name] for name in schema.names}, schema, error))
+    return found

@@ -9,7 +9,7 @@ from typing import assert_never
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.evaluation import sum_out_of_range
+from tidegate.algebra.evaluation import EvaluationError, sum_out_of_range
 from tidegate.algebra.functions.aggregates import Aggregate, Form
 from tidegate.algebra.ordered.over import Frame, Framed, Neighbour, Nth, OverColumn, PreviousDifferent, RowNumber
 from tidegate.algebra.terms import Term
@@ -33,6 +33,8 @@ class Values:
 
     layout: OverLayout
     block: Block
+    #: The sums that do not fit, by place and column; None: they are errors.
+    failed: list[tuple[int, str, EvaluationError]] | None = None
     runs: dict[Running, dict[str, pl.Series]] = field(default_factory=dict)
     frames: dict[Frame, tuple[Int64Array, Int64Array]] = field(default_factory=dict)
 
@@ -91,7 +93,14 @@ class Values:
             parts: Parts = {name: part.gather(last) for name, part in self.running(kept).items()}
         else:
             parts = self.moving(aggregate, at, low, high)
-        return finished(aggregate, self.layout.form(aggregate), self.layout.type_of(aggregate.argument), parts)
+        type_ = self.layout.type_of(aggregate.argument)
+        found, fits = finished(aggregate, self.layout.form(aggregate), type_, parts)
+        for row in np.flatnonzero(~fits) if aggregate.entry.lenient is not None else ():
+            error = sum_out_of_range(aggregate.name, type_, total_of(parts, int(row)))
+            if self.failed is None:
+                raise error
+            self.failed.append((int(at[row]), aggregate.name, error))
+        return found
 
     # Over all rows up to one -----------------------------------------------------------------------------------------
     def running(self, what: Running) -> dict[str, pl.Series]:
@@ -219,30 +228,32 @@ def best_first(rows: pl.Series, orders: pl.Series, *, greatest: bool) -> Int64Ar
     return found
 
 
-def finished(aggregate: Aggregate, form: Form, argument: DataType, parts: Parts) -> pl.Series:
-    """The value of an aggregate from its parts; `EvaluationError` TG301 for a sum that does not fit."""
+def finished(aggregate: Aggregate, form: Form, argument: DataType, parts: Parts) -> tuple[pl.Series, BoolArray]:
+    """The value of an aggregate from its parts, NULL for a sum that does not fit its type, and which ones fit."""
+    fits = np.ones(len(next(iter(parts.values()))), dtype=np.bool_)
     if form is Form.COUNT:
-        return parts["n"]
+        return parts["n"], fits
     if form is not Form.INTEGER_SUM and form is not Form.DOUBLE_SUM:
-        return parts["v"]
+        return parts["v"], fits
     n = parts["n"].to_numpy()
     if form is Form.DOUBLE_SUM:
         sums, lost = parts["sum"].to_numpy(), parts["comp"].to_numpy()
         totals = np.where(np.isfinite(sums), sums + lost, sums)
-        return _unless(n == 0, totals / np.maximum(n, 1) if aggregate.entry.averages else totals)
+        return _unless(n == 0, totals / np.maximum(n, 1) if aggregate.entry.averages else totals), fits
     high, low = parts["hi"].to_numpy(), parts["lo"].to_numpy()
     high, low = high + (low >> _HALF), low & _LOW
     if aggregate.entry.averages:
-        return _unless(n == 0, (high * 2.0**_HALF + low) / 10.0**argument.scale / np.maximum(n, 1))
+        return _unless(n == 0, (high * 2.0**_HALF + low) / 10.0**argument.scale / np.maximum(n, 1)), fits
     fits = (high >= -(1 << 31)) & (high < 1 << 31)
     total = (high << _HALF) + low
     if argument.kind is TypeKind.DECIMAL:
         fits &= np.abs(total) <= _DECIMAL
-    if aggregate.entry.lenient is not None and not fits.all():
-        worst = int(np.argmin(fits))
-        exact = int(high[worst]) * (1 << _HALF) + int(low[worst])
-        raise sum_out_of_range(aggregate.name, argument, exact)
-    return _unless((n == 0) | ~fits, total)
+    return _unless((n == 0) | ~fits, total), fits
+
+
+def total_of(parts: Parts, row: int) -> int:
+    """An exact sum of integers."""
+    return int(parts["hi"][row]) * (1 << _HALF) + int(parts["lo"][row])
 
 
 def _unless(missing: BoolArray, values: np.ndarray[tuple[int], np.dtype[np.generic]]) -> pl.Series:
