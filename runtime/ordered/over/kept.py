@@ -9,7 +9,8 @@ import polars as pl
 
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.arrays import BoolArray, Int64Array
-from tidegate.runtime.ordered.partition_rows import PartitionRows, counts
+from tidegate.runtime.ordered.over.row_arrays import RowArrays
+from tidegate.runtime.ordered.partition_rows import PARTITION, counts
 from tidegate.runtime.ordered.partition_store import PartitionStore
 
 
@@ -33,7 +34,7 @@ class KeptRows(PartitionStore[KeptExtract]):
 
     def __init__(self, keys: Schema, columns: Mapping[str, pl.DataType]) -> None:
         super().__init__(keys)
-        self.columns, self.rows = columns, PartitionRows(columns)
+        self.columns, self.rows = columns, RowArrays(columns)
 
     def emptied(self) -> KeptRows:
         return KeptRows(self.partitions.schema, self.columns)
@@ -50,6 +51,5 @@ class KeptRows(PartitionStore[KeptExtract]):
 
     def with_keys(self, extract: KeptExtract) -> pl.DataFrame:
         """The rows of an extract with the keys of their partitions, as they are stored."""
-        places = extract.rows.get_column(extract.rows.columns[0]).to_numpy()
-        keys = self.partitions.kept(extract.partitions[places])
-        return pl.concat([keys, extract.rows.drop(extract.rows.columns[0])], how="horizontal")
+        keys = self.partitions.kept(extract.partitions[extract.rows.get_column(PARTITION).to_numpy()])
+        return pl.concat([keys, extract.rows.drop(PARTITION)], how="horizontal")

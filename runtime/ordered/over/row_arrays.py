@@ -1,0 +1,115 @@
+"""Rows by partition in arrays that are written in place: most partitions keep as many rows as before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.ordered.partition_rows import PARTITION, counts
+
+#: Places without a row may be so many, beside twice as many as the others.
+LOOSE: Final = 4096
+
+
+class RowArrays:
+    """The rows of one table: those of partition p stand in succession from `_first[p]` on, where `_room[p]` have room.
+
+    A partition that outgrows its room gets another one at the end. All are packed once most places have no row. So
+    putting rows costs what is put, and now and then some times as much.
+    """
+
+    def __init__(self, columns: Mapping[str, pl.DataType]) -> None:
+        self.height = self._used = 0
+        self._count, self._first, self._room = (np.zeros(0, dtype=np.int64) for _ in range(3))
+        self._columns = {name: _Column(type_) for name, type_ in columns.items()}
+
+    def grow(self, partitions: int) -> None:
+        more = np.zeros(partitions - len(self._count), dtype=np.int64)
+        self._count, self._first, self._room = (
+            np.concatenate([known, more]) for known in (self._count, self._first, self._room)
+        )
+
+    def take(self, partitions: Int64Array) -> pl.DataFrame:
+        """The rows of these partitions, in their order, with the places of the partitions. They stay here, too."""
+        at = self._places(partitions)
+        of = np.repeat(np.arange(len(partitions)), self._count[partitions])
+        return pl.DataFrame(
+            [pl.Series(PARTITION, of), *(column.take(at).alias(name) for name, column in self._columns.items())]
+        )
+
+    def put(self, partitions: Int64Array, rows: pl.DataFrame) -> None:
+        """From now on these partitions have these rows, which are in order of the places of their partitions, and no
+        others.
+        """
+        count = counts(rows, len(partitions))
+        self.height += rows.height - int(self._count[partitions].sum())
+        outgrown = np.flatnonzero(count > self._room[partitions])
+        more, moved = count[outgrown], partitions[outgrown]
+        self._first[moved], self._room[moved] = self._used + np.cumsum(more) - more, more
+        self._used += int(more.sum())
+        self._count[partitions] = count
+        at = self._places(partitions)
+        for name, column in self._columns.items():
+            column.put(at, rows.get_column(name), self._used)
+        if self._used > 3 * self.height + LOOSE:
+            self._pack()
+
+    def _pack(self) -> None:
+        at = self._places(np.arange(len(self._count)))
+        for column in self._columns.values():
+            column.keep(at)
+        self._first, self._room = np.cumsum(self._count) - self._count, self._count.copy()
+        self._used = self.height
+
+    def _places(self, partitions: Int64Array) -> Int64Array:
+        count = self._count[partitions]
+        if (count == 1).all():
+            return self._first[partitions]
+        return np.repeat(self._first[partitions] - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+
+
+class _Column:
+    """The values of a column, and where there are any; None as long as there are everywhere."""
+
+    def __init__(self, type_: pl.DataType) -> None:
+        self.type = type_
+        self._values: np.ndarray[Any, Any] = np.zeros(0, dtype=_held(type_))
+        self._valid: BoolArray | None = None
+
+    def take(self, at: Int64Array) -> pl.Series:
+        values = self._values[at]
+        found = pl.Series(values.tolist() if self.type == pl.String else values, dtype=self.type)
+        if self._valid is None:
+            return found
+        missing = ~self._valid[at]
+        return found.set(pl.Series(missing), None) if missing.any() else found
+
+    def put(self, at: Int64Array, rows: pl.Series, height: int) -> None:
+        """Writes these rows. There is room for `height` of them then, and for some more."""
+        missing = rows.null_count() > 0
+        if height > len(self._values):
+            more = height + height // 2 - len(self._values)
+            self._values = np.concatenate([self._values, np.zeros(more, dtype=self._values.dtype)])
+            self._valid = None if self._valid is None else np.concatenate([self._valid, np.ones(more, dtype=np.bool_)])
+        if missing and self._valid is None:
+            self._valid = np.ones(len(self._values), dtype=np.bool_)
+        if self._valid is not None:
+            self._valid[at] = rows.is_not_null().to_numpy() if missing else True
+        if missing and self.type != pl.String:
+            rows = rows.fill_null(value=self.type != pl.Boolean and 0)
+        self._values[at] = rows.to_numpy()
+
+    def keep(self, at: Int64Array) -> None:
+        """Only the rows at these places stay, in their order."""
+        self._values = self._values[at]
+        self._valid = None if self._valid is None or self._valid[at].all() else self._valid[at]
+
+
+def _held(type_: pl.DataType) -> Any:
+    """The type of NumPy in which values are held; texts are objects."""
+    held = {pl.Int64: np.int64, pl.Float64: np.float64, pl.Boolean: np.bool_}
+    return held.get(type_.base_type(), np.object_)

@@ -1,0 +1,49 @@
+"""Rows by partition in arrays: what was put last is there, wherever it was written."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tidegate.runtime.ordered.over import row_arrays
+from tidegate.runtime.ordered.over.row_arrays import RowArrays
+from tidegate.runtime.ordered.partition_rows import PARTITION
+
+COLUMNS = {"n": pl.Int64(), "x": pl.Float64(), "b": pl.Boolean(), "s": pl.String()}
+Row = tuple[Any, ...]
+
+
+def random_row(rng: random.Random, nulls: bool) -> Row:
+    row = (rng.randrange(-(1 << 62), 1 << 62), rng.random(), rng.random() < 0.5, rng.choice(("", "ä", "text")))
+    return tuple(None if nulls and rng.random() < 0.2 else value for value in row)
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize("loose", [0, 3, 10**6])
+@pytest.mark.parametrize("most", [1, 4])
+def test_partitions_have_the_rows_that_were_put_last(
+    most: int, loose: int, nulls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_arrays, "LOOSE", loose)
+    rng, rows, known = random.Random(f"{most} {loose} {nulls}"), RowArrays(COLUMNS), dict[int, list[Row]]()
+    for step in range(60):
+        partitions = 2 + step // 3
+        if partitions > len(known):
+            rows.grow(partitions)
+            known |= {number: [] for number in range(len(known), partitions)}
+        chosen = sorted(rng.sample(range(partitions), rng.randrange(partitions + 1)))
+        kept = [[random_row(rng, nulls) for _ in range(rng.randrange(most + 1))] for _ in chosen]
+        flat = [(place, *row) for place, own in enumerate(kept) for row in own]
+        frame = pl.DataFrame(flat, schema={PARTITION: pl.Int64(), **COLUMNS}, orient="row")
+        rows.put(np.array(chosen, dtype=np.int64), frame)
+        known |= dict(zip(chosen, kept, strict=True))
+        assert rows.height == sum(map(len, known.values()))
+        asked = rng.sample(range(partitions), rng.randrange(partitions + 1))
+        found = rows.take(np.array(asked, dtype=np.int64))
+        assert found.schema == {PARTITION: pl.Int64(), **COLUMNS}
+        assert found.rows() == [(place, *row) for place, number in enumerate(asked) for row in known[number]]
+    assert rows._used <= 3 * rows.height + loose + most * partitions
