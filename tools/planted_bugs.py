@@ -233,13 +233,18 @@ def _stale(patches: Sequence[Patch]) -> frozenset[str]:
     """The kernels that have a bug, or may have one inside: those that import, perhaps through others, one that is
     patched.
     """
-    texts = {path.stem: path.read_text() for path in (ROOT / KERNELS).glob("*.py")}
+    texts = {path.stem: path.read_text() for path in (ROOT / KERNELS).rglob("*.py")}
     stale = {Path(patch.file).stem for patch in patches if patch.file.startswith(KERNELS)}
     while True:
-        more = {name for name, text in texts.items() if any(f"runtime.kernels.{one} import" in text for one in stale)}
+        more = {name for name, text in texts.items() if any(_imports(text, one) for one in stale)}
         if more <= stale:
             return frozenset(stale)
         stale |= more
+
+
+def _imports(text: str, kernel: str) -> bool:
+    """Whether a module imports from one with kernels, which may stand in a folder of its family."""
+    return re.search(rf"runtime\.kernels\.(\w+\.)?{kernel} import", text) is not None
 
 
 def _left_out(stale: Collection[str]) -> Callable[[str, list[str]], list[str]]:

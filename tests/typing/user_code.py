@@ -24,6 +24,10 @@ assert_type(per_hour, tg.Relation)
 found = orders.partition_by("order_id").derive(
     High=tg.situation(orders.amount > 5), Low=tg.situation(orders.amount < 2)
 )
+around = orders.over(by="order_id", order="ordered", before=tg.lag(orders.amount), total=tg.sum(orders.amount))
+assert_type(around, tg.Relation)
+assert_type(orders.over(range=("5m", "1m"), mean=tg.avg(orders.amount)), tg.Relation)
+assert_type(orders.over(rows=(2, 0), next=lambda r: tg.lead(r.amount, within="1h")), tg.Relation)
 matches = tg.match(found.High.before(found.Low), within="1d")
 late = matches.where(matches.High.te > matches.Low.ts, matches.detected.is_not_null())
 program = tg.program(Unpaid=unpaid, PerHour=per_hour, Late=late)
@@ -68,6 +72,7 @@ def looked_at() -> None:
     assert_type(orders.amount > 5, tg.Expression)
     assert_type(tg.sum(orders.amount), tg.AggregateExpression)
     assert_type(orders["amount"].is_null(), tg.Expression)
+    assert_type(tg.lag(orders.amount, 1, 0.0), tg.OverExpression)
 
 
 @dataclass(frozen=True)
@@ -119,4 +124,7 @@ def wrong() -> None:
     orders.amount.avgg()  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
     tg.tumblin(orders.ordered, "1h")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     orders.where(tg.max(orders.amount) > 3)  # type: ignore[operator,arg-type]  # pyright: ignore[reportOperatorIssue, reportUnknownArgumentType]
+    orders.where(tg.lag(orders.amount) > 3)  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue, reportUnknownArgumentType]
+    orders.over(before=orders.amount)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    orders.over(rows=3, n=tg.count())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     program.run({})["Unpaid"].dataframe()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]

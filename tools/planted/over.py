@@ -1,0 +1,172 @@
+"""Slips in what gives rows values of the rows around them."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+SEGMENTS = "runtime/kernels/over/segments.py"
+RUNNING = "runtime/kernels/over/running.py"
+MOVING = "runtime/kernels/over/moving.py"
+ARRAYS = "runtime/ordered/over/row_arrays.py"
+BLOCK = "runtime/ordered/over/block.py"
+VALUES = "runtime/ordered/over/values.py"
+OPERATOR = "runtime/ordered/over/operator.py"
+ZONES = "analysis/ordered/over.py"
+MEANING = "algebra/ordered/over.py"
+BUILD = "algebra/dsl/over/build.py"
+
+GROUP = Group(
+    "rows around rows",
+    (
+        "tests/runtime/kernels/test_over.py",
+        "tests/runtime/test_row_arrays.py",
+        "tests/runtime/test_over.py",
+        "tests/properties/test_operators.py",
+    ),
+    (
+        bug(
+            "a frame leaves its first instant out",
+            SEGMENTS,
+            "time[i] - time[behind] > before",
+            "time[i] - time[behind] >= before",
+        ),
+        bug("of peers those before count alone", SEGMENTS, "if not peers and after == 0:", "if after == 0:"),
+        bug(
+            "new rows come in the order in which they are given",
+            SEGMENTS,
+            "for i in order:",
+            "for i in range(len(new)):",
+        ),
+        bug(
+            "a limit of a neighbour is a tick short",
+            SEGMENTS,
+            "abs(time[j] - time[i]) <= within",
+            "abs(time[j] - time[i]) < within",
+        ),
+        bug(
+            "a row waits for its limit though the next is there",
+            SEGMENTS,
+            "not known or time[i] + ticks < found[i]",
+            "True",
+        ),
+        bug(
+            "rows are freed a tick too soon",
+            SEGMENTS,
+            "time[own] + ticks[j] <= until",
+            "time[own] + ticks[j] <= until + 1",
+        ),
+        bug(
+            "rows are freed a tick too late", SEGMENTS, "time[own] + ticks[j] <= until", "time[own] + ticks[j] < until"
+        ),
+        bug("what a waiting row looks back at is freed", SEGMENTS, "own = min(own, its)", "pass"),
+        bug("a span is over with its last row", SEGMENTS, "look[p] = expires", "look[p] = NEVER"),
+        bug(
+            "a running count starts anew in each batch", RUNNING, "n[first[p] - 1] if first[p] > offsets[p] else 0", "0"
+        ),
+        bug(
+            "a running sum starts anew in each batch", RUNNING, "h, lo = high[first[p] - 1], low[first[p] - 1]", "pass"
+        ),
+        bug("halves of a sum are not carried", RUNNING, "                h += lo >> 32\n", ""),
+        bug(
+            "what a sum of doubles loses is lost",
+            RUNNING,
+            "        lost += (value - found) + total\n",
+            "        pass\n",
+        ),
+        bug(
+            "a least value starts anew in each batch",
+            RUNNING,
+            "if valid[i] and (best < 0 or key[i] < key[best]):",
+            "if valid[i] and (best < 0 or best >= n or key[i] < key[best]):",
+        ),
+        bug("the last value is the first", RUNNING, "if valid[i] and (best < 0 or last):", "if valid[i] and best < 0:"),
+        bug(
+            "NULL differs from nothing",
+            RUNNING,
+            "valid[i] != valid[i - 1] or (valid[i] and",
+            "(valid[i] and valid[i - 1] and",
+        ),
+        bug("the queue keeps what has left the frame", MOVING, "queue[head] < start", "queue[head] < start - 1"),
+        bug(
+            "a moving sum forgets what is before the middle",
+            MOVING,
+            "added(ahead[start], ahead_lost[start] + total_lost, total)",
+            "added(0.0, total_lost, total)",
+        ),
+        bug("rows that outgrow their room overwrite others", ARRAYS, "        self._used += int(more.sum())\n", ""),
+        bug(
+            "packed rows stand where they stood",
+            ARRAYS,
+            "self._first, self._room = np.cumsum(self._count) - self._count, self._count.copy()",
+            "self._room = self._count.copy()",
+        ),
+        bug(
+            "a value takes the NULL that stood there",
+            ARRAYS,
+            "rows.is_not_null().to_numpy() if missing else True",
+            "rows.is_not_null().to_numpy() if missing else self._valid[at]",
+        ),
+        bug(
+            "zeros of two signs differ",
+            BLOCK,
+            "rows.fill_null(0.0).to_numpy() + 0.0  #",
+            "rows.fill_null(0.0).to_numpy()  #",
+        ),
+        bug("NaN is no last value", BLOCK, "np.where(np.isnan(values), np.int64((1 << 63) - 1), keys)", "keys"),
+        bug(
+            "running values of kept rows are those of others",
+            BLOCK,
+            "self.height + self.source[places[kept] - self.height]",
+            "places[kept]",
+        ),
+        bug("a default stands for NULL", VALUES, "pl.Series(places < 0)", "found.is_null()"),
+        bug("the greatest is the least", VALUES, "keys if form is Form.LEAST else ~keys", "keys"),
+        bug("a sum that does not fit is NULL in silence", VALUES, "if self.failed is None:", "if False:"),
+        bug("ties come in any order", OPERATOR, "pl.arg_sort_by(node.time, node.tie)", "pl.arg_sort_by(node.time)"),
+        bug(
+            "rows that wait are not looked at when the input ends",
+            OPERATOR,
+            "np.minimum(look, EVER), NO_LOOK)",
+            "look, NO_LOOK)",
+        ),
+        bug(
+            "after a restart nothing is due",
+            OPERATOR,
+            "held.put(KeptExtract(partitions, rows, left.look))",
+            "held.put(KeptExtract(partitions, rows, np.full_like(left.look, NO_LOOK)))",
+        ),
+        bug(
+            "a row that waited is reported again",
+            OPERATOR,
+            "(complete > after) & (complete <= until)",
+            "complete <= until",
+        ),
+        bug(
+            "another instant progresses by itself",
+            ZONES,
+            "if not node.waits and schema.temporal == (node.time,):",
+            "if not node.waits:",
+            required=True,
+        ),
+        bug("a limited wait bounds nothing", ZONES, "if len(longest) == len(waits) else []", "if False else []"),
+        bug(
+            "a wait without a limit is bounded by another",
+            ZONES,
+            "if len(longest) == len(waits) else []",
+            "if longest else []",
+        ),
+        bug(
+            "a running value needs no row",
+            ZONES,
+            "case RowNumber() | PreviousDifferent():\n            return Need(1, None)",
+            "case RowNumber() | PreviousDifferent():\n            return Need(0, None)",
+        ),
+        bug(
+            "a tie-break orders no frames by range",
+            MEANING,
+            "return self.tie is not None or not all(",
+            "return not all(",
+        ),
+        bug("columns that read others of the same call are made with them", BUILD, "if not read & made:", "if True:"),
+    ),
+)
