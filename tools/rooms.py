@@ -41,6 +41,7 @@ ROOMS = (
     "runtime/extras",
     "runtime/arguments",
     "runtime/arrays",
+    "runtime/arrow_arrays",
     "runtime/kernels",
     "runtime/state",
     "runtime/tuning",

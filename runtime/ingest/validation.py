@@ -17,7 +17,7 @@ from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Value
 from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, DataType, Kind
 from tidegate.runtime.arrays import BoolArray
-from tidegate.runtime.eval.arrow_arrays import array_of_values, empty_table
+from tidegate.runtime.arrow_arrays import array_of_values, empty_table
 from tidegate.runtime.eval.columns import USER_TIMESTAMP, as_mask, held_arrow_schema, held_arrow_type
 from tidegate.runtime.ingest.raw_rows import CheckedColumn, Raw, Rows, raw
 from tidegate.runtime.ingest.rejected_text import value_text

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from tidegate.runtime.eval.arrow_arrays import array_of_values
+from tidegate.runtime.arrow_arrays import array_of_values
 from tidegate.runtime.ingest.ingest import Arrival
 from tidegate.runtime.ingest.raw_rows import CheckedColumn
 

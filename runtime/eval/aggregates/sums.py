@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from tidegate.runtime.arrays import Float64Array
-from tidegate.runtime.eval.arrow_arrays import numbers_of
+from tidegate.runtime.arrow_arrays import numbers_of
 
 _LARGE, _SHRINK = 2.0**900, 2.0**-200
 SUM_TYPE = pl.Struct({"sum": pl.Float64, "comp": pl.Float64})

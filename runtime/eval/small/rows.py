@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import Kind
-from tidegate.runtime.eval.arrow_arrays import array_of_numbers, array_of_values
+from tidegate.runtime.arrow_arrays import array_of_numbers, array_of_values
 
 #: A column: 64-bit integers or doubles, booleans, or strings as Python objects.
 Array = np.ndarray[Any, np.dtype[Any]]
