@@ -18,14 +18,17 @@ _POLARS: Final = {
     pa.string(): pl.String,
     pa.large_string(): pl.String,
 }
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def array_of_values(values: Sequence[object], type_: pa.DataType) -> pa.Array:
-    """Truth values, integers, doubles or texts, and None; all of them values of the type.
-
-    `OverflowError`, `TypeError` or `ValueError` for values that are none.
-    """
-    made = pl.Series(values, dtype=_POLARS[type_]).to_arrow()
+    """Truth values, integers, doubles or texts, and None; all of them values of the type, `ValueError` for others."""
+    try:
+        if type_ == pa.int64() and any(value is not None and not _LEAST <= value <= _MOST for value in values):  # type: ignore[operator]
+            raise OverflowError  # of one with thousands of digits Polars writes to standard error
+        made = pl.Series(values, dtype=_POLARS[type_]).to_arrow()
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"values are not of type {type_}") from error
     return made if made.type == type_ else made.cast(type_)
 
 

@@ -95,7 +95,7 @@ def _plain(column: Sequence[object]) -> pa.Array | None:
     (type_,) = types
     try:
         return pa.array(column) if _PLAIN[type_] is None else array_of_values(column, _PLAIN[type_])
-    except (ValueError, TypeError, OverflowError):  # integers beyond 64 bits, text that is not UTF-8
+    except (ValueError, OverflowError):  # integers beyond 64 bits, text that is not UTF-8
         return None
 
 
