@@ -53,6 +53,9 @@ class _Overs:
         rows: tg.Relation = self.stream
         if self.chance(0.2):
             rows = rows.where(rows.v >= 1)
+        if self.chance(0.15):
+            # More than row-wise: a query of its own, whose rows come as it advances.
+            rows = rows.distinct()
         for number in range(self.rng.choice((1, 1, 2))):
             columns = {f"c{number}{i}": self.column(rows) for i in range(self.rng.choice((1, 2, 3)))}
             rows = rows.over(by=self.keys, order="t", tie=self.tie, **self.frame(), **columns)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.types import DataType, Kind
-from tidegate.runtime.arrays import Int64Array, UInt8Array
+from tidegate.runtime.arrays import Float64Array, Int64Array, UInt8Array
 from tidegate.runtime.kernels.over.segments import segmented
 
 
@@ -64,7 +64,7 @@ class Block:
         found[self.kept_places] = self.kept.get_column(name).to_numpy()
         return found
 
-    def doubles(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def doubles(self, name: str) -> Float64Array:
         """A running double that kept rows have, by place; 0.0 of new rows, for a kernel to write."""
         found = np.zeros(self.height)
         found[self.kept_places] = self.kept.get_column(name).to_numpy()

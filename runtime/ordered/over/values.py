@@ -15,7 +15,7 @@ from tidegate.algebra.ordered.over import Frame, Framed, Neighbour, Nth, OverCol
 from tidegate.algebra.terms import Term
 from tidegate.algebra.types import DataType
 from tidegate.algebra.types import Kind as TypeKind
-from tidegate.runtime.arrays import BoolArray, Int64Array, UInt8Array
+from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array, UInt8Array
 from tidegate.runtime.kernels.over import moving, running, segments
 from tidegate.runtime.ordered.over.block import Block, gathered, order_keys, valid
 from tidegate.runtime.ordered.over.layout import Kind, OverLayout, Running
@@ -256,7 +256,7 @@ def total_of(parts: Parts, row: int) -> int:
     return int(parts["hi"][row]) * (1 << _HALF) + int(parts["lo"][row])
 
 
-def _unless(missing: BoolArray, values: np.ndarray[tuple[int], np.dtype[np.generic]]) -> pl.Series:
+def _unless(missing: BoolArray, values: Int64Array | Float64Array) -> pl.Series:
     """The values, NULL where they are missing."""
     found = pl.Series(values)
     return found.set(pl.Series(missing), None) if missing.any() else found
