@@ -148,6 +148,21 @@ def test_gaps_and_islands() -> None:
     assert [row[-1] for row in run(islands.select("t", "island"), rows)] == [1, 1, 2, 2, 2, 3, 3]
 
 
+def test_values_are_equal_as_everywhere() -> None:
+    """Zeros of two signs, and NaN and itself; NaN is the greatest double."""
+    doubles = [0.0, -0.0, float("nan"), float("nan"), None, 1.0]
+    told = T.over(by="k", order="t", other=tg.previous_different(T.x), most=tg.max(T.x), least=tg.min(T.x))
+    rows = [("a", t, 0, 0, x, "") for t, x in enumerate(doubles)]
+    assert [str(row) for row in run(told.select("t", "other", "most", "least"), rows, "T")] == [
+        "(0, None, 0.0, 0.0)",
+        "(1, None, 0.0, 0.0)",
+        "(2, -0.0, nan, 0.0)",
+        "(3, -0.0, nan, 0.0)",
+        "(4, nan, nan, 0.0)",
+        "(5, None, nan, 0.0)",
+    ]
+
+
 def test_a_sum_that_does_not_fit_is_an_error_of_that_row() -> None:
     rows = [("a", 1, 1 << 62), ("a", 2, 1 << 62), ("a", 3, -(1 << 62))]
     assert run(over(rows=(0, 0), total=tg.sum(S.v), mean=tg.avg(S.v)), rows)[2][3:] == (-(1 << 62), -(2.0**62))
