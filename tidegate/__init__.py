@@ -54,7 +54,15 @@ from tidegate.algebra.dsl.functions import (
     when,
 )
 from tidegate.algebra.dsl.here import unknown_name
-from tidegate.algebra.dsl.over.columns import OverExpression, lag, lead, nth, previous_different, row_number
+from tidegate.algebra.dsl.over.columns import (
+    OverExpression,
+    lag,
+    lead,
+    next_different,
+    nth,
+    previous_different,
+    row_number,
+)
 from tidegate.algebra.dsl.relation import Relation, product
 from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Situation, match, situation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
@@ -197,6 +205,7 @@ __all__ = [
     # values of the rows around a row
     "lag",
     "lead",
+    "next_different",
     "nth",
     "previous_different",
     "row_number",

@@ -361,9 +361,9 @@ class Relation:
     ) -> Relation:
         """All attributes, and after them values of the rows around each row: those of equal `by`, in order of `order`.
 
-        Columns are `tg.lag`, `tg.lead`, `tg.row_number`, `tg.previous_different`, `tg.nth`, and aggregates. Aggregates
-        are of all rows up to this one and those of its instant. `rows=(2, 0)` takes the two rows before and this one,
-        `range="5m"` those of the five minutes before, the first instant included.
+        Columns are `tg.lag`, `tg.lead`, `tg.row_number`, `tg.previous_different`, `tg.next_different`, `tg.nth`, and
+        aggregates. Aggregates are of all rows up to this one and those of its instant. `rows=(2, 0)` takes the two rows
+        before and this one, `range="5m"` those of the five minutes before, the first instant included.
 
         `order` may be left out where rows hold one instant only (else `QueryError` TG117). Two rows of one key at one
         instant are an error where a column depends on which comes first, unless `tie` names an attribute that orders

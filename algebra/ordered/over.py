@@ -85,6 +85,15 @@ class PreviousDifferent:
 
 
 @dataclass(frozen=True, slots=True)
+class NextDifferent:
+    """The argument's value in the first row after this one where it is another one, at most `within` ticks away."""
+
+    name: str
+    argument: Term
+    within: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Nth:
     """The argument's value in the row with that number in the frame, from 1 on; NULL where there is none."""
 
@@ -106,7 +115,7 @@ class Framed:
         return self.aggregate.name
 
 
-OverColumn: TypeAlias = RowNumber | Neighbour | PreviousDifferent | Nth | Framed
+OverColumn: TypeAlias = RowNumber | Neighbour | PreviousDifferent | NextDifferent | Nth | Framed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,7 +213,7 @@ def terms_of(column: OverColumn) -> tuple[Term, ...]:
     match column:
         case RowNumber():
             return ()
-        case Neighbour() | PreviousDifferent() | Nth():
+        case Neighbour() | PreviousDifferent() | NextDifferent() | Nth():
             return (column.argument,)
         case Framed(aggregate):
             return tuple(term for term in (aggregate.argument, aggregate.by) if term is not None)
@@ -214,10 +223,13 @@ def terms_of(column: OverColumn) -> tuple[Term, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What a row waits for: so many rows after it, or until so many ticks have passed; None: nothing of this kind."""
+    """What a row waits for: so many rows after it, or one in which a term has another value; and that so many ticks
+    have passed. None: nothing of this kind.
+    """
 
     rows: int | None
     ticks: int | None
+    different: Term | None = None
 
 
 def wait_of(column: OverColumn) -> Wait | None:
@@ -225,6 +237,8 @@ def wait_of(column: OverColumn) -> Wait | None:
     match column:
         case Neighbour(_, _, offset, within) if offset > 0:
             return Wait(offset, within)
+        case NextDifferent(_, argument, within):
+            return Wait(None, within, argument)
         case Nth(frame=frame) | Framed(frame=frame) if frame.after > 0:
             return Wait(frame.after, None) if frame.unit == "rows" else Wait(None, frame.after)
         case _:
@@ -242,6 +256,9 @@ def column_text(column: OverColumn, instants: DataType) -> str:
             return f"{'lag' if offset < 0 else 'lead'}({', '.join(given)}){bound}"
         case PreviousDifferent(_, argument):
             return f"previous_different({term_text(argument)})"
+        case NextDifferent(_, argument, within):
+            bound = "" if within is None else f" within {ticks_text(within, instants)}"
+            return f"next_different({term_text(argument)}){bound}"
         case Nth(_, argument, number, frame):
             return f"nth({term_text(argument)}, {number}){frame.text(instants)}"
         case Framed(aggregate, frame):
@@ -272,7 +289,7 @@ def _attribute(column: OverColumn, schema: Schema) -> Attribute:
                     "TG102", f"the default of {name} is {default.type}, and its values are {type_}", hint="cast it"
                 )
             return Attribute(name, type_)
-        case PreviousDifferent(name, argument) | Nth(name, argument):
+        case PreviousDifferent(name, argument) | NextDifferent(name, argument) | Nth(name, argument):
             return Attribute(name, term_type(argument, schema))
         case Framed(aggregate):
             require_mergeable(aggregate)
@@ -304,7 +321,14 @@ class _Partition:
         known = [] if wait.ticks is None else [self.times[at] + wait.ticks]
         if wait.rows is not None and at + wait.rows < len(self.events):
             known.append(self.times[at + wait.rows])
+        if wait.different is not None and (there := self.next_different(wait.different, at)) is not None:
+            known.append(self.times[there])
         return min(known, default=None)
+
+    def next_different(self, term: Term, at: int) -> int | None:
+        """The place of the first row after this one in which the term has another value."""
+        this = key_of(self.of(term, at))
+        return next((place for place in range(at, len(self.events)) if key_of(self.of(term, place)) != this), None)
 
     def value(self, column: OverColumn, at: int) -> Value:
         match column:
@@ -320,6 +344,11 @@ class _Partition:
                 this = key_of(self.of(argument, at))
                 values = [self.of(argument, before) for before in range(at)]
                 return next((value for value in reversed(values) if key_of(value) != this), None)
+            case NextDifferent(_, argument, within):
+                after = self.next_different(argument, at)
+                if after is None or (within is not None and self.times[after] - self.times[at] > within):
+                    return None
+                return self.of(argument, after)
             case Nth(_, argument, number, frame):
                 within_frame = self.frame(frame, at)
                 return self.of(argument, within_frame[number - 1]) if number <= len(within_frame) else None

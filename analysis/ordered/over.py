@@ -13,6 +13,7 @@ from tidegate.algebra.ordered.over import (
     COMPLETE,
     Framed,
     Neighbour,
+    NextDifferent,
     Nth,
     Over,
     OverColumn,
@@ -51,6 +52,8 @@ def need_of(column: OverColumn) -> Need:
             return Need(1, None)
         case Neighbour(_, _, offset, within):
             return Need(-offset, within) if offset < 0 else Need(0, None)
+        case NextDifferent():
+            return Need(0, None)
         case Nth(frame=frame) | Framed(frame=frame):
             if frame.before is None:
                 return Need(1, None)
@@ -91,11 +94,12 @@ class OverFamily(Family[Over]):
         ticks, span = usual_spans(node.input.schema[node.time].type)[0]
 
         def limited(column: OverColumn) -> OverColumn:
-            waits_long = isinstance(column, Neighbour) and column.offset > 0 and column.within is None
-            return replace(column, within=ticks) if waits_long else column
+            if isinstance(column, NextDifferent) or (isinstance(column, Neighbour) and column.offset > 0):
+                return replace(column, within=ticks if column.within is None else column.within)
+            return column
 
         found = replace(node, columns=tuple(map(limited, node.columns)))
-        return () if found == node else ((found, f"wait for a limited time: tg.lead(..., within={span})"),)
+        return () if found == node else ((found, f"wait for a limited time: within={span}"),)
 
     def state(self, node: Over) -> StateBound:
         return StateBound((_bound(node),), (StoredRows(ROWS, "kept", of="that later rows look at"),))
@@ -139,6 +143,8 @@ def _bound(node: Over) -> str:
     needs = [need_of(column) for column in node.columns]
     waits = [wait for column in node.columns if (wait := wait_of(column)) is not None]
     # A row that waits is kept, and so is what it looks back at.
+    if any(wait.different is not None and wait.ticks is None for wait in waits):
+        return f"{ROWS}: unbounded: missing next_different(..., within=)"
     waiting = max((wait.rows for wait in waits if wait.rows is not None and wait.ticks is None), default=0)
     lasting = max((need.rows for need in needs if need.rows is not None and need.ticks is None), default=0)
     spans = [need.ticks for need in needs if need.ticks is not None]

@@ -127,6 +127,15 @@ def test_a_row_is_complete_when_the_next_is_there_or_has_not_come_in_time() -> N
         ("a", 4, 7, -1, 12),
         ("a", 9, 9, -1, 17),
     ]
+    changes = [("a", 1, 5), ("a", 2, 5), ("a", 4, None), ("a", 9, None)]
+    assert run(over(next=tg.next_different(S.v)), changes) == [("a", 1, 5, None, 4), ("a", 2, 5, None, 4)]
+    assert run(over(next=tg.next_different(S.v, within=2)), [*changes, ("a", 10, 7)]) == [
+        ("a", 1, 5, None, 3),
+        ("a", 10, 7, None, 12),
+        ("a", 2, 5, None, 4),
+        ("a", 4, None, None, 6),
+        ("a", 9, None, 7, 10),
+    ]
     centred = over(range=(3, 5), mean=tg.avg(S.v), before=tg.lag(S.v))
     assert run(centred, rows) == [("a", 1, 5, 6.0, None, 6), ("a", 4, 7, 7.0, 5, 9), ("a", 9, 9, 9.0, 7, 14)]
 
@@ -380,6 +389,8 @@ def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:
         (over(range=(5, 3), a=tg.sum(S.v)), "rate(S) × (8)"),
         (over(range=5, a=tg.sum(S.v), b=tg.lead(S.v)), "keys(S by k) × 1 + keys(S by k) × rate(S) × (5)"),
         (S.over(order="t", a=tg.lag(S.v, 3)), "3"),
+        (over(a=tg.next_different(S.v, within=4)), "rate(S) × (4)"),
+        (over(a=tg.next_different(S.v)), "unbounded: missing next_different(..., within=)"),
     ],
 )
 def test_its_bound(relation: tg.Relation, bound: str) -> None:

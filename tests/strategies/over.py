@@ -105,6 +105,7 @@ class _Overs:
                 tg.first(value, by=rows.t),
                 tg.last(value, by=rows.t),
                 tg.lead(value, n, within=within),
+                tg.next_different(value, within=within),
                 tg.lead(rows.v, n, 7, within=self.rng.choice(_SPANS)),
             )
         )

@@ -11,7 +11,7 @@ from tidegate.algebra.dsl.checks.durations import Duration, check_duration
 from tidegate.algebra.dsl.expression import Expression, Operand, ValueOfGroup, to_expression
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.ordered.over import Frame, Neighbour, Nth, OverColumn, PreviousDifferent, RowNumber
+from tidegate.algebra.ordered.over import Frame, Neighbour, NextDifferent, Nth, OverColumn, PreviousDifferent, RowNumber
 from tidegate.algebra.terms import Lit, Term
 
 #: A column by its name, the terms of its arguments, and the frame and the duration in ticks that it is given.
@@ -149,6 +149,31 @@ def previous_different(argument: Operand) -> OverExpression:
             return PreviousDifferent(name, terms[0])
 
         return OverExpression(f"previous_different({of!r})", of, build, site=site)
+
+
+@called(argument=_NO_ARGUMENT)
+def next_different(argument: Operand, *, within: Duration = None) -> OverExpression:
+    """The first value after this row's in its partition that is another one; NULL is a value like others.
+
+    As with `lead`, a row is complete once that value is there, or `within` is over. Without `within` rows are kept
+    for as long as the value stays the same.
+
+    Examples:
+        >>> fast = cars.with_(fast=cars.speed > 80)
+        >>> turns = fast.over(by="car", order="time", turns=tg.next_different(fast.fast, within=3))
+        >>> show(turns.select("time", "turns", "complete").where(lambda r: r.time <= 2))
+        1, True, 2
+        2, False, 5
+    """
+    with Here() as site:
+        of = _expression("next_different", argument)
+        check_duration("within", within)
+
+        def build(name: str, terms: Sequence[Term], frame: Frame, ticks: int | None) -> OverColumn:
+            return NextDifferent(name, terms[0], ticks)
+
+        bound = "" if within is None else f", within={within!r}"
+        return OverExpression(f"next_different({of!r}{bound})", of, build, within, site)
 
 
 @called(argument=_NO_ARGUMENT, n=("TG132", "say which row of the frame: tg.nth(r.x, 1)"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.arrays import Int64Array, UInt8Array
 from tidegate.runtime.kernels.compiling import compiled
 
 #: Later than every instant, and than every sum of one and a duration.
@@ -17,6 +17,7 @@ NEVER = (1 << 63) - 1
 
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _OUT = nb.types.Array(nb.int64, 1, "C")
+_FLAGS = nb.types.Array(nb.uint8, 1, "C", readonly=True)
 _THREE = nb.types.UniTuple(_OUT, 3)  # type: ignore[no-untyped-call]  # numba has no types for it
 _TWO = nb.types.UniTuple(_OUT, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
@@ -92,18 +93,34 @@ def frames_of_range(offsets: Int64Array, time: Int64Array, before: int, after: i
     return low, high
 
 
-@compiled(_OUT(_INTS, _INTS, nb.int64, nb.int64, nb.int64))
-def completed_by_rows(offsets: Int64Array, time: Int64Array, rows: int, ticks: int, end: int) -> Int64Array:
-    """When so many rows have followed each row, or so many ticks have passed unless that is negative; `end` where
+@compiled(_OUT(_INTS, _INTS, _FLAGS))
+def next_different(offsets: Int64Array, key: Int64Array, valid: UInt8Array) -> Int64Array:
+    """The place of the first row after each row with another value; -1 where there is none. Values are equal if their
+    keys are, or if they are both missing.
+    """
+    found = np.empty(len(key), dtype=np.int64)
+    for p in range(len(offsets) - 1):
+        for i in range(offsets[p + 1] - 1, offsets[p] - 1, -1):
+            if i + 1 == offsets[p + 1]:
+                found[i] = -1
+            elif valid[i] != valid[i + 1] or (valid[i] and key[i] != key[i + 1]):
+                found[i] = i + 1
+            else:
+                found[i] = found[i + 1]
+    return found
+
+
+@compiled(_OUT(_INTS, _INTS, nb.int64, nb.int64))
+def completed_at(time: Int64Array, places: Int64Array, ticks: int, end: int) -> Int64Array:
+    """The instants of the rows at places, but at most so many ticks after each row unless that is negative; `end` where
     neither is known.
     """
     found = np.empty(len(time), dtype=np.int64)
-    for p in range(len(offsets) - 1):
-        for i in range(offsets[p], offsets[p + 1]):
-            known = i + rows < offsets[p + 1]
-            found[i] = time[i + rows] if known else end
-            if ticks >= 0 and (not known or time[i] + ticks < found[i]):
-                found[i] = time[i] + ticks
+    for i in range(len(time)):
+        known = places[i] >= 0
+        found[i] = time[places[i]] if known else end
+        if ticks >= 0 and (not known or time[i] + ticks < found[i]):
+            found[i] = time[i] + ticks
     return found
 
 

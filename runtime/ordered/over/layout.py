@@ -14,6 +14,7 @@ from tidegate.algebra.functions.aggregates import Aggregate, Form
 from tidegate.algebra.ordered.over import (
     Framed,
     Neighbour,
+    NextDifferent,
     Nth,
     Over,
     OverColumn,
@@ -90,7 +91,7 @@ class OverLayout:
                 return Running(Kind.ROWS)
             case PreviousDifferent(_, argument):
                 return Running(Kind.DIFFERENT, argument)
-            case Neighbour():
+            case Neighbour() | NextDifferent():
                 return None
             case Nth(_, argument, number, frame):
                 return Running(Kind.NTH, argument, number=number) if frame.before is None else None

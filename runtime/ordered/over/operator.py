@@ -26,7 +26,7 @@ from tidegate.runtime.ordered.new_events import new_events, untied
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.kept import KeptExtract, KeptRows
 from tidegate.runtime.ordered.over.layout import TIME, layout_of
-from tidegate.runtime.ordered.over.values import Values
+from tidegate.runtime.ordered.over.values import Values, next_different
 from tidegate.runtime.ordered.partition_rows import PARTITION, marked, row_table
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.state_tables import StateTable
@@ -211,13 +211,14 @@ def _complete(node: Over, block: Block, end: int) -> Int64Array:
     """When each row is complete; `end` where nobody knows yet."""
     complete = block.time
     for wait in filter(None, map(wait_of, node.columns)):
-        if wait.rows is None:
-            assert wait.ticks is not None
-            own = block.time + wait.ticks
+        within = _ANY if wait.ticks is None else wait.ticks
+        if wait.rows is not None:
+            places = segments.neighbours(block.offsets, block.time, wait.rows, _ANY)
+        elif wait.different is not None:
+            places = next_different(layout_of(node), block, wait.different)
         else:
-            own = segments.completed_by_rows(
-                block.offsets, block.time, wait.rows, _ANY if wait.ticks is None else wait.ticks, end
-            )
+            places = np.full(block.height, -1)
+        own = segments.completed_at(block.time, places, within, end)
         complete = np.maximum(complete, own)
     return complete
 

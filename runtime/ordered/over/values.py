@@ -11,7 +11,16 @@ import polars as pl
 
 from tidegate.algebra.evaluation import EvaluationError, sum_out_of_range
 from tidegate.algebra.functions.aggregates import Aggregate, Form
-from tidegate.algebra.ordered.over import Frame, Framed, Neighbour, Nth, OverColumn, PreviousDifferent, RowNumber
+from tidegate.algebra.ordered.over import (
+    Frame,
+    Framed,
+    Neighbour,
+    NextDifferent,
+    Nth,
+    OverColumn,
+    PreviousDifferent,
+    RowNumber,
+)
 from tidegate.algebra.terms import Term
 from tidegate.algebra.types import DataType
 from tidegate.algebra.types import Kind as TypeKind
@@ -53,6 +62,10 @@ class Values:
                 if default is not None and default.value is not None:
                     given = pl.Series([default.value], dtype=found.dtype)
                     found = pl.select(pl.when(pl.Series(places < 0)).then(pl.lit(given)).otherwise(found)).to_series()
+            case NextDifferent(_, argument, within):
+                every = next_different(self.layout, self.block, argument)
+                places = np.where(self.is_near(every, within), every, -1)[at]
+                found = gathered(self.argument(argument), places)
             case Nth(_, argument, number, frame):
                 low, high = (bound[at] for bound in self.bounds(frame))
                 if frame.before is None:
@@ -66,6 +79,12 @@ class Values:
             case _:
                 assert_never(column)
         return found.alias(column.name)
+
+    def is_near(self, places: Int64Array, within: int | None) -> BoolArray:
+        """Whether the rows at places are at most so many ticks after each row."""
+        if within is None:
+            return np.ones(len(places), dtype=np.bool_)
+        return self.block.time[places] - self.block.time <= within
 
     def argument(self, term: Term) -> pl.Series:
         return self.block.column(self.layout.argument(term))
@@ -260,3 +279,9 @@ def _unless(missing: BoolArray, values: Int64Array | Float64Array) -> pl.Series:
     """The values, NULL where they are missing."""
     found = pl.Series(values)
     return found.set(pl.Series(missing), None) if missing.any() else found
+
+
+def next_different(layout: OverLayout, block: Block, argument: Term) -> Int64Array:
+    """The place of the first row after each row in which the argument has another value; -1 where there is none."""
+    rows = block.column(layout.argument(argument))
+    return segments.next_different(block.offsets, order_keys(rows, layout.type_of(argument)), valid(rows))

@@ -61,7 +61,7 @@ def test_frames_hold_the_rows_near_enough(before: int, after: int, seed: int) ->
 def test_neighbours_and_when_they_are_there(offset: int, within: int, seed: int) -> None:
     offsets, _, time, _ = block(seed)
     found = segments.neighbours(offsets, time, offset, within)
-    complete = segments.completed_by_rows(offsets, time, abs(offset), within, 99)
+    complete = segments.completed_at(time, segments.neighbours(offsets, time, abs(offset), -1), within, 99)
     for own in partitions(offsets):
         for i in own:
             near = i + offset in own and (within < 0 or abs(time[i + offset] - time[i]) <= within)
@@ -141,10 +141,14 @@ def test_places_of_running_values(seed: int) -> None:
     best = running.least(offsets, first, keys, valid)
     earliest, latest = (running.end(offsets, first, valid, last) for last in (False, True))
     other = running.previous_different(offsets, first, keys[:n], valid[:n])
+    following = segments.next_different(offsets, keys[:n], valid[:n])
     nth = running.nth(offsets, first, number, 8)
     for p, own in enumerate(partitions(offsets)):
         for i in own:
             kept = first[p] - 1 if first[p] > own.start else None
+            its = [(keys[j] if valid[j] else None) for j in own]
+            after = [j for j in own if j > i and its[j - own.start] != its[i - own.start]]
+            assert following[i] == min(after, default=-1)
             if i < first[p]:
                 assert best[i] == earliest[i] == latest[i] == (n + i if valid[n + i] else -1)
                 continue
@@ -153,7 +157,6 @@ def test_places_of_running_values(seed: int) -> None:
             assert best[i] == min(known, key=lambda j: keys[j], default=-1)
             assert earliest[i] == next(iter(known), -1)
             assert latest[i] == next(iter(known[::-1]), -1)
-            its = [(keys[j] if valid[j] else None) for j in own]
             before = [j for j in own if j < i and its[j - own.start] != its[i - own.start]]
             if kept is None:
                 assert other[i] == max(before, default=-1)
