@@ -35,6 +35,7 @@ LOOK_UPS = (
     "semi-join, a row a key",
     "anti-join, 1,000 keys",
     "semi-join, 1,000 keys",
+    "narrow join, 1,000 keys",
 )
 LIVE_ROWS = (1000, 1_000_000)
 #: How many queries share a batch on disk, and how many of them have directories for results.

@@ -26,9 +26,10 @@ from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.batch import garbage
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.engines.embedded.session import Session
-from tidegate.runtime.engines.embedded.steps import rewriting
+from tidegate.runtime.engines.embedded.steps import evaluation, rewriting, segment_cache, segment_reader
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval import purge_schedule as sweep
+from tidegate.runtime.eval.joins import looked_up
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.state.store.memory import MemoryStore
@@ -70,8 +71,9 @@ def check_embedded(
 def little_work(rng: random.Random, *, looks: bool) -> Iterator[None]:
     """In every other case a batch may rewrite and merge hardly any rows, and reads them piece by piece.
 
-    Each threshold is small by itself too, so that the usual value of the others is among the cases. With `looks`
-    partner and kill rule look at any few rows, at few of them at a time.
+    In every other case it looks any rows up by their keys and instants. Each threshold is small by itself too, so that
+    the usual value of the others is among the cases. With `looks` partner and kill rule look at any few rows, at few of
+    them at a time.
     """
     with ExitStack() as patches:
         for module, name, values in (
@@ -83,6 +85,15 @@ def little_work(rng: random.Random, *, looks: bool) -> Iterator[None]:
             (rewriting, "PIECE_BYTES", (0, 100)),
         ):
             if rng.random() < 0.5:
+                patches.enter_context(patch.object(module, name, rng.choice(values)))
+        if rng.random() < 0.5:
+            for module, name, values in (
+                (evaluation, "LOOKED_UP", (0,)),
+                (evaluation, "SHARE", (0,)),
+                (segment_reader, "INDEXED", (0,)),
+                (segment_cache, "LOOKS", (0, 0, 1)),
+                (looked_up, "ROUNDS", (0, 1, looked_up.ROUNDS)),
+            ):
                 patches.enter_context(patch.object(module, name, rng.choice(values)))
         if looks:
             for module, name, value in (

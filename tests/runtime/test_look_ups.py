@@ -13,18 +13,19 @@ import pytest
 
 import tidegate as tg
 from tests.thresholds import THRESHOLDS, small
+from tidegate.algebra.types import INT64_MAX, INT64_MIN
 from tidegate.runtime.connectors.sources import source
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session
-from tidegate.runtime.engines.embedded.steps import evaluation
-from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
+from tidegate.runtime.engines.embedded.steps import evaluation, segment_cache
 from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
-from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
 from tidegate.runtime.eval import relational
-from tidegate.runtime.eval.joins.key_index import KeyIndex, hashes_of
+from tidegate.runtime.eval.joins import key_index
+from tidegate.runtime.eval.joins.key_index import KeyIndex, Wanted
+from tidegate.runtime.eval.joins.looked_up import IndexedRows, wanted_rows
 from tidegate.runtime.eval.small.rows import Unsupported
+from tidegate.runtime.plan.look_ups import Bound, LookUp
 from tidegate.runtime.plan.lower import lower
-from tidegate.runtime.state.segments import Segment
 from tidegate.runtime.state.store.memory import MemoryStore
 
 left = tg.stream("L", "k string, t bigint, x double", progress="t").as_("l")
@@ -59,6 +60,12 @@ def of_kind(kind: str, rng: random.Random, count: int, t: int, keys: int = 40) -
     return sorted(some, key=lambda row: row[1])
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A segment has an index from its first look on."""
+    monkeypatch.setattr(segment_cache, "LOOKS", 0)
+
+
 def results(kind: str, query: tg.Relation) -> list[str]:
     """All results."""
     rng = random.Random(kind)
@@ -80,14 +87,15 @@ def test_results_are_those_of_all_rows(name: str, kind: str, monkeypatch: pytest
     monkeypatch.setattr(evaluation, "LOOKED_UP", 1 << 60)
     whole = results(kind, query)
     assert whole
-    for looked_up in (0, 200):
+    for looked_up, looks in ((0, 0), (200, segment_cache.LOOKS)):
         monkeypatch.setattr(evaluation, "LOOKED_UP", looked_up)
+        monkeypatch.setattr(segment_cache, "LOOKS", looks)
         assert results(kind, query) == whole
         with small(next(one for one in THRESHOLDS if str(one) == "eval.joins.key_index.INDEXED")):
             assert results(kind, query) == whole
 
 
-def test_rows_of_other_keys_are_not_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_other_keys_are_not_touched(at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[int] = []
     find = KeyIndex.find
 
@@ -123,7 +131,7 @@ def together() -> tg.Program:
 
 
 @pytest.mark.parametrize("kind", ["plain", "values"])
-def test_queries_that_read_alike_look_rows_up_once(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_that_read_alike_look_rows_up_once(kind: str, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: Counter[str] = Counter()
 
     def counting(of: Any, name: str) -> None:
@@ -173,6 +181,47 @@ def test_leaves_that_a_result_may_be_without_are_not_required() -> None:
     assert {query.required for query in lower(tg.program(**others).facts).queries} == {()}
 
 
+def test_a_segment_has_an_index_from_its_third_look_on() -> None:
+    """To make one takes as long as to read all of its rows several times, which those of a short window are not."""
+    cache = SegmentCache(MemoryStore(), 1 << 30)
+    cache.remember("rows", pl.DataFrame({"k": range(1_000), "t": range(1_000)}))
+    assert [cache.index("rows", "k", "t") is None for _ in range(4)] == [True, True, False, False]
+    by_key = cache.index("rows", "k")
+    assert by_key is not None
+    assert (by_key.least, by_key.width) == (None, 1)
+    cache.forget(())
+    cache.remember("rows", pl.DataFrame({"k": range(1_000), "t": range(1_000)}))
+    assert cache.index("rows", "k", "t") is None
+
+
+def alike() -> dict[str, tg.Relation]:
+    """Queries that read the same rows of the same streams, and look others of them up."""
+    more = left.x > right.y
+    return {
+        "Pairs": right.join(left, *near, more),
+        "Some": right.semi_join(left, *near, more),
+        "None": right.anti_join(left, *near, more),
+        "Soon": right.join(left, left.k == right.k, left.t == right.t, more),
+    }
+
+
+def test_queries_that_look_other_rows_up_do_not_share_them(at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, found = random.Random(5), list[list[list[str]]]()
+    old, new = (of_kind("plain", rng, count, t, 3) for count, t in ((900, 1), (5, 4)))
+    for looked_up in (1 << 60, 0):
+        monkeypatch.setattr(evaluation, "LOOKED_UP", looked_up)
+        with Session(tg.program(**alike()).facts, sources=SOURCES) as session:
+            session.push("L", old)
+            session.push("R", old[:1])
+            session.step()
+            session.push("R", new)
+            session.finish()
+            session.step()
+            found.append([sorted(map(repr, session.results(name))) for name in alike()])
+    assert found[0] == found[1]
+    assert len(found[0][0]) > len(found[0][1]) > 0
+
+
 #: A third stream, with few rows.
 few = tg.stream("F", "k string, t bigint", progress="t").as_("f")
 
@@ -219,39 +268,75 @@ def test_rows_without_a_value_are_set_aside_whichever_rows_a_batch_reads() -> No
                 assert len(session.results("Out")) == 1
 
 
+def wanted(keys: list[Any], type_: Any = pl.Int64) -> Wanted:
+    """All rows of these keys."""
+    return Wanted.of(pl.Series(keys, dtype=type_), None, {}.__getitem__)
+
+
 def test_an_index_finds_the_rows_of_keys() -> None:
     rng = random.Random(1)
     for size in (0, 1, 500):
         keys = pl.Series("k", [rng.choice((None, 1, 2, 3, 50)) for _ in range(size)], dtype=pl.Int64)
         frame = pl.DataFrame({"k": keys, "x": np.arange(size) / 2})
         index = KeyIndex.of(frame, "k")
-        for wanted in ([], [1], [None, 3], [1, 2, 9, 50]):
-            hashes = hashes_of(pl.Series(wanted, dtype=pl.Int64))
-            places = [place for place, key in enumerate(keys) if key in wanted]
-            assert index.find(hashes).tolist() == places
-            if None not in wanted:
-                assert index.small_rows(frame, hashes).columns["x"].tolist() == [place / 2 for place in places]
-            elif None in keys.to_list():
+        for some in ([], [1], [None, 3], [1, 2, 9, 50], [2, 1, 2]):
+            rows = index.find(wanted(some))
+            places = [place for place, key in enumerate(keys) if key in some]
+            assert rows.tolist() == places
+            assert index.small_rows(frame, rows, ["x"]).columns["x"].tolist() == [place / 2 for place in places]
+            if None in keys.gather(rows).to_list():
                 with pytest.raises(Unsupported):
-                    index.small_rows(frame, hashes)
+                    index.small_rows(frame, rows, ["k"])
+
+
+#: Distances from the instants of the rows that are wanted, within which partners lie.
+BEFORE, AFTER = 3, 1
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_an_index_finds_the_rows_of_keys_between_instants(far: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also instants at the ends of 64 bits; an index whose places 64 bits would not hold finds all of these keys."""
+    if far:
+        monkeypatch.setattr(key_index, "_MOST", 20)
+    rng = random.Random(2)
+    for size in (0, 1, 5, 50, 300) * 20:
+        lower, upper = rng.choice([(1, 1), (1, 0), (0, 1)])
+        look_up = LookUp(1, "t", (Bound("at", -BEFORE),) * lower, (Bound("at", AFTER),) * upper)
+        keys = [rng.choice([None, "a", "b", "c"]) for _ in range(size)]
+        times = [rng.randrange(-5, 6) for _ in range(size)]
+        index = KeyIndex.of(pl.DataFrame({"k": pl.Series(keys, dtype=pl.String), "t": times}), "k", "t")
+        some = [rng.choice([None, "a", "b", "z"]) for _ in range(rng.randrange(6))]
+        instants = [rng.choice([*range(-9, 10), INT64_MIN, INT64_MAX]) for _ in some]
+        columns = {"at": np.array(instants, dtype=np.int64)}
+        found = index.find(Wanted.of(pl.Series(some, dtype=pl.String), look_up, columns.__getitem__)).tolist()
+        assert found == [
+            row
+            for row, (key, time) in enumerate(zip(keys, times, strict=True))
+            if any(
+                key == one
+                and (far or not lower or instant - BEFORE <= time)
+                and (far or not upper or time <= instant + AFTER)
+                for one, instant in zip(some, instants, strict=True)
+            )
+        ]
 
 
 def test_numbers_beside_a_missing_one_stay_what_they_are() -> None:
     """NumPy has no NULL among integers, and would make doubles of them."""
     frame = pl.DataFrame({"k": [1, 2], "x": [2**53 + 1, None]})
-    rows = KeyIndex.of(frame, "k").small_rows(frame, hashes_of(pl.Series([1])))
-    assert rows.columns["x"].tolist() == [2**53 + 1]
+    index = KeyIndex.of(frame, "k")
+    assert index.small_rows(frame, index.find(wanted([1])), ["k", "x"]).columns["x"].tolist() == [2**53 + 1]
 
 
 def test_rows_with_a_nan_are_for_polars() -> None:
     frame = pl.DataFrame({"k": [1, 2], "x": [1.0, math.nan]})
     index = KeyIndex.of(frame, "k")
-    assert index.small_rows(frame, hashes_of(pl.Series([1]))).height == 1
+    assert index.small_rows(frame, index.find(wanted([1])), ["k", "x"]).height == 1
     with pytest.raises(Unsupported):
-        index.small_rows(frame, hashes_of(pl.Series([2])))
+        index.small_rows(frame, index.find(wanted([2])), ["k", "x"])
 
 
-def test_an_index_counts_among_what_the_cache_holds() -> None:
+def test_an_index_counts_among_what_the_cache_holds(at_once: None) -> None:
     with Session(tg.program(Pairs=queries()["Pairs"]).facts, sources=SOURCES) as session:
         session.push("L", [(f"k{n}", 1, 1.0) for n in range(20_000)])
         session.step()
@@ -271,19 +356,15 @@ def test_an_index_counts_among_what_the_cache_holds() -> None:
 
 def test_the_rows_of_all_segments_together_are_too_many() -> None:
     """Segments of which each has few rows of the keys may have many rows together."""
-    cache = SegmentCache(MemoryStore(), 1 << 30)
-    reader = SegmentReader(cache, PendingSegments(cache, 0))
     buffer, _ = lower(tg.program(Pairs=queries()["Pairs"]).facts).buffers
-    column, segments = buffer.stored.names[0], []
-    values = {"k": "one", "t": 1, "x": 0.5, "y": 0.5}
+    column, values = buffer.stored.names[0], {"k": "one", "t": 1, "x": 0.5, "y": 0.5}
     frame = pl.DataFrame({name: [values[name]] * 2_000 for name in buffer.stored.names})
-    for name in "abc":
-        cache.remember(name, frame)
-        segments.append(Segment(name, frame.height, 0, "", "", {}, 1, 0))
-    wanted = hashes_of(frame.get_column(column))
-    assert reader.read_small_with_keys(buffer, segments[:2], column, wanted).height == 4_000
-    with pytest.raises(Unsupported):
-        reader.read_small_with_keys(buffer, segments, column, wanted)
+    some = wanted(["one"], pl.String)
+    for index in (None, KeyIndex.of(frame, column)):
+        segments = [IndexedRows(frame, index) for _ in range(3)]
+        assert wanted_rows(segments[:2], some, None, buffer.stored, buffer.stored.names).height == 4_000
+        with pytest.raises(Unsupported):
+            wanted_rows(segments, some, None, buffer.stored, buffer.stored.names)
 
 
 def test_the_cache_counts_for_rows_what_it_counted_before() -> None:
@@ -298,7 +379,7 @@ def test_the_cache_counts_for_rows_what_it_counted_before() -> None:
     assert cache._bytes == 0
 
 
-def test_indexes_make_room_for_rows() -> None:
+def test_indexes_make_room_for_rows(at_once: None) -> None:
     """Rows that are not held would be read from a file in each batch; those made first go, and no more than needed."""
     frame = pl.DataFrame({"k": range(1_000), "x": range(1_000)})
     size = int(frame.estimated_size())
@@ -319,7 +400,7 @@ def test_indexes_make_room_for_rows() -> None:
     assert cache._bytes == 2 * size
 
 
-def test_an_index_shares_the_numbers_of_its_segment() -> None:
+def test_an_index_shares_the_numbers_of_its_segment(at_once: None) -> None:
     cache = SegmentCache(MemoryStore(), 1 << 30)
     part = pl.DataFrame({"k": range(1_000)})
     cache.remember("rows", pl.concat([part, part], rechunk=False))

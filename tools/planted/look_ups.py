@@ -1,4 +1,4 @@
-"""Slips in looking rows up by the keys of a leaf that has few."""
+"""Slips in looking rows up by the keys and instants of a leaf that has few."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ EVALUATION = "runtime/engines/embedded/steps/evaluation.py"
 SHARDING = "runtime/plan/sharding.py"
 FAILURES = "algebra/typed/failures.py"
 INDEX = "runtime/eval/joins/key_index.py"
+CACHE = "runtime/engines/embedded/steps/segment_cache.py"
+LOOK_UPS = "runtime/plan/look_ups.py"
+LOOKED_UP = "runtime/eval/joins/looked_up.py"
 
 GROUP = Group(
     "look-ups",
-    ("tests/runtime/test_look_ups.py",),
+    ("tests/runtime/test_look_ups.py", "tests/runtime/test_looked_up_joins.py"),
     (
         bug(
             "a leaf that a result may be without is required",
@@ -30,14 +33,14 @@ GROUP = Group(
         bug(
             "of rows with one key one is found",
             INDEX,
-            'counts = np.searchsorted(self.hashes, wanted, side="right") - first',
-            "counts = (self.hashes[np.minimum(first, len(self.hashes) - 1)] == wanted).astype(np.int64)",
+            "np.where(there, np.maximum(begin, end), begin)",
+            "np.where(there & (end > begin), begin + 1, begin)",
         ),
         bug(
             "a key that is not there is the next one",
             INDEX,
-            "hit = counts > 0",
-            "counts = np.maximum(counts, 1)\n        hit = first < len(self.hashes)",
+            "there = self.hashes[number] == wanted.hashes",
+            "there = np.ones(len(number), dtype=np.bool_)",
         ),
         bug(
             "rows at places have a NaN",
@@ -48,8 +51,8 @@ GROUP = Group(
         bug("a column with NULL is one of numbers", INDEX, " and not one.null_count())", ")"),
         bug(
             "an index takes no memory",
-            "runtime/engines/embedded/steps/segment_cache.py",
-            "            self._count(path, known.bytes)\n",
+            CACHE,
+            "        self._count(path, made.bytes)\n",
             "",
         ),
         bug(
@@ -61,32 +64,174 @@ GROUP = Group(
         bug(
             "each query looks its rows up by itself",
             EVALUATION,
-            "alike.setdefault((first, (job.query.shard_key, *_reading(demand, job))), [])",
+            "alike.setdefault((first, _looking_up(demand, job, first)), [])",
             "alike.setdefault((first, k), [])",
         ),
         bug(
             "queries with one key read alike",
             EVALUATION,
-            "alike.setdefault((first, (job.query.shard_key, *_reading(demand, job))), [])",
+            "alike.setdefault((first, _looking_up(demand, job, first)), [])",
             "alike.setdefault((first, job.query.shard_key), [])",
         ),
         bug(
             "the rows of all segments together may be many",
-            "runtime/engines/embedded/steps/segment_reader.py",
-            "            if found > small_rows.MOST:\n",
-            "            if rows.height > small_rows.MOST:\n",
+            LOOKED_UP,
+            "if found > small_rows.MOST:",
+            "if (rows.height if numbers is None else len(numbers)) > small_rows.MOST:",
         ),
         bug(
             "rows that indexes leave no room for are not held",
-            "runtime/engines/embedded/steps/segment_cache.py",
+            CACHE,
             "        self._make_room(size)\n",
             "",
         ),
         bug(
             "an index copies the numbers of its segment",
-            "runtime/engines/embedded/steps/segment_cache.py",
+            CACHE,
             "rows = self.rows[path] = rows.rechunk()",
             "rows = rows.rechunk()",
+        ),
+        bug("a segment has an index at its second look", CACHE, "looks <= LOOKS", "looks < LOOKS"),
+        bug(
+            "looks at a segment that went count for the next one",
+            CACHE,
+            "            self._looks.pop(path, None)\n",
+            "",
+        ),
+        bug(
+            "indexes have no instants",
+            EVALUATION,
+            "self.segments.indexed(segments, _key(query, k), ranges.get(k))",
+            "self.segments.indexed(segments, _key(query, k), None)",
+        ),
+        bug(
+            "queries that look other rows up share them",
+            EVALUATION,
+            "return job.query.shard_key, look_ups(job.query.tree, first), *_reading(demand, job)",
+            "return job.query.shard_key, *_reading(demand, job)",
+        ),
+        bug(
+            "a row without an instant wants rows",
+            EVALUATION,
+            "return rows.drop_nulls({bound.column for bound in (*look_up.lower, *look_up.upper)})",
+            "return rows",
+        ),
+        bug(
+            "lower bounds are upper ones",
+            LOOK_UPS,
+            "(lower if is_lower else upper).setdefault",
+            "(upper if is_lower else lower).setdefault",
+        ),
+        bug(
+            "a constant on the other side counts the wrong way",
+            LOOK_UPS,
+            "Bound(column, by - other_by + strict)",
+            "Bound(column, by + other_by + strict)",
+        ),
+        bug("a strict bound is a looser one", LOOK_UPS, "else -int(one.strict)", "else int(one.strict)"),
+        bug(
+            "one row decides in every join",
+            LOOK_UPS,
+            'if on_left and node.kind in ("semi", "anti") else',
+            "if on_left else",
+        ),
+        bug(
+            "the right side of a semi-join is decided",
+            LOOK_UPS,
+            'if on_left and node.kind in ("semi", "anti") else',
+            'if node.kind in ("semi", "anti") else',
+        ),
+        bug(
+            "a condition that can fail limits look-ups",
+            LOOK_UPS,
+            "if isinstance(node, Join) and not has_fallible_term(node):",
+            "if isinstance(node, Join):",
+        ),
+        bug(
+            "leaves of a right side are counted from the left one",
+            LOOK_UPS,
+            "return _origin(right, name, leaf - len(occurrences(left)))",
+            "return _origin(right, name, leaf)",
+        ),
+        bug(
+            "an attribute that is made is one of the stream",
+            LOOK_UPS,
+            "return None if name == made else _origin(input_, name, leaf)",
+            "return _origin(input_, name, leaf)",
+        ),
+        bug(
+            "rows of a key are in no order",
+            INDEX,
+            "if (places[1:] < places[:-1]).any():",
+            "if False:",
+        ),
+        bug(
+            "the last instant is out of range",
+            INDEX,
+            'np.searchsorted(self.places, last, side="right")',
+            "np.searchsorted(self.places, last)",
+        ),
+        bug(
+            "an instant before all others is the first one",
+            INDEX,
+            "np.clip(wanted.high, self.least - 1,",
+            "np.clip(wanted.high, self.least,",
+        ),
+        bug(
+            "an instant after all others is the last one",
+            INDEX,
+            "np.clip(wanted.low, self.least, self.least + self.width)",
+            "np.clip(wanted.low, self.least, self.least + self.width - 1)",
+        ),
+        bug(
+            "rows that two rows want are found twice",
+            INDEX,
+            "        first[1:] = np.maximum(first[1:], reached[:-1])\n",
+            "",
+        ),
+        bug(
+            "a slice hides only the next one",
+            INDEX,
+            "reached = np.maximum.accumulate(end[order])",
+            "reached = end[order]",
+        ),
+        bug(
+            "bounds beyond 64 bits are at the other end",
+            INDEX,
+            "return np.clip(values, INT64_MIN - min(by, 0), INT64_MAX - max(by, 0)) + by",
+            "return values + by",
+        ),
+        bug("places take more than 64 bits", INDEX, " or (keys + 1) * width >= _MOST:", ":"),
+        bug("an instant may be missing", INDEX, " or instants.null_count() or", " or"),
+        bug(
+            "the first candidate is a partner",
+            LOOKED_UP,
+            "partners = np.flatnonzero(holds(lefts, rows))",
+            "partners = np.arange(len(rows))",
+        ),
+        bug(
+            "rows without a partner in the last round have none",
+            LOOKED_UP,
+            "np.concatenate([*found, index.rows_in(begin, end)])",
+            "np.concatenate([index.rows[:0], *found])",
+        ),
+        bug(
+            "a round leaves a candidate out",
+            LOOKED_UP,
+            "begin[left] += counts",
+            "begin[left] += counts + 1",
+        ),
+        bug(
+            "left rows that have a partner look for more",
+            LOOKED_UP,
+            "            self.undecided[decided] = False\n",
+            "",
+        ),
+        bug(
+            "rows without an instant that limits partners have some",
+            EVALUATION,
+            "deciding = _deciding(look_up, limiting)",
+            "deciding = _deciding(look_up, rows)",
         ),
     ),
 )

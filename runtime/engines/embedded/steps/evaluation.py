@@ -10,18 +10,21 @@ from typing import Final
 import polars as pl
 
 from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.terms import TRUE
 from tidegate.analysis.inner_queries import owner_of
-from tidegate.runtime.arrays import UInt64Array
 from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
-from tidegate.runtime.eval.increment import Ready, common_parts, increment, leaf_rows, read_leaf
+from tidegate.runtime.eval.increment import Ready, common_parts, increment, leaf_rows, no_rows, read_leaf
 from tidegate.runtime.eval.job import Job
-from tidegate.runtime.eval.joins.key_index import hashes_of
+from tidegate.runtime.eval.joins.key_index import Wanted
+from tidegate.runtime.eval.joins.looked_up import Deciding, IndexedRows, wanted_frame, wanted_rows
 from tidegate.runtime.eval.lenient import lenient_increment
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.eval.small.increment import Rows, small_increment, small_leaf
 from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
+from tidegate.runtime.plan.look_ups import LookUp, look_ups
 from tidegate.runtime.plan.shared_parts import Demand
+from tidegate.runtime.plan.steps import QueryPlan
 
 #: An increment over fewer rows reads them all.
 LOOKED_UP: Final = 4_096
@@ -48,7 +51,7 @@ class JobEvaluation:
         for k, (demand, job) in enumerate(zip(demands, jobs, strict=True)):
             first = self._first_leaf(job)
             if first is not None:
-                alike.setdefault((first, (job.query.shard_key, *_reading(demand, job))), []).append(k)
+                alike.setdefault((first, _looking_up(demand, job, first)), []).append(k)
             elif (rows := self._small_rows(demand, job, read, shared)) is not None:
                 found[k] = rows
         for (first, _), some in alike.items():
@@ -108,53 +111,76 @@ class JobEvaluation:
         """The rows of increments that read the same rows, which are looked up once; so are parts that they share."""
         found: dict[int, Rows] = {}
         shared: dict[object, SmallRows] = {}
+        others = self._indexed(jobs[0], first)
         with suppress(Unsupported):
-            small = self._small_by_keys(demands[0], jobs[0], first)
+            small = self._small_by_keys(demands[0], jobs[0], first, others)
             for k, (demand, job) in enumerate(zip(demands, jobs, strict=True)):
                 with suppress(Unsupported):
                     found[k] = small_increment(demand, small, job.old, job.new, shared)
-        others = [k for k in range(len(jobs)) if k not in found]
-        if others:
-            leaves = self._by_keys(demands[0], jobs[0], first)
-            of = [jobs[k] for k in others], [demands[k] for k in others], [leaves for _ in others]
-            found.update(zip(others, self._with_common_parts(*of), strict=True))
+        left = [k for k in range(len(jobs)) if k not in found]
+        if left:
+            leaves = self._by_keys(demands[0], jobs[0], first, others)
+            of = [jobs[k] for k in left], [demands[k] for k in left], [leaves for _ in left]
+            found.update(zip(left, self._with_common_parts(*of), strict=True))
         return [found[k] for k in range(len(jobs))]
 
-    def _small_by_keys(self, demand: Demand, job: Job, first: int) -> dict[int, SmallRows]:
-        """The rows by leaf, of others than the `first` those with its keys; `Unsupported` where they are too many."""
-        keys = job.query.shard_key
-        assert keys is not None
-        leaf, segments, relevant = job.query.leaves[first], job.inputs[first], demand.relevant[first]
-        assert leaf.buffer is not None
-        assert relevant is not None
-        if sum(segment.rows for segment in segments) <= small_rows.MOST:
-            found = {first: small_leaf(leaf, self.segments.read_small(leaf.buffer, segments), relevant)}
-        else:
-            found = {first: SmallRows.of(leaf_rows(leaf, self.segments.frame(leaf.buffer, segments), relevant))}
-        wanted = hashes_of(small_rows.series("", found[first].columns[_key(keys, first)]))
-        for k, (leaf, column) in enumerate(zip(job.query.leaves, keys, strict=True)):
-            relevant = demand.relevant[k]
-            if leaf.buffer is None or relevant is None or column is None:
-                raise Unsupported
-            if k != first:
-                rows = self.segments.read_small_with_keys(leaf.buffer, job.inputs[k], column, wanted)
-                found[k] = small_leaf(leaf, rows, relevant)
+    def _indexed(self, job: Job, first: int) -> dict[int, list[IndexedRows]]:
+        """The segments of the leaves whose rows are looked up for those of the first leaf, with their indexes."""
+        query, found = job.query, dict[int, list[IndexedRows]]()
+        ranges = {one.leaf: one.column for one in look_ups(query.tree, first)}
+        for k, (leaf, segments) in enumerate(zip(query.leaves, job.inputs, strict=True)):
+            if k != first and leaf.buffer is not None:
+                found[k] = self.segments.indexed(segments, _key(query, k), ranges.get(k))
         return found
 
-    def _by_keys(self, demand: Demand, job: Job, first: int) -> dict[int, pl.DataFrame]:
+    def _small_by_keys(
+        self, demand: Demand, job: Job, first: int, others: Mapping[int, list[IndexedRows]]
+    ) -> dict[int, SmallRows]:
+        """The rows by leaf, of others than the `first` those that it can meet; `Unsupported` where they are many."""
+        query, segments = job.query, job.inputs[first]
+        leaf, relevant = query.leaves[first], demand.relevant[first]
+        if leaf.buffer is None or relevant is None or len(others) + 1 < len(query.leaves):
+            raise Unsupported
+        if sum(segment.rows for segment in segments) <= small_rows.MOST:
+            rows = small_leaf(leaf, self.segments.read_small(leaf.buffer, segments), relevant)
+        else:
+            rows = SmallRows.of(leaf_rows(leaf, self.segments.frame(leaf.buffer, segments), relevant))
+        found = {first: rows}
+        keys = small_rows.series("", rows.columns[_key(query, first)])
+        ranges = {one.leaf: one for one in look_ups(query.tree, first)}
+        for k, indexed in others.items():
+            leaf, relevant, look_up = query.leaves[k], demand.relevant[k], ranges.get(k)
+            assert leaf.buffer is not None
+            assert relevant is not None
+            wanted, stored = Wanted.of(keys, look_up, rows.columns.__getitem__), leaf.buffer.stored
+            if (deciding := _deciding(look_up, rows)) is not None:
+                found[k] = wanted_rows(indexed, wanted, deciding, stored, leaf.columns or stored.names)
+            else:
+                found[k] = small_leaf(leaf, wanted_rows(indexed, wanted, None, stored, stored.names), relevant)
+        return found
+
+    def _by_keys(
+        self, demand: Demand, job: Job, first: int, others: Mapping[int, list[IndexedRows]]
+    ) -> dict[int, pl.DataFrame]:
         """The same as frames, however many they are."""
-        query, keys, found = job.query, job.query.shard_key, dict[int, pl.DataFrame]()
-        assert keys is not None
-        wanted: UInt64Array | None = None
-        for k in (first, *(k for k in range(len(query.leaves)) if k != first)):
-            leaf, column, frame = query.leaves[k], keys[k], None
-            if leaf.buffer is not None and wanted is not None and column is not None:
-                frame = self.segments.with_keys(leaf.buffer, job.inputs[k], column, wanted)
-            elif leaf.buffer is not None:
-                frame = self.segments.frame(leaf.buffer, job.inputs[k])
-            found[k] = read_leaf(leaf, frame, demand.relevant[k], self.statics)
-            if wanted is None:
-                wanted = hashes_of(found[k].get_column(_key(keys, first)))
+        query, own = job.query, job.query.leaves[first]
+        assert own.buffer is not None
+        frame = self.segments.frame(own.buffer, job.inputs[first])
+        rows = read_leaf(own, frame, demand.relevant[first], self.statics)
+        found = {first: rows}
+        ranges = {one.leaf: one for one in look_ups(query.tree, first)}
+        for k, leaf in enumerate(query.leaves):
+            look_up, looked_up, relevant = ranges.get(k), None, demand.relevant[k]
+            if k == first:
+                continue
+            if leaf.buffer is not None:
+                limiting = _limiting(rows, look_up)
+                keys = limiting.get_column(_key(query, first))
+                wanted = Wanted.of(keys, look_up, lambda name, of=limiting: of.get_column(name).to_numpy())
+                deciding = _deciding(look_up, limiting)
+                looked_up = pl.concat([no_rows(leaf.buffer), *wanted_frame(others[k], wanted, deciding)])
+                relevant = relevant if deciding is None else TRUE
+            found[k] = read_leaf(leaf, looked_up, relevant, self.statics)
         return found
 
     def _small_leaf(self, demand: Demand, job: Job, k: int, read: dict[object, SmallRows]) -> SmallRows:
@@ -201,11 +227,32 @@ def _reading(demand: Demand, job: Job) -> Iterator[object]:
         yield source, leaf.columns, relevant, tuple(segment.path for segment in segments)
 
 
-def _key(keys: Sequence[str | None], leaf: int) -> str:
-    """The column of a leaf's keys, which its stream has as it is required."""
-    found = keys[leaf]
+def _looking_up(demand: Demand, job: Job, first: int) -> object:
+    """What an increment reads, and which rows of it, where those of its first leaf say so."""
+    return job.query.shard_key, look_ups(job.query.tree, first), *_reading(demand, job)
+
+
+def _key(query: QueryPlan, leaf: int) -> str:
+    """The column of a leaf's keys, which each leaf of stored rows has that is looked up."""
+    assert query.shard_key is not None
+    found = query.shard_key[leaf]
     assert found is not None
     return found
+
+
+def _limiting(rows: pl.DataFrame, look_up: LookUp | None) -> pl.DataFrame:
+    """The rows of the first leaf that can have partners: none where an instant is missing that limits these."""
+    if look_up is None or look_up.column is None:
+        return rows
+    return rows.drop_nulls({bound.column for bound in (*look_up.lower, *look_up.upper)})
+
+
+def _deciding(look_up: LookUp | None, left: Rows) -> Deciding | None:
+    """The join that needs one of the rows that are looked up, if it is such a one.
+
+    These are not filtered by what is relevant: which of its partners a left row has makes no difference.
+    """
+    return None if look_up is None or look_up.decider is None else Deciding.of(look_up.decider, left)
 
 
 def of_query(error: EvaluationError, job: Job) -> EvaluationError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Final
 
 import polars as pl
 
@@ -12,20 +13,26 @@ from tidegate.runtime.eval.small.increment import Rows, size_of
 from tidegate.runtime.state.segments import Segment, read_segments
 from tidegate.runtime.state.store.interface import Store
 
+#: How often all rows of a segment are read before it has an index, whose making takes some five times as long. So the
+#: segments of a window of two batches get none.
+LOOKS: Final = 2
+
 
 @dataclass(slots=True)
 class SegmentCache:
-    """The rows of segments by their paths, and their indexes, at most `most_bytes` of them together. Indexes make room
-    for rows. What does not fit is read again.
+    """The rows of segments by their paths, and their indexes by key and instant, at most `most_bytes` of them together.
+    Indexes make room for rows. What does not fit is read again.
     """
 
     store: Store
     most_bytes: int
     rows: dict[str, Rows] = field(default_factory=dict)
-    indexes: dict[str, dict[str, KeyIndex]] = field(default_factory=dict)
+    indexes: dict[str, dict[tuple[str, str | None], KeyIndex]] = field(default_factory=dict)
     _bytes: int = 0
     _sizes: dict[str, int] = field(default_factory=dict)
     """What each path counts among the bytes: the size of a frame grows when a column with one value is first read."""
+    _looks: dict[str, int] = field(default_factory=dict)
+    """How often rows of a path were looked up without an index."""
 
     def read(self, segment: Segment) -> Rows:
         """The rows of a segment that is not in memory."""
@@ -46,23 +53,28 @@ class SegmentCache:
             self._count(path, size_of(rows) - size_of(self.rows[path]))
             self.rows[path] = rows
 
-    def index(self, path: str, column: str) -> KeyIndex | None:
-        """The index of a segment by a column, held while its rows are. None where one of the two cannot be held: to
-        sort a segment for one look takes longer than to read all of it.
+    def index(self, path: str, column: str, time: str | None = None) -> KeyIndex | None:
+        """The index of a segment by a column and an instant, held while its rows are. None where one of the two cannot
+        be held, or it was not often enough asked for: to sort a segment for one look takes longer than to read it.
         """
-        known, rows = self.indexes.get(path, {}).get(column), self.rows.get(path)
-        if known is None and isinstance(rows, pl.DataFrame) and self._bytes + size_of_index(rows) <= self.most_bytes:
-            rows = self.rows[path] = rows.rechunk()  # of columns in several pieces the index would hold copies
-            known = KeyIndex.of(rows, column)
-            self.indexes.setdefault(path, {})[column] = known
-            self._count(path, known.bytes)
-        return known
+        known, rows = self.indexes.get(path, {}).get((column, time)), self.rows.get(path)
+        if known is not None or not isinstance(rows, pl.DataFrame):
+            return known
+        looks = self._looks[path] = self._looks.get(path, 0) + 1
+        if looks <= LOOKS or self._bytes + size_of_index(rows) > self.most_bytes:
+            return None
+        rows = self.rows[path] = rows.rechunk()  # of columns in several pieces the index would hold copies
+        made = KeyIndex.of(rows, column, time)
+        self.indexes.setdefault(path, {})[column, time] = made
+        self._count(path, made.bytes)
+        return made
 
     def forget(self, live: Collection[str]) -> None:
         """Only segments with these paths are still needed."""
         for path in [path for path in self.rows if path not in live]:
             del self.rows[path]
             self.indexes.pop(path, None)
+            self._looks.pop(path, None)
             self._bytes -= self._sizes.pop(path)
 
     def _make_room(self, size: int) -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tidegate.runtime.arrays import UInt64Array
 from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
 from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.eval.increment import no_rows
 from tidegate.runtime.eval.joins.key_index import INDEXED
+from tidegate.runtime.eval.joins.looked_up import IndexedRows
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
@@ -44,31 +44,16 @@ class SegmentReader:
         """Whether none of these segments has to be read from a file."""
         return all(one.path in self.cache.rows or self.pending.rows(one.path) is not None for one in segments)
 
-    def with_keys(self, buffer: Buffer, segments: Sequence[Segment], column: str, wanted: UInt64Array) -> pl.DataFrame:
-        """The rows of segments whose key may have one of these hashes, for Polars; of a small segment every row."""
-        parts = [no_rows(buffer)]
+    def indexed(self, segments: Sequence[Segment], column: str, time: str | None) -> list[IndexedRows]:
+        """The rows of segments with their indexes by a key and an instant; a small segment has none."""
+        found = []
         for segment in segments:
-            rows = self._load(segment)
-            index = self.cache.index(segment.path, column) if rows.height > INDEXED else None
-            parts.append(rows if index is None else rows[index.find(wanted)])
-        return pl.concat(parts)
-
-    def read_small_with_keys(
-        self, buffer: Buffer, segments: Sequence[Segment], column: str, wanted: UInt64Array
-    ) -> SmallRows:
-        """The same as arrays; `Unsupported` where they are too many."""
-        parts, found = [small_rows.no_rows(buffer.stored)], 0
-        for segment in segments:
-            rows = self._rows(segment)
+            rows, index = self._rows(segment), None
             if rows.height > INDEXED:
                 rows = self._load(segment)
-                if (index := self.cache.index(segment.path, column)) is not None:
-                    rows = index.small_rows(rows, wanted)
-            found += rows.height
-            if found > small_rows.MOST:
-                raise Unsupported
-            parts.append(rows if isinstance(rows, SmallRows) else SmallRows.of(rows))
-        return small_rows.stacked(parts)
+                index = self.cache.index(segment.path, column, time)
+            found.append(IndexedRows(rows, index))
+        return found
 
     def pieces(self, segments: Sequence[Segment], rows: int) -> Iterator[pl.DataFrame]:
         """The rows of segments, so many at a time; of a file that is not in memory yet only a piece is."""
