@@ -82,11 +82,11 @@ def look_ups(tree: Node, first: int) -> tuple[LookUp, ...]:
 
 def _look_ups(node: Node, place: int, first: int) -> Iterator[LookUp]:
     """Of the joins between the leaf `first` and a node whose leaves begin at `place`."""
-    for child in children(node):
+    for number, child in enumerate(children(node)):
         end = place + len(occurrences(child))
         if place <= first < end:
             if isinstance(node, Join) and not has_fallible_term(node):
-                yield from _of_join(node, child is node.left, place, first)
+                yield from _of_join(node, number == 0, place, first)
             yield from _look_ups(child, place, first)
             return
         place = end

@@ -21,7 +21,7 @@ from tidegate.runtime.engines.embedded.steps import evaluation, segment_cache
 from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.eval import relational
 from tidegate.runtime.eval.joins import key_index
-from tidegate.runtime.eval.joins.key_index import KeyIndex, Wanted
+from tidegate.runtime.eval.joins.key_index import KeyIndex, Wanted, size_of_index
 from tidegate.runtime.eval.joins.looked_up import IndexedRows, wanted_rows
 from tidegate.runtime.eval.small.rows import Unsupported
 from tidegate.runtime.plan.look_ups import Bound, LookUp
@@ -298,13 +298,14 @@ def test_an_index_finds_the_rows_of_keys_between_instants(far: bool, monkeypatch
     """Also instants at the ends of 64 bits; an index whose places 64 bits would not hold finds all of these keys."""
     if far:
         monkeypatch.setattr(key_index, "_MOST", 20)
-    rng = random.Random(2)
-    for size in (0, 1, 5, 50, 300) * 20:
+    rng, without = random.Random(2), set[bool]()
+    for size in (1, 5, 50, 300) * 20:
         lower, upper = rng.choice([(1, 1), (1, 0), (0, 1)])
         look_up = LookUp(1, "t", (Bound("at", -BEFORE),) * lower, (Bound("at", AFTER),) * upper)
         keys = [rng.choice([None, "a", "b", "c"]) for _ in range(size)]
         times = [rng.randrange(-5, 6) for _ in range(size)]
         index = KeyIndex.of(pl.DataFrame({"k": pl.Series(keys, dtype=pl.String), "t": times}), "k", "t")
+        without.add(index.least is None)
         some = [rng.choice([None, "a", "b", "z"]) for _ in range(rng.randrange(6))]
         instants = [rng.choice([*range(-9, 10), INT64_MIN, INT64_MAX]) for _ in some]
         columns = {"at": np.array(instants, dtype=np.int64)}
@@ -314,11 +315,19 @@ def test_an_index_finds_the_rows_of_keys_between_instants(far: bool, monkeypatch
             for row, (key, time) in enumerate(zip(keys, times, strict=True))
             if any(
                 key == one
-                and (far or not lower or instant - BEFORE <= time)
-                and (far or not upper or time <= instant + AFTER)
+                and (index.least is None or not lower or instant - BEFORE <= time)
+                and (index.least is None or not upper or time <= instant + AFTER)
                 for one, instant in zip(some, instants, strict=True)
             )
         ]
+    assert without == ({False, True} if far else {False})
+
+
+def test_an_index_by_an_instant_that_may_be_missing_has_none() -> None:
+    frame = pl.DataFrame({"k": [1, 1, 2], "t": [5, None, 6]})
+    index = KeyIndex.of(frame, "k", "t")
+    assert index.least is None
+    assert index.find(wanted([1])).tolist() == [0, 1]
 
 
 def test_numbers_beside_a_missing_one_stay_what_they_are() -> None:
@@ -381,8 +390,9 @@ def test_the_cache_counts_for_rows_what_it_counted_before() -> None:
 
 def test_indexes_make_room_for_rows(at_once: None) -> None:
     """Rows that are not held would be read from a file in each batch; those made first go, and no more than needed."""
-    frame = pl.DataFrame({"k": range(1_000), "x": range(1_000)})
+    frame = pl.DataFrame({"k": range(1_000), "x": range(1_000)}).with_columns(y=pl.col("k").cast(pl.Int32))
     size = int(frame.estimated_size())
+    assert size == size_of_index(frame) == KeyIndex.of(frame, "k").bytes
     cache = SegmentCache(MemoryStore(), 5 * size)
     for name in "ab":
         cache.remember(name, frame.clone())

@@ -101,7 +101,7 @@ GROUP = Group(
         bug(
             "indexes have no instants",
             EVALUATION,
-            "self.segments.indexed(segments, _key(query, k), ranges.get(k))",
+            "self.segments.indexed(segments, _key(query, k), times.get(k))",
             "self.segments.indexed(segments, _key(query, k), None)",
         ),
         bug(
@@ -113,8 +113,8 @@ GROUP = Group(
         bug(
             "a row without an instant wants rows",
             EVALUATION,
-            "return rows.drop_nulls({bound.column for bound in (*look_up.lower, *look_up.upper)})",
-            "return rows",
+            "rows = rows.drop_nulls({bound.column for bound in (*look_up.lower, *look_up.upper)})",
+            "pass",
         ),
         bug(
             "lower bounds are upper ones",
@@ -226,12 +226,6 @@ GROUP = Group(
             LOOKED_UP,
             "            self.undecided[decided] = False\n",
             "",
-        ),
-        bug(
-            "rows without an instant that limits partners have some",
-            EVALUATION,
-            "deciding = _deciding(look_up, limiting)",
-            "deciding = _deciding(look_up, rows)",
         ),
     ),
 )

@@ -127,10 +127,10 @@ class JobEvaluation:
     def _indexed(self, job: Job, first: int) -> dict[int, list[IndexedRows]]:
         """The segments of the leaves whose rows are looked up for those of the first leaf, with their indexes."""
         query, found = job.query, dict[int, list[IndexedRows]]()
-        ranges = {one.leaf: one.column for one in look_ups(query.tree, first)}
+        times = {leaf: one.column for leaf, one in _limits(query, first).items()}
         for k, (leaf, segments) in enumerate(zip(query.leaves, job.inputs, strict=True)):
             if k != first and leaf.buffer is not None:
-                found[k] = self.segments.indexed(segments, _key(query, k), ranges.get(k))
+                found[k] = self.segments.indexed(segments, _key(query, k), times.get(k))
         return found
 
     def _small_by_keys(
@@ -147,9 +147,9 @@ class JobEvaluation:
             rows = SmallRows.of(leaf_rows(leaf, self.segments.frame(leaf.buffer, segments), relevant))
         found = {first: rows}
         keys = small_rows.series("", rows.columns[_key(query, first)])
-        ranges = {one.leaf: one for one in look_ups(query.tree, first)}
+        limits = _limits(query, first)
         for k, indexed in others.items():
-            leaf, relevant, look_up = query.leaves[k], demand.relevant[k], ranges.get(k)
+            leaf, relevant, look_up = query.leaves[k], demand.relevant[k], limits.get(k)
             assert leaf.buffer is not None
             assert relevant is not None
             wanted, stored = Wanted.of(keys, look_up, rows.columns.__getitem__), leaf.buffer.stored
@@ -167,17 +167,13 @@ class JobEvaluation:
         assert own.buffer is not None
         frame = self.segments.frame(own.buffer, job.inputs[first])
         rows = read_leaf(own, frame, demand.relevant[first], self.statics)
-        found = {first: rows}
-        ranges = {one.leaf: one for one in look_ups(query.tree, first)}
+        found, limits = {first: rows}, _limits(query, first)
         for k, leaf in enumerate(query.leaves):
-            look_up, looked_up, relevant = ranges.get(k), None, demand.relevant[k]
             if k == first:
                 continue
+            looked_up, relevant = None, demand.relevant[k]
             if leaf.buffer is not None:
-                limiting = _limiting(rows, look_up)
-                keys = limiting.get_column(_key(query, first))
-                wanted = Wanted.of(keys, look_up, lambda name, of=limiting: of.get_column(name).to_numpy())
-                deciding = _deciding(look_up, limiting)
+                wanted, deciding = _wanted(rows, _key(query, first), limits.get(k))
                 looked_up = pl.concat([no_rows(leaf.buffer), *wanted_frame(others[k], wanted, deciding)])
                 relevant = relevant if deciding is None else TRUE
             found[k] = read_leaf(leaf, looked_up, relevant, self.statics)
@@ -240,11 +236,17 @@ def _key(query: QueryPlan, leaf: int) -> str:
     return found
 
 
-def _limiting(rows: pl.DataFrame, look_up: LookUp | None) -> pl.DataFrame:
-    """The rows of the first leaf that can have partners: none where an instant is missing that limits these."""
-    if look_up is None or look_up.column is None:
-        return rows
-    return rows.drop_nulls({bound.column for bound in (*look_up.lower, *look_up.upper)})
+def _limits(query: QueryPlan, first: int) -> dict[int, LookUp]:
+    """What the joins of a query say of the other leaves, by leaf."""
+    return {one.leaf: one for one in look_ups(query.tree, first)}
+
+
+def _wanted(rows: pl.DataFrame, key: str, look_up: LookUp | None) -> tuple[Wanted, Deciding | None]:
+    """What rows of the first leaf want of another. Those without an instant that limits their partners have none."""
+    if look_up is not None and look_up.column is not None:
+        rows = rows.drop_nulls({bound.column for bound in (*look_up.lower, *look_up.upper)})
+    wanted = Wanted.of(rows.get_column(key), look_up, lambda name: rows.get_column(name).to_numpy())
+    return wanted, _deciding(look_up, rows)
 
 
 def _deciding(look_up: LookUp | None, left: Rows) -> Deciding | None:
