@@ -29,7 +29,7 @@ from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.embedded.steps import evaluation, rewriting, segment_cache, segment_reader
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval import purge_schedule as sweep
-from tidegate.runtime.eval.joins import looked_up
+from tidegate.runtime.eval.joins import indexed_rows
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.state.store.memory import MemoryStore
@@ -92,7 +92,7 @@ def little_work(rng: random.Random, *, looks: bool) -> Iterator[None]:
                 (evaluation, "SHARE", (0,)),
                 (segment_reader, "INDEXED", (0,)),
                 (segment_cache, "LOOKS", (0, 0, 1)),
-                (looked_up, "ROUNDS", (0, 1, looked_up.ROUNDS)),
+                (indexed_rows, "ROUNDS", (0, 1, indexed_rows.ROUNDS)),
             ):
                 patches.enter_context(patch.object(module, name, rng.choice(values)))
         if looks:

@@ -21,10 +21,10 @@ from tidegate.runtime.engines.embedded.steps import evaluation, segment_cache
 from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.eval import relational
 from tidegate.runtime.eval.joins import key_index
+from tidegate.runtime.eval.joins.indexed_rows import IndexedRows, wanted_rows
 from tidegate.runtime.eval.joins.key_index import KeyIndex, Wanted, size_of_index
-from tidegate.runtime.eval.joins.looked_up import IndexedRows, wanted_rows
+from tidegate.runtime.eval.joins.look_ups import Bound, LookUp
 from tidegate.runtime.eval.small.rows import Unsupported
-from tidegate.runtime.plan.look_ups import Bound, LookUp
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.state.store.memory import MemoryStore
 

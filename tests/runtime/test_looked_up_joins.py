@@ -17,9 +17,9 @@ from tidegate.algebra.semantics import Row, bags_equal, evaluate
 from tidegate.runtime.connectors.sources import source
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.embedded.steps import segment_cache
-from tidegate.runtime.eval.joins import looked_up
+from tidegate.runtime.eval.joins import indexed_rows
 from tidegate.runtime.eval.joins.key_index import KeyIndex
-from tidegate.runtime.plan.look_ups import Bound, look_ups
+from tidegate.runtime.eval.joins.look_ups import Bound, look_ups
 from tidegate.runtime.plan.lower import lower
 
 left = tg.stream("L", "k string, t bigint, x bigint, u bigint", progress="t").as_("l")
@@ -98,8 +98,8 @@ def looked_up_everywhere(rng: random.Random) -> Iterator[None]:
         "engines.embedded.steps.evaluation.SHARE": (0,),
         "eval.joins.key_index.INDEXED": (0, 0, 3),
         "engines.embedded.steps.segment_cache.LOOKS": (0, 0, 1),
-        "eval.joins.looked_up.ROUNDS": (0, 1, looked_up.ROUNDS),
-        "eval.joins.looked_up._GROWTH": (1, 2, looked_up._GROWTH),
+        "eval.joins.indexed_rows.ROUNDS": (0, 1, indexed_rows.ROUNDS),
+        "eval.joins.indexed_rows._GROWTH": (1, 2, indexed_rows._GROWTH),
         "eval.small.rows.MOST": (-1, 4, 5_000, 5_000, 5_000),
     }
     with ExitStack() as stack:

@@ -9,8 +9,8 @@ SHARDING = "runtime/plan/sharding.py"
 FAILURES = "algebra/typed/failures.py"
 INDEX = "runtime/eval/joins/key_index.py"
 CACHE = "runtime/engines/embedded/steps/segment_cache.py"
-LOOK_UPS = "runtime/plan/look_ups.py"
-LOOKED_UP = "runtime/eval/joins/looked_up.py"
+LOOK_UPS = "runtime/eval/joins/look_ups.py"
+INDEXED_ROWS = "runtime/eval/joins/indexed_rows.py"
 
 GROUP = Group(
     "look-ups",
@@ -75,7 +75,7 @@ GROUP = Group(
         ),
         bug(
             "the rows of all segments together may be many",
-            LOOKED_UP,
+            INDEXED_ROWS,
             "if found > small_rows.MOST:",
             "if (rows.height if numbers is None else len(numbers)) > small_rows.MOST:",
         ),
@@ -205,25 +205,25 @@ GROUP = Group(
         bug("an instant may be missing", INDEX, " or instants.null_count() or", " or"),
         bug(
             "the first candidate is a partner",
-            LOOKED_UP,
+            INDEXED_ROWS,
             "partners = np.flatnonzero(holds(lefts, rows))",
             "partners = np.arange(len(rows))",
         ),
         bug(
             "rows without a partner in the last round have none",
-            LOOKED_UP,
+            INDEXED_ROWS,
             "np.concatenate([*found, index.rows_in(begin, end)])",
             "np.concatenate([index.rows[:0], *found])",
         ),
         bug(
             "a round leaves a candidate out",
-            LOOKED_UP,
+            INDEXED_ROWS,
             "begin[left] += counts",
             "begin[left] += counts + 1",
         ),
         bug(
             "left rows that have a partner look for more",
-            LOOKED_UP,
+            INDEXED_ROWS,
             "            self.undecided[decided] = False\n",
             "",
         ),

@@ -16,13 +16,13 @@ from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
 from tidegate.runtime.eval.increment import Ready, common_parts, increment, leaf_rows, no_rows, read_leaf
 from tidegate.runtime.eval.job import Job
+from tidegate.runtime.eval.joins.indexed_rows import Deciding, IndexedRows, wanted_frame, wanted_rows
 from tidegate.runtime.eval.joins.key_index import Wanted
-from tidegate.runtime.eval.joins.looked_up import Deciding, IndexedRows, wanted_frame, wanted_rows
+from tidegate.runtime.eval.joins.look_ups import LookUp, look_ups
 from tidegate.runtime.eval.lenient import lenient_increment
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.eval.small.increment import Rows, small_increment, small_leaf
 from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
-from tidegate.runtime.plan.look_ups import LookUp, look_ups
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import QueryPlan
 

@@ -10,8 +10,8 @@ import polars as pl
 from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
 from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.eval.increment import no_rows
+from tidegate.runtime.eval.joins.indexed_rows import IndexedRows
 from tidegate.runtime.eval.joins.key_index import INDEXED
-from tidegate.runtime.eval.joins.looked_up import IndexedRows
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.eval.small.rows import SmallRows, Unsupported

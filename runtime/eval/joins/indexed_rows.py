@@ -14,13 +14,13 @@ from tidegate.algebra.types import Kind
 from tidegate.runtime.arrays import BoolArray, Int64Array, UInt32Array
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.joins.key_index import KeyIndex, Wanted, listed
+from tidegate.runtime.eval.joins.look_ups import Decider
 from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.eval.small.joins import MOST_PAIRS
 from tidegate.runtime.eval.small.rows import SmallRows, Unsupported, no_rows, stacked
 from tidegate.runtime.eval.small.terms import array_term, column_of
 from tidegate.runtime.eval.terms import compile_term
-from tidegate.runtime.plan.look_ups import Decider
 
 #: How often a left row of a semi- or anti-join is compared with candidates. One without a partner then takes the rest.
 ROUNDS: Final = 3
