@@ -24,8 +24,9 @@ from benchmarks.pattern_runs import (
 )
 from benchmarks.situations_data import SITUATION, Ints, Span
 from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, purge
-from tidegate.runtime.kernels.search import enumerate_matches
-from tidegate.runtime.kernels.search_plan import Pattern, plan_steps
+from tidegate.runtime.kernels.ranges.range_plan import plan_search
+from tidegate.runtime.kernels.ranges.range_search import find_matches
+from tidegate.runtime.kernels.search_plan import Pattern
 from tidegate.runtime.kernels.situations import ClosedSituations
 from tidegate.runtime.ordered.match.order import MatchOrder
 
@@ -128,9 +129,9 @@ def _follow(
     start = time.thread_time()
     for number, (after, until) in enumerate(pairwise(bounds)):
         phase = number // INCREMENTS
-        steps = plan_steps(pattern, adaptive.order if order is None else order(phase))
+        steps = plan_search(pattern, adaptive.order if order is None else order(phase))
         laid = arrange(state, parts[number], None, 1)
-        found = enumerate_matches(steps, laid, find_triggers(laid, *kinds, after, until), after, until)
+        found = find_matches(steps, laid, find_triggers(laid, *kinds, after, until), after, until)
         examined[phase] += int(found.counters[..., 0].sum())
         if order is None:
             adaptive = adaptive.after(laid, range(3), found)

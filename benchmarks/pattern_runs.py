@@ -17,7 +17,9 @@ from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_trigg
 from tidegate.runtime.kernels.counting import Tail, count_matches, tails_of
 from tidegate.runtime.kernels.event_runs import mark
 from tidegate.runtime.kernels.partners import Partners, of_use
-from tidegate.runtime.kernels.search import Matches, enumerate_matches
+from tidegate.runtime.kernels.ranges.range_plan import RangeSteps, plan_search
+from tidegate.runtime.kernels.ranges.range_search import find_matches
+from tidegate.runtime.kernels.search import Matches
 from tidegate.runtime.kernels.search_plan import RELATIONS, Pattern, Steps, hull_of, plan_steps, triggering
 from tidegate.runtime.kernels.situations import ClosedSituations, Runs, derive
 
@@ -84,8 +86,9 @@ def run(
     freeing: bool = False,
 ) -> Ran:
     """Situations derived and matched, from the first event to the last; with `freeing`, the partner rule frees them."""
-    steps, partners = plan_steps(pattern, orders), partners_of(pattern) if freeing else None
-    kinds, tails = offsets(pattern), tails_of(steps) if counting else None
+    steps = plan_steps(pattern, orders) if counting else plan_search(pattern, orders)
+    partners = partners_of(pattern) if freeing else None
+    kinds, tails = offsets(pattern), tails_of(steps) if isinstance(steps, Steps) and counting else None
     ends = np.linspace(-1, events.time[-1], increments + 1).astype(np.int64)
     partition = np.zeros(len(events.time), dtype=np.int32)
     runs, state = Runs.empty(1, events.conditions), Situations.empty(events.conditions)
@@ -100,7 +103,7 @@ def run(
 
 
 def step(
-    steps: Steps,
+    steps: Steps | RangeSteps,
     kinds: Kinds,
     state: Situations,
     closed: ClosedSituations,
@@ -113,8 +116,8 @@ def step(
     """What is kept after an increment, its matches and the candidates examined; with `tails` they are only counted."""
     laid = arrange(state, closed, runs, 1)
     triggers = find_triggers(laid, *kinds, after, until)
-    if tails is None:
-        listed = enumerate_matches(steps, laid, triggers, after, until)
+    if tails is None or isinstance(steps, RangeSteps):
+        listed = find_matches(steps, laid, triggers, after, until)
         matches, counters = len(listed.detected), listed.counters
     else:
         counted = count_matches(steps, tails, laid, triggers, after, until)
@@ -136,8 +139,8 @@ def partners_of(pattern: Pattern) -> Partners:
 
 def offsets(pattern: Pattern) -> Kinds:
     """Triggers of pair constraints: starts and ends of the situations that can make a match certain."""
-    found = tuple(np.zeros(int(last), dtype=np.int64) for last in triggering(pattern))
-    return found, found
+    starts, ends = (tuple(np.zeros(int(last), dtype=np.int64) for last in kind) for kind in triggering(pattern))
+    return starts, ends
 
 
 def at_once(situations: Sequence[tuple[Ints, Ints]], pattern: Pattern) -> tuple[Situations, Matches]:
@@ -146,7 +149,7 @@ def at_once(situations: Sequence[tuple[Ints, Ints]], pattern: Pattern) -> tuple[
     laid = arrange(Situations.empty(len(situations)), closed, None, 1)
     until = int(closed.te.max())
     triggers = find_triggers(laid, *offsets(pattern), -1, until)
-    return laid, enumerate_matches(plan_steps(pattern, planned(pattern)), laid, triggers, -1, until)
+    return laid, find_matches(plan_search(pattern, planned(pattern)), laid, triggers, -1, until)
 
 
 def closed_of(situations: Sequence[tuple[Ints, Ints]]) -> ClosedSituations:

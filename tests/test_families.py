@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = {Derive, Match, Over, Process}
 NAMES = {"Derive", "Match", "RowIntervals", "Over", "Process"}
 #: Kernels of one family alone.
-KERNELS = {"cells", "counting", "over", "partners", "pool", "search", "search_plan", "situations"}
+KERNELS = {"cells", "counting", "over", "partners", "pool", "ranges", "search", "search_plan", "situations"}
 #: The modules that may name or import a family, with the reason: users write operators of a family, or look at one.
 FRONT = {
     "algebra/dsl/checks/operators.py": "Python: what is wrong with an operator that a user wrote",

@@ -221,7 +221,7 @@ def _compile() -> None:
     """Compiles modules and kernels beside their sources, where copies take them from."""
     every = (
         "import importlib, pkgutil, tidegate.runtime.kernels as kernels\n"
-        "for module in pkgutil.iter_modules(kernels.__path__, kernels.__name__ + '.'):\n"
+        "for module in pkgutil.walk_packages(kernels.__path__, kernels.__name__ + '.'):\n"
         "    importlib.import_module(module.name)\n"
     )
     subprocess.run([sys.executable, "-c", every], cwd=ROOT, check=True)

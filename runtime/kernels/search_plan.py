@@ -7,6 +7,8 @@ difference bounds: entry [v, u] bounds u - v, NONE where there is no bound.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
 
 import numpy as np
 
@@ -16,6 +18,8 @@ from tidegate.runtime.kernels.cells import NONE
 Matrix = list[list[int]]
 Edge = tuple[int, int]
 Edges = dict[Edge, int]
+#: A bound on a candidate: kind, endpoint bound before, distance from it.
+Bound = tuple[int, int, int]
 
 #: Bounds beyond this are none, so that they can be added to any time.
 _LARGE = 1 << 62
@@ -107,12 +111,12 @@ class Steps:
 def plan_steps(pattern: Pattern, order: Int64Array) -> Steps:
     """Computes the bounds and constraints of every step."""
     roles = len(pattern.definition)
-    hull = _hull(pattern)
-    bound_first, bounds, pair_first, pairs = [0], list[tuple[int, int, int]](), [0], list[tuple[int, int, int]]()
+    hull = hull_of(pattern)
+    bound_first, bounds, pair_first, pairs = [0], list[Bound](), [0], list[tuple[int, int, int]]()
     for trigger in range(roles):
         for step in range(roles):
             candidate, earlier = int(order[trigger, step]), [int(role) for role in order[trigger, :step]]
-            bounds += _bounds(hull, candidate, earlier)
+            bounds += bounds_of_step(hull, candidate, earlier)
             bound_first.append(len(bounds))
             for role in earlier:
                 mask = _mask(pattern, role, candidate)
@@ -129,27 +133,82 @@ def plan_steps(pattern: Pattern, order: Int64Array) -> Steps:
     )
 
 
-def triggering(pattern: Pattern) -> BoolArray:
-    """bool[D]: the definitions whose situations can be the last that a match needs to be certain.
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """An endpoint plus a distance: no match is detected before, and each at one of its instants.
+
+    `always`: of every match; else only of those in which the endpoint decides when a relation is certain.
+    """
+
+    end: int
+    distance: int
+    always: bool
+
+
+def instants_of(pattern: Pattern) -> list[Instant]:
+    """The instants of which the latest is the detection of a match. A formula may put it off further.
+
+    Of a pair whose relation an end decides, that is the end that comes first in all allowed relations. Where none does,
+    or where another allowed relation is certain before, some end may be.
+    """
+    found: list[Instant] = []
+    for role in range(len(pattern.definition)):
+        ts, te = 2 * role, 2 * role + 1
+        if pattern.final:
+            found.append(Instant(te, 0, True))
+            continue
+        found.append(Instant(ts, max(int(pattern.at_least[role]), 1) - 1, True))
+        if pattern.at_most[role] != NONE:
+            found.append(Instant(te, 0, True))
+    for pair in combinations(range(0 if pattern.final else len(pattern.definition)), 2):
+        deciding = _deciding(int(pattern.masks[pair]))
+        found += [Instant(2 * pair[side] + 1, 0, always) for side, always in deciding]
+    return found
+
+
+def latest(instants: list[Instant], hull: Matrix) -> list[Instant]:
+    """Those of the instants that no other one follows in every match, or equals."""
+    left = list(instants)
+    for one in instants:
+        if any(other is not one and _follows(other, one, hull) for other in left):
+            left.remove(one)
+    return left
+
+
+def triggering(pattern: Pattern) -> tuple[BoolArray, BoolArray]:
+    """bool[D], bool[D]: the definitions whose situations can be the last that a match needs to be certain, by their
+    starts and by their ends.
 
     A situation that is over when another of its match begins can not: whatever it settles, the other's start settles
     later. Not said where a formula counts on from endpoints, or where points could be over and begin at once.
     """
-    roles, definitions = len(pattern.definition), int(pattern.definition.max()) + 1
-    found = np.ones(definitions, dtype=np.bool_)
+    starts, ends = (np.zeros(int(pattern.definition.max()) + 1, dtype=np.bool_) for _ in range(2))
     if len(pattern.zones) or pattern.at_least.min() < 1:
-        return found
-    hull = _hull(pattern)
-    found[:] = False
-    for role in range(roles):
-        over = any(hull[2 * other][2 * role + 1] <= 0 for other in range(roles) if other != role)
-        found[pattern.definition[role]] |= not over
-    return found
+        return ~starts, ~ends
+    for one in latest(instants_of(pattern), hull_of(pattern)):
+        (ends if one.end % 2 else starts)[pattern.definition[one.end // 2]] = True
+    return starts, ends
+
+
+def large(matrix: Matrix) -> bool:
+    """Whether a bound is so large that it can not be added to any time."""
+    return any(abs(bound) >= _LARGE for row in matrix for bound in row if bound != NONE)
 
 
 def hull_of(pattern: Pattern) -> Matrix:
     """The closed difference bounds over 2m endpoints that hold in every match. They leave out the window."""
-    return _hull(pattern)
+    roles = len(pattern.definition)
+    hull = [[int(bound) for bound in row] for row in pattern.implied]
+    for role in range(roles):
+        tighten(hull, 2 * role + 1, 2 * role, -int(pattern.at_least[role]))
+        tighten(hull, 2 * role, 2 * role + 1, int(pattern.at_most[role]))
+        for other in range(role + 1, roles):
+            ends = (2 * role, 2 * role + 1, 2 * other, 2 * other + 1)
+            mask = int(pattern.masks[role, other])
+            for v, row in enumerate(_pair_hull(mask) if mask != ALL else ()):
+                for u, bound in enumerate(row):
+                    tighten(hull, ends[v], ends[u], bound)
+    return closed(hull)
 
 
 def mask_of(pattern: Pattern, left: int, right: int) -> int | None:
@@ -158,6 +217,7 @@ def mask_of(pattern: Pattern, left: int, right: int) -> int | None:
     return None if mask == ALL else mask
 
 
+@cache
 def exact(mask: int) -> bool:
     """Whether the difference bounds that contain the relations of a mask contain no other relation."""
     hull = _pair_hull(mask)
@@ -165,8 +225,8 @@ def exact(mask: int) -> bool:
         if not mask >> bit & 1:
             zone = [list(row) for row in hull]
             for v, u, bound in (*definition, (1, 0, -1), (3, 2, -1)):
-                _tighten(zone, v, u, bound)
-            if all(_closed(zone)[v][v] >= 0 for v in range(4)):
+                tighten(zone, v, u, bound)
+            if all(closed(zone)[v][v] >= 0 for v in range(4)):
                 return False
     return True
 
@@ -186,22 +246,6 @@ def _certain(mask: int) -> int:
     return mask & _CERTAIN | sum(group for group in _PREFIX_GROUPS if group & mask == group)
 
 
-def _hull(pattern: Pattern) -> Matrix:
-    """The closed difference bounds that hold in every match. The kernel checks the window."""
-    roles = len(pattern.definition)
-    hull = [[int(bound) for bound in row] for row in pattern.implied]
-    for role in range(roles):
-        _tighten(hull, 2 * role + 1, 2 * role, -int(pattern.at_least[role]))
-        _tighten(hull, 2 * role, 2 * role + 1, int(pattern.at_most[role]))
-        for other in range(role + 1, roles):
-            ends = (2 * role, 2 * role + 1, 2 * other, 2 * other + 1)
-            mask = int(pattern.masks[role, other])
-            for v, row in enumerate(_pair_hull(mask) if mask != ALL else ()):
-                for u, bound in enumerate(row):
-                    _tighten(hull, ends[v], ends[u], bound)
-    return _closed(hull)
-
-
 def _pair_hull(mask: int) -> Matrix:
     """The least difference bounds over A.ts, A.te, B.ts, B.te that contain every allowed relation."""
     zones = []
@@ -209,18 +253,38 @@ def _pair_hull(mask: int) -> Matrix:
         if mask >> bit & 1:
             zone = [[NONE] * 4 for _ in range(4)]
             for v, u, bound in (*definition, (1, 0, -1), (3, 2, -1)):
-                _tighten(zone, v, u, bound)
-            zones.append(_closed(zone))
+                tighten(zone, v, u, bound)
+            zones.append(closed(zone))
     if not zones:
         return [[NONE] * 4 for _ in range(4)]
     return [[max(zone[v][u] for zone in zones) for u in range(4)] for v in range(4)]
 
 
-def _tighten(matrix: Matrix, v: int, u: int, bound: int) -> None:
+def tighten(matrix: Matrix, v: int, u: int, bound: int) -> None:
     matrix[v][u] = min(matrix[v][u], bound)
 
 
-def _closed(matrix: Matrix) -> Matrix:
+@cache
+def _deciding(mask: int) -> tuple[tuple[int, bool], ...]:
+    """The sides of a pair whose ends may decide when it is certain, 0 and 1, each with whether that end always does.
+
+    It may then always do so in before and meets, too: it has passed when both have begun.
+    """
+    certain, hull = _certain(mask), _pair_hull(mask)
+    if certain == mask:
+        return ()
+    sides = [side for side, first in enumerate((hull[3][1], hull[1][3])) if first <= 0] or [0, 1]
+    always = not certain & ~_CERTAIN and (len(sides) == 1 or hull[3][1] <= 0)
+    return tuple((side, always) for side in sides)
+
+
+def _follows(other: Instant, one: Instant, hull: Matrix) -> bool:
+    """Whether an instant is in every match, and in none before the other."""
+    distance = 0 if other.end == one.end else hull[other.end][one.end]
+    return other.always and distance <= other.distance - one.distance
+
+
+def closed(matrix: Matrix) -> Matrix:
     """The shortest paths between all pairs (Floyd-Warshall). Sums stay small enough to be added to a time."""
     ends = range(len(matrix))
     for via in ends:
@@ -229,11 +293,11 @@ def _closed(matrix: Matrix) -> Matrix:
                 if matrix[v][via] != NONE and matrix[via][u] != NONE:
                     length = matrix[v][via] + matrix[via][u]
                     if length < _LARGE:
-                        _tighten(matrix, v, u, max(length, -_LARGE))
+                        tighten(matrix, v, u, max(length, -_LARGE))
     return matrix
 
 
-def _bounds(hull: Matrix, candidate: int, earlier: list[int]) -> list[tuple[int, int, int]]:
+def bounds_of_step(hull: Matrix, candidate: int, earlier: list[int]) -> list[Bound]:
     """The bounds on a candidate by the endpoints bound before, without those that other bounds imply."""
     ts, te = 2 * candidate, 2 * candidate + 1
     known = {end for role in earlier for end in (2 * role, 2 * role + 1)}

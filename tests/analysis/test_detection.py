@@ -313,6 +313,18 @@ def test_offsets() -> None:
     assert final.start_offsets == final.end_offsets == ((0,), (0,))
 
 
+def test_a_distance_that_stands_alone_is_implied() -> None:
+    """B begins at most 5 after A ends, and what a pair or a disjunction says is none."""
+    near = le(B.ts, plus(A.te, 5))
+    found = plan(conjunction([near, lt(A.te, B.ts)]))
+    implied = {(w, v): found.implied[w, v] for w, v in np.argwhere(found.implied != NONE).tolist()}
+    assert implied == {(1, 2): 5}
+    assert (plan(disjunction([near, le(plus(A.te, 9), B.te)])).implied == NONE).all()
+    assert (plan(related(A, B, Allen.BEFORE)).implied == NONE).all()
+    both = plan(conjunction([near, le(B.ts, plus(A.te, 3)), le(plus(A.ts, 2), B.te)]))
+    assert (both.implied[1, 2], both.implied[3, 0]) == (3, -2)
+
+
 @pytest.mark.parametrize(
     "condition",
     [

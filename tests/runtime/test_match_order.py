@@ -17,7 +17,8 @@ from tidegate.algebra.types import BIGINT
 from tidegate.analysis.ordered.match.detection import Detection, detection
 from tidegate.analysis.ordered.match.pattern import Symbol
 from tidegate.runtime.kernels.cells import Situations
-from tidegate.runtime.kernels.search import Matches, enumerate_matches
+from tidegate.runtime.kernels.ranges.range_search import find_matches
+from tidegate.runtime.kernels.search import Matches
 from tidegate.runtime.ordered.match import operator as matches
 from tidegate.runtime.ordered.match.order import MatchOrder, orders
 
@@ -184,9 +185,9 @@ def test_a_search_goes_by_the_order_that_was_chosen_last(monkeypatch: pytest.Mon
 
     def recording(steps: object, *given: object) -> object:
         searched_by.append(steps)
-        return enumerate_matches(steps, *given)  # type: ignore[arg-type]  # passed on
+        return find_matches(steps, *given)  # type: ignore[arg-type]  # passed on
 
-    monkeypatch.setattr(matches, "enumerate_matches", recording)
+    monkeypatch.setattr(matches, "find_matches", recording)
     program = tg.program(M=tg.match(A.before(B), A.before(C), B.before(C), within=60))
     shown: list[list[str]] = []
     with program.session() as run:

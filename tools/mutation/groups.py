@@ -38,7 +38,9 @@ TIMED = (
 EVAL = "runtime/eval"
 STATE = "runtime/state"
 GROUPS = (
-    Group("kernels", ("runtime/kernels/*.py",), ("tests/runtime/kernels",), uncompiled=True),
+    Group(
+        "kernels", ("runtime/kernels/*.py", "runtime/kernels/ranges/*.py"), ("tests/runtime/kernels",), uncompiled=True
+    ),
     Group(
         "joins",
         (

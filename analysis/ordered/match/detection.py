@@ -30,6 +30,7 @@ class Detection:
     - `groups[i, j]`: three bits, which prefix groups are allowed as a whole.
     - `zones[z, w, v]`: bound on `v - w` in the z-th zone of the negations of general constraints, closed, `NONE` where
       there is none.
+    - `implied[w, v]`: bound on `v - w` that a general constraint states by itself, `NONE` where none does.
     - `at_least[i]`, `at_most[i]`: limits of durations, 0 and the largest int64 where there are none.
     - `start_offsets[i]`, `end_offsets[i]`: a match is detected at `ts + o` or `te + o` of one of its intervals, for
       one of these o, in order, 0 among them.
@@ -41,6 +42,7 @@ class Detection:
     masks: NDArray[np.uint16]
     groups: NDArray[np.uint8]
     zones: NDArray[np.int64]
+    implied: NDArray[np.int64]
     at_least: NDArray[np.int64]
     at_most: NDArray[np.int64]
     start_offsets: tuple[tuple[int, ...], ...]
@@ -75,6 +77,7 @@ def detection(
         masks,
         groups,
         np.array(matrices, dtype=np.int64).reshape(-1, 2 * m, 2 * m),
+        _implied(found),
         np.array([symbol.at_least or 0 for symbol in symbols], dtype=np.int64),
         np.array([INT64_MAX if s.at_most is None else s.at_most for s in symbols], dtype=np.int64),
         offsets[0::2],
@@ -113,6 +116,18 @@ def _offsets(pattern: Pattern, matrices: Sequence[Matrix]) -> tuple[tuple[int, .
             pairs = zip(from_start, from_end, strict=True)
             offsets[2 * i + 1].update(d for start, d in pairs if 0 < d < NONE and start + least > d)
     return tuple(tuple(sorted(of_endpoint)) for of_endpoint in offsets)
+
+
+def _implied(pattern: Pattern) -> Matrix:
+    """The bounds whose negation is a zone by itself."""
+    rows = {row: place for place, row in enumerate(pattern.base.layout.rows)}
+    found = np.full((len(rows), len(rows)), NONE, dtype=np.int64)
+    for zone in (zone for general in pattern.general for zone in general.negation):
+        added = zone.edges[len(pattern.base.edges) :]
+        if len(added) == 1:
+            w, v = rows[added[0].w], rows[added[0].v]
+            found[v, w] = min(found[v, w], -added[0].c - 1)
+    return found
 
 
 def detection_time(detection: Detection, endpoints: Sequence[Extended]) -> int | None:

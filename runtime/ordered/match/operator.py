@@ -23,8 +23,10 @@ from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, next_looks, purge
 from tidegate.runtime.kernels.partners import Partners, of_use
-from tidegate.runtime.kernels.search import Matches, enumerate_matches
-from tidegate.runtime.kernels.search_plan import Pattern, Steps, plan_steps, triggering
+from tidegate.runtime.kernels.ranges.range_plan import RangeSteps, plan_search
+from tidegate.runtime.kernels.ranges.range_search import find_matches
+from tidegate.runtime.kernels.search import Matches
+from tidegate.runtime.kernels.search_plan import Pattern, Steps, triggering
 from tidegate.runtime.kernels.situations import ClosedSituations, Runs
 from tidegate.runtime.ordered.derive.derivation import (
     Derivation,
@@ -98,12 +100,12 @@ class CompiledPattern:
             at_least=np.array([_limits(situation)[0] for situation in node.situations], dtype=np.int64),
             at_most=np.array([_limits(situation)[1] for situation in node.situations], dtype=np.int64),
             zones=np.where(detection.zones >= MAX_INSTANT * 2, NONE, detection.zones),
-            implied=np.full((2 * len(definition),) * 2, NONE),
+            implied=np.where(detection.implied >= MAX_INSTANT * 2, NONE, detection.implied),
             within=NONE if node.within is None else node.within,
             final=node.emission == "final",
             disjoint=np.arange(len(definitions) + len(given)) < len(definitions),
         )
-        lasts = triggering(pattern)
+        starts, ends = triggering(pattern)
         return cls(
             node,
             definitions,
@@ -112,8 +114,8 @@ class CompiledPattern:
             definition,
             pattern,
             detection,
-            _offsets(detection.start_offsets, definition, lasts),
-            _offsets(detection.end_offsets, definition, lasts),
+            _offsets(detection.start_offsets, definition, starts),
+            _offsets(detection.end_offsets, definition, ends),
             _horizons(detection, definition, len(definitions)),
             _partners(ordered, definition, len(definitions)),
             _by_definition(ordered, definitions),
@@ -187,7 +189,7 @@ def _partners(ordered: OrderedStep, definition: Sequence[int], derived: int) -> 
 
 
 def _offsets(by_role: Sequence[Sequence[int]], definition: Sequence[int], lasts: BoolArray) -> tuple[Int64Array, ...]:
-    """The offsets of the roles of each definition. They are empty where its situations make no match certain."""
+    """The offsets of the roles of each definition. They are empty where such an endpoint makes no match certain."""
     return tuple(
         np.array(
             sorted({o for role, d in zip(by_role, definition, strict=True) if d == number for o in role}),
@@ -210,7 +212,7 @@ class MatchOperator(SituationsOperator):
     derivation: Derivation
     states: PartitionStates
     order: MatchOrder
-    steps: Steps
+    steps: Steps | RangeSteps
     change: StateChange | None = None
 
     @classmethod
@@ -220,7 +222,7 @@ class MatchOperator(SituationsOperator):
         derivation = Derivation.start(matching.definitions, matching.leaves, matching.encoded)
         states = derivation.states(key_schema(matching.node.situations[0]), matching.count)
         order = MatchOrder.initial(matching.detection, pinned_order(matching.node))
-        return cls(matching, derivation, states, order, plan_steps(matching.pattern, order.order))
+        return cls(matching, derivation, states, order, plan_search(matching.pattern, order.order))
 
     def step(
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
@@ -239,7 +241,7 @@ class MatchOperator(SituationsOperator):
         situations = arrange(before.kept, closed, every, len(located.partitions))
         number = np.concatenate([before.number, closed.run, every.number.ravel()])[situations.origin]
         triggers = find_triggers(situations, matching.from_start, matching.from_end, low, high)
-        matches = enumerate_matches(self.steps, situations, triggers, low, high)
+        matches = find_matches(self.steps, situations, triggers, low, high)
         keys = _Keys(states.partitions, located.partitions)
         rows = self._rows(keys, derivation, reads, given, situations, number, matches)
         kept, look = matching.left(situations, high)
@@ -253,7 +255,7 @@ class MatchOperator(SituationsOperator):
         derivation = without(derivation, self.derivation, held, live)
         order = self.order.after(situations, matching.definition, matches)
         same = order.order is self.order.order or np.array_equal(order.order, self.order.order)
-        steps = self.steps if same else plan_steps(matching.pattern, order.order)
+        steps = self.steps if same else plan_search(matching.pattern, order.order)
         return MatchOperator(matching, derivation, states, order, steps, change), rows
 
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import numpy as np
 
@@ -15,7 +16,10 @@ from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_trigg
 from tidegate.runtime.kernels.counting import count_matches, tails_of
 from tidegate.runtime.kernels.event_runs import Status
 from tidegate.runtime.kernels.partners import Partners, of_use
-from tidegate.runtime.kernels.search import enumerate_matches
+from tidegate.runtime.kernels.ranges import range_search
+from tidegate.runtime.kernels.ranges.range_plan import plan_ranges
+from tidegate.runtime.kernels.ranges.range_search import find_matches
+from tidegate.runtime.kernels.search import Matches, enumerate_matches
 from tidegate.runtime.kernels.search_plan import hull_of, plan_steps, triggering
 from tidegate.runtime.kernels.situations import Runs, derive
 
@@ -104,6 +108,11 @@ def random_order(rng: random.Random, roles: int) -> Int64Array:
     return np.array(order, dtype=np.int64)
 
 
+def rows_of(found: Matches) -> list[tuple[int, ...]]:
+    """Matches with their detection times, in order."""
+    return sorted(zip(*found.situation.T.tolist(), found.detected.tolist(), strict=True))
+
+
 @dataclass
 class Increments:
     """A pattern's state between increments, and what was found."""
@@ -117,6 +126,7 @@ class Increments:
     largest: int = 0
     kept: int = 0
     tails: int = 0
+    ranged: int = 0
     partners: Partners | None = None
 
     @classmethod
@@ -142,17 +152,27 @@ class Increments:
             self.largest = max(self.largest, len(laid.ts))
             offsets = self.compiled.from_start, self.compiled.from_end
             if rng.random() < 0.7:  # situations that make nothing certain need not trigger
-                lasts = triggering(pattern)
                 kinds = [
-                    [own[:0] if d < len(lasts) and not lasts[d] else own for d, own in enumerate(o)] for o in offsets
+                    [own[:0] if d < len(lasts) and not lasts[d] else own for d, own in enumerate(o)]
+                    for o, lasts in zip(offsets, triggering(pattern), strict=True)
                 ]
                 offsets = tuple(kinds[0]), tuple(kinds[1])
             triggers = find_triggers(laid, *offsets, after, until)
-            steps = plan_steps(pattern, random_order(rng, len(pattern.definition)))
+            order = random_order(rng, len(pattern.definition))
+            steps = plan_steps(pattern, order)
             made = enumerate_matches(steps, laid, triggers, after, until)
             self.examined += int(made.counters[..., 0].sum())
             assert (made.counters[..., 1] <= made.counters[..., 0]).all()
             assert made.counters[:, -1, 1].sum() == len(made.detected)
+            by_ranges = plan_ranges(pattern, order)
+            if by_ranges is not None:
+                self.ranged += 1
+                with patch.object(range_search, "ROWS", 1 + until % 5):
+                    also = find_matches(by_ranges, laid, triggers, after, until)
+                assert rows_of(also) == rows_of(made)
+                assert (also.counters >= 0).all()
+                assert (also.counters[..., 1] <= also.counters[..., 0]).all()
+                assert also.counters[:, -1, 1].sum() == len(made.detected)
             tails = tails_of(steps)
             counted = count_matches(steps, tails, laid, triggers, after, until)
             assert counted.matches == len(made.detected)

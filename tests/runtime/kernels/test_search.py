@@ -325,18 +325,29 @@ def test_a_pattern_of_pairs_has_no_formula_and_no_limits() -> None:
 
 
 def test_what_is_over_when_another_begins_is_not_the_last_to_make_a_match_certain() -> None:
-    for relation, lasts in (
-        (BEFORE, [False, True]),
-        (MEETS, [False, True]),
-        (AFTER, [True, False]),
-        (OVERLAPS, [True] * 2),
+    for relation, by_start, by_end in (
+        (BEFORE, [False, True], [False] * 2),
+        (MEETS, [False, True], [False] * 2),
+        (AFTER, [True, False], [False] * 2),
+        (OVERLAPS, [False] * 2, [True, False]),
+        (BEFORE | OVERLAPS, [False, True], [True, False]),
+        (BEFORE | EQUALS, [False, True], [True, False]),
+        (ANY, [True] * 2, [False] * 2),
     ):
-        masks = np.array([[ANY, relation], [ANY, ANY]])
-        assert triggering(Pattern.of_pairs(masks)).tolist() == lasts
+        assert lasts(Pattern.of_pairs(np.array([[ANY, relation], [ANY, ANY]]))) == (by_start, by_end)
     both = replace(Pattern.of_pairs(np.array([[ANY, BEFORE], [ANY, ANY]])), definition=np.array([0, 0]))
-    assert triggering(both).tolist() == [True], "in the other role it may be the last"
+    assert lasts(both) == ([True], [False]), "in the other role it may be the last"
     points = replace(Pattern.of_pairs(np.array([[ANY, BEFORE], [ANY, ANY]])), at_least=np.array([0, 1]))
-    assert triggering(points).tolist() == [True, True]
+    assert lasts(points) == ([True, True], [True, True])
+    final = Pattern.of_pairs(np.array([[ANY, OVERLAPS], [ANY, ANY]]), final=True)
+    assert lasts(final) == ([False] * 2, [False, True])
+    lasting = replace(Pattern.of_pairs(np.array([[ANY, OVERLAPS], [ANY, ANY]])), at_most=np.array([NONE, 9]))
+    assert lasts(lasting) == ([False] * 2, [False, True])
+
+
+def lasts(pattern: Pattern) -> tuple[list[bool], list[bool]]:
+    by_start, by_end = triggering(pattern)
+    return by_start.tolist(), by_end.tolist()
 
 
 def test_masks_are_read_above_the_diagonal() -> None:
