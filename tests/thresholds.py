@@ -57,6 +57,7 @@ THRESHOLDS = (
     Threshold("eval.purge_rows", "ROUNDS", (1,)),
     Threshold("ordered.partitions", "_CHUNKS", (1,)),
     Threshold("ordered.match.order", "_ENOUGH", (1, 2)),
+    Threshold("ordered.derive.events", "TABLED", (0, 1)),
     Threshold("engines.embedded.executor", "EmbeddedExecutor.cache_bytes", (0, 100)),
     Threshold("engines.embedded.steps.evaluation", "LOOKED_UP", (0, 2)),
     Threshold("engines.embedded.steps.evaluation", "SHARE", (0, 1)),

@@ -143,8 +143,8 @@ GROUP = Group(
         bug(
             "conditions in the order of the buffer",
             "runtime/ordered/derive/events.py",
-            "for j, bit in enumerate(encoded.bits):",
-            "for j, bit in enumerate(range(len(encoded.bits))):",
+            "for j, bit in enumerate(bits):",
+            "for j, bit in enumerate(range(len(bits))):",
         ),
         bug(
             "situations by the bits of the pattern's symbols",

@@ -75,6 +75,8 @@ class Derivation:
     def lasting(self, source: Source, closed: ClosedSituations) -> ClosedSituations:
         """The situations whose durations their definitions allow."""
         limits = [(self.situations[n].at_least, self.situations[n].at_most) for n in source.definitions]
+        if all(limit == (1, None) for limit in limits):
+            return closed
         least = np.array([low for low, _ in limits])
         most = np.array([NO_LIMIT if high is None else high for _, high in limits])
         lasts = closed.te - closed.ts

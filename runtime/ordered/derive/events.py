@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -23,6 +24,9 @@ from tidegate.runtime.ordered.event_runs import bitmaps
 from tidegate.runtime.ordered.partitions import Partitions
 from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.plan.steps import EncodedReading
+
+#: Bits of up to so many conditions are moved by a table of all their combinations: it takes a fourth of the time.
+TABLED: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +140,18 @@ def holds_of(source: Source, situations: Sequence[Derive], events: Rows) -> UInt
 
 def _chosen(stored: Int64Array, encoded: EncodedReading) -> UInt64Array:
     """The bits of the definitions, in their order, taken from the bits that event runs store."""
-    every = stored.view(np.uint64)
-    if encoded.bits == tuple(range(len(encoded.encoding.conditions))):
-        return every
+    conditions = len(encoded.encoding.conditions)
+    if encoded.bits == tuple(range(conditions)):
+        return stored.view(np.uint64)
+    if conditions > TABLED:
+        return _moved(stored.view(np.uint64), encoded.bits)
+    return _moved(np.arange(1 << conditions, dtype=np.uint64), encoded.bits)[stored]
+
+
+def _moved(every: UInt64Array, bits: Sequence[int]) -> UInt64Array:
+    """Bit `bits[j]` of each number, as bit j."""
     holds = np.zeros(len(every), dtype=np.uint64)
-    for j, bit in enumerate(encoded.bits):
+    for j, bit in enumerate(bits):
         holds |= (every >> np.uint64(bit) & np.uint64(1)) << np.uint64(j)
     return holds
 

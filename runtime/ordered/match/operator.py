@@ -250,9 +250,10 @@ class MatchOperator(SituationsOperator):
             StateExtract(located.partitions, runs, kept, number[kept.origin], look),
             _is_new(before, situations, kept),
         )
-        live = np.concatenate([change.after.number, open_numbers(runs)])
-        held = np.concatenate([before.number, open_numbers(before.runs)])
-        derivation = without(derivation, self.derivation, held, live)
+        if derivation.values:
+            live = np.concatenate([change.after.number, open_numbers(runs)])
+            held = np.concatenate([before.number, open_numbers(before.runs)])
+            derivation = without(derivation, self.derivation, held, live)
         order = self.order.after(situations, matching.definition, matches)
         same = order.order is self.order.order or np.array_equal(order.order, self.order.order)
         steps = self.steps if same else plan_search(matching.pattern, order.order)
@@ -294,8 +295,7 @@ class MatchOperator(SituationsOperator):
         node, detected = self.matching.node, matches.detected
         if not len(detected):
             return self.matching.nothing
-        cell = np.searchsorted(situations.offsets, matches.situation[:, 0], side="right") - 1
-        columns = keys.of(cell // situations.definitions).get_columns()
+        columns = keys.of(_partition_of(situations, matches.situation[:, 0])).get_columns()
         own = {n: read.run_events[n] for read in reads for n in read.run_events}
         for role, (symbol, definition) in enumerate(zip(node.symbols, self.matching.definition, strict=True)):
             place = matches.situation[:, role]
@@ -379,10 +379,22 @@ def _closed(
         found = own if found is None else joined(found, own)
     for read in reads:
         lasting = derivation.lasting(read.source, read.closed)
-        symbol = np.array(read.source.definitions, dtype=np.int16)[lasting.symbol]
-        own = ClosedSituations(lasting.partition, symbol, lasting.ts, lasting.te, lasting.run)
+        definitions = read.source.definitions
+        own = lasting if definitions == tuple(range(len(definitions))) else _renamed(lasting, definitions)
         found = own if found is None else joined(found, own)
     assert found is not None
+    return found
+
+
+def _renamed(closed: ClosedSituations, definitions: Sequence[int]) -> ClosedSituations:
+    """The situations with the numbers of these definitions instead of a source's own."""
+    return replace(closed, symbol=np.array(definitions, dtype=np.int16)[closed.symbol])
+
+
+def _partition_of(situations: Situations, places: Int64Array) -> Int64Array:
+    """The partitions of some of the situations."""
+    sizes = np.diff(situations.offsets[:: situations.definitions])
+    found: Int64Array = np.repeat(np.arange(len(sizes)), sizes)[places]
     return found
 
 
