@@ -11,7 +11,7 @@ import pytest
 
 from tidegate.runtime.arrow_arrays import array_of_numbers, array_of_values, empty_table, numbers_of
 
-VALUES = {
+VALUES: dict[pa.DataType, list[object]] = {
     pa.bool_(): [True, None, False],
     pa.int64(): [1, None, 2**63 - 1, -(2**63)],
     pa.float64(): [1.5, None, float("inf"), -0.0],
