@@ -140,9 +140,15 @@ def test_a_row_is_complete_when_the_next_is_there_or_has_not_come_in_time() -> N
     assert run(centred, rows) == [("a", 1, 5, 6.0, None, 6), ("a", 4, 7, 7.0, 5, 9), ("a", 9, 9, 9.0, 7, 14)]
 
 
-def test_where_the_input_ends_rows_that_wait_may_end_too() -> None:
+@pytest.mark.parametrize("before", [False, True])
+def test_where_the_input_ends_rows_that_wait_may_end_too(before: bool) -> None:
+    """Whether they came in the last batch or before it."""
     with tg.program(R=over(next=tg.lead(S.v, 1, 0), rows=(1, 1), total=tg.sum(S.v))).session() as session:
         session.push("S", [("a", 1, 5), ("a", 4, 7), ("b", 6, 1)])
+        if before:
+            session.advance("S", 10)
+            session.step()
+            assert found(session.results("R")) == [("a", 1, 5, 7, 12, 4)]
         session.finish(close_at=20)
         session.step()
         assert found(session.results("R")) == [("a", 1, 5, 7, 12, 4), ("a", 4, 7, 0, 12, 20), ("b", 6, 1, 0, 1, 20)]
