@@ -60,6 +60,7 @@ def of_use(rule: Partners, situations: Situations, kept: Situations, until: int)
         _TABLE, nb.int64, nb.int64, nb.int64, nb.int64, _INTS, _INTS, nb.boolean[::1], nb.int64, nb.int64, nb.int64
     ),
     nogil=True,
+    borrows=True,
 )  # fmt: skip
 def _partner(
     bounds: Int64Array, own: int, other: int, own_ts: int, own_te: int, ts: Int64Array, te: Int64Array, useful: BoolArray,
@@ -111,6 +112,7 @@ def _partner(
         _INTS, _FLAGS, _TABLE, nb.int64, nb.int64, nb.int64, _INTS, _INTS, _INTS, nb.boolean[::1], nb.int64
     ),
     nogil=True,
+    borrows=True,
 )  # fmt: skip
 def _waits(
     definition: Int64Array, derived: BoolArray, bounds: Int64Array, role: int, place: int, first_cell: int, offsets: Int64Array, ts: Int64Array,
@@ -151,6 +153,7 @@ def _waits(
         _INTS, _FLAGS, _FLAGS, _TABLE, nb.int64, _INTS, _INTS, _INTS, nb.int64, nb.boolean[::1], nb.int64[::1]
     ),
     nogil=True,
+    borrows=True,
 )  # fmt: skip
 def _sift(
     definition: Int64Array, derived: BoolArray, freed: BoolArray, bounds: Int64Array, definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array,

@@ -101,7 +101,7 @@ def _relation(ts: int, te: int, other_ts: int, other_te: int) -> int:
     return 6 + by_end if ts == other_ts else 9 + by_end
 
 
-@compiled(nb.int64(_CUBE, _INTS))
+@compiled(nb.int64(_CUBE, _INTS), borrows=True)
 def _formula_instant(zones: Int64Array, ends: Int64Array) -> int:
     """When the last zone of the negated formula is refuted; NONE if one is not, whatever the open ends are."""
     instant = NEVER
@@ -122,6 +122,7 @@ def _formula_instant(zones: Int64Array, ends: Int64Array) -> int:
 
 @compiled(
     nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, nb.boolean, nb.int64, nb.int64, _TABLE, nb.int64, _INTS),
+    borrows=True,
 )
 def _instant(
     ts: int, te: int, at_least: int, at_most: int, final: bool, first: int, last: int, pairs: Int64Array, instant: int,
@@ -153,6 +154,7 @@ def _instant(
         nb.int64, nb.int64, nb.int64, _TABLE, nb.int64, nb.boolean, _INTS, _INTS, _INTS, nb.int64, nb.int64,
         nb.int64[:, ::1],
     ),
+    borrows=True,
 )  # fmt: skip
 def _open_step(
     step: int, first: int, last: int, bounds: Int64Array, within: int, final: bool, ends: Int64Array, ts: Int64Array, reach: Int64Array,
@@ -192,6 +194,7 @@ def _open_step(
         _INTS, _TABLE, nb.int64, _INTS, _INTS, _INTS, _INTS, nb.int64, nb.int64[:, ::1], _OUT, nb.int64[:, :, ::1],
     ),
     inline="always",
+    borrows=True,
 )  # fmt: skip
 def _bind(
     trigger: int, step: int, place: int, definition: Int64Array, at_least: Int64Array, at_most: Int64Array, within: int, final: bool,
@@ -225,7 +228,7 @@ def _bind(
     return True
 
 
-@compiled(nb.int64(_CUBE, nb.int64, nb.boolean, _INTS, nb.int64[:, ::1]), inline="always")
+@compiled(nb.int64(_CUBE, nb.int64, nb.boolean, _INTS, nb.int64[:, ::1]), inline="always", borrows=True)
 def _detected(zones: Int64Array, within: int, final: bool, ends: Int64Array, stack: Int64Array) -> int:
     """The detection time of a match whose roles are all bound; OPEN if it is no match."""
     last = stack.shape[1] - 1
@@ -242,6 +245,7 @@ def _detected(zones: Int64Array, within: int, final: bool, ends: Int64Array, sta
         _OUT, nb.int64[:, ::1], _OUT, nb.int64[:, ::1], _OUT, nb.int64[:, :, ::1],
     ),
     nogil=True,
+    borrows=True,
 )  # fmt: skip
 def _search(
     definition: Int64Array, at_least: Int64Array, at_most: Int64Array, zones: Int64Array, within: int, final: bool,

@@ -54,6 +54,7 @@ def find_matches(
     position = np.array([0, triggers.first[pattern.definition[0]], -1], dtype=np.int64)
     blocks, ends = np.empty((roles, 3, rows), dtype=np.int64), np.empty((roles, 2 * roles, rows), dtype=np.int64)
     limits, known = np.empty((roles, 4, rows), dtype=np.int64), np.zeros((roles, 4), dtype=np.int64)
+    endpoints = np.empty(2 * roles, dtype=np.int64)
     parts: list[tuple[Int64Array, Int64Array]] = []
     room = len(triggers.hit) + 4 * rows
     while position[0] < roles:
@@ -63,7 +64,7 @@ def find_matches(
             pattern.zones, pattern.within, pattern.final,
             situations.definitions, situations.offsets, situations.ts, situations.te,
             triggers.first, triggers.hit, triggers.partition, triggers.quiet, after, min(until, OPEN - 1),
-            position, blocks, ends, limits, known, found, detected, counters.reshape(-1, 2),
+            position, blocks, ends, limits, known, endpoints, found, detected, counters.reshape(-1, 2),
         )  # fmt: skip
         parts.append((found[:count], detected[:count]))
         room *= 2
@@ -75,6 +76,7 @@ def find_matches(
 
 @compiled(
     nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, _INTS, _INTS),
+    borrows=True,
 )
 def _first_place(near: int, low: int, high: int, ts_from: int, te_from: int, ts: Int64Array, te: Int64Array) -> int:
     """The first place from `low` to `high` whose start and end are late enough; neither falls.
@@ -120,6 +122,7 @@ def _lasts(ts: int, te: int, least: int, most: int) -> bool:
 
 @compiled(
     nb.boolean(nb.int64, nb.int64, nb.int64, _TABLE, nb.int64, _INTS, _INTS),
+    borrows=True,
 )
 def _is_possible(
     trigger: int, roles: int, partition: int, steps: Int64Array, definitions: int, offsets: Int64Array, quiet: Int64Array
@@ -140,6 +143,7 @@ def _is_possible(
         nb.int64, nb.int64, nb.int64, nb.int64, _TABLE, nb.int64, _INTS, _INTS, _INTS, _INTS, _NUMBERS, _INTS,
         nb.int64, _WIDE, _OUT, _OUT,
     ),
+    borrows=True,
 )  # fmt: skip
 def _take_hits(
     trigger: int, roles: int, hit: int, stop: int, steps: Int64Array, definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array,
@@ -169,6 +173,7 @@ def _take_hits(
 
 @compiled(
     nb.void(nb.int64, nb.int64, _TABLE, _INTS, _TABLE, nb.int64, nb.int64[:, ::1], _WIDE),
+    borrows=True,
 )
 def _limit(
     cell: int, count: int, steps: Int64Array, bound_first: Int64Array, bounds: Int64Array, until: int, ends: Int64Array, limits: Int64Array
@@ -193,6 +198,7 @@ def _limit(
     nb.int64(
         nb.int64, nb.boolean, _TABLE, _INTS, _INTS, _INTS, _INTS, _WIDE, _OUT, _WIDE, _WIDE, _OUT
     ),
+    borrows=True,
 )  # fmt: skip
 def _extend(
     cell: int, skips: bool, steps: Int64Array, offsets: Int64Array, ts: Int64Array, te: Int64Array, quiet: Int64Array,
@@ -238,6 +244,7 @@ def _extend(
 
 @compiled(
     nb.void(nb.int64, nb.int64, nb.int64, _TABLE, _INTS, _INTS, _INTS, _INTS, _WIDE, _WIDE, _WIDE, _WIDE),
+    borrows=True,
 )
 def _carry(
     cell: int, step: int, count: int, steps: Int64Array, carried_first: Int64Array, carried: Int64Array, ts: Int64Array, te: Int64Array,
@@ -263,16 +270,17 @@ def _carry(
 
 
 @compiled(
-    nb.int64(_CUBE, nb.int64, nb.boolean, nb.int64, _INTS, nb.int64, _INTS, _INTS),
+    nb.int64(_CUBE, nb.int64, nb.boolean, nb.int64, _INTS, nb.int64, _INTS, _INTS, _OUT),
+    borrows=True,
 )
 def _by_formula(
-    zones: Int64Array, within: int, final: bool, instant: int, situation: Int64Array, start: int, ts: Int64Array, te: Int64Array
+    zones: Int64Array, within: int, final: bool, instant: int, situation: Int64Array, start: int, ts: Int64Array, te: Int64Array,
+    endpoints: Int64Array,
 ) -> int:  # fmt: skip
     """The detection time of a match that has to satisfy a formula, given that without it. OPEN if it is no match."""
-    ends = np.empty(2 * situation.shape[0], dtype=np.int64)
     for role in range(situation.shape[0]):
-        ends[2 * role], ends[2 * role + 1] = ts[situation[role]], te[situation[role]]
-    known = _formula_instant(zones, ends)
+        endpoints[2 * role], endpoints[2 * role + 1] = ts[situation[role]], te[situation[role]]
+    known = _formula_instant(zones, endpoints)
     if not final or known == NONE:
         instant = max(instant, known)
     return OPEN if within != NONE and instant - start > within else instant
@@ -281,13 +289,14 @@ def _by_formula(
 @compiled(
     nb.int64(
         nb.int64, nb.int64, nb.int64, _TABLE, _TABLE, _INTS, _CUBE, nb.int64, nb.boolean, _INTS, _INTS, nb.int64, nb.int64,
-        _DEEP, _WIDE, _OUT, nb.int64, _WIDE, _OUT,
+        _DEEP, _WIDE, _OUT, _OUT, nb.int64, _WIDE, _OUT,
     ),
+    borrows=True,
 )  # fmt: skip
 def _report(
     trigger: int, roles: int, count: int, steps: Int64Array, instants: Int64Array, starts: Int64Array, zones: Int64Array, within: int, final: bool,
     ts: Int64Array, te: Int64Array, after: int, until: int,
-    blocks: Int64Array, ends: Int64Array, instant: Int64Array, reported: int, found: Int64Array, detected: Int64Array,
+    blocks: Int64Array, ends: Int64Array, instant: Int64Array, endpoints: Int64Array, reported: int, found: Int64Array, detected: Int64Array,
 ) -> int:  # fmt: skip
     """Writes the matches of the last step's block that are detected in the increment. Returns their number so far."""
     instant[:count] = NEVER
@@ -307,7 +316,7 @@ def _report(
             start = NONE
             for index in range(starts.shape[0]):
                 start = min(start, ends[starts[index], row])
-            when = _by_formula(zones, within, final, when, found[reported], start, ts, te)
+            when = _by_formula(zones, within, final, when, found[reported], start, ts, te, endpoints)
             if not after < when <= until:
                 continue
         detected[reported] = when
@@ -319,9 +328,10 @@ def _report(
     nb.int64(
         _TABLE, _INTS, _TABLE, _INTS, _INTS, _TABLE, _INTS, _CUBE, nb.int64, nb.boolean,
         nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _NUMBERS, _INTS, nb.int64, nb.int64,
-        _OUT, _DEEP, _DEEP, _DEEP, _WIDE, _WIDE, _OUT, _WIDE,
+        _OUT, _DEEP, _DEEP, _DEEP, _WIDE, _OUT, _WIDE, _OUT, _WIDE,
     ),
     nogil=True,
+    borrows=True,
 )  # fmt: skip
 def _search(
     steps: Int64Array, bound_first: Int64Array, bounds: Int64Array, carried_first: Int64Array, carried: Int64Array,
@@ -329,7 +339,7 @@ def _search(
     definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array,
     hit_first: Int64Array, hits: Int64Array, hit_partitions: Int32Array, quiet: Int64Array, after: int, until: int,
     position: Int64Array, blocks: Int64Array, ends: Int64Array, limits: Int64Array, known: Int64Array,
-    found: Int64Array, detected: Int64Array, counters: Int64Array,
+    endpoints: Int64Array, found: Int64Array, detected: Int64Array, counters: Int64Array,
 ) -> int:  # fmt: skip
     """Continues the search from `position` (trigger role, hit, step; step -1 to begin a block of hits) until done, or
     until a block of matches may not fit the output.
@@ -373,7 +383,7 @@ def _search(
             before = reported
             reported = _report(
                 trigger, roles, count, steps, instants, starts, zones, within, final, ts, te, after, until,
-                blocks, ends[new], limits[new, 0], reported, found, detected,
+                blocks, ends[new], limits[new, 0], endpoints, reported, found, detected,
             )  # fmt: skip
             counters[cell, 1] += reported - before - count
             continue
