@@ -1,0 +1,219 @@
+"""Classes: what of a settled row later results still read, and what of it aggregates take as payload (R31 to R33)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from tidegate.algebra.formulas import Compare, Comparison, Shift, TemporalTerm, Var, term_variables
+from tidegate.algebra.functions.aggregates import Aggregate
+from tidegate.algebra.nodes import Difference, Distinct, Group, Join
+from tidegate.algebra.printing.plans import aggregate_text
+from tidegate.algebra.printing.terms import term_text
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Attr, Term, attributes_of
+from tidegate.algebra.typed.operations import term_type
+from tidegate.algebra.types import BOOLEAN
+from tidegate.analysis.state.folding.region import (
+    Held,
+    Literal,
+    Region,
+    Step,
+    comparisons,
+    condition_parts,
+    own_parts,
+    reads_alone,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A term over the occurrence's row that later results read, so that it tells classes apart, and its reader.
+
+    `mixed`: an aggregate reads it in one argument with other streams, so that it cannot be payload.
+    """
+
+    term: Term
+    by: str
+    mixed: bool = False
+
+    def __str__(self) -> str:
+        if self.mixed:
+            return f"{self.by} reads {term_text(self.term)} beside other streams"
+        return f"{term_text(self.term)} is read by {self.by}"
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """What of a class is stored for an aggregate: partials of its argument, its order, or both, where the row alone
+    gives them (rule R32).
+    """
+
+    aggregate: Aggregate
+    argument: Term | None
+    order: Term | None
+
+
+class Best(Enum):
+    """Which value of an instant makes all true that any other makes true."""
+
+    GREATEST = "greatest"
+    LEAST = "least"
+
+    @property
+    def reversed(self) -> Best:
+        return Best.LEAST if self is Best.GREATEST else Best.GREATEST
+
+
+@dataclass(frozen=True, slots=True)
+class Dominance:
+    """An instant whose best value stands for the class, and the comparisons that read it (rule R33)."""
+
+    attribute: str
+    best: Best
+    literals: frozenset[Literal]
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """What tells classes of settled rows apart, beside truth values, and what is stored of each beside its size."""
+
+    read: tuple[Read, ...]
+    payload: tuple[Payload, ...] = ()
+    dominance: Dominance | None = None
+
+    def instants(self, schema: Schema) -> tuple[Read, ...]:
+        """What is read that has a value for each instant. Truth values are two, whatever they compare."""
+        return tuple(
+            read
+            for read in self.read
+            if any(schema[name].temporal for name in attributes_of(read.term))
+            and term_type(read.term, schema) != BOOLEAN
+        )
+
+
+def classes(found: Region, schema: Schema, settled: Collection[Literal]) -> Classes:
+    """The classes of the rows of which these comparisons are settled."""
+    if not found.existence:
+        return Classes(_reads(found, settled), _payload(found))
+    dominated = (made for x in schema.temporal if (made := _dominated(found, x, settled)) is not None)
+    return next(dominated, Classes(_reads(found, settled)))
+
+
+def _dominated(found: Region, x: str, settled: Collection[Literal]) -> Classes | None:
+    """The classes of which the best value of an instant stands for all, where nothing else reads that instant."""
+    best = _dominance(found, x, settled)
+    if best is None:
+        return None
+    read = _reads(found, [*settled, *best.literals])
+    return None if any(x in attributes_of(one.term) for one in read) else Classes(read, (), best)
+
+
+def _reads(found: Region, settled: Collection[Literal]) -> tuple[Read, ...]:
+    """What is read of a row, each term with its first reader."""
+    reads = [read for number, step in enumerate(found.inside) for read in _of_step(step, number, settled)]
+    sink = found.sink
+    if sink is None:
+        reads += _of_attributes(found.held, tuple(found.held), "the result attribute")
+    elif isinstance(sink.node, Distinct):
+        reads += _of_attributes(sink.held, tuple(sink.held), "the distinct attribute")
+    elif isinstance(sink.node, Group):
+        reads += _of_attributes(sink.held, sink.node.keys, "the group key")
+        reads += [read for aggregate in sink.node.aggregates for read in _of_aggregate(aggregate, sink.held)]
+    return tuple({read.term: read for read in reversed(reads)}.values())[::-1]
+
+
+def _of_step(step: Step, number: int, settled: Collection[Literal]) -> Iterator[Read]:
+    """What a condition reads, but for comparisons that are settled, or a difference, which compares all attributes."""
+    if step.condition is not None:
+        left_out = [literal.term for literal in settled if literal.step == number]
+        for term in condition_parts(step.condition, step.held, left_out):
+            yield Read(term, f"the condition {term_text(step.condition)}")
+    if isinstance(step.node, Difference):
+        yield from _of_attributes(step.held, tuple(step.held), "the compared attribute")
+
+
+def _of_attributes(held: Mapping[str, Held], names: tuple[str, ...], by: str) -> Iterator[Read]:
+    for name in names:
+        for term in held[name].terms if name in held else ():
+            yield Read(term, f"{by} {name}")
+
+
+def _of_aggregate(aggregate: Aggregate, held: Mapping[str, Held]) -> Iterator[Read]:
+    """What an aggregate reads that is not payload."""
+    for term in (aggregate.argument, aggregate.by):
+        if term is not None and not _is_payload(aggregate, term, held):
+            for part in own_parts(term, held):
+                yield Read(part, aggregate_text(aggregate), mixed=not reads_alone(term, held))
+
+
+def _payload(found: Region) -> tuple[Payload, ...]:
+    sink = found.sink
+    if sink is None or not isinstance(sink.node, Group):
+        return ()
+    stored = [
+        Payload(
+            aggregate, _stored(aggregate, aggregate.argument, sink.held), _stored(aggregate, aggregate.by, sink.held)
+        )
+        for aggregate in sink.node.aggregates
+    ]
+    return tuple(one for one in stored if one.argument is not None or one.order is not None)
+
+
+def _stored(aggregate: Aggregate, term: Term | None, held: Mapping[str, Held]) -> Term | None:
+    """The argument or order as a term over the row, where partials of it are stored."""
+    if term is None or not _is_payload(aggregate, term, held):
+        return None
+    return next(own_parts(term, held))
+
+
+def _is_payload(aggregate: Aggregate, term: Term, held: Mapping[str, Held]) -> bool:
+    """Whether the row alone gives an argument, or an order, of an aggregate whose partial results merge."""
+    return aggregate.entry.merges and reads_alone(term, held)
+
+
+def _dominance(found: Region, x: str, settled: Collection[Literal]) -> Dominance | None:
+    """The best value of an instant, where all comparisons that read it, the settled left out, agree on it."""
+    wanted: set[Best | None] = set()
+    read: set[Literal] = set()
+    for number, step in enumerate(found.inside):
+        for term, compared, positive in comparisons(step):
+            literal = Literal(number, term)
+            if literal not in settled and any(x in attributes_of(part) for part in own_parts(term, step.held)):
+                read.add(literal)
+                wanted.add(_direction(step, compared, x, positive=positive))
+    best = wanted.pop() if len(wanted) == 1 else None
+    return None if best is None else Dominance(x, best, frozenset(read))
+
+
+def _direction(step: Step, compared: Compare, x: str, *, positive: bool) -> Best | None:
+    """Which value of the instant makes most rows pass the step: the comparison is `w <= x + c`, or reversed."""
+    if isinstance(step.node, Join) and step.node.kind == "left" and step.place == 0:
+        return None  # a match more takes away the padded row
+    reversing = isinstance(step.node, Join) and step.node.kind == "anti" and step.place == 0
+    for one, other, best in (
+        (compared.right, compared.left, _BEST.get(compared.op)),
+        (compared.left, compared.right, _BEST.get(_MIRROR[compared.op])),
+    ):
+        foreign = not any(name in step.held for name in term_variables(other))
+        if best is not None and foreign and _is_shifted(one, x, step.held):
+            return best if positive != reversing else best.reversed
+    return None
+
+
+#: Of `w op x + c`: the x that makes it true soonest.
+_BEST: Final[Mapping[Comparison, Best]] = {
+    "<=": Best.GREATEST,
+    "<": Best.GREATEST,
+    ">=": Best.LEAST,
+    ">": Best.LEAST,
+}
+_MIRROR: Final[Mapping[Comparison, Comparison]] = {"<": ">", "<=": ">=", "=": "=", ">=": "<=", ">": "<", "!=": "!="}
+
+
+def _is_shifted(term: TemporalTerm, x: str, held: Mapping[str, Held]) -> bool:
+    """Whether a temporal term is the instant, plus a constant."""
+    variable = term.term if isinstance(term, Shift) else term
+    return isinstance(variable, Var) and held.get(variable.name) == Held((Attr(x),), alone=True)

@@ -1,0 +1,239 @@
+"""Foldings: how rows of an occurrence that are kept for ever become one row per class, or not (R30 to R34)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Node, occurrences
+from tidegate.algebra.printing.terms import term_text
+from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.terms import attributes_of, conjuncts
+from tidegate.algebra.time import INF, Extended
+from tidegate.analysis.federation.federation import federation
+from tidegate.analysis.progress.propagation import Latencies
+from tidegate.analysis.state.bounds import Bound, Bounded, Collected, MissingConstraint, Unbounded, bound
+from tidegate.analysis.state.folding.classes import Classes, Read, classes
+from tidegate.analysis.state.folding.complement import complement, complements_of_term
+from tidegate.analysis.state.folding.region import LaterOf, Literal, Region, later_ofs, literals, region, without
+from tidegate.analysis.state.keep import Keep, keep
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Complement:
+    """A complement: the condition under which it keeps a row, and how many rows it keeps at most."""
+
+    keep: Keep
+    bound: Bound
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SettledComparison:
+    """A comparison that comes to be settled: a row is settled true if `true` does not keep it, false likewise."""
+
+    literal: Literal
+    true: Complement
+    false: Complement
+
+    def value(self, row: Mapping[str, int], p: Mapping[str, Extended]) -> bool | None:
+        """The truth value that is settled for a row at progress p; None where none is."""
+        if not self.true.keep.row(row, p):
+            return True
+        return None if self.false.keep.row(row, p) else False
+
+    @property
+    def bounds(self) -> tuple[Bounded, ...]:
+        """The bounds of the rows that are not settled, of which the lowest counts."""
+        return tuple(one.bound for one in (self.true, self.false) if isinstance(one.bound, Bounded))
+
+    @property
+    def both(self) -> bool:
+        """Whether rows may be settled either way."""
+        return not isinstance(self.true.bound, Unbounded) and not isinstance(self.false.bound, Unbounded)
+
+    def horizon(self) -> Extended:
+        return min(one.horizon for one in self.bounds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SettledTerm:
+    """A term `max(s, …)` that comes to be the greatest of its other arguments: neither query keeps a settled row."""
+
+    term: LaterOf
+    queries: tuple[Complement, ...]
+
+    def settled(self, row: Mapping[str, int], p: Mapping[str, Extended]) -> bool:
+        """Whether the term is settled for a row at progress p."""
+        return not any(one.keep.row(row, p) for one in self.queries)
+
+    def horizon(self) -> Extended:
+        return max(one.bound.horizon for one in self.queries if isinstance(one.bound, Bounded))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StaysOpen:
+    """A comparison that no progress settles, so that what it reads is read, and the constraint that would settle it."""
+
+    literal: Literal
+    missing: MissingConstraint | None
+
+    def __str__(self) -> str:
+        text = f"{term_text(self.literal.term)} stays open"
+        return text if self.missing is None else f"{text}: missing {self.missing}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Foldable:
+    """An occurrence whose rows can be folded: what has to be settled of them, their classes, and what stays open.
+
+    `instants` are those that classes read: with one of them there may be as many classes as instants.
+    """
+
+    stream: StreamDef
+    comparisons: tuple[SettledComparison, ...]
+    terms: tuple[SettledTerm, ...]
+    classes: Classes
+    existence: bool
+    open: tuple[StaysOpen, ...]
+    instants: tuple[Read, ...]
+    rest: Bounded
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether classes and rows that are not settled bound the state (rule R34)."""
+        return not self.instants
+
+    def truth_values(self, row: Mapping[str, int], p: Mapping[str, Extended]) -> tuple[bool, ...] | None:
+        """The truth values of the comparisons of a row that can be folded at progress p; None of one that cannot."""
+        values = tuple(one.value(row, p) for one in self.comparisons)
+        if any(value is None for value in values) or not all(one.settled(row, p) for one in self.terms):
+            return None
+        return tuple(value is True for value in values)
+
+    def obstacles(self) -> tuple[str, ...]:
+        """What stands against a bound, by name."""
+        if self.is_bounded:
+            return ()
+        stopped = [str(one) for one in self.open]
+        return (*stopped, *(str(read) if read.mixed else f"{read}: one row per value" for read in self.instants))
+
+    def __str__(self) -> str:
+        """The bound as text; where there is none, what stands against it."""
+        if not self.is_bounded:
+            return "; ".join(self.obstacles())
+        by = [*(term_text(read.term) for read in self.classes.read)]
+        by += [term_text(one.literal.term) for one in self.comparisons if one.both]
+        keys = f"keys({self.stream.name} by {', '.join(by)})" if by else "1 row"
+        return keys if self.rest.horizon == -INF else f"{keys} + {self.rest}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Question:
+    """An occurrence whose rows are to fold, and what its query promises."""
+
+    occurrence: int
+    stream: StreamDef
+    streams: Mapping[str, StreamDef]
+    promised: tuple[str, ...]
+    latencies: Latencies
+    tables: tuple[str, ...]
+
+    def complement(self, node: Node) -> Complement:
+        zones = federation(node, self.streams)
+        kept = keep(zones, self.occurrence, self.promised)
+        return Complement(kept, bound(zones, self.occurrence, kept, self.latencies, self.tables))
+
+    def comparison(self, found: Region, literal: Literal, others: Collection[Literal]) -> SettledComparison:
+        true, false = (
+            self.complement(complement(found, self.stream, literal, others, true=value)) for value in (True, False)
+        )
+        return SettledComparison(literal, true, false)
+
+    def term(self, found: Region, later: LaterOf, others: Collection[Literal]) -> SettledTerm:
+        return SettledTerm(later, tuple(map(self.complement, complements_of_term(found, self.stream, later, others))))
+
+
+def folding(
+    node: Node,
+    i: int,
+    streams: Mapping[str, StreamDef],
+    promised: tuple[str, ...],
+    latencies: Latencies,
+    tables: tuple[str, ...] = (),
+) -> Foldable | None:
+    """How rows of occurrence i of a query fold, as far as they do.
+
+    None of a static table, of a static result, below an operator that gathers rows in order, and where a complement has
+    too many temporal cases (rule R8). `tables` are those that are joined before a row is kept.
+    """
+    stream = occurrences(node)[i]
+    found = region(node, i)
+    if found is None or not promised or stream.static:
+        return None
+    asked = _Question(i, streams.get(stream.name, stream), streams, promised, latencies, tables)
+    try:
+        for later in later_ofs(found):
+            settled = _settled(asked, without(found, later, stream.schema), later)
+            if settled is not None and settled.is_bounded:
+                return settled
+        return _settled(asked, found, None)
+    except QueryError:
+        return None
+
+
+def _settled(asked: _Question, found: Region, later: LaterOf | None) -> Foldable | None:
+    """The folding with all comparisons that come to be settled beside each other: those that never are go, until none
+    does. None where the term is not settled beside them.
+    """
+    wanted = literals(found)
+    left_open: list[SettledComparison] = []
+    while True:
+        comparisons = [asked.comparison(found, one, wanted) for one in wanted]
+        open_ = [one for one in comparisons if not _settles(found, one)]
+        if not open_:
+            break
+        left_open += open_
+        wanted = tuple(one for one in wanted if one not in [open_one.literal for open_one in open_])
+    terms = [] if later is None else [asked.term(found, later, wanted)]
+    if not all(isinstance(one.bound, Bounded) for term in terms for one in term.queries):
+        return None
+    made = classes(found, asked.stream.schema, wanted)
+    return Foldable(
+        asked.stream,
+        tuple(comparisons),
+        tuple(terms),
+        made,
+        found.existence,
+        tuple(_stays_open(found, one) for one in left_open),
+        made.instants(asked.stream.schema),
+        _rest(asked, [one.horizon() for one in comparisons] + [one.horizon() for one in terms]),
+    )
+
+
+def _settles(found: Region, one: SettledComparison) -> bool:
+    """Whether all rows come to be settled. A conjunct must be settled true: where it is settled false keep frees the
+    row, and to wait for that would keep it longer.
+    """
+    condition = found.inside[one.literal.step].condition
+    if condition is not None and one.literal.term in conjuncts(condition):
+        return isinstance(one.true.bound, Bounded)
+    return bool(one.bounds)
+
+
+def _stays_open(found: Region, one: SettledComparison) -> StaysOpen:
+    held = found.inside[one.literal.step].held
+    others = tuple(sorted(name for name in attributes_of(one.literal.term) if name not in held))
+    found_bound = one.true.bound
+    missing = None
+    if isinstance(found_bound, Unbounded | Collected):
+        missing = MissingConstraint(found_bound.missing.attributes, others)
+    return StaysOpen(one.literal, missing)
+
+
+def _rest(asked: _Question, horizons: list[Extended]) -> Bounded:
+    """The rows that are not settled: none of them where nothing has to be."""
+    type_ = asked.stream.schema[asked.stream.progress[0]].type
+    longest = max(horizons, default=-INF)
+    horizon = longest if longest == -INF else max(longest, 0)
+    return Bounded(asked.stream.name, horizon, len(asked.latencies.inputs) > 1, type_, asked.tables)

@@ -1,0 +1,188 @@
+"""What folds of the rows that are kept for ever, and what stops it: the forms that people use, and the near misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tidegate as tg
+from tidegate.analysis.progress.propagation import Latencies
+from tidegate.analysis.state.folding.classes import Best
+from tidegate.analysis.state.folding.folding import Foldable, folding
+
+o = tg.stream("O", "k bigint, t bigint, u bigint, qty bigint", progress="t", temporal=["u"]).as_("o")
+p = tg.stream("P", "k bigint, t bigint, u bigint, v bigint", progress="t", temporal=["u"]).as_("p")
+earlier = tg.stream("P", "k bigint, t bigint, u bigint, v bigint", progress="t", temporal=["u"]).as_("e")
+z = tg.stream("Z", "k bigint, t bigint", progress="t").as_("z")
+NOW = "rate({0}) × (skew({0}) + lag)"
+
+
+def foldings(query: Any) -> list[Foldable]:
+    """The foldings of the occurrences of a query, in order."""
+    facts = tg.program(R=query).facts.queries[0]
+    latencies, promised = Latencies.among(facts.propagation), tuple(facts.propagation)
+    found = [folding(facts.query.node, i, {}, promised, latencies) for i in range(len(facts.occurrences))]
+    assert all(one is not None for one in found)
+    return [one for one in found if one is not None]
+
+
+def looked_up(*conditions: Any, how: Any = "inner", **aggregates: Any) -> Foldable:
+    """The folding of P, whose rows an order of O looks up under these conditions."""
+    joined = o.join(p, *conditions, how=how)
+    made = aggregates or {"v": tg.last(p.v, by=p.t)}
+    return foldings(joined.group_by(o.k, o.t).agg(**made))[1]
+
+
+SAME = o.k == p.k
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_the_last_price_of_each_key(how: str) -> None:
+    found = looked_up(SAME, p.t <= o.t, how=how)
+    assert str(found) == f"keys(P by k) + {NOW.format('P')}"
+    (stored,) = found.classes.payload
+    assert (stored.argument is not None, stored.order is not None) == (True, True)
+
+
+def test_a_running_total_stores_a_partial_of_each_aggregate() -> None:
+    found = looked_up(SAME, p.t <= o.t, n=tg.count(), s=tg.sum(p.v), q=tg.sum(o.qty), most=tg.max(p.v))
+    assert str(found) == f"keys(P by k) + {NOW.format('P')}"
+    assert [one.aggregate.name for one in found.classes.payload] == ["s", "most"]
+
+
+@pytest.mark.parametrize("condition", [p.t <= tg.floor(o.t, 20), tg.ceil(p.t, 20) <= o.t])
+def test_a_rounding_delays_by_less_than_a_unit(condition: Any) -> None:
+    assert str(looked_up(SAME, condition)) == "keys(P by k) + rate(P) × (18 + skew(P) + lag)"
+
+
+def test_a_rounding_settles_by_its_negation_not_by_what_it_implies() -> None:
+    (comparison,) = looked_up(SAME, p.t <= tg.floor(o.t, 10)).comparisons
+    assert comparison.value({"t": 5, "u": 0}, {"t": 4}) is None
+    assert comparison.value({"t": 5, "u": 0}, {"t": 12}) is None
+    assert comparison.value({"t": 5, "u": 0}, {"t": 13}) is True
+
+
+def test_a_comparison_settles_at_the_tick_before() -> None:
+    (comparison,) = looked_up(SAME, p.t <= o.t).comparisons
+    assert comparison.value({"t": 6, "u": 0}, {"t": 5}) is True
+    assert comparison.value({"t": 7, "u": 0}, {"t": 5}) is None
+
+
+def test_existence_needs_one_row_a_key() -> None:
+    first = foldings(p.anti_join(earlier, p.k == earlier.k, earlier.t < p.t))[1]
+    assert str(first) == "keys(P by k) + rate(P) × (skew(P))"
+    assert first.existence
+    assert first.classes.payload == ()
+    ever = foldings(o.semi_join(p, SAME, p.t < o.t))[1]
+    assert str(ever) == f"keys(P by k) + {NOW.format('P')}"
+
+
+def test_previous_event_of_the_same_stream() -> None:
+    pairs = p.left_join(earlier, p.k == earlier.k, earlier.t < p.t)
+    found = foldings(pairs.group_by(p.k, p.t).agg(before=tg.last(earlier.v, by=earlier.t)))[1]
+    assert str(found) == "keys(P by k) + rate(P) × (skew(P))"
+
+
+def test_in_a_context_the_latest_start_and_end_of_each_key_stand_for_all() -> None:
+    within = o.join(p, SAME, p.t < o.t).anti_join(z, z.k == p.k, p.t < z.t, z.t < o.t)
+    _, start, end = foldings(within.select(o.k, o.t, o.qty).distinct())
+    assert [str(start), str(end)] == [f"keys({name} by k) + {NOW.format(name)}" for name in "PZ"]
+    for one in (start, end):
+        assert one.classes.dominance is not None
+        assert (one.classes.dominance.attribute, one.classes.dominance.best) == ("t", Best.GREATEST)
+    # A bag counts the starts, so that each must be told from the others.
+    _, start, end = foldings(within.select(o.k, o.t, o.qty))
+    assert not start.is_bounded
+    assert end.is_bounded
+
+
+def test_the_best_row_does_not_stand_for_others_where_a_distinct_puts_their_instants_out() -> None:
+    within = o.join(p, SAME, p.t < o.t).anti_join(z, z.k == p.k, p.t < z.t, z.t < o.t)
+    start = foldings(within.select(o.k, o.t, since=p.t).distinct())[1]
+    assert start.classes.dominance is None
+    assert not start.is_bounded
+
+
+def test_no_best_row_where_comparisons_want_both_ends() -> None:
+    started = o.join(p, SAME, p.t <= o.t)
+    either = [(z.t > p.u, Best.GREATEST), (z.t < p.u, Best.LEAST)]
+    for condition, best in either:
+        found = foldings(started.anti_join(z, condition, z.t <= o.t).select(o.k, o.t).distinct())[1]
+        assert found.classes.dominance is not None
+        assert found.classes.dominance.best is best
+    both = started.anti_join(z, (z.t > p.u) | (z.t < p.u - 5), z.t <= o.t)
+    assert foldings(both.select(o.k, o.t).distinct())[1].classes.dominance is None
+
+
+def test_the_later_of_two_instants_settles_to_the_other() -> None:
+    pairs = o.join(p, SAME).select(o.k, o.qty, p.v, m=tg.max(o.t, p.t))
+    totals = pairs.group_by(pairs.k, pairs.m).agg(sold=tg.sum(pairs.qty), last=tg.max(pairs.v))
+    assert [str(one) for one in foldings(totals)] == [f"keys({name} by k) + {NOW.format(name)}" for name in "OP"]
+
+
+def test_an_instant_without_a_bound_stays_open_and_says_what_is_missing() -> None:
+    query = p.join(o, SAME, p.u <= o.u, p.t <= o.t).group_by(o.k, o.t).agg(s=tg.sum(p.v))
+    found = foldings(query)[0]
+    assert found.obstacles() == (
+        "p.u <= o.u stays open: missing t - o.u <= c",
+        "u is read by the condition o.k = p.k & p.u <= o.u & p.t <= o.t: one row per value",
+    )
+
+
+def test_an_instant_that_is_bounded_by_a_promised_one_settles() -> None:
+    near = o.where(o.t <= o.u + 10)
+    found = foldings(near.join(p, SAME, p.t <= o.u, p.t <= o.t).group_by(o.k, o.t).agg(s=tg.sum(p.v)))[1]
+    assert str(found) == "keys(P by k) + rate(P) × (9 + skew(P) + lag)"
+
+
+def test_comparisons_do_not_settle_each_other() -> None:
+    """Each would follow from the other, if that were known."""
+    found = looked_up(SAME, p.u <= o.u, p.u < o.u + 1, p.t <= o.t, s=tg.sum(p.v))
+    assert [one.literal.term.args[0].name for one in found.comparisons] == ["p.t"]  # type: ignore[union-attr]  # comparisons of attributes
+
+
+def test_what_is_read_stands_by_name() -> None:
+    pairs = o.join(p, SAME, p.t <= o.t)
+    assert foldings(pairs.select(o.k, o.t, since=p.t))[1].obstacles() == (
+        "t is read by the result attribute since: one row per value",
+    )
+    hours = pairs.select(o.k, o.t, p.v, hour=tg.ceil(p.t, 60))
+    assert foldings(hours.group_by(hours.k, hours.t, hours.hour).agg(s=tg.sum(hours.v)))[1].obstacles() == (
+        "ceil(t, 60) is read by the group key hour: one row per value",
+    )
+    mixed = foldings(pairs.group_by(o.k, o.t).agg(least=tg.min(o.t - p.t)))[1]
+    assert mixed.obstacles() == ("min(o.t - p.t) reads t beside other streams",)
+
+
+def test_an_argument_of_both_tells_classes_apart() -> None:
+    found = looked_up(SAME, p.t <= o.t, paid=tg.sum(o.qty * p.v), different=tg.count_distinct(p.u % 3))
+    assert not found.is_bounded  # the values of P.u are instants
+    found = looked_up(SAME, p.t <= o.t, paid=tg.sum(o.qty * p.v))
+    assert str(found) == f"keys(P by k, v) + {NOW.format('P')}"
+    assert found.classes.payload == ()
+
+
+def test_conditions_on_data_tell_classes_apart_and_of_a_rows_own_instants_the_truth_value_does() -> None:
+    found = looked_up(SAME, p.t <= o.t, p.v <= o.qty, p.t <= p.u)
+    assert str(found) == f"keys(P by k, v, t <= u) + {NOW.format('P')}"
+
+
+def test_a_comparison_within_data_is_read() -> None:
+    """Only what and, or and not combine can be settled."""
+    condition = p.t <= o.t
+    found = looked_up(SAME, condition, (condition == (o.qty > 3)) | (p.v == 1))
+    assert not found.is_bounded
+
+
+def test_nothing_is_an_instant_above_a_left_join_that_pads_it() -> None:
+    padded = o.left_join(p, SAME, p.t <= o.t).where((p.t <= o.t) | (o.qty == 1))
+    found = foldings(padded.group_by(o.k, o.t).agg(n=tg.count()))[1]
+    assert [one.literal.step for one in found.comparisons] == [1]
+    assert not found.is_bounded
+
+
+def test_tables_and_rows_below_operators_in_order_do_not_fold() -> None:
+    names = tg.table("Names", "k bigint, name string").as_("n")
+    facts = tg.program(R=o.join(names, o.k == names.k)).facts.queries[0]
+    assert folding(facts.query.node, 1, {}, ("t",), Latencies.among(facts.propagation)) is None

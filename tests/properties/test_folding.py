@@ -1,0 +1,24 @@
+"""Folding changes no result, whatever the query, the batching, the disorder and the lag (rules R30 to R35)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+
+import pytest
+
+from tests.properties.families import seeds
+from tests.properties.folded import run
+
+SHARDS = 4
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_folded_rows_change_no_result(shard: int) -> None:
+    counts: Counter[str] = Counter()
+    for seed in seeds(1600)[shard::SHARDS]:
+        failure, statistics = run(seed)
+        assert failure is None, failure
+        counts.update({name: bool(number) for name, number in asdict(statistics).items()})
+    assert counts["merged"] > counts["cases"] / 4, counts
+    assert min(counts.values()) > 0, counts

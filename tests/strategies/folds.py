@@ -1,0 +1,261 @@
+"""Random queries that look back in time, for folding: comparisons that come to be settled beside others that do not,
+conditions on data, several occurrences that fold at once; everything follows from one seed.
+
+Rows are few and close together, so that classes have several rows and ties are common.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.nodes import (
+    Difference,
+    Distinct,
+    Group,
+    Imbed,
+    Join,
+    JoinKind,
+    Node,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    Union,
+)
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, conjunction, disjunction
+from tidegate.algebra.types import BIGINT, BOOLEAN
+
+Row = tuple[int | None, ...]
+
+_FUNCTIONS = (
+    Function.COUNT,
+    Function.SUM,
+    Function.AVG,
+    Function.MIN,
+    Function.MAX,
+    Function.FIRST,
+    Function.LAST,
+    Function.LAST,
+    Function.COUNT_DISTINCT,
+    Function.MEDIAN,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FoldCase:
+    """A query and the rows of its streams."""
+
+    seed: int
+    node: Node
+    streams: tuple[StreamDef, ...]
+    rows: dict[str, tuple[Row, ...]]
+
+
+def random_fold_case(seed: int) -> FoldCase:
+    """A query of two to four occurrences, and three to nine rows of each stream. It need not be valid."""
+    maker = _Maker(random.Random(seed))
+    node = maker.query()
+    rows = {one.name: maker.rows(one) for one in maker.streams}
+    return FoldCase(seed, node, tuple(maker.streams), rows)
+
+
+class _Maker:
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.streams = [self.stream(name) for name in ("A", "B", "C")[: rng.choice((1, 2, 2, 3))]]
+        self.number = 0
+        self.written: Term = TRUE
+
+    def stream(self, name: str) -> StreamDef:
+        schema = Schema(
+            (
+                *(Attribute(one, BIGINT, nullable=False, temporal=True) for one in ("t", "u")),
+                *(Attribute(one, BIGINT) for one in ("k", "v")),
+            )
+        )
+        close = conjunction([call("le", Attr("t"), _plus("u", 2)), call("le", Attr("u"), _plus("t", 2))])
+        relations = close if self.rng.random() < 0.6 else TRUE
+        return StreamDef(name, schema, relations, ("t", "u") if self.rng.random() < 0.3 else ("t",))
+
+    def rows(self, stream: StreamDef) -> tuple[Row, ...]:
+        rng = self.rng
+        found: list[Row] = []
+        for _ in range(rng.randint(3, 9)):
+            t = rng.randint(0, 9)
+            u = t + rng.randint(-2, 2) if stream.relations != TRUE else rng.randint(0, 9)
+            found.append((t, u, rng.choice((0, 0, 0, 1, None)), rng.choice((None, 0, 1, 1, 2, 5))))
+        return tuple(found)
+
+    def scan(self) -> Node:
+        """A stream by names of its own: `a1.t` and so on, sometimes with less of it."""
+        self.number += 1
+        stream = self.rng.choice(self.streams)
+        node: Node = Rename(Scan(stream), tuple((name, f"{self.number}.{name}") for name in stream.schema.names))
+        if self.rng.random() < 0.15:
+            node = Select(node, self.data(node.schema))
+        if self.rng.random() < 0.06:
+            node = Distinct(node)
+        return node
+
+    # --- the query ---------------------------------------------------------------------------------------------------
+
+    def query(self) -> Node:
+        rng = self.rng
+        node = self.scan()
+        driver = f"{self.number}.t"
+        for _ in range(rng.choice((1, 1, 1, 2, 2, 3))):
+            node = self.looked_up(node, driver)
+        if rng.random() < 0.12:
+            node = self.later(node, driver)
+        return self.finished(node, driver)
+
+    def looked_up(self, node: Node, driver: str) -> Node:
+        """The rows so far, joined with those of an occurrence from before an instant."""
+        rng = self.rng
+        kind: JoinKind = rng.choice(("inner", "inner", "left", "left", "anti", "semi"))
+        right = self.scan()
+        own = f"{self.number}"
+        if rng.random() < 0.08:
+            right = self.looked_up(right, f"{own}.t")
+        both = Schema((*node.schema.attributes, *right.schema.attributes))
+        parts: list[Term] = []
+        if rng.random() < 0.6 and f"{own}.k" in right.schema:
+            lefts = [name for name in node.schema.names if name.endswith(".k")]
+            parts.append(call("eq", Attr(f"{own}.k"), Attr(rng.choice(lefts))))
+        self.written = self.before(right.schema, node.schema, driver)
+        parts.append(self.written)
+        while rng.random() < 0.4:
+            parts.append(self.further(both, right.schema, node.schema, driver))
+        rng.shuffle(parts)
+        joined: Node = Join(node, right, conjunction(parts), kind)
+        if rng.random() < 0.2:
+            self.number += 1
+            joined = Imbed(joined, f"{self.number}.v", self.value(joined.schema))
+        if rng.random() < 0.15:
+            joined = Select(joined, self.further(joined.schema, joined.schema, joined.schema, driver))
+        return joined
+
+    def before(self, right: Schema, left: Schema, driver: str) -> Term:
+        """`right <= left`, as it is written in many ways."""
+        rng = self.rng
+        first: Term = Attr(rng.choice(right.temporal))
+        second: Term = Attr(driver if rng.random() < 0.7 else rng.choice(left.temporal or (driver,)))
+        if rng.random() < 0.2:
+            first = call(rng.choice(("ceil", "floor")), first, _ticks(3))
+        if rng.random() < 0.2:
+            second = call(rng.choice(("ceil", "floor")), second, _ticks(3))
+        if rng.random() < 0.3:
+            second = call("add", second, _ticks(rng.randint(-2, 2)))
+        if rng.random() < 0.15:
+            return call("not", call(rng.choice(("gt", "ge")), first, second))
+        if rng.random() < 0.15:
+            return call(rng.choice(("ge", "gt")), second, first)
+        return call(rng.choice(("le", "le", "lt")), first, second)
+
+    def further(self, both: Schema, right: Schema, left: Schema, driver: str) -> Term:
+        rng = self.rng
+        match rng.randrange(7):
+            case 0:
+                return self.data(both)
+            case 6:
+                again = call("eq", self.written, Lit(True, BOOLEAN))
+                return disjunction([again, self.data(both)]) if rng.random() < 0.5 else call("not", again)
+            case 1:
+                return disjunction([self.before(right, left, driver), self.data(both)])
+            case 2:
+                return disjunction([self.before(right, left, driver), self.before(left, right, _one(rng, right))])
+            case 3:
+                return call("not", conjunction([self.before(left, right, _one(rng, right)), self.data(both)]))
+            case 4:
+                return self.before(right, left, driver)
+            case _:
+                first, second = (Attr(rng.choice(both.temporal or (driver,))) for _ in range(2))
+                return call(rng.choice(("le", "lt", "ne")), first, call("add", second, _ticks(rng.randint(-2, 3))))
+
+    def data(self, schema: Schema) -> Term:
+        """A condition on data, sometimes with instants in it."""
+        rng = self.rng
+        values = [name for name in schema.names if name.endswith((".v", ".k"))]
+        first = Attr(rng.choice(values))
+        match rng.randrange(5):
+            case 0:
+                return call("le", first, Lit(1, BIGINT))
+            case 1:
+                return call(rng.choice(("le", "eq", "ne")), first, Attr(rng.choice(values)))
+            case 2:
+                return call("is_null", first)
+            case 3 if schema.temporal:
+                later = call("add", Attr(rng.choice(schema.temporal)), first)
+                return call("le", later, Attr(rng.choice(schema.temporal)))
+            case _:
+                return call("lt", first, call("add", Attr(rng.choice(values)), Lit(1, BIGINT)))
+
+    def value(self, schema: Schema) -> Term:
+        """A value, perhaps of several occurrences, perhaps of an instant."""
+        rng = self.rng
+        names = [name for name in schema.names if rng.random() < 0.8 or name.endswith((".v", ".k"))]
+        first = Attr(rng.choice(names))
+        match rng.randrange(6):
+            case 0:
+                return call("add", first, Attr(rng.choice(names)))
+            case 1:
+                return call("coalesce", first, Lit(7, BIGINT))
+            case 2:
+                return call("add", call("coalesce", first, Lit(3, BIGINT)), Lit(1, BIGINT))
+            case _:
+                return first
+
+    def later(self, node: Node, driver: str) -> Node:
+        """The later of two instants as an attribute."""
+        self.number += 1
+        others = [name for name in node.schema.temporal if name != driver] or [driver]
+        term = call("greatest", Attr(driver), Attr(self.rng.choice(others)))
+        return Imbed(node, f"{self.number}.m", term)
+
+    def finished(self, node: Node, driver: str) -> Node:
+        rng = self.rng
+        latest = [name for name in node.schema.names if name.endswith(".m")]
+        instant = latest[0] if latest and rng.random() < 0.9 else driver
+        others = tuple(name for name in node.schema.names if name != instant and rng.random() < 0.25)
+        choice = rng.random()
+        if choice < 0.6:
+            node = self.grouped(node, (instant, *others))
+        elif choice < 0.8:
+            node = Distinct(Project(node, (instant, *others)))
+        elif choice < 0.85:
+            node = Union((Project(node, (instant, *others)), Project(node, (instant, *others))))
+        elif choice < 0.9:
+            other = Project(Select(node, self.data(node.schema)), (instant, *others))
+            node = Difference(Project(node, (instant, *others)), other)
+        if rng.random() < 0.15:
+            node = Project(node, tuple(n for n in node.schema.names if n == instant or rng.random() < 0.5))
+        if rng.random() < 0.1 and instant in node.schema.temporal:
+            node = self.looked_up(node, instant) if any(n.endswith(".k") for n in node.schema.names) else node
+        return node
+
+    def grouped(self, node: Node, keys: Sequence[str]) -> Node:
+        rng = self.rng
+        aggregates = []
+        for _ in range(rng.randint(1, 3)):
+            self.number += 1
+            function = rng.choice(_FUNCTIONS)
+            argument = None if function is Function.COUNT and rng.random() < 0.5 else self.value(node.schema)
+            by = self.value(node.schema) if function in (Function.FIRST, Function.LAST) else None
+            aggregates.append(Aggregate(f"{self.number}.v", function, argument, by))
+        return Group(node, tuple(keys), tuple(aggregates))
+
+
+def _one(rng: random.Random, schema: Schema) -> str:
+    return rng.choice(schema.temporal)
+
+
+def _plus(name: str, by: int) -> Term:
+    return call("add", Attr(name), _ticks(by))
+
+
+def _ticks(value: int) -> Lit:
+    return Lit(value, BIGINT)
