@@ -7,7 +7,7 @@ be those that the reference semantics yields over all rows.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import assert_never
@@ -47,6 +47,8 @@ from tidegate.analysis.progress.propagation import Latencies
 from tidegate.analysis.state.folding.classes import Best, Payload
 from tidegate.analysis.state.folding.folding import Foldable, folding
 
+#: Orders of arrival in which a case is driven.
+SCHEDULES = 3
 ADDED = (Function.COUNT, Function.SUM, Function.AVG)
 ORDERED = (Function.FIRST, Function.LAST)
 
@@ -149,7 +151,7 @@ class FoldedEvaluation:
         places = [schema.names.index(key) for key in node.keys]
         groups: dict[Row, list[Tagged]] = {}
         for row, tags in rows:
-            groups.setdefault(_key(tuple(row[at] for at in places)), []).append((row, tags))  # type: ignore[arg-type]  # keys of values
+            groups.setdefault(_key(tuple(row[at] for at in places)), []).append((row, tags))
         return [
             (
                 (
@@ -246,9 +248,9 @@ class Statistics:
 class FoldingRun:
     """A query that folds, driven over the rows of a case in permitted disorder; every choice follows from the seed."""
 
-    def __init__(self, case: FoldCase, facts: QueryFacts, foldings: Sequence[Foldable | None]) -> None:
+    def __init__(self, case: FoldCase, facts: QueryFacts, foldings: Sequence[Foldable | None], number: int) -> None:
         self.case, self.facts, self.foldings = case, facts, foldings
-        self.rng = random.Random(case.seed)
+        self.rng = random.Random(case.seed * SCHEDULES + number)
         self.node = facts.query.node
         self.evaluation = FoldedEvaluation()
         self.buffers = [Buffer() for _ in foldings]
@@ -321,7 +323,7 @@ class FoldingRun:
 
     def passing(self, rows: list[Row], new: Mapping[str, Extended]) -> list[Row]:
         names = self.node.schema.names
-        return [row for row in rows if passes(dict(zip(names, row, strict=True)), self.p, new)]
+        return [row for row in rows if passes(_instants(names, row, self.p), self.p, new)]
 
     def fold(self) -> None:
         for i, buffer in enumerate(self.buffers):
@@ -406,12 +408,18 @@ def run(seed: int) -> tuple[str | None, Statistics]:
         return None, Statistics()
     latencies, promised = Latencies.among(facts.propagation), tuple(facts.propagation)
     foldings = [folding(case.node, i, {}, promised, latencies) for i in range(len(occurrences(case.node)))]
-    driven = FoldingRun(case, facts, foldings)
-    failure = driven.failure()
-    found = driven.statistics
-    found.cases = 1
-    found.several = sum(bool(buffer.classes) for buffer in driven.buffers) > 1
+    failure, found = None, Statistics(cases=1)
+    for number in range(SCHEDULES):
+        driven = FoldingRun(case, facts, foldings, number)
+        failure = failure or driven.failure()
+        found.several += sum(bool(buffer.classes) for buffer in driven.buffers) > 1
+        for name in ("merged", "horizons", "truths", "dominated"):
+            setattr(found, name, getattr(found, name) + getattr(driven.statistics, name))
     return failure, found
+
+
+def _instants(names: Sequence[str], row: Row, wanted: Collection[str]) -> dict[str, int]:
+    return {name: int(value or 0) for name, value in zip(names, row, strict=True) if name in wanted}
 
 
 def _key(row: Row) -> Row:

@@ -26,7 +26,7 @@ from tidegate.algebra.nodes import (
     Union,
 )
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, conjunction, disjunction
+from tidegate.algebra.terms import TRUE, Attr, Lit, Term, attributes_of, call, conjunction, disjunction
 from tidegate.algebra.types import BIGINT, BOOLEAN
 
 Row = tuple[int | None, ...]
@@ -161,7 +161,7 @@ class _Maker:
         match rng.randrange(7):
             case 0:
                 return self.data(both)
-            case 6:
+            case 6 if attributes_of(self.written) <= set(both.names):
                 again = call("eq", self.written, Lit(True, BOOLEAN))
                 return disjunction([again, self.data(both)]) if rng.random() < 0.5 else call("not", again)
             case 1:

@@ -83,9 +83,9 @@ def _pivotal(node: Node, term: Term, *, true: bool) -> Node:
     """The operator over the rows, or pairs, for which the comparison is false (true), and that depend on it."""
     if not isinstance(node, Select | Join):
         raise AssertionError(f"{node} has no condition")
-    rest, dependent = [], []
-    for part in conjuncts(node.condition):
-        (rest if _replaced(part, {term: TRUE}) == part else dependent).append(part)
+    parts = conjuncts(node.condition)
+    dependent = [part for part in parts if _replaced(part, {term: TRUE}) != part]
+    rest = [part for part in parts if part not in dependent]
     either = disjunction(
         [conjunction([_replaced(part, {term: value}) for part in dependent]) for value in (TRUE, FALSE)]
     )
