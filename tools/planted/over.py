@@ -136,12 +136,6 @@ GROUP = Group(
             "held.put(KeptExtract(partitions, rows, np.full_like(left.look, NO_LOOK)))",
         ),
         bug(
-            "a row that waited is reported again",
-            OPERATOR,
-            "(complete > after) & (complete <= until)",
-            "complete <= until",
-        ),
-        bug(
             "another instant progresses by itself",
             ZONES,
             "if not node.waits and schema.temporal == (node.time,):",
