@@ -12,11 +12,12 @@ from typing import Literal
 from tidegate.algebra.allen import INTERSECTS, RELATIONS, Allen
 from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.dsl.checks.calls import called
+from tidegate.algebra.dsl.checks.durations import Duration
 from tidegate.algebra.dsl.checks.relation import what_else
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.here import Here, written_at
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.dsl.situations import Duration, Intervals, Partitioned, match, situation
+from tidegate.algebra.dsl.situations import Intervals, Partitioned, match, situation
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Scan
 from tidegate.algebra.ordered.match import Emission

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 Event = tuple[Any, ...]
 
 S = tg.stream("S", "k string, t bigint, v bigint", progress="t")
+#: Where a type checker would refuse them already.
+LAG: Any = tg.lag(S.v)
+NUMBER: Any = tg.row_number()
 T = tg.stream("T", "k string, t bigint, n bigint, v bigint, x double, w string", progress="t")
 
 
@@ -235,8 +238,7 @@ def test_values_are_those_of_sql(frame: str, options: dict[str, Any], seed: int)
     """DuckDB over the same rows. What has more rows to come is reported when the input is said to end."""
     rng = random.Random(seed)
     peers = frame in RANGES or not frame
-    taken = set[Event]()
-    rows = []
+    taken, rows = set[Event](), list[Event]()
     for _ in range(60):
         k, t = rng.choice(("a", "b", None)), rng.randrange(30)
         if not peers and (k, t) in taken:
@@ -245,7 +247,7 @@ def test_values_are_those_of_sql(frame: str, options: dict[str, Any], seed: int)
         x = rng.choice((0.5, -2.25, None, 8.0))
         rows.append((k, t, len(rows), rng.choice((1, 2, -7, None)), x, rng.choice(("x", "ä", "", None))))
     columns = COLUMNS if peers else {**COLUMNS, **PLACES}
-    named = {f"c{place}": column for place, column in enumerate(columns.values())}
+    named: dict[str, Any] = {f"c{place}": column for place, column in enumerate(columns.values())}
     relation = T.over(by="k", order="t", **options, **named)
     told = ", ".join(f"{column} over (partition by k order by t {frame})" for column in columns)
     connection = duckdb.connect()
@@ -452,8 +454,8 @@ def test_an_instant_beside_the_order_progresses_no_further() -> None:
         (lambda: over(rows=(1, 0), range=3, c=tg.sum(S.v)), "TG114 a frame is given by rows or by range"),
         (lambda: over(range="5m", c=tg.sum(S.v)), "TG160 range is a number of ticks here"),
         (lambda: over(range=-5, c=tg.sum(S.v)), "TG160 range=-5 is negative"),
-        (lambda: S.where(tg.lag(S.v) > 3), "TG115 lag.v, 1. looks at other rows"),
-        (lambda: over(c=tg.lead(S.v)).with_(x=tg.row_number()), "TG115 row_number.. looks at other rows"),
+        (lambda: S.where(LAG > 3), "TG115 lag.v, 1. looks at other rows"),
+        (lambda: S.with_(x=NUMBER), "TG115 row_number.. looks at other rows"),
         (lambda: S.rename(v="complete").over(by="k", c=tg.lead("complete")), "TG115"),
         (lambda: S.rename(v="complete").over(by="k", c=lambda r: tg.lead(r.complete)), "TG103 'complete' says when"),
     ],

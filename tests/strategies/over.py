@@ -31,11 +31,12 @@ class _Overs:
         # A second instant, which lies before the first or after it.
         self.second = self.chance(0.3)
         columns = "k bigint, y double, t bigint, u bigint, n bigint, v bigint, w string, x double, b boolean"
+        options: dict[str, Any] = {"temporal": "u", "relations": self.related} if self.second else {}
         self.stream = tg.stream(
             "E",
             columns,
             progress=rng.choice(("t", ("t", "u"))) if self.second else "t",
-            **({"temporal": "u", "relations": self.related} if self.second else {}),
+            **options,
         )
         self.rows = {"E": self.events()}
 

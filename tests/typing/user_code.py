@@ -124,7 +124,7 @@ def wrong() -> None:
     orders.amount.avgg()  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
     tg.tumblin(orders.ordered, "1h")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     orders.where(tg.max(orders.amount) > 3)  # type: ignore[operator,arg-type]  # pyright: ignore[reportOperatorIssue, reportUnknownArgumentType]
-    orders.where(tg.lag(orders.amount) > 3)  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue, reportUnknownArgumentType]
+    orders.where(tg.lag(orders.amount) > 3)  # type: ignore[operator,arg-type]  # pyright: ignore[reportOperatorIssue, reportUnknownArgumentType]
     orders.over(before=orders.amount)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     orders.over(rows=3, n=tg.count())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     program.run({})["Unpaid"].dataframe()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]

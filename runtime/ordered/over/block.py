@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.arrays import Float64Array, Int64Array, UInt8Array
 from tidegate.runtime.kernels.over.segments import segmented
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +86,8 @@ class Block:
             places[kept] = self.height + self.source[places[kept] - self.height]
         return gathered(rows, places)
 
-    def spread(self, keys: Int64Array) -> Int64Array:
-        """Keys of such rows as the kernels number them."""
+    def spread(self, keys: NDArray[T]) -> NDArray[T]:
+        """Keys or flags of such rows as the kernels number them."""
         found = np.zeros(2 * self.height, dtype=keys.dtype)
         found[: self.height] = keys[: self.height]
         found[self.height + self.kept_places] = keys[self.height :]

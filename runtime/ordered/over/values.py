@@ -167,21 +167,24 @@ class Values:
         """Where the running value of each row stands, as the kernels number rows."""
         block, argument = self.block, what.argument
         assert argument is not None
+        found: Int64Array
         rows = block.with_running(self.layout.argument(argument), part["v"])
         flags = block.spread(valid(rows))
         if what.what is Kind.DIFFERENT:
             keys = order_keys(self.argument(argument), self.layout.type_of(argument))
-            return running.previous_different(block.offsets, block.first, keys, flags[: block.height])
-        if what.what in (Form.EARLIEST, Form.LATEST) and what.by is None:
-            return running.end(block.offsets, block.first, flags, what.what is Form.LATEST)
-        if what.by is None:
+            found = running.previous_different(block.offsets, block.first, keys, flags[: block.height])
+        elif what.what in (Form.EARLIEST, Form.LATEST) and what.by is None:
+            found = running.end(block.offsets, block.first, flags, what.what is Form.LATEST)
+        elif what.by is None:
             keys = order_keys(rows, self.layout.type_of(argument))
             keys = keys if what.what is Form.LEAST else ~keys
+            found = running.least(block.offsets, block.first, block.spread(keys), flags)
         else:
             orders = block.with_running(self.layout.argument(what.by), part["by"])
-            flags = block.spread(valid(rows) & valid(orders))
             keys = best_first(rows, orders, greatest=what.what is Form.LATEST)
-        return running.least(block.offsets, block.first, block.spread(keys), flags)
+            both = block.spread(np.minimum(valid(rows), valid(orders)))
+            found = running.least(block.offsets, block.first, block.spread(keys), both)
+        return found
 
     # Over frames that move -------------------------------------------------------------------------------------------
     def moving(self, aggregate: Aggregate, at: Int64Array, low: Int64Array, high: Int64Array) -> Parts:
@@ -193,7 +196,8 @@ class Values:
 
         def over(values: Int64Array | UInt8Array) -> Int64Array:
             sums = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(values, dtype=np.int64)])
-            return sums[end] - sums[start]
+            found: Int64Array = sums[end] - sums[start]
+            return found
 
         counts = {"n": pl.Series(over(flags))}
         match form:
@@ -215,21 +219,25 @@ class Values:
     ) -> Int64Array:
         """Where the value of a frame stands."""
         assert aggregate.argument is not None
+        found: Int64Array
         rows = self.argument(aggregate.argument)
         flags, start, end = valid(rows), low[at], high[at]
         if aggregate.by is None:
             keys = order_keys(rows, self.layout.type_of(aggregate.argument))
-            return moving.least(at, low, high, keys if form is Form.LEAST else ~keys, flags)
-        if not self.layout.node.goes_by_order(aggregate):
+            found = moving.least(at, low, high, keys if form is Form.LEAST else ~keys, flags)
+        elif not self.layout.node.goes_by_order(aggregate):
             orders = self.argument(aggregate.by)
             keys = best_first(rows, orders, greatest=form is Form.LATEST)
-            return moving.least(at, low, high, keys, flags & valid(orders))
-        every = np.arange(self.block.height)
-        if form is Form.LATEST:
-            last = np.maximum.accumulate(np.where(flags, every, -1))[end - 1]
-            return np.where(last >= start, last, -1)
-        first = np.minimum.accumulate(np.where(flags, every, self.block.height)[::-1])[::-1][start]
-        return np.where(first < end, first, -1)
+            found = moving.least(at, low, high, keys, np.minimum(flags, valid(orders)))
+        elif form is Form.LATEST:
+            places = np.where(flags, np.arange(len(flags)), -1)
+            last = np.maximum.accumulate(places)[end - 1]
+            found = np.where(last >= start, last, -1)
+        else:
+            places = np.where(flags, np.arange(len(flags)), len(flags))
+            first = np.minimum.accumulate(places[::-1])[::-1][start]
+            found = np.where(first < end, first, -1)
+        return found
 
 
 def _series(arrays: Mapping[str, Int64Array]) -> dict[str, pl.Series]:
@@ -284,4 +292,6 @@ def _unless(missing: BoolArray, values: Int64Array | Float64Array) -> pl.Series:
 def next_different(layout: OverLayout, block: Block, argument: Term) -> Int64Array:
     """The place of the first row after each row in which the argument has another value; -1 where there is none."""
     rows = block.column(layout.argument(argument))
-    return segments.next_different(block.offsets, order_keys(rows, layout.type_of(argument)), valid(rows))
+    keys = order_keys(rows, layout.type_of(argument))
+    found: Int64Array = segments.next_different(block.offsets, keys, valid(rows))
+    return found
