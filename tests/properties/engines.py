@@ -87,14 +87,14 @@ def little_work(rng: random.Random, *, looks: bool) -> Iterator[None]:
             if rng.random() < 0.5:
                 patches.enter_context(patch.object(module, name, rng.choice(values)))
         if rng.random() < 0.5:
-            for module, name, values in (
-                (evaluation, "LOOKED_UP", (0,)),
-                (evaluation, "SHARE", (0,)),
-                (segment_reader, "INDEXED", (0,)),
-                (segment_cache, "LOOKS", (0, 0, 1)),
-                (indexed_rows, "ROUNDS", (0, 1, indexed_rows.ROUNDS)),
+            for module, name, value in (
+                (evaluation, "LOOKED_UP", 0),
+                (evaluation, "SHARE", 0),
+                (segment_reader, "INDEXED", 0),
+                (segment_cache, "LOOKS", rng.choice((0, 0, 1))),
+                (indexed_rows, "ROUNDS", rng.choice((0, 1, indexed_rows.ROUNDS))),
             ):
-                patches.enter_context(patch.object(module, name, rng.choice(values)))
+                patches.enter_context(patch.object(module, name, value))
         if looks:
             for module, name, value in (
                 (garbage, "FLOOR", 1),

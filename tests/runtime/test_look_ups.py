@@ -270,7 +270,8 @@ def test_rows_without_a_value_are_set_aside_whichever_rows_a_batch_reads() -> No
 
 def wanted(keys: list[Any], type_: Any = pl.Int64) -> Wanted:
     """All rows of these keys."""
-    return Wanted.of(pl.Series(keys, dtype=type_), None, {}.__getitem__)
+    none: dict[str, Any] = {}
+    return Wanted.of(pl.Series(keys, dtype=type_), None, none.__getitem__)
 
 
 def test_an_index_finds_the_rows_of_keys() -> None:

@@ -28,7 +28,7 @@ third = tg.stream("F", "k string, t bigint, z bigint, u bigint", progress="t").a
 KINDS: tuple[JoinKind, ...] = ("inner", "left", "semi", "anti")
 
 
-def bounds(rng: random.Random, earlier: Any, later: Any) -> list[tg.Predicate]:
+def bounds(rng: random.Random, earlier: Any, later: Any) -> list[Any]:
     """That one row comes so long before another, written in several ways."""
     low, high = sorted(rng.sample(range(-4, 9), 2))
     lower = rng.choice((earlier.t + low <= later.t, later.t - earlier.t > low - 1, earlier.t < later.t - (low - 1)))
@@ -36,7 +36,7 @@ def bounds(rng: random.Random, earlier: Any, later: Any) -> list[tg.Predicate]:
     return [lower, upper]
 
 
-def condition(rng: random.Random, one: Any, other: Any) -> list[tg.Predicate]:
+def condition(rng: random.Random, one: Any, other: Any) -> list[Any]:
     """Equal keys, bounds on instants in either direction, and perhaps more."""
     more = [
         [],
@@ -78,7 +78,7 @@ def random_query(rng: random.Random) -> tg.Relation:
 
 
 def random_rows(rng: random.Random, count: int, t: int, keys: int, *, holes: bool) -> list[Row]:
-    def row() -> Row:
+    def row() -> tuple[Any, ...]:
         key, u = f"k{rng.randrange(keys)}", rng.randrange(3)
         return (
             None if holes and rng.random() < 0.1 else key,

@@ -118,13 +118,15 @@ class KeyIndex:
         reached = np.maximum.accumulate(end[order])
         first = begin[order]
         first[1:] = np.maximum(first[1:], reached[:-1])
-        return np.sort(self.rows[listed(first, np.maximum(reached - first, 0))])
+        rows: UInt32Array = np.sort(self.rows[listed(first, np.maximum(reached - first, 0))])
+        return rows
 
 
 def listed(first: Int64Array, counts: Int64Array) -> Int64Array:
     """So many numbers from each first one on."""
     before = np.cumsum(counts) - counts
-    return np.arange(counts.sum()) + np.repeat(first - before, counts)
+    numbers: Int64Array = np.arange(counts.sum()) + np.repeat(first - before, counts)
+    return numbers
 
 
 def _with_instants(numbers: Int64Array, instants: pl.Series, keys: int) -> tuple[Int64Array, int, int] | None:
