@@ -87,14 +87,14 @@ def little_work(rng: random.Random, *, looks: bool) -> Iterator[None]:
             if rng.random() < 0.5:
                 patches.enter_context(patch.object(module, name, rng.choice(values)))
         if rng.random() < 0.5:
-            for module, name, value in (
+            for module, name, most in (
                 (evaluation, "LOOKED_UP", 0),
                 (evaluation, "SHARE", 0),
                 (segment_reader, "INDEXED", 0),
                 (segment_cache, "LOOKS", rng.choice((0, 0, 1))),
                 (indexed_rows, "ROUNDS", rng.choice((0, 1, indexed_rows.ROUNDS))),
             ):
-                patches.enter_context(patch.object(module, name, value))
+                patches.enter_context(patch.object(module, name, most))
         if looks:
             for module, name, value in (
                 (garbage, "FLOOR", 1),
