@@ -10,6 +10,7 @@ import pytest
 from tests.operators import Changes
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.nodes import OrderedNode
+from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.derive import Derive
 from tidegate.algebra.ordered.families import by_node
 from tidegate.algebra.ordered.match import Match
@@ -24,12 +25,13 @@ from tidegate.runtime.plan.steps import OrderedStep
 from tools import rooms
 
 ROOT = Path(__file__).resolve().parent.parent
-FAMILIES = {Derive, Match, Over, Process}
-NAMES = {"Derive", "Match", "RowIntervals", "Over", "Process"}
+FAMILIES = {AsOf, Derive, Match, Over, Process}
+NAMES = {"AsOf", "Derive", "Match", "RowIntervals", "Over", "Process"}
 #: Kernels of one family alone.
-KERNELS = {"cells", "counting", "over", "partners", "pool", "ranges", "search", "search_plan", "situations"}
+KERNELS = {"asof", "cells", "counting", "over", "partners", "pool", "ranges", "search", "search_plan", "situations"}
 #: The modules that may name or import a family, with the reason: users write operators of a family, or look at one.
 FRONT = {
+    "algebra/dsl/asof/build.py": "Python: how asof_join makes its node",
     "algebra/dsl/checks/operators.py": "Python: what is wrong with an operator that a user wrote",
     "algebra/dsl/over/build.py": "Python: how over makes its node",
     "algebra/dsl/over/columns.py": "Python: lag, lead and the like",
@@ -43,6 +45,7 @@ FRONT = {
 }
 #: Those of them that name a node of a family.
 NAMING = {
+    "algebra/dsl/asof/build.py",
     "algebra/dsl/over/build.py",
     "algebra/dsl/situations.py",
     "algebra/text/printer.py",

@@ -54,10 +54,13 @@ from tidegate.algebra.types import BOOLEAN
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.aggregates import AggregateExpression
+    from tidegate.algebra.dsl.asof.build import AsOfKind, Keys
+    from tidegate.algebra.dsl.checks.durations import Duration
     from tidegate.algebra.dsl.over.build import RangeFrame, RowsFrame
     from tidegate.algebra.dsl.over.columns import OverExpression
     from tidegate.algebra.dsl.situations import Intervals, Partitioned
     from tidegate.algebra.dsl.sources import Result
+    from tidegate.algebra.ordered.asof import Direction
 
 #: What selects an attribute or computes a value: an expression, an attribute's name, or a function of the relation.
 Column: TypeAlias = "Expression | str | Callable[[Relation], Expression]"
@@ -537,6 +540,51 @@ class Relation:
         """
         with Here():
             return self.join(other, *conditions, how="anti")
+
+    def asof_join(
+        self,
+        other: Relation,
+        *,
+        by: Keys = (),
+        left_on: Column | None = None,
+        right_on: Column | None = None,
+        tie: Column | None = None,
+        direction: Direction = "backward",
+        within: Duration = None,
+        strict: bool = False,
+        how: AsOfKind = "left",
+    ) -> Relation:
+        """Every row of this relation with one row of the other: of those with equal keys the nearest in time.
+
+        `direction`: backward takes the last one at or before the row's instant, forward the first one at or after it,
+        nearest that of the two which is not as far away, of two at one distance the earlier. `within`: one that is
+        further away does not count. `strict`: nor does one at the instant itself. `how`: a row without another one has
+        NULLs (left), or is left out (inner). A key that is NULL equals none.
+
+        `by`: the name of a key on both sides, several, or pairs such as `[("symbol", "ticker")]`. `left_on`,
+        `right_on`: the instants, which may be left out where rows hold one only. Two rows of the other relation with
+        one key and instant are an error, unless its attribute `tie` orders them.
+
+        A row is complete at its own instant with `backward`; else `complete` says when, and without `within` it waits
+        until the other relation has a later row.
+
+        Examples:
+            >>> known = o.asof_join(p, by="order_id", direction="forward", within="30m")
+            >>> show(known.select("customer", "ordered", "paid"))
+            Ada, 2026-03-02 12:00:00+00:00, 2026-03-02 12:10:00+00:00
+            Ada, 2026-03-03 09:40:30+00:00, None
+            Bob, 2026-03-02 12:07:00+00:00, None
+        """
+        from tidegate.algebra.dsl.asof.build import asof_node
+
+        with Here() as site:
+            _require_relation(other, "asof_join")
+            origins = joined_origins(self.schema, self._origins, other.schema, other._origins)
+            times = self._order(left_on, "asof_join", "left_on"), other._order(right_on, "asof_join", "right_on")
+            order = None if tie is None else other._name_of(tie, "asof_join")
+            node = asof_node(self, other, by, times, order, direction, within, strict, how)
+            made = Origin("this asof_join")
+            return self._with(node, {name: origins.get(name, made) for name in node.schema}, site, (), (other,))
 
     def union(self, *others: Relation) -> Relation:
         """Rows of all relations, matched by attribute names; duplicates stay.

@@ -8,12 +8,13 @@ from typing import Generic, Protocol, TypeVar
 
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Var
-from tidegate.algebra.nodes import Node, OrderedNode, Reading
+from tidegate.algebra.nodes import Node, OrderedNode, Reading, occurrences
 from tidegate.algebra.program import Query
+from tidegate.algebra.row_wise import multiplying_tables
 from tidegate.algebra.schema import Schema
 from tidegate.analysis.zones.federation import Label
 from tidegate.analysis.zones.instants import relaid
-from tidegate.analysis.zones.zone import Conflict, Hidden, Layout, Zone
+from tidegate.analysis.zones.zone import Conflict, Copy, Edge, Hidden, Layout, Zone, reduced
 
 N = TypeVar("N", bound=OrderedNode)
 
@@ -127,3 +128,25 @@ def completing(zones: list[Zone], reading: Reading, name: str) -> list[Zone]:
 def equal_instants(pairs: Iterable[tuple[str, str]]) -> Formula:
     """The condition that the attributes of each pair are equal."""
     return And(tuple(Compare(Var(one), "=", Var(other)) for one, other in pairs))
+
+
+def held(zone: Zone, schema: Schema, build: ZoneBuilder) -> Zone:
+    """What a zone says of the instants of a row, which is state: no occurrence has them."""
+    names = schema.temporal
+    rows: tuple[Copy, ...] = tuple(("v", 0, name) for name in names)
+    build.labels.update({row: Label(row[2], schema[row[2]].type) for row in rows})
+    matrix = zone.view([("a", name) for name in names])
+    edges = tuple(Edge(rows[w], rows[v], c) for w, v, c in reduced(matrix))
+    return Zone(Layout(rows, {name: place for place, name in enumerate(names)}), matrix, edges=edges)
+
+
+def stream_of(input_: Node) -> tuple[int, str]:
+    """The place and the name of the stream whose rows an input reads one by one."""
+    return next((place, stream.name) for place, stream in enumerate(occurrences(input_)) if not stream.static)
+
+
+def rate_of(input_: Node) -> str:
+    """How many rows of an input come in a span, for people."""
+    at, name = stream_of(input_)
+    matches = [f"matches({table})" for table in multiplying_tables(input_).get(at, ())]
+    return " × ".join([f"rate({name})", *matches])

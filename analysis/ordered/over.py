@@ -8,7 +8,6 @@ from typing import Final, assert_never
 
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
-from tidegate.algebra.nodes import OrderedNode, occurrences
 from tidegate.algebra.ordered.over import (
     COMPLETE,
     Framed,
@@ -22,12 +21,20 @@ from tidegate.algebra.ordered.over import (
     wait_of,
 )
 from tidegate.algebra.program import Query
-from tidegate.algebra.row_wise import multiplying_tables
 from tidegate.algebra.schema import Schema
-from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, completing, equal_instants
-from tidegate.analysis.zones.federation import Label
+from tidegate.analysis.ordered.family import (
+    Family,
+    StateBound,
+    StoredRows,
+    ZoneBuilder,
+    completing,
+    equal_instants,
+    held,
+    rate_of,
+    stream_of,
+)
 from tidegate.analysis.zones.wording import amount, usual_spans
-from tidegate.analysis.zones.zone import Copy, Edge, Layout, Zone, reduced
+from tidegate.analysis.zones.zone import Layout, Zone
 
 #: The name of what is kept.
 ROWS: Final = "rows"
@@ -79,7 +86,7 @@ class OverFamily(Family[Over]):
             return build.named(completing(zones, reading, node.time), node.schema)
         time = schema[node.time].renamed(_COMPLETING)
         completed = build.named(completing(zones, reading, _COMPLETING), Schema((time,)))
-        rows = [_held(zone, schema, build) for zone in build.named(zones, schema)]
+        rows = [held(zone, schema, build) for zone in build.named(zones, schema)]
         both = Schema((time, *schema.attributes))
         pairs = build.joined(completed, rows, both, _completion(node))
         if not node.waits:
@@ -109,16 +116,6 @@ class OverFamily(Family[Over]):
 
     def one_by_one(self, node: Over, *, shared: bool) -> Sequence[str]:
         return ("each is a row of the result",)
-
-
-def _held(zone: Zone, schema: Schema, build: ZoneBuilder) -> Zone:
-    """What a zone says of the instants of a row, which is state: no occurrence has them."""
-    names = schema.temporal
-    rows: tuple[Copy, ...] = tuple(("v", 0, name) for name in names)
-    build.labels.update({row: Label(row[2], schema[row[2]].type) for row in rows})
-    matrix = zone.view([("a", name) for name in names])
-    edges = tuple(Edge(rows[w], rows[v], c) for w, v, c in reduced(matrix))
-    return Zone(Layout(rows, {name: place for place, name in enumerate(names)}), matrix, edges=edges)
 
 
 def _completion(node: Over) -> Formula:
@@ -153,22 +150,9 @@ def _bound(node: Over) -> str:
     if spans or ahead:
         span = amount(max(spans, default=0) + max(ahead, default=0), node.input.schema[node.time].type)
         # Of a partition in which a row waits for another one, the rows of its span wait with it.
-        found.append(f"{_partitions(node) if waiting else ''}{_rate(node)} × ({span})")
+        found.append(f"{_partitions(node) if waiting else ''}{rate_of(node.input)} × ({span})")
     return f"{ROWS}: {' + '.join(found)}"
 
 
 def _partitions(node: Over) -> str:
-    return f"keys({_stream(node)[1]} by {', '.join(node.keys)}) × " if node.keys else ""
-
-
-def _rate(node: Over) -> str:
-    """How many rows come in a span."""
-    at, name = _stream(node)
-    matches = [f"matches({table})" for table in multiplying_tables(node.input).get(at, ())]
-    return " × ".join([f"rate({name})", *matches])
-
-
-def _stream(node: OrderedNode) -> tuple[int, str]:
-    """The place and the name of the stream whose rows it reads."""
-    streams = occurrences(node.inputs[0])
-    return next((place, stream.name) for place, stream in enumerate(streams) if not stream.static)
+    return f"keys({stream_of(node.input)[1]} by {', '.join(node.keys)}) × " if node.keys else ""

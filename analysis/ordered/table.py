@@ -10,6 +10,7 @@ from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.ordered.families import by_node
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import ordered_operator
+from tidegate.analysis.ordered.asof import AsOfFamily
 from tidegate.analysis.ordered.derive import DeriveFamily
 from tidegate.analysis.ordered.family import Family, StateBound
 from tidegate.analysis.ordered.match.family import MatchFamily
@@ -17,7 +18,10 @@ from tidegate.analysis.ordered.over import OverFamily
 from tidegate.analysis.ordered.process import ProcessFamily
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
-    "the analysis", Family, (DeriveFamily(), MatchFamily(), OverFamily(), ProcessFamily()), optional=("orders",)
+    "the analysis",
+    Family,
+    (AsOfFamily(), DeriveFamily(), MatchFamily(), OverFamily(), ProcessFamily()),
+    optional=("orders",),
 )
 
 

@@ -1,15 +1,17 @@
-"""The events that an increment gives to an operator, and those of them that nothing orders."""
+"""The events that an increment gives to an operator, their order, and those of them that nothing orders."""
 
 from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
 import polars as pl
 
 from tidegate.algebra.nodes import Reading
 from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
+from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.eval.relational import evaluate
@@ -26,6 +28,17 @@ def new_events(reading: Reading, leaf: Rows, old: Extended, new: Extended) -> pl
     within = [time > old] if isinstance(old, int) else []
     within += [time <= new] if isinstance(new, int) else []
     return rows.filter(*within) if within else rows
+
+
+def order_of(reading: Reading, rows: pl.DataFrame) -> Int64Array:
+    """The rows in order of time, and of ties."""
+    assert reading.time is not None
+    if reading.tie is not None:
+        return rows.select(pl.arg_sort_by(reading.time, reading.tie)).to_series().cast(pl.Int64).to_numpy()
+    time = rows.get_column(reading.time).to_numpy()
+    if (time[1:] >= time[:-1]).all():
+        return np.arange(len(time))
+    return np.argsort(time, kind="stable")
 
 
 def untied(reading: Reading, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[SetAside]]:

@@ -9,6 +9,7 @@ from tidegate.algebra.errors import InternalError
 from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.ordered.families import by_node
 from tidegate.algebra.time import Extended
+from tidegate.runtime.ordered.asof.operator import AsOfFamily
 from tidegate.runtime.ordered.derive.operator import DeriveFamily
 from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.ordered.match.family import MatchFamily
@@ -17,7 +18,7 @@ from tidegate.runtime.ordered.process.operator import ProcessFamily
 from tidegate.runtime.plan.steps import OrderedStep
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
-    "the runtime", Family, (DeriveFamily(), MatchFamily(), OverFamily(), ProcessFamily())
+    "the runtime", Family, (AsOfFamily(), DeriveFamily(), MatchFamily(), OverFamily(), ProcessFamily())
 )
 
 

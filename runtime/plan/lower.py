@@ -300,7 +300,9 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
     plan = OrderedStep(made, tuple(order.index(key) for _, key, _ in bare), time, family_of(operator).state(operator))
     keys = None
     if (by := plan.sharded_by) is not None:
-        keys = tuple(next(names[one.keys[by]] for one, key, names in bare if key == leaf) for leaf in order)
+        columns_of = [{names[one.keys[by]] for one, key, names in bare if key == leaf} for leaf in order]
+        # Rows that are read by two keys are in the shards of both: none can be evaluated by itself.
+        keys = tuple(min(one) for one in columns_of) if all(len(one) == 1 for one in columns_of) else None
     return _QueryDraft(facts, _above(node, operator), tuple(leaves), ordered=plan, conditions=conditions, keys=keys)
 
 

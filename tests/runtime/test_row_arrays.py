@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tidegate.runtime.ordered.over import row_arrays
-from tidegate.runtime.ordered.over.row_arrays import RowArrays
+from tidegate.runtime.ordered import row_arrays
 from tidegate.runtime.ordered.partition_rows import PARTITION
+from tidegate.runtime.ordered.row_arrays import RowArrays
 
 COLUMNS = {"n": pl.Int64(), "x": pl.Float64(), "b": pl.Boolean(), "s": pl.String()}
 Row = tuple[Any, ...]

@@ -7,10 +7,11 @@ from tools.planted.bugs import Group, bug
 SEGMENTS = "runtime/kernels/over/segments.py"
 RUNNING = "runtime/kernels/over/running.py"
 MOVING = "runtime/kernels/over/moving.py"
-ARRAYS = "runtime/ordered/over/row_arrays.py"
+ARRAYS = "runtime/ordered/row_arrays.py"
 BLOCK = "runtime/ordered/over/block.py"
 VALUES = "runtime/ordered/over/values.py"
 OPERATOR = "runtime/ordered/over/operator.py"
+EVENTS = "runtime/ordered/new_events.py"
 ZONES = "analysis/ordered/over.py"
 MEANING = "algebra/ordered/over.py"
 BUILD = "algebra/dsl/over/build.py"
@@ -122,7 +123,12 @@ GROUP = Group(
         bug("a default stands for NULL", VALUES, "pl.Series(places < 0)", "found.is_null()"),
         bug("the greatest is the least", VALUES, "keys if form is Form.LEAST else ~keys", "keys"),
         bug("a sum that does not fit is NULL in silence", VALUES, "if self.failed is None:", "if False:"),
-        bug("ties come in any order", OPERATOR, "pl.arg_sort_by(node.time, node.tie)", "pl.arg_sort_by(node.time)"),
+        bug(
+            "ties come in any order",
+            EVENTS,
+            "pl.arg_sort_by(reading.time, reading.tie)",
+            "pl.arg_sort_by(reading.time)",
+        ),
         bug(
             "rows that wait are not looked at when the input ends",
             OPERATOR,

@@ -17,10 +17,7 @@ _AGGREGATE = "aggregates belong to groups: group_by(...).agg(n=tg.count(), top=t
 _AGGREGATES = "rows of a group become one value: tg.count, tg.sum, tg.median, tg.string_agg; there are no lists"
 _NO_ORDER = "rows have no order; tg.first(r.x, by=r.time) and tg.last(...) take the earliest and latest of a group"
 _JOIN = "rows are paired with join(other, a.x == b.x, how=...)"
-_AS_OF = (
-    "the last row before: a.left_join(b, a.x == b.x, b.t <= a.t, a.t <= b.t + tg.minutes(10))"
-    ".group_by(a.id, a.t).agg(y=tg.last(b.y, by=b.t))"
-)
+_AS_OF = 'the row nearest in time is a.asof_join(b, by="x", within="10m"), a and b being r.as_("a") and s.as_("b")'
 _FULL = (
     "how is inner, left, semi or anti; instead of a full join make two results: a.left_join(b, ...) has all rows of a, "
     "b.anti_join(a, ...) those of b without a partner"
@@ -146,7 +143,7 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("unionAll", "union_all", "unionByName", "concat", "append", "vstack"), _UNION)
     | dict.fromkeys(("crossJoin", "cross_join", "cross"), _PRODUCT)
     | dict.fromkeys(("merge", "inner_join", "interval_join", "join_where"), _JOIN)
-    | dict.fromkeys(("join_asof", "merge_asof", "asof_join", "asofJoin"), _AS_OF)
+    | dict.fromkeys(("join_asof", "merge_asof", "asofJoin", "asof"), _AS_OF)
     | dict.fromkeys(("left_outer_join", "leftOuterJoin", "outer_join"), "left_join(other, ...) pads with NULLs")
     | dict.fromkeys(
         ("drop_duplicates", "dropDuplicates", "unique", "dropDuplicatesWithinWatermark"),

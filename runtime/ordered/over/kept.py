@@ -9,9 +9,9 @@ import polars as pl
 
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.arrays import BoolArray, Int64Array
-from tidegate.runtime.ordered.over.row_arrays import RowArrays
 from tidegate.runtime.ordered.partition_rows import PARTITION, counts
 from tidegate.runtime.ordered.partition_store import PartitionStore
+from tidegate.runtime.ordered.row_arrays import RowArrays
 
 
 @dataclass(frozen=True, slots=True)

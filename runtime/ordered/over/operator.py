@@ -22,7 +22,7 @@ from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.over import segments
 from tidegate.runtime.ordered.family import Family, Operator, Tables
-from tidegate.runtime.ordered.new_events import new_events, untied
+from tidegate.runtime.ordered.new_events import new_events, order_of, untied
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.kept import KeptExtract, KeptRows
 from tidegate.runtime.ordered.over.layout import TIME, layout_of
@@ -175,21 +175,11 @@ def _block(node: Over, before: KeptExtract, rows: pl.DataFrame, places: Int64Arr
     if node.waits:
         new = new.hstack([rows.get_column(name).alias(layout.attribute(name)) for name in schema.names])
     kept_in = before.rows.get_column(PARTITION).to_numpy()
-    order = _order(node, rows)
+    order = order_of(node.readings[0], rows)
     partitions = len(before.partitions)
     block = Block.of(before.rows.drop(PARTITION), kept_in, new, places, order, partitions, TIME)
     _require_order(node, rows, places, block)
     return block
-
-
-def _order(node: Over, rows: pl.DataFrame) -> Int64Array:
-    """The rows in order of time, and of ties."""
-    if node.tie is not None:
-        return rows.select(pl.arg_sort_by(node.time, node.tie)).to_series().cast(pl.Int64).to_numpy()
-    time = rows.get_column(node.time).to_numpy()
-    if (time[1:] >= time[:-1]).all():
-        return np.arange(len(time))
-    return np.argsort(time, kind="stable")
 
 
 def _require_order(node: Over, rows: pl.DataFrame, places: Int64Array, block: Block) -> None:

@@ -1,0 +1,33 @@
+"""Where instants stand among the rows of their partitions."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.kernels.compiling import compiled
+
+_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+_OUT = nb.types.Array(nb.int64, 1, "C")
+
+
+@compiled(_OUT(_INTS, _INTS, _INTS, _INTS, nb.boolean))
+def first_from(offsets: Int64Array, time: Int64Array, of: Int64Array, at: Int64Array, later: bool) -> Int64Array:
+    """For each instant the first place in its partition with a time that is not before it, or with `later` after it;
+    the end of the partition where there is none.
+
+    Partition p has the places from `offsets[p]` to `offsets[p + 1]`, `time` ascending within; instant i is of partition
+    `of[i]`.
+    """
+    found = np.empty(len(at), dtype=np.int64)
+    for i in range(len(at)):
+        low, high, instant = offsets[of[i]], offsets[of[i] + 1], at[i]
+        while low < high:
+            middle = (low + high) // 2
+            if time[middle] < instant or (later and time[middle] == instant):
+                low = middle + 1
+            else:
+                high = middle
+        found[i] = low
+    return found

@@ -1,0 +1,1 @@
+"""Gives rows the row of another input that is nearest in time."""

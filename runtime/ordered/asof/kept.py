@@ -1,0 +1,125 @@
+"""What is kept of each partition: the last right row, and the left rows that wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import polars as pl
+
+from tidegate.algebra.ordered.asof import AsOf
+from tidegate.algebra.schema import Schema
+from tidegate.analysis.ordered.asof import LAST, WAITING
+from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.ordered.partition_rows import PARTITION, counts
+from tidegate.runtime.ordered.partition_store import PartitionStore
+from tidegate.runtime.ordered.row_arrays import RowArrays
+
+
+@dataclass(frozen=True)
+class AsOfLayout:
+    """The columns of kept rows, beside the keys of their partitions. Names of attributes have a prefix, so that none is
+    that of a key's column.
+    """
+
+    node: AsOf
+
+    @staticmethod
+    def column(attribute: str) -> str:
+        return f"row {attribute}"
+
+    @property
+    def left_time(self) -> str:
+        return self.column(self.node.left_time)
+
+    @property
+    def right_time(self) -> str:
+        return self.column(self.node.right_time)
+
+    @cached_property
+    def left(self) -> dict[str, pl.DataType]:
+        return {self.column(name): type_ for name, type_ in polars_schema(self.node.left.schema).items()}
+
+    @cached_property
+    def right(self) -> dict[str, pl.DataType]:
+        return {self.column(name): type_ for name, type_ in polars_schema(self.node.right.schema).items()}
+
+    @cached_property
+    def waiting(self) -> dict[str, pl.DataType]:
+        """A left row that waits; where the nearest is asked for with the last right row up to it, or NULLs."""
+        return {**self.left, **self.right} if self.remembers else self.left
+
+    @property
+    def looks_back(self) -> bool:
+        return self.node.direction != "forward"
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a row that waits has a right row already."""
+        return self.node.direction == "nearest"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What the operator keeps."""
+        return (*((LAST,) if self.looks_back else ()), *((WAITING,) if self.node.waits else ()))
+
+    def stored(self, rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+        """Rows of an input under the names that they are kept with."""
+        return rows.select(pl.col(name).alias(self.column(name)) for name in schema.names)
+
+
+@lru_cache(maxsize=256)
+def layout_of(node: AsOf) -> AsOfLayout:
+    """The layout of an operator's kept rows."""
+    return AsOfLayout(node)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptExtract:
+    """The rows of some partitions in order of PARTITION, which says their places in `partitions`."""
+
+    partitions: Int64Array
+    last: pl.DataFrame
+    waiting: pl.DataFrame
+    look: Int64Array
+    version: int = 0
+
+    def has_rows(self, rows: pl.DataFrame) -> BoolArray:
+        """Which of the partitions have rows in a table."""
+        return counts(rows, len(self.partitions)) > 0
+
+
+class KeptRows(PartitionStore[KeptExtract]):
+    """The kept rows of all partitions."""
+
+    def __init__(self, keys: Schema, layout: AsOfLayout) -> None:
+        super().__init__(keys)
+        self.layout = layout
+        self.last_rows, self.waiting_rows = RowArrays(layout.right), RowArrays(layout.waiting)
+
+    def emptied(self) -> KeptRows:
+        return KeptRows(self.partitions.schema, self.layout)
+
+    def extract(self, partitions: Int64Array) -> KeptExtract:
+        return KeptExtract(
+            partitions,
+            self.last_rows.take(partitions),
+            self.waiting_rows.take(partitions),
+            self._look[partitions],
+            self.version,
+        )
+
+    def hold(self, extract: KeptExtract) -> BoolArray:
+        self.last_rows.put(extract.partitions, extract.last)
+        self.waiting_rows.put(extract.partitions, extract.waiting)
+        return extract.has_rows(extract.last) | extract.has_rows(extract.waiting)
+
+    def room(self, partitions: int) -> None:
+        self.last_rows.grow(partitions)
+        self.waiting_rows.grow(partitions)
+
+    def with_keys(self, extract: KeptExtract, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows of an extract with the keys of their partitions, as they are stored."""
+        keys = self.partitions.kept(extract.partitions[rows.get_column(PARTITION).to_numpy()])
+        return pl.concat([keys, rows.drop(PARTITION)], how="horizontal")

@@ -1,0 +1,142 @@
+"""The operator that gives rows the row of another input nearest in time, increment by increment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from tidegate.algebra.ordered.asof import AsOf
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.time import Extended
+from tidegate.analysis.ordered.asof import LAST, WAITING
+from tidegate.runtime.eval.lenient import SetAside
+from tidegate.runtime.eval.small.increment import Rows, as_frame
+from tidegate.runtime.kernels.over.segments import NEVER
+from tidegate.runtime.ordered.asof.candidates import Candidates, deadlines, looks, remembered_times
+from tidegate.runtime.ordered.asof.kept import KeptExtract, KeptRows, layout_of
+from tidegate.runtime.ordered.family import Family, Operator, Tables
+from tidegate.runtime.ordered.new_events import new_events, untied
+from tidegate.runtime.ordered.partition_rows import PARTITION, marked, row_table
+from tidegate.runtime.ordered.partition_store import ticks
+from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.plan.steps import OrderedStep
+
+
+@dataclass(frozen=True, slots=True)
+class AsOfOperator(Operator):
+    """Rows with the right row nearest in time: `held` is what later increments need, `made` what the last one has made
+    of some of it, before and after, which counts once it is settled.
+    """
+
+    ordered: OrderedStep
+    held: KeptRows
+    made: tuple[KeptExtract, KeptExtract] | None = None
+
+    @property
+    def node(self) -> AsOf:
+        assert isinstance(self.ordered.node, AsOf)
+        return self.ordered.node
+
+    def settled(self) -> KeptRows:
+        """What is held with what the last increment has made: there is no way back from then on."""
+        if self.made is not None:
+            self.held.settle(*self.made)
+        return self.held
+
+    def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
+        """New rows of both sides. A right row with a key that is NULL is no row's partner."""
+        left, right = (
+            new_events(reading, leaves[leaf], old, new)
+            for reading, leaf in zip(self.node.readings, self.ordered.leaves, strict=True)
+        )
+        return [left, right.drop_nulls(self.node.right_keys) if self.node.right_keys else right]
+
+    def step(
+        self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
+    ) -> tuple[AsOfOperator, pl.DataFrame]:
+        node, held, reached = self.node, self.settled(), ticks(until)
+        left, right = map(as_frame, events)
+        held.ready()
+        of_left = held.partitions.assign(left)
+        named = zip(node.left_keys, node.right_keys, strict=True)
+        of_right = held.partitions.assign(right.with_columns(pl.col(its).alias(own) for own, its in named))
+        partitions = held.touched([of_left, of_right], reached)
+        before = held.extract(partitions)
+        placed = (left, held.places(partitions, of_left)), (right, held.places(partitions, of_right))
+        found = Candidates.of_increment(node, before, *placed, close_at)
+        return replace(self, made=(before, found.left_over(before, reached))), found.result(reached)
+
+    def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
+        """Nothing depends on the order of left rows."""
+        left, right = events
+        rows, aside = untied(self.node.readings[1], as_frame(right))
+        return [left, rows], aside
+
+    def noting(self, noted: list[SetAside] | None) -> AsOfOperator:
+        return self
+
+    def emptied(self) -> AsOfOperator:
+        return replace(self, held=self.held.emptied(), made=None)
+
+    def tables(self) -> dict[str, pa.Table]:
+        held = self.settled()
+        extract = held.extract(held.all_partitions())
+        found = {name: marked(held.with_keys(extract, rows), none=False) for name, rows in self._tables(extract)}
+        return {name: rows.to_arrow() for name, rows in found.items() if rows.height}
+
+    def changes(self) -> dict[str, pa.Table] | None:
+        if self.made is None:
+            return None
+        held, (before, after) = self.settled(), self.made
+        found: dict[str, pa.Table] = {}
+        for (name, old), (_, new) in zip(self._tables(before), self._tables(after), strict=True):
+            gone = before.has_rows(old) & ~after.has_rows(new)
+            emptied = held.partitions.kept(after.partitions[gone])
+            rows = [marked(held.with_keys(after, new), none=False), marked(emptied, none=True)]
+            found[name] = pl.concat(rows, how="diagonal").to_arrow()
+        return found
+
+    def described(self) -> dict[str, StateTable]:
+        keys, layout = self.held.partitions.schema, self.held.layout
+        columns = {LAST: layout.right, WAITING: layout.waiting}
+        return {name: row_table(keys, columns[name]) for name in layout.tables}
+
+    def counts(self) -> dict[str, int]:
+        held = self.settled()
+        rows = {LAST: held.last_rows, WAITING: held.waiting_rows}
+        return {name: rows[name].height for name in held.layout.tables}
+
+    def _tables(self, extract: KeptExtract) -> list[tuple[str, pl.DataFrame]]:
+        rows = {LAST: extract.last, WAITING: extract.waiting}
+        return [(name, rows[name]) for name in self.held.layout.tables]
+
+
+class AsOfFamily(Family[AsOf]):
+    node = AsOf
+
+    def start(self, ordered: OrderedStep) -> AsOfOperator:
+        assert isinstance(ordered.node, AsOf)
+        node = ordered.node
+        keys = Schema(tuple(node.left.schema[key] for key in node.left_keys))
+        return AsOfOperator(ordered, KeptRows(keys, layout_of(node)))
+
+    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> AsOfOperator:
+        fresh = self.start(ordered)
+        node, held, layout = fresh.node, fresh.held, fresh.held.layout
+        numbers = {name: held.partitions.of_kept(tables[name]) for name in layout.tables if name in tables}
+        partitions = held.all_partitions()
+        nothing = held.extract(partitions)
+        rows = {LAST: nothing.last, WAITING: nothing.waiting}
+        for name, of in numbers.items():
+            stored = tables[name].select(pl.Series(PARTITION, of, pl.Int64), *rows[name].columns[1:])
+            rows[name] = stored.sort(PARTITION, maintain_order=True)
+        last, waiting = rows[LAST], rows[WAITING]
+        at = waiting.get_column(layout.left_time).to_numpy()
+        known = remembered_times(waiting, layout.right_time) if layout.remembers else np.full(len(at), NEVER)
+        due = deadlines(node, at, known)
+        held.put(KeptExtract(partitions, last, waiting, looks(node, len(partitions), last, waiting, due)))
+        return fresh
