@@ -235,6 +235,18 @@ def test_rows_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path
                 assert not any(session.live_rows().values())
 
 
+def test_a_row_that_waits_in_vain_is_no_row_of_an_inner_join() -> None:
+    """Though a later batch says so."""
+    with tg.program(Q=joined(direction="nearest", within=3, how="inner").select("t", "u")).session() as session:
+        session.push("L", [("a", 5, 0), ("b", 5, 0)])
+        session.push("R", [("a", 3, 0, 0)])
+        for until in (5, 9):
+            session.advance("L", until)
+            session.advance("R", until)
+            session.step()
+        assert found(session.results("Q")) == [(5, 3)]
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("shard_bytes", [0, 1])
 def test_spark_has_the_same_rows(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,11 @@ class RightRows:
         _require_order(node, rows, places, offsets, time)
         return cls(node, every, np.append(source, every.height - 1), offsets, np.append(time, NEVER))
 
+    @property
+    def none(self) -> int:
+        """The row that stands for none."""
+        return self.rows.height - 1
+
     def last_before(self, of: Int64Array, at: Int64Array) -> Int64Array:
         """Of each left row the place of the last right row that is not after it, nor too far away."""
         place: Int64Array = first_from(self.offsets, self.time, of, at, not self.node.strict) - 1
@@ -116,13 +121,15 @@ class Candidates:
         left = pl.concat([waited.select(*layout.left), layout.stored(rows, node.left.schema)], rechunk=True)
         of = np.concatenate([waited.get_column(PARTITION).to_numpy(), of_new.astype(np.int64)])
         at = left.get_column(layout.left_time).to_numpy()
-        behind, before_it = np.full(left.height, right.rows.height - 1), np.full(left.height, NEVER)
+        behind, before_it = np.full(left.height, right.none), np.full(left.height, NEVER)
+        old, fresh = slice(waited.height), slice(waited.height, None)
         if layout.looks_back:
-            place = right.last_before(of[waited.height :], at[waited.height :])
-            behind[waited.height :], before_it[waited.height :] = right.source[place], right.time[place]
+            place = right.last_before(of[fresh], at[fresh])
+            behind[fresh], before_it[fresh] = right.source[place], right.time[place]
         if layout.remembers:
-            before_it[: waited.height] = remembered_times(waited, layout.right_time)
-            behind[: waited.height] = right.rows.height - 1 - waited.height + np.arange(waited.height)
+            its = right.none - waited.height + np.arange(waited.height)
+            before_it[old] = remembered_times(waited, layout.right_time)
+            behind[old] = np.where(before_it[old] == NEVER, right.none, its)
         due = deadlines(node, at, before_it)
         partner, complete = behind, due
         if node.waits:
@@ -131,7 +138,7 @@ class Candidates:
             # Of two at one distance the earlier is taken: the later one must come before that one's distance is past.
             is_nearer = (after != NEVER) & ((before_it == NEVER) | (after < due))
             partner, complete = np.where(is_nearer, right.source[place], behind), np.where(is_nearer, after, due)
-            complete[waited.height :] = np.where(_unmatched(node, rows), at[waited.height :], complete[waited.height :])
+            complete[fresh] = np.where(_unmatched(node, rows), at[fresh], complete[fresh])
         if close_at is not None:
             complete = np.minimum(complete, close_at)
         return cls(node, left, of, right, behind, partner, complete)
@@ -141,7 +148,7 @@ class Candidates:
         node = self.node
         done = self.complete <= until
         if node.how == "inner":
-            done &= self.partner != self.right.rows.height - 1
+            done &= self.partner != self.right.none
         at = np.flatnonzero(done)
         rows = [*self.left[at].get_columns(), *self.right.rows[self.partner[at]].get_columns()]
         names = (*node.left.schema.names, *node.right.schema.names)
