@@ -7,6 +7,7 @@ from __future__ import annotations
 from tools.planted import (
     analysis,
     arriving,
+    asof,
     background,
     common,
     compaction,
@@ -67,6 +68,7 @@ GROUPS = (
     recursive.GROUP,
     own_operators.GROUP,
     over.GROUP,
+    asof.GROUP,
     sharding.GROUP,
     situations.GROUP,
     intervals.GROUP,
