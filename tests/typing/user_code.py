@@ -28,6 +28,9 @@ around = orders.over(by="order_id", order="ordered", before=tg.lag(orders.amount
 assert_type(around, tg.Relation)
 assert_type(orders.over(range=("5m", "1m"), mean=tg.avg(orders.amount)), tg.Relation)
 assert_type(orders.over(rows=(2, 0), next=lambda r: tg.lead(r.amount, within="1h")), tg.Relation)
+looked_up = o.asof_join(p, by="order_id", direction="nearest", within="5m", how="inner")
+assert_type(looked_up, tg.Relation)
+assert_type(o.asof_join(p, by=[("order_id", p.order_id)], left_on=o.ordered, strict=True), tg.Relation)
 matches = tg.match(found.High.before(found.Low), within="1d")
 late = matches.where(matches.High.te > matches.Low.ts, matches.detected.is_not_null())
 program = tg.program(Unpaid=unpaid, PerHour=per_hour, Late=late)
@@ -126,5 +129,6 @@ def wrong() -> None:
     orders.where(tg.max(orders.amount) > 3)  # type: ignore[operator,arg-type]  # pyright: ignore[reportOperatorIssue, reportUnknownArgumentType]
     orders.where(tg.lag(orders.amount) > 3)  # type: ignore[operator,arg-type]  # pyright: ignore[reportOperatorIssue, reportUnknownArgumentType]
     orders.over(before=orders.amount)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    orders.asof_join(payments, direction="ahead")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     orders.over(rows=3, n=tg.count())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     program.run({})["Unpaid"].dataframe()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]

@@ -171,6 +171,14 @@ def around() -> tg.Program:
     return tg.program(Before=moving, After=e.over(by="k", order="t", tie="v", next=tg.lead(e.v, within=30)))
 
 
+def nearest() -> tg.Program:
+    """Rows with the row of another stream before them, and with that nearest to them; some wait after every batch."""
+    a, b = e.as_("a"), f.as_("b")
+    back = a.asof_join(b, by="k", tie="v")
+    near = a.asof_join(b, by="k", tie="v", direction="nearest", within=30, how="inner")
+    return tg.program(Back=back.select("a.k", t="a.t", v="b.v"), Near=near.select(k=a.k, v=b.v, t="complete"))
+
+
 def event_runs() -> tg.Program:
     """Matches of situations of which only the conditions matter: with a delay, events are joined as they are read."""
     periods = e.partition_by("k").derive(A=tg.situation(e.v > 1), B=tg.situation(e.v < 7, at_least=2))
@@ -184,6 +192,7 @@ NAMES = [{"k": k, "name": f"name {k}"} for k in range(3)]
 KEYED = {"E": tg.source(None, delay=40, key=("k", "t"))}
 #: No two events of a partition may be equal in time and tie-break.
 ONCE = {"E": tg.source(None, delay=40, key=("k", "t", "v"))}
+OTHER_ONCE = {"F": tg.source(None, delay=40, key=("k", "t", "v"))}
 #: None equal in time.
 UNTIED = {"E": tg.source(None, delay=3, key=("k", "t"))}
 MAKERS: Mapping[str, Callable[[], Scenario]] = {
@@ -200,6 +209,7 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "event runs": lambda: Scenario(event_runs(), script("E", count=40), sources=UNTIED),
     "operators of one's own": lambda: Scenario(own_operators(), script("E"), sources=ONCE),
     "rows around rows": lambda: Scenario(around(), script("E"), sources=ONCE),
+    "rows nearest in time": lambda: Scenario(nearest(), script("E", "F"), sources=OTHER_ONCE),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
 }
 
