@@ -29,6 +29,7 @@ from tidegate.algebra.nodes import (
 )
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE
+from tidegate.runtime.eval.aggregates.look_back import look_back, looked_back
 from tidegate.runtime.eval.aggregates.partials import aggregate
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.joins.equality import equi_join
@@ -76,8 +77,8 @@ class _Evaluation:
                 return self.evaluate(input_).rename(dict(pairs))
             case Imbed(input_, name, term):
                 return self.evaluate(input_).with_columns(compile_term(term, input_.schema).alias(name))
-            case Group(input_):
-                return aggregate(node, self.evaluate(input_))
+            case Group():
+                return self.group(node)
             case Distinct(input_):
                 return self.evaluate(input_).unique()
             case Product(left, right):
@@ -95,6 +96,15 @@ class _Evaluation:
                 raise InternalError("TG490", "an operator that gathers events in order is the root of its query")
             case _:
                 assert_never(node)
+
+    def group(self, node: Group) -> pl.DataFrame:
+        found = look_back(node)
+        if found is None or any((self.place, one) in self.ready for one in (node.input, found.join)):
+            return aggregate(node, self.evaluate(node.input))
+        left = self.evaluate(found.join.left)
+        right = self.evaluate(found.join.right)
+        rows = looked_back(found, left, right)
+        return aggregate(node, _join(found.join, left, right)) if rows is None else rows
 
 
 def _join(node: Join, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:

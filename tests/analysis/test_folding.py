@@ -121,6 +121,17 @@ def test_the_later_of_two_instants_settles_to_the_other() -> None:
     assert [str(one) for one in foldings(totals)] == [f"keys({name} by k) + {NOW.format(name)}" for name in "OP"]
 
 
+def test_a_term_is_settled_when_neither_its_old_row_nor_its_new_one_is_to_come() -> None:
+    pairs = o.join(p, SAME).select(o.k, p.v, o.t, m=tg.max(o.t, p.t))
+    (term,) = foldings(pairs.group_by(pairs.k, pairs.m).agg(most=tg.max(pairs.v)))[1].terms
+    assert not term.settled({"t": 6, "u": 0}, {"m": 5})
+    assert term.settled({"t": 5, "u": 0}, {"m": 5})
+    # A price after the order makes no row here, and would make one if the order's instant stood for its own.
+    only = pairs.where(pairs.m <= pairs.t)
+    (term,) = foldings(only.group_by(only.k, only.m).agg(most=tg.max(only.v)))[1].terms
+    assert not term.settled({"t": 10, "u": 0}, {"m": 5})
+
+
 def test_an_instant_without_a_bound_stays_open_and_says_what_is_missing() -> None:
     query = p.join(o, SAME, p.u <= o.u, p.t <= o.t).group_by(o.k, o.t).agg(s=tg.sum(p.v))
     found = foldings(query)[0]

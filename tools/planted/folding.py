@@ -46,8 +46,8 @@ GROUP = Group(
         bug(
             "what depends on a comparison is asked where it is true alone",
             COMPLEMENT,
-            "for value in (TRUE, FALSE)])",
-            "for value in (TRUE,)])",
+            "for value in (TRUE, FALSE)]",
+            "for value in (TRUE,)]",
         ),
         bug(
             "of a term only the row that comes is asked for",

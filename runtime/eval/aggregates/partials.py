@@ -33,7 +33,7 @@ _SAFE = 2**27
 
 def aggregate(group: Group, frame: pl.DataFrame) -> pl.DataFrame:
     """Aggregates the grouping's input: one row per group."""
-    return final(group, _merged(group, _lifted(group, frame), rows=True))
+    return final(group, _merged(group, lifted(group, frame), rows=True))
 
 
 def partial(group: Group, frame: pl.DataFrame, *, ordered_by: Term | None = None) -> pl.DataFrame:
@@ -43,7 +43,7 @@ def partial(group: Group, frame: pl.DataFrame, *, ordered_by: Term | None = None
     counts.
     """
     require_partials(group)
-    return _merged(group, _lifted(group, frame), rows=True, ordered_by=ordered_by)
+    return _merged(group, lifted(group, frame), rows=True, ordered_by=ordered_by)
 
 
 def merge(group: Group, partials: pl.DataFrame) -> pl.DataFrame:
@@ -72,7 +72,7 @@ def _columns(group: Group) -> list[str]:
     return [*group.keys, *(column for state in states(group) for column in state.columns)]
 
 
-def _lifted(group: Group, frame: pl.DataFrame) -> pl.DataFrame:
+def lifted(group: Group, frame: pl.DataFrame) -> pl.DataFrame:
     """Rows as partial results of one row each: keys and states."""
     evaluated, lifted = _lifting(group)
     return frame.with_columns(*evaluated).select(*lifted)

@@ -204,3 +204,41 @@ def _dense(left: pl.Series, right: pl.Series) -> tuple[Int64Array, Int64Array] |
     if greatest - least > 4 * (len(left) + len(right)):
         return None
     return keys[0] - least, keys[1] - least
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slices:
+    """The partners of each left row as a slice of the right rows: `order[start[i]:stop[i]]`, within one group.
+
+    `groups` ascends: the group of the row at each place. `from_first`: slices begin where their group does, else they
+    end there. `right` holds the right rows that can be partners at all.
+    """
+
+    right: pl.DataFrame
+    order: Int64Array
+    groups: Int64Array
+    start: Int64Array
+    stop: Int64Array
+    from_first: bool
+
+    @property
+    def sizes(self) -> Int64Array:
+        """How many partners each left row has."""
+        return self.stop - self.start
+
+
+def slices_of(left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts) -> Slices | None:
+    """The partners by equal keys and one range at most; None where there are few pairs with equal keys."""
+    if parts.right:
+        right = right.filter(compile_term(conjunction(parts.right), both))
+    groups = _groups(left.height, right.height, *_keys(left, right, both, parts.equalities))
+    if _few_pairs(*groups):
+        return None
+    (band,) = find_bands(left, right, both, parts, groups)
+    if band.flipped:
+        return None
+    start, stop = band.start, np.maximum(band.start, band.stop)
+    if parts.left:
+        stop = np.where(_true(left, compile_term(conjunction(parts.left), both)), stop, start)
+    from_first = not any(limit.left_first for limit in parts.ranges)
+    return Slices(right, band.order, groups[1][band.order], start, stop, from_first)

@@ -1,0 +1,201 @@
+"""Aggregates of what each row looks up before an instant, without a list of the pairs: one pass in order of time.
+
+A grouping by attributes of the left side of a join needs of each left row the partial results over its partners. Where
+these are the first or last rows of a group in some order, they are running partial results: n log n for n rows, where
+one key of n rows has n² pairs. Partial results then merge as ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.functions.aggregates import Aggregate, Form
+from tidegate.algebra.nodes import Group, Join, Project
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Attr, attributes_of
+from tidegate.algebra.typed.operations import resolve
+from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.eval.aggregates.partials import final, lifted, merge
+from tidegate.runtime.eval.joins.ranges import Slices, slices_of
+from tidegate.runtime.plan.aggregate_states import State, has_partials, states
+from tidegate.runtime.plan.join_parts import JoinParts, join_parts
+
+#: Rows of both sides multiplied, up to which pairs are listed.
+LISTED: Final = 1 << 16
+_HALF: Final = 2**32
+_BEST: Final = (Form.LEAST, Form.GREATEST, Form.EARLIEST, Form.LATEST)
+
+
+@dataclass(frozen=True, slots=True)
+class LookBack:
+    """A grouping of a join that can be computed left row by left row. `of_right` says which aggregates read the right
+    side; the others read the left side, or count rows.
+    """
+
+    group: Group
+    join: Join
+    parts: JoinParts
+    of_right: tuple[bool, ...]
+
+    @property
+    def both(self) -> Schema:
+        return Schema((*self.join.left.schema.attributes, *self.join.right.schema.attributes))
+
+
+@lru_cache(maxsize=1024)
+def look_back(group: Group) -> LookBack | None:
+    """The grouping as one of what each left row looks up; None where it is none."""
+    join = group.input.input if isinstance(group.input, Project) else group.input
+    if not isinstance(join, Join) or join.kind not in ("inner", "left") or not has_partials(group):
+        return None
+    parts = join_parts(join.condition, join.left.schema, join.right.schema)
+    # A second range, or a condition on the pair, leaves partners that are not the first or last ones of their group.
+    if len(parts.ranges) > 1 or parts.rest or not set(group.keys) <= set(join.left.schema):
+        return None
+    sides = [_side(aggregate, state, join) for aggregate, state in zip(group.aggregates, states(group), strict=True)]
+    of_right = [side for side in sides if side is not None]
+    return LookBack(group, join, parts, tuple(of_right)) if len(of_right) == len(sides) else None
+
+
+def _side(aggregate: Aggregate, state: State, join: Join) -> bool | None:
+    """Whether an aggregate reads the right side (else the left, or none); None where it reads both, or cannot run.
+
+    Of padded rows an attribute is NULL and adds nothing; another term could have a value. Left values would have to be
+    added as often as there are partners, and differences of sums of doubles lose digits: neither is done.
+    """
+    terms = [term for term in (aggregate.argument, aggregate.by) if term is not None]
+    read = frozenset(name for term in terms for name in attributes_of(term))
+    schema = join.schema
+    if state.form is Form.DOUBLE_SUM or any(resolve(term, schema).fallible for term in terms):
+        return None
+    if read and read <= set(join.right.schema):
+        plain = all(isinstance(term, Attr) for term in terms)
+        return True if plain or join.kind == "inner" else None
+    if read <= set(join.left.schema):
+        return False if state.form in (Form.COUNT, *_BEST) else None
+    return None
+
+
+def looked_back(found: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
+    """The result of the grouping; None where pairs are better listed, as there are few of them."""
+    if left.height * right.height <= LISTED:
+        return None
+    slices = slices_of(left, right, found.both, found.parts)
+    if slices is None:
+        return None
+    right = slices.right
+    own = Group(found.join.left, found.group.keys, _chosen(found, of_right=False))
+    theirs = Group(found.join.right, (), _chosen(found, of_right=True))
+    rows = lifted(own, left)
+    running = _Running(slices, lifted(theirs, right))
+    columns = {key: rows[key] for key in found.group.keys}
+    of_left, of_right = iter(states(own)), iter(states(theirs))
+    padded = found.join.kind == "left"
+    for state, reads_right in zip(states(found.group), found.of_right, strict=True):
+        if reads_right:
+            made = running.states(next(of_right))
+        else:
+            made = _weighted(next(of_left), rows, slices.sizes, padded=padded)
+        columns |= dict(zip(state.columns, made, strict=True))
+    partials = pl.DataFrame(columns)
+    if not padded:
+        partials = partials.filter(pl.Series(slices.sizes > 0))
+    return final(found.group, merge(found.group, partials))
+
+
+def _chosen(found: LookBack, *, of_right: bool) -> tuple[Aggregate, ...]:
+    pairs = zip(found.group.aggregates, found.of_right, strict=True)
+    return tuple(aggregate for aggregate, reads_right in pairs if reads_right == of_right)
+
+
+def _weighted(state: State, rows: pl.DataFrame, sizes: Int64Array, *, padded: bool) -> list[pl.Series]:
+    """The states over a left row's partners of an aggregate that does not read them: counts, as often as there are."""
+    made = [rows[column] for column in state.columns]
+    if state.form is not Form.COUNT:
+        return made
+    return [made[0] * pl.Series(np.maximum(sizes, 1) if padded else sizes)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """The states of the right rows, and which of them each left row looks up."""
+
+    slices: Slices
+    rows: pl.DataFrame
+
+    def states(self, state: State) -> list[pl.Series]:
+        """The states of one aggregate, for each left row."""
+        match state.form:
+            case Form.COUNT:
+                return [pl.Series(self.total(state, "n"))]
+            case Form.INTEGER_SUM:
+                return self.sums(state)
+            case _:
+                return self.best(state)
+
+    def total(self, state: State, part: str) -> Int64Array:
+        """The sum of an integer part over the partners: a difference of running sums, NULL as 0."""
+        values = np.asarray(self.rows[state.column(part)].fill_null(0))[self.slices.order]
+        running = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(values)])
+        return running[self.slices.stop] - running[self.slices.start]
+
+    def sums(self, state: State) -> list[pl.Series]:
+        high, low = self.total(state, "hi"), self.total(state, "lo")
+        carry = low // _HALF
+        known = np.asarray(self.rows[state.column("hi")].is_not_null()).astype(np.int64)[self.slices.order]
+        counted = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(known)])
+        present = counted[self.slices.stop] > counted[self.slices.start]
+        made = [_where(present, pl.Series(high + carry)), _where(present, pl.Series(low - carry * _HALF))]
+        return [*made, pl.Series(self.total(state, "n"))] if state.averages else made
+
+    def best(self, state: State) -> list[pl.Series]:
+        """The state of the best partner. Ranks grow with what is better, and from group to group, so that their running
+        maximum is that of the group.
+        """
+        count = self.rows.height
+        ranks = self.ranks(state)
+        in_order, groups, ends = ranks[self.slices.order], self.slices.groups, self.slices.stop - 1
+        if not self.slices.from_first:
+            in_order, groups = in_order[::-1], groups.max(initial=0) - groups[::-1]
+            ends = len(in_order) - 1 - self.slices.start
+        running = np.maximum.accumulate(groups * (count + 1) + in_order)
+        some = self.slices.sizes > 0
+        found = np.zeros(len(ends), dtype=np.int64)
+        found[some] = running[ends[some]] % (count + 1)
+        row_of = np.zeros(count + 1, dtype=np.int64)
+        row_of[ranks] = np.arange(count)
+        present = found > 0
+        return [_where(present, self.rows[column].gather(row_of[found])) for column in state.columns]
+
+    def ranks(self, state: State) -> Int64Array:
+        """A number per right row, the greater the better, from 1; 0 of rows without a value."""
+        first = state.columns[0]
+        columns, descending = _preference(state)
+        ordered = self.rows.select(pl.arg_sort_by(columns, descending=descending, nulls_last=True)).to_series()
+        known = np.asarray(self.rows[first].is_not_null())
+        ranks = np.zeros(self.rows.height, dtype=np.int64)
+        ranks[np.asarray(ordered)] = np.arange(self.rows.height, 0, -1)
+        return np.where(known, ranks, 0)
+
+
+def _preference(state: State) -> tuple[list[str], list[bool]]:
+    """The columns by which the better row comes first, and which of them descend."""
+    match state.form:
+        case Form.LEAST:
+            return [state.column("v")], [False]
+        case Form.GREATEST:
+            return [state.column("v")], [True]
+        case Form.EARLIEST:
+            return [state.column("by"), state.column("v")], [False, False]
+        case _:
+            return [state.column("by"), state.column("v")], [True, False]
+
+
+def _where(present: BoolArray, column: pl.Series) -> pl.Series:
+    """The column, with NULL where nothing is present."""
+    return column if present.all() else pl.select(pl.when(pl.Series(present)).then(column)).to_series()

@@ -1,0 +1,141 @@
+"""Aggregates of what each row looks up, without a list of pairs: the result is that of the reference semantics."""
+
+from __future__ import annotations
+
+import random
+import time
+from unittest.mock import patch
+
+import polars as pl
+import pytest
+
+from tests.analysis.build import eq, le, lt, plus, scan, stream
+from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.nodes import Group, Join, JoinKind, Node, Project, occurrences
+from tidegate.algebra.semantics import bags_equal
+from tidegate.algebra.semantics import evaluate as meaning
+from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
+from tidegate.algebra.types import BIGINT
+from tidegate.runtime.eval.aggregates import look_back
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.eval.joins import ranges
+from tidegate.runtime.eval.relational import evaluate
+
+LEFT, RIGHT = stream("L", values=("k", "x")), stream("R", ("t", "u"), ("k", "v"))
+RIGHT_FUNCTIONS = (Function.COUNT, Function.SUM, Function.TRY_SUM, Function.AVG, Function.MIN, Function.MAX)
+LEFT_FUNCTIONS = (Function.COUNT, Function.MIN, Function.MAX)
+ENDS = (Function.FIRST, Function.LAST)
+
+
+def condition(rng: random.Random) -> Term:
+    parts: list[Term] = []
+    if rng.random() < 0.8:
+        parts.append(call("eq_null_safe", Attr("l.k"), Attr("r.k")) if rng.random() < 0.3 else eq("l.k", "r.k"))
+    limits = [
+        le("r.t", "l.t"),
+        lt("r.t", plus("l.t", 2)),
+        le(plus("l.t", 1), "r.u"),
+        lt(call("sub", Attr("l.t"), Attr("r.t")), Lit(3, BIGINT)),
+        le(call("ceil", Attr("r.u"), Lit(3, BIGINT)), "l.t"),
+    ]
+    if rng.random() < 0.85:
+        parts.append(rng.choice(limits))
+    if rng.random() < 0.2:
+        parts.append(le("r.v", Lit(3, BIGINT)))
+    if rng.random() < 0.2:
+        parts.append(le("l.x", Lit(3, BIGINT)))
+    return conjunction(parts)
+
+
+def aggregates(rng: random.Random) -> tuple[Aggregate, ...]:
+    made = []
+    for number in range(rng.randint(1, 4)):
+        name = f"a{number}"
+        match rng.randrange(5):
+            case 0:
+                made.append(Aggregate(name, Function.COUNT))
+            case 1:
+                made.append(Aggregate(name, rng.choice(RIGHT_FUNCTIONS), Attr(rng.choice(("r.v", "r.t")))))
+            case 2:
+                made.append(Aggregate(name, rng.choice(LEFT_FUNCTIONS), Attr("l.x")))
+            case 3:
+                made.append(Aggregate(name, rng.choice(ENDS), Attr("l.x"), Attr("l.t")))
+            case _:
+                made.append(Aggregate(name, rng.choice(ENDS), Attr("r.v"), Attr(rng.choice(("r.t", "r.u", "r.v")))))
+    return tuple(made)
+
+
+def query(rng: random.Random) -> Group:
+    kind: JoinKind = rng.choice(("inner", "left"))
+    joined: Node = Join(scan(LEFT, "l"), scan(RIGHT, "r"), condition(rng), kind)
+    if rng.random() < 0.5:
+        joined = Project(joined, tuple(joined.schema.names))
+    keys = rng.choice((("l.t",), ("l.t", "l.k"), ("l.k",), ("l.x",), ()))
+    return Group(joined, keys, aggregates(rng))
+
+
+def rows_of(rng: random.Random, width: int) -> list[tuple[int | None, ...]]:
+    values = (None, 0, 0, 1, 2, 5)
+    many = rng.choice((0, 1, 5, 12, 12, 12))
+    instants = [tuple(rng.randint(0, 8) for _ in range(width)) for _ in range(many)]
+    return [(*one, rng.choice((0, 0, 1, None)), rng.choice(values)) for one in instants]
+
+
+@pytest.mark.parametrize("shard", range(3))
+def test_a_look_back_is_what_its_pairs_yield(shard: int) -> None:
+    ways = 0
+    for seed in range(shard, 1200, 3):
+        rng = random.Random(seed)
+        node = query(rng)
+        rows = {"L": rows_of(rng, 1), "R": rows_of(rng, 2)}
+        leaves = {
+            i: pl.DataFrame(rows[one.name], schema=polars_schema(one.schema), orient="row")
+            for i, one in enumerate(occurrences(node))
+        }
+        with (
+            patch.object(look_back, "LISTED", -1),
+            patch.object(ranges, "PAIRS_PER_ROW", rng.choice((0, 0, 4))),
+            patch.object(look_back, "final", wraps=look_back.final) as finished,
+        ):
+            found = evaluate(node, leaves)
+        ways += finished.called
+        assert found.columns == list(node.schema.names)
+        assert found.schema == pl.Schema(polars_schema(node.schema))
+        wanted = meaning(node, rows)
+        assert bags_equal(found.rows(), wanted), f"seed {seed}: {node}\n{rows}\n{found.rows()}\n{wanted}"
+    assert ways > 120
+
+
+def as_of(*more: Term) -> Group:
+    parts = [eq("l.k", "r.k"), le("r.t", "l.t"), *more]
+    joined = Join(scan(LEFT, "l"), scan(RIGHT, "r"), conjunction(parts), "left")
+    last = Aggregate("last", Function.LAST, Attr("r.v"), Attr("r.t"))
+    return Group(joined, ("l.t", "l.k", "l.x"), (last, Aggregate("n", Function.COUNT)))
+
+
+def test_what_a_look_back_is_not() -> None:
+    assert look_back.look_back(as_of()) is not None
+    assert look_back.look_back(as_of(le("l.t", plus("r.t", 5)))) is None, (
+        "partners end neither with nor begin their group"
+    )
+    assert look_back.look_back(as_of(lt("l.x", "r.v"), lt("r.v", "l.t"))) is None
+    joined = as_of().input
+    assert look_back.look_back(Group(joined, ("l.t", "r.v"), ())) is None
+    mixed = call("add", Attr("l.x"), Attr("r.v"))
+    assert look_back.look_back(Group(joined, ("l.t",), (Aggregate("s", Function.SUM, mixed),))) is None
+    assert look_back.look_back(Group(joined, ("l.t",), (Aggregate("s", Function.SUM, Attr("l.x")),))) is None
+    padded = call("coalesce", Attr("r.v"), Lit(7, BIGINT))
+    assert look_back.look_back(Group(joined, ("l.t",), (Aggregate("s", Function.SUM, padded),))) is None
+
+
+def test_an_as_of_join_of_one_key_lists_no_pairs() -> None:
+    """16,000 rows a side are 128 million pairs."""
+    count = 16_000
+    left = pl.DataFrame({"t": range(count), "k": [0] * count, "x": range(count)})
+    right = pl.DataFrame({"t": range(count), "u": range(count), "k": [0] * count, "v": range(count)})
+    started = time.perf_counter()
+    with patch.object(ranges, "_expanded", side_effect=AssertionError("pairs are listed")):
+        found = evaluate(as_of(), {0: left, 1: right})
+    assert time.perf_counter() - started < 5
+    assert found.filter(pl.col("last") != pl.col("l.t")).height == 0
+    assert found["n"].sum() == count * (count + 1) // 2
