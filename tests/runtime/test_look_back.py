@@ -16,7 +16,7 @@ from tidegate.algebra.semantics import bags_equal
 from tidegate.algebra.semantics import evaluate as meaning
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
 from tidegate.algebra.types import BIGINT
-from tidegate.runtime.eval.aggregates import look_back
+from tidegate.runtime.eval.aggregates import look_back, partials
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.joins import ranges
 from tidegate.runtime.eval.relational import evaluate
@@ -95,7 +95,7 @@ def test_a_look_back_is_what_its_pairs_yield(shard: int) -> None:
         with (
             patch.object(look_back, "LISTED", -1),
             patch.object(ranges, "PAIRS_PER_ROW", rng.choice((0, 0, 4))),
-            patch.object(look_back, "final", wraps=look_back.final) as finished,
+            patch.object(look_back, "final", wraps=partials.final) as finished,
         ):
             found = evaluate(node, leaves)
         ways += finished.called

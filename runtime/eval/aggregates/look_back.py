@@ -141,7 +141,7 @@ class _Running:
     def total(self, state: State, part: str) -> Int64Array:
         """The sum of an integer part over the partners: a difference of running sums, NULL as 0."""
         values = np.asarray(self.rows[state.column(part)].fill_null(0))[self.slices.order]
-        running = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(values)])
+        running: Int64Array = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(values)])
         return running[self.slices.stop] - running[self.slices.start]
 
     def sums(self, state: State) -> list[pl.Series]:
