@@ -33,14 +33,14 @@ GROUP = Group(
         bug(
             "of rows with one key one is found",
             INDEX,
-            "np.where(there, np.maximum(begin, end), begin)",
-            "np.where(there & (end > begin), begin + 1, begin)",
+            "return begin, np.maximum(begin, end)",
+            "return begin, np.where(end > begin, begin + 1, begin)",
         ),
         bug(
             "a key that is not there is the next one",
             INDEX,
-            "there = self.hashes[number] == wanted.hashes",
-            "there = np.ones(len(number), dtype=np.bool_)",
+            "there = np.flatnonzero(self.hashes[number] == wanted.hashes)",
+            "there = np.arange(len(number))",
         ),
         bug(
             "rows at places have a NaN",
@@ -174,14 +174,14 @@ GROUP = Group(
         bug(
             "an instant before all others is the first one",
             INDEX,
-            "np.clip(wanted.high, self.least - 1,",
-            "np.clip(wanted.high, self.least,",
+            "np.maximum(wanted.high[there], least - 1)",
+            "np.maximum(wanted.high[there], least)",
         ),
         bug(
             "an instant after all others is the last one",
             INDEX,
-            "np.clip(wanted.low, self.least, self.least + self.width)",
-            "np.clip(wanted.low, self.least, self.least + self.width - 1)",
+            "np.minimum(np.maximum(wanted.low[there], least), most + 1)",
+            "np.minimum(np.maximum(wanted.low[there], least), most)",
         ),
         bug(
             "rows that two rows want are found twice",

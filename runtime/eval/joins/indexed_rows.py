@@ -52,10 +52,17 @@ class Deciding:
         return cls(decider, left, np.ones(left.height, dtype=np.bool_))
 
     def rows(self, frame: pl.DataFrame, index: KeyIndex, wanted: Wanted) -> UInt32Array:
-        """Rows of a segment: one partner of each left row that has any, and those with which none was compared."""
-        holds = self._small(frame, index) if isinstance(self.left, SmallRows) else self._large(frame, self.left)
+        """Rows of a segment: one partner of each left row that has any, and those with which none was compared.
+
+        No more candidates than left rows are taken as they are: to compare them would cost more.
+        """
+        if not self.undecided.any():
+            return index.rows[:0]
         begin, end = index.slices(wanted)
         end = np.where(self.undecided, end, begin)
+        if (end - begin).sum() <= len(begin):
+            return index.rows_in(begin, end)
+        holds = self._small(frame, index) if isinstance(self.left, SmallRows) else self._large(frame, self.left)
         found: list[UInt32Array] = []
         for number in range(ROUNDS):
             left = np.flatnonzero(end > begin)

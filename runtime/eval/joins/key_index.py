@@ -101,16 +101,19 @@ class KeyIndex:
 
     def slices(self, wanted: Wanted) -> tuple[Int64Array, Int64Array]:
         """The begin and the end of the rows that each wants, among those of the index."""
+        begin, end = np.zeros((2, len(wanted.hashes)), dtype=np.int64)
         if not len(self.hashes):
-            return np.zeros(len(wanted.hashes), dtype=np.int64), np.zeros(len(wanted.hashes), dtype=np.int64)
+            return begin, end
         number = np.minimum(np.searchsorted(self.hashes, wanted.hashes), len(self.hashes) - 1)
-        there = self.hashes[number] == wanted.hashes
-        first = last = number * self.width
+        there = np.flatnonzero(self.hashes[number] == wanted.hashes)
+        first = last = number[there] * self.width
         if self.least is not None:
-            first = first + (np.clip(wanted.low, self.least, self.least + self.width) - self.least)
-            last = last + (np.clip(wanted.high, self.least - 1, self.least + self.width - 1) - self.least)
-        begin, end = np.searchsorted(self.places, first), np.searchsorted(self.places, last, side="right")
-        return begin, np.where(there, np.maximum(begin, end), begin)
+            least, most = self.least, self.least + self.width - 1  # `np.clip` takes several times as long
+            first = first + (np.minimum(np.maximum(wanted.low[there], least), most + 1) - least)
+            last = last + (np.minimum(np.maximum(wanted.high[there], least - 1), most) - least)
+        begin[there] = np.searchsorted(self.places, first)
+        end[there] = np.searchsorted(self.places, last, side="right")
+        return begin, np.maximum(begin, end)
 
     def rows_in(self, begin: Int64Array, end: Int64Array) -> UInt32Array:
         """The rows in any of these slices, in their order and each once."""
