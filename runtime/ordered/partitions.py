@@ -94,8 +94,11 @@ class Partitions:
         numbers = self._assign(distinct)
         if distinct.height == keys.height:
             return numbers
-        numbered = distinct.with_columns(pl.Series("\0number", numbers))
-        found = keys.join(numbered, on=list(self.schema), how="left", nulls_equal=True, maintain_order="left")
+        on = [_bits(name, self.schema[name].type) for name in self.schema]
+        numbered = distinct.select(*on, pl.Series("\0number", numbers))
+        found = keys.select(on).join(
+            numbered, on=list(self.schema), how="left", nulls_equal=True, maintain_order="left"
+        )
         return found.get_column("\0number").to_numpy()
 
     def _assign(self, keys: pl.DataFrame) -> Int32Array:
@@ -140,6 +143,14 @@ class EventColumns:
 
 def _key(name: str, type_: DataType) -> pl.Expr:
     return same_zero(pl.col(name)).alias(name) if type_.kind is Kind.DOUBLE else pl.col(name)
+
+
+def _bits(name: str, type_: DataType) -> pl.Expr:
+    """A key to join by: Polars finds no NaN of sorted doubles."""
+    column = pl.col(name)
+    if type_.kind is not Kind.DOUBLE:
+        return column
+    return pl.when(column.is_nan()).then(float("nan")).otherwise(column).reinterpret(signed=True).alias(name)
 
 
 def key_columns(keys: Schema) -> dict[str, pl.DataType]:
