@@ -16,9 +16,9 @@ import pytest
 import tidegate as tg
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
-from tidegate.runtime.engines.spark import executor
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.ordered.state import SMALL
+from tidegate.runtime.plan import placement
 from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def test_a_row_that_waits_in_vain_is_no_row_of_an_inner_join() -> None:
 @pytest.mark.parametrize("shard_bytes", [0, 1])
 def test_spark_has_the_same_rows(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
-    monkeypatch.setattr(executor, "MOST_SHARDS", 4)
+    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
     rows = {"L": lefts(3), "R": rights(3)}
     with testing.drive(
         program(), spark=spark, driver_bytes=0 if shard_bytes else 1 << 20, shard_bytes=shard_bytes

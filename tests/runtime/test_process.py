@@ -19,9 +19,9 @@ import tidegate as tg
 from tests.operators import Bursts, Changes, Silences, Words
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
-from tidegate.runtime.engines.spark import executor
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.ordered.state import SMALL
+from tidegate.runtime.plan import placement
 from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def test_a_timer_goes_off_with_no_event() -> None:
 @pytest.mark.parametrize("shard_bytes", [0, 1])
 def test_spark_has_the_same_rows(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
-    monkeypatch.setattr(executor, "MOST_SHARDS", 4)
+    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
     rows = events(3)
     with testing.drive(
         program(), spark=spark, driver_bytes=0 if shard_bytes else 1 << 20, shard_bytes=shard_bytes
@@ -512,7 +512,7 @@ def test_rows_that_stay_too_long_are_told(restarts: bool, tmp_path: Path) -> Non
 @pytest.mark.parametrize("shard_bytes", [0, 1])
 def test_spark_checks_what_is_kept(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
-    monkeypatch.setattr(executor, "MOST_SHARDS", 4)
+    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
     limits: dict[str, Any] = {"driver_bytes": 0 if shard_bytes else 1 << 20, "shard_bytes": shard_bytes}
     program = tg.program(Q=BY_KEY.process(Tails(2, 2, kept_for=10)))
     with testing.drive(program, spark=spark, **limits) as run:
