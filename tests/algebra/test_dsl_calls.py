@@ -62,6 +62,7 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: tg.situation(r.k < tg_.first(r.k, by=r.time)), "TG115", "the row before is"),
         (lambda: tg.situation(r.k < tg_.max(r.k)), "TG115", "in with_() or where() afterwards"),
         (lambda: tg_.rank(), "TG131", "the three largest"),
+        (lambda: tg_.merge_asof(r, other), "TG131", 'a.asof_join(b, by="x", within="10m")'),
         (lambda: tg_.session_window(r.time, "5m"), "TG131", "anti_join"),
         (lambda: tg_.interval("5m"), "TG131", "tg.days(7)"),
         (lambda: tg_.collect_list(r.k), "TG131", "there are no lists"),

@@ -428,6 +428,16 @@ def test_a_row_that_waits_for_ever_promises_its_completion_alone() -> None:
         assert tg.program(Q=joined(direction=direction, within=5).drop("complete")).check() == []
 
 
+def test_both_sides_are_streams() -> None:
+    """A table is complete before the program starts: it has no progress to wait for."""
+    trades = tg.stream("Trades", "k bigint, time timestamp", progress="time")
+    table = tg.table("Rates", "j bigint, since timestamp not null")
+    for relation in (trades.asof_join(table, by=[("k", "j")]), table.asof_join(trades, by=[("j", "k")])):
+        (problem,) = tg.program(Q=relation).check()
+        assert problem.code == "TG162"
+        assert "declare a stream instead" in problem.hint
+
+
 def test_durations_are_those_of_the_timeline() -> None:
     trades = tg.stream("Trades", "symbol string, time timestamp", progress="time").as_("t")
     quotes = tg.stream("Quotes", "symbol string, time timestamp, bid double", progress="time").as_("q")

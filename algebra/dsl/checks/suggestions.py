@@ -254,6 +254,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("now", "current_timestamp", "current_date"), _NO_CLOCK)
     | dict(_COMPUTED)
     | dict.fromkeys(("rank", "dense_rank", "ntile"), _RANK)
+    | dict.fromkeys(("merge_asof", "join_asof"), _AS_OF)
     | dict.fromkeys(("cum_sum", "cumsum", "first_value", "last_value", "nth_value"), _RUNNING)
     | {unit: _unit_hint(unit) for unit in ("second", "minute", "hour", "day")}
     | {"date_trunc": _TRUNCATED}
