@@ -18,7 +18,7 @@ _SIGNS: Final = {"&": "AND", "|": "OR", "~": "NOT"}
 #: What stands in messages and hints, and how it is written in a query's text; the first ones are parts of none that
 #: follow.
 SAID: Final = (
-    (r'\bname an attribute that orders them: partition_by\(.*\)', "name an attribute that orders them: ORDER BY time, attribute"),
+    (r'\bname an attribute that orders them: tie=.*\)', "name an attribute that orders them: ORDER BY time, attribute"),
     (r'use it under a second name: .*', "define it twice, under two names: DEFINE A AS ..., B AS ..."),
     (r"a window, within=…, or bound the wait: .*", "a window: WITHIN"),
     (r"leave out close_at|state close_at together with the end, once", "leave out --close-open"),

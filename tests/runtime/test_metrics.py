@@ -84,6 +84,7 @@ def test_the_numbers_of_a_batch() -> None:
             "Payments#0": {"rows": 1, "bytes": sizes["Payments#0"], "extent": 0.0, "bound": 42 * 60.0},
         },
         "places": {"Unpaid": "driver"},
+        "choices": {},
     }
     assert {one.name: one.behind(first.clock) for one in first.progress} == {
         "Orders.ordered": 32 * 60.0,

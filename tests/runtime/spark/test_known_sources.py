@@ -192,7 +192,8 @@ def test_a_start_after_a_crash_reads_what_is_new_and_takes_up_progress(
         run(program, spark, source, store)
     put(tmp_path / "in", 2, 30)
     query = run(program, spark, source, tmp_path / "state", advance={"E": {"t": at(40)}})
-    assert rows_in(query) == ([1, 1] if where == "commit-before-manifest" else [1])
+    found = [rows for rows in rows_in(query) if rows]  # the call may come to a batch of its own
+    assert found == ([1, 1] if where == "commit-before-manifest" else [1])
     manifest = inspect(LocalStore(tmp_path / "state")).manifest
     assert manifest is not None
     assert manifest.progress['["input", "E", "t"]'] == (NOON + dt.timedelta(minutes=40)).timestamp() * 1e6
