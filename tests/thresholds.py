@@ -177,6 +177,7 @@ OTHERS = {
     "eval.aggregates.partials._HALF": "a part of a number",
     "kernels.over.running._LOW": "a part of a number",
     "kernels.over.segments.NEVER": "an instant",
+    "ordered.asof.candidates._NONE": "no row",
     "ordered.over.operator._ANY": "no number",
     "ordered.over.values._DECIMAL": "the largest number of a type",
     "ordered.over.values._HALF": "a part of a number",
