@@ -94,12 +94,10 @@ class Partitions:
         numbers = self._assign(distinct)
         if distinct.height == keys.height:
             return numbers
-        on = [_bits(name, self.schema[name].type) for name in self.schema]
-        numbered = distinct.select(*on, pl.Series("\0number", numbers))
-        found = keys.select(on).join(
-            numbered, on=list(self.schema), how="left", nulls_equal=True, maintain_order="left"
-        )
-        return found.get_column("\0number").to_numpy()
+        on = [column for name in self.schema for column in _comparable(name, self.schema[name].type)]
+        wanted, numbered = keys.select(on), distinct.select(*on, pl.Series("\0\0number", numbers))
+        found = wanted.join(numbered, on=wanted.columns, how="left", nulls_equal=True, maintain_order="left")
+        return found.get_column("\0\0number").to_numpy()
 
     def _assign(self, keys: pl.DataFrame) -> Int32Array:
         """The partition numbers of keys that are all different."""
@@ -145,12 +143,12 @@ def _key(name: str, type_: DataType) -> pl.Expr:
     return same_zero(pl.col(name)).alias(name) if type_.kind is Kind.DOUBLE else pl.col(name)
 
 
-def _bits(name: str, type_: DataType) -> pl.Expr:
-    """A key to join by: Polars finds no NaN of sorted doubles."""
+def _comparable(name: str, type_: DataType) -> list[pl.Expr]:
+    """A key as columns to join by: of doubles two, since Polars' joins find no NaN in sorted columns."""
     column = pl.col(name)
     if type_.kind is not Kind.DOUBLE:
-        return column
-    return pl.when(column.is_nan()).then(float("nan")).otherwise(column).reinterpret(signed=True).alias(name)
+        return [column]
+    return [column.fill_nan(0.0), column.is_nan().alias(f"\0{name}")]
 
 
 def key_columns(keys: Schema) -> dict[str, pl.DataType]:

@@ -25,3 +25,9 @@ def test_equal_doubles_have_one_number(seed: int) -> None:
         for value, number in zip(rows["y"].to_list(), partitions.assign(rows).tolist(), strict=True):
             assert known.setdefault("NaN" if value != value else value, number) == number
     assert len({*known.values()}) == len(known)
+
+
+def test_nan_alone_has_a_number() -> None:
+    partitions = Partitions.of(Schema((Attribute("y", DOUBLE),)))
+    assert partitions.assign(pl.DataFrame({"y": [float("nan")] * 2})).tolist() == [0, 0]
+    assert partitions.assign(pl.DataFrame({"y": [float("nan"), 0.0, float("nan")]})).tolist() == [0, 1, 0]
