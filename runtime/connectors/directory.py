@@ -8,6 +8,7 @@ comes again after `APART` times as long as one takes: a hundredth of the time at
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -264,8 +265,10 @@ def _file(path: str) -> SourceFile | None:
     """The file as it is now, None where there is none."""
     try:
         status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):  # the last for a link to itself
+            return None
+        raise
     return None if stat.S_ISDIR(status.st_mode) else SourceFile(path, status.st_size, status.st_mtime_ns)
 
 

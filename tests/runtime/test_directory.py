@@ -86,6 +86,13 @@ def test_a_file_that_changes_before_it_is_read(tmp_path: Path, way: str) -> None
     assert names(one.look(1)) == ["c", "a"]
 
 
+def test_links_to_nothing_and_to_themselves_are_no_files(tmp_path: Path, way: str) -> None:
+    put(tmp_path / "in" / "a")
+    (tmp_path / "in" / "nothing").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "in" / "itself").symlink_to(tmp_path / "in" / "itself")
+    assert names(opened(tmp_path / "in").look(None)) == ["a"]
+
+
 def test_a_file_is_taken_as_it_is_although_nobody_tells_of_its_change(tmp_path: Path, way: str) -> None:
     """The target of a link is not watched, and writing a file leaves the time of its folder."""
     put(tmp_path / "a")

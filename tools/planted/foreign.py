@@ -20,7 +20,7 @@ GROUP = Group(
             'r".+"',
         ),
         bug("any name that begins as ours does", OWN, "form.fullmatch(rest)", "form.match(rest)"),
-        bug("any temporary file is ours", OWN, '"tmp": r"[0-9a-f]{32}"', '"tmp": r".+"'),
+        bug("any temporary file is ours", OWN, '"tmp": r"tidegate-[0-9a-f]{32}"', '"tmp": r".+"'),
         bug(
             "links to directories are followed",
             LOCAL,

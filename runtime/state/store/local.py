@@ -65,7 +65,7 @@ class LocalStore:
 
     def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False) -> bool:
         target = self._new(path)
-        temporary = self._new(f"tmp/{uuid.uuid4().hex}")
+        temporary = self._new(f"tmp/tidegate-{uuid.uuid4().hex}")
         try:
             with temporary.open("xb") as file:
                 file.write(data)

@@ -51,7 +51,7 @@ _AREAS: Final = {
         "statics": rf"{_SLUG}-[0-9a-f]{{32}}\.(?:parquet|tmp)",
         "advances": r"[0-9a-f]{32}\.json",
         "closing": r"\d{6,}\.json",
-        "tmp": r"[0-9a-f]{32}",
+        "tmp": r"tidegate-[0-9a-f]{32}",  # a digest alone is how others name their files, too
         "spark": _SPARK,
         "spark-replaced": _SPARK,
     }.items()

@@ -140,7 +140,17 @@ def test_files_of_others_inside_survive_a_crash_anywhere(
 
 
 @pytest.mark.parametrize(
-    "path", ["tmp/notes.txt", "tmp/deep/notes.txt", "tmp", "spark/notes.txt", "spark", "notes.txt", "spark/offsets/a"]
+    "path",
+    [
+        "tmp/notes.txt",
+        "tmp/d41d8cd98f00b204e9800998ecf8427e",
+        "tmp/deep/notes.txt",
+        "tmp",
+        "spark/notes.txt",
+        "spark",
+        "notes.txt",
+        "spark/offsets/a",
+    ],
 )
 def test_a_directory_of_others_is_no_empty_one(local: Place, checkpoint: Path, path: str) -> None:
     mine = checkpoint / path

@@ -67,7 +67,7 @@ def test_a_sweep_finds_what_no_manifest_names(running: bool) -> None:
         *(file(5, 5, area) for area in ("kernel", "positions", "quarantine", "staging")),
     ]
     coming = [attempt, pack(6, 1)]
-    temporary, foreign = f"tmp/{7:032x}", "segments/Orders/notes.txt"
+    temporary, foreign = f"tmp/tidegate-{7:032x}", "segments/Orders/notes.txt"
     held = store(kept, *leftovers, *coming, temporary, foreign, notes=range(2, 7))
     gone = {*leftovers, *([] if running else [*coming, temporary]), *(note(seq) for seq in (2, 3) for note in NOTES)}
     before = set(held.files)
