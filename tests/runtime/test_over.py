@@ -167,8 +167,8 @@ def test_gaps_and_islands() -> None:
 
 
 def test_values_are_equal_as_everywhere() -> None:
-    """Zeros of two signs, and NaN and itself; NaN is the greatest double."""
-    doubles = [0.0, -0.0, float("nan"), float("nan"), None, 1.0]
+    """Zeros of two signs, and NaN of two; NaN is the greatest double."""
+    doubles = [0.0, -0.0, float("nan"), -float("nan"), None, 1.0]
     told = T.over(by="k", order="t", other=tg.previous_different(T.x), most=tg.max(T.x), least=tg.min(T.x))
     rows = [("a", t, 0, 0, x, "") for t, x in enumerate(doubles)]
     assert [str(row) for row in run(told.select("t", "other", "most", "least"), rows, "T")] == [
@@ -472,6 +472,8 @@ def test_a_row_that_waits_for_ever_promises_its_completion_alone() -> None:
     assert problem.code == "TG201"
     assert "complete has no upper bound relative to t" in problem.message
     assert tg.program(R=over(next=tg.lead(S.v, within=5)).drop("complete")).check() == []
+    other = over(range=(0, 3), next=tg.lead(S.v), total=tg.sum(S.v))
+    assert [problem.code for problem in tg.program(R=other.drop("complete")).check()] == ["TG201"]
 
 
 def test_an_attribute_that_is_named_like_it_is_written_with_brackets() -> None:

@@ -144,29 +144,16 @@ GROUP = Group(
         bug(
             "another instant progresses by itself",
             ZONES,
-            "if not node.waits and schema.temporal == (node.time,):",
-            "if not node.waits:",
-            required=True,
+            "if not node.waits and schema.temporal == (node.time,):\n"
+            "            return build.named(completing(zones, reading, node.time), node.schema)",
+            "if not node.waits:\n            return build.named(zones, node.schema)",
         ),
         bug("a limited wait bounds nothing", ZONES, "if len(longest) == len(waits) else []", "if False else []"),
-        bug(
-            "a wait without a limit is bounded by another",
-            ZONES,
-            "if len(longest) == len(waits) else []",
-            "if longest else []",
-        ),
         bug(
             "a running value needs no row",
             ZONES,
             "case RowNumber() | PreviousDifferent():\n            return Need(1, None)",
             "case RowNumber() | PreviousDifferent():\n            return Need(0, None)",
         ),
-        bug(
-            "a tie-break orders no frames by range",
-            MEANING,
-            "return self.tie is not None or not all(",
-            "return not all(",
-        ),
-        bug("columns that read others of the same call are made with them", BUILD, "if not read & made:", "if True:"),
     ),
 )
