@@ -153,6 +153,17 @@ def test_the_window_is_a_bound_where_the_detection_is_known_ahead() -> None:
     assert carried[3:6] == [[2, 3], [2, 3], [3]]
 
 
+def test_the_window_counts_what_a_formula_puts_off() -> None:
+    """That B ends five after A or later is certain four after A has ended: seven after A begins."""
+    laid = cells([(0, 3)], [(1, 20)])
+    for masks, (within, expected) in product(({}, {(0, 1): OVERLAPS}), ((6, []), (7, [(0, 1, 7)]))):
+        compiled = compile_spec(Spec((0, 1), masks, (1, 1), (None, None), (((1, 3, -5),),), within), 2)
+        triggers = find_triggers(laid, compiled.from_start, compiled.from_end, -1, 30)
+        steps = plan_search(compiled.pattern, ORDER)
+        assert isinstance(steps, RangeSteps)
+        assert rows_of(find_matches(steps, laid, triggers, -1, 30)) == expected
+
+
 def test_durations_that_follow_are_limits_too() -> None:
     """What starts with one of at most four lasts three at most, what contains one of three lasts five at least."""
     planned = plan_ranges(of_pair(STARTS, at_most=np.array([NONE, 4])), ORDER)
