@@ -35,6 +35,7 @@ def test_a_step_costs_its_start_its_waves_and_its_rows() -> None:
     assert costs.seconds(4 * MILLION, tasks=4, cores=2) == pytest.approx(0.1 + 2 * 0.02 + 4 / 2)
     assert costs.seconds(4 * MILLION, tasks=2, cores=8) == pytest.approx(0.1 + 0.02 + 4 / 2)
     assert costs.seconds(0) == pytest.approx(0.12)
+    assert costs.seconds(0, tasks=3, cores=2) == pytest.approx(0.1 + 2 * 0.02)
 
 
 @given(
