@@ -112,6 +112,7 @@ def test_what_was_measured_decides_and_a_place_that_was_not_is_taken_to_differ_a
     learning = Tuner()
     for _ in range(3):
         learning.measured({"Q": (DRIVER, MILLION)}, 5.0)  # fifty times as slow as assumed
+    assert learning.seconds("Q", SHARDED, MILLION) > 2
     assert learning.choose("Q", MILLION, (DRIVER, SHARDED)) == SHARDED
     for _ in range(3):
         learning.measured({"Q": (SHARDED, MILLION)}, 20.0)

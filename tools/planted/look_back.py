@@ -18,12 +18,6 @@ GROUP = Group(
             "    if parts.rest or ",
         ),
         bug(
-            "what a pair decides is left out",
-            LOOK_BACK,
-            "    if len(parts.ranges) > 1 or parts.rest or ",
-            "    if len(parts.ranges) > 1 or ",
-        ),
-        bug(
             "what padding has is left out",
             LOOK_BACK,
             '        return True if plain or join.kind == "inner" else None\n',
@@ -52,36 +46,6 @@ GROUP = Group(
             LOOK_BACK,
             "        running = np.maximum.accumulate(groups * (count + 1) + in_order)\n",
             "        running = np.maximum.accumulate(in_order)\n",
-        ),
-        bug(
-            "slices to the end are run from the first row",
-            LOOK_BACK,
-            "        if not self.slices.from_first:\n",
-            "        if False:\n",
-        ),
-        bug(
-            "a value that is NULL may be the best",
-            LOOK_BACK,
-            "        return np.where(known, ranks, 0)\n",
-            "        return ranks\n",
-        ),
-        bug(
-            "a tie is the greatest value's",
-            LOOK_BACK,
-            '            return [state.column("by"), state.column("v")], [True, False]\n',
-            '            return [state.column("by"), state.column("v")], [True, True]\n',
-        ),
-        bug(
-            "a sum of NULLs is 0",
-            LOOK_BACK,
-            "        made = [_where(present, pl.Series(high + carry)), _where(present, pl.Series(low - carry * _HALF))]\n",
-            "        made = [pl.Series(high + carry), pl.Series(low - carry * _HALF)]\n",
-        ),
-        bug(
-            "left rows that fail their condition have partners",
-            RANGES,
-            "        stop = np.where(_true(left, compile_term(conjunction(parts.left), both)), stop, start)\n",
-            "        stop = np.where(_true(left, compile_term(conjunction(parts.left), both)), stop, stop)\n",
         ),
     ),
 )
