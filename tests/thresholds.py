@@ -53,7 +53,6 @@ THRESHOLDS = (
     Threshold("eval.joins.ranges", "PAIRS_PER_ROW", (0, 1)),
     Threshold("ordered.partition_store", "LOOSE", (0, 1)),
     Threshold("ordered.row_arrays", "LOOSE", (0, 2)),
-    Threshold("ordered.partition_rows", "LOOSE", (0, 2)),
     Threshold("ordered.state", "SMALL", (0, 1)),
     Threshold("eval.purge_rows", "ROUNDS", (1,)),
     Threshold("ordered.partitions", "_CHUNKS", (1,)),

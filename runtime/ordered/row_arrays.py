@@ -9,10 +9,16 @@ import numpy as np
 import polars as pl
 
 from tidegate.runtime.arrays import BoolArray, Int64Array
-from tidegate.runtime.ordered.partition_rows import PARTITION, counts
 
+#: The first column of taken rows: the place of a partition among those that an increment looks at.
+PARTITION: Final = "partition"
 #: Places without a row may be so many, beside twice as many as the others.
 LOOSE: Final = 4096
+
+
+def counts(rows: pl.DataFrame, partitions: int) -> Int64Array:
+    """How many rows each partition has."""
+    return np.bincount(rows.get_column(PARTITION).to_numpy(), minlength=partitions).astype(np.int64, copy=False)
 
 
 class RowArrays:
@@ -26,6 +32,11 @@ class RowArrays:
         self.height = self._used = 0
         self._count, self._first, self._room = (np.zeros(0, dtype=np.int64) for _ in range(3))
         self._columns = {name: _Column(type_) for name, type_ in columns.items()}
+
+    @property
+    def stored(self) -> int:
+        """Places, with a row or without."""
+        return self._used
 
     def grow(self, partitions: int) -> None:
         more = np.zeros(partitions - len(self._count), dtype=np.int64)

@@ -15,10 +15,10 @@ from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime.arrays import Int64Array
-from tidegate.runtime.ordered import partition_rows, partition_store
-from tidegate.runtime.ordered.partition_rows import PARTITION
+from tidegate.runtime.ordered import partition_store, row_arrays
 from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.process.partition_tables import LAST, PartitionTables, TablesExtract
+from tidegate.runtime.ordered.row_arrays import PARTITION
 
 KEYS = Schema((Attribute("k", BIGINT),))
 COLUMNS: Mapping[str, Mapping[str, pl.DataType]] = {"a": {"due": pl.Int64(), "v": pl.String()}, "b": {"n": pl.Int64()}}
@@ -73,7 +73,7 @@ def test_partitions_hold_what_was_put_last(
     null: bool, kept_for: int | None, loose: int, many: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partition_store, "LOOSE", loose)
-    monkeypatch.setattr(partition_rows, "LOOSE", loose)
+    monkeypatch.setattr(row_arrays, "LOOSE", loose)
     rng = random.Random(loose)
     held, known, lasts = tables(kept_for), dict[int | None, Held](), dict[int | None, int]()
 
@@ -128,9 +128,9 @@ def test_what_was_cut_before_another_was_put_is_refused() -> None:
 def test_a_batch_costs_what_it_touches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that are taken out of the state do not depend on how many are held, with events and with timers."""
     seen: list[int] = []
-    take = partition_rows.PartitionRows.take
+    take = row_arrays.RowArrays.take
 
-    def counted(self: partition_rows.PartitionRows, partitions: Int64Array) -> pl.DataFrame:
+    def counted(self: row_arrays.RowArrays, partitions: Int64Array) -> pl.DataFrame:
         seen.append(len(partitions))
         return take(self, partitions)
 
@@ -142,7 +142,7 @@ def test_a_batch_costs_what_it_touches(monkeypatch: pytest.MonkeyPatch) -> None:
         session.advance("S", 5000)
         session.step()
         assert session.live_rows() == {"S#0": 0, "Changed: state": 5000, "Again: state": 5000}
-        monkeypatch.setattr(partition_rows.PartitionRows, "take", counted)
+        monkeypatch.setattr(row_arrays.RowArrays, "take", counted)
         session.push("S", [(7, 6000, 2), (4000, 6001, 2)])
         session.advance("S", 6001)
         session.step()

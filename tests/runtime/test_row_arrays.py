@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from tidegate.runtime.ordered import row_arrays
-from tidegate.runtime.ordered.partition_rows import PARTITION
-from tidegate.runtime.ordered.row_arrays import RowArrays
+from tidegate.runtime.ordered.row_arrays import PARTITION, RowArrays
 
 COLUMNS = {"n": pl.Int64(), "x": pl.Float64(), "b": pl.Boolean(), "s": pl.String()}
 Row = tuple[Any, ...]
@@ -46,4 +45,4 @@ def test_partitions_have_the_rows_that_were_put_last(
         found = rows.take(np.array(asked, dtype=np.int64))
         assert found.schema == {PARTITION: pl.Int64(), **COLUMNS}
         assert found.rows() == [(place, *row) for place, number in enumerate(asked) for row in known[number]]
-    assert rows._used <= 3 * rows.height + loose + most * partitions
+    assert rows.stored <= 3 * rows.height + loose + most * partitions

@@ -11,7 +11,7 @@ OTHER_SEED = "runtime/ordered/process/other_seed.py"
 CHECKS = "runtime/ordered/process/checks.py"
 CONFORMING = "runtime/ordered/process/conforming.py"
 PARTITIONED = "runtime/ordered/process/partition_tables.py"
-ROWS = "runtime/ordered/partition_rows.py"
+ARRAYS = "runtime/ordered/row_arrays.py"
 EVENTS = "runtime/ordered/new_events.py"
 HELD = "runtime/ordered/partition_store.py"
 PARTITIONS = "runtime/ordered/partitions.py"
@@ -69,27 +69,14 @@ GROUP = Group(
             "agg(pl.col(column).min())",
             "agg(pl.col(column).max())",
         ),
-        bug(
-            "rows of a piece are those of the first",
-            ROWS,
-            "found.append(self._pieces[number][own])",
-            "found.append(self._pieces[0][own])",
-        ),
-        bug("rows of several pieces come in the order of the pieces", ROWS, "[np.argsort(order)]", ""),
-        bug(
-            "rows that are packed stay where they were",
-            ROWS,
-            "            self._first = np.cumsum(self._count) - self._count\n",
-            "",
-        ),
-        bug("rows are never packed", ROWS, "if used + rows.height > 3 * self.height + LOOSE:", "if False:"),
+        bug("rows are never packed", ARRAYS, "if self._used > 3 * self.height + LOOSE:", "if False:"),
         bug("what a step leaves stays in its order", PARTITIONED, "rows.sort(PARTITION, maintain_order=True)", "rows"),
-        bug("what is kept is counted twice", ROWS, " - int(self._count[partitions].sum())", ""),
+        bug("what is kept is counted twice", ARRAYS, " - int(self._count[partitions].sum())", ""),
         bug(
             "that nothing is left is not written",
-            OPERATOR,
-            "before.has_rows(name) & ~after.has_rows(name)",
-            "before.has_rows(name) & after.has_rows(name)",
+            "runtime/ordered/row_operator.py",
+            "had & ~has",
+            "had & has",
         ),
         bug(
             "events come in any order",

@@ -15,8 +15,8 @@ from tidegate.runtime.kernels.asof.places import first_from
 from tidegate.runtime.kernels.over.segments import NEVER, first_tie, segmented
 from tidegate.runtime.ordered.asof.kept import KeptExtract, layout_of
 from tidegate.runtime.ordered.new_events import order_of
-from tidegate.runtime.ordered.partition_rows import PARTITION
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK
+from tidegate.runtime.ordered.row_arrays import PARTITION
 
 #: No row.
 _NONE: Final = -1

@@ -12,9 +12,8 @@ from tidegate.algebra.schema import Schema
 from tidegate.analysis.ordered.asof import LAST, WAITING
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.columns import polars_schema
-from tidegate.runtime.ordered.partition_rows import PARTITION, counts
-from tidegate.runtime.ordered.partition_store import PartitionStore
-from tidegate.runtime.ordered.row_arrays import RowArrays
+from tidegate.runtime.ordered.row_arrays import RowArrays, counts
+from tidegate.runtime.ordered.row_operator import RowStore
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class KeptExtract:
         return counts(rows, len(self.partitions)) > 0
 
 
-class KeptRows(PartitionStore[KeptExtract]):
+class KeptRows(RowStore[KeptExtract]):
     """The kept rows of all partitions."""
 
     def __init__(self, keys: Schema, layout: AsOfLayout) -> None:
@@ -119,7 +118,6 @@ class KeptRows(PartitionStore[KeptExtract]):
         self.last_rows.grow(partitions)
         self.waiting_rows.grow(partitions)
 
-    def with_keys(self, extract: KeptExtract, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows of an extract with the keys of their partitions, as they are stored."""
-        keys = self.partitions.kept(extract.partitions[rows.get_column(PARTITION).to_numpy()])
-        return pl.concat([keys, rows.drop(PARTITION)], how="horizontal")
+    def tables_of(self, extract: KeptExtract) -> dict[str, pl.DataFrame]:
+        rows = {LAST: extract.last, WAITING: extract.waiting}
+        return {name: rows[name] for name in self.layout.tables}

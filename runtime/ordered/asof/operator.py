@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.schema import Schema
@@ -18,16 +17,17 @@ from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.kernels.over.segments import NEVER
 from tidegate.runtime.ordered.asof.candidates import Candidates, deadlines, looks, remembered_times
 from tidegate.runtime.ordered.asof.kept import KeptExtract, KeptRows, layout_of
-from tidegate.runtime.ordered.family import Family, Operator, Tables
+from tidegate.runtime.ordered.family import Family, Tables
 from tidegate.runtime.ordered.new_events import new_events, untied
-from tidegate.runtime.ordered.partition_rows import PARTITION, marked, row_table
 from tidegate.runtime.ordered.partition_store import ticks
+from tidegate.runtime.ordered.row_arrays import PARTITION
+from tidegate.runtime.ordered.row_operator import RowOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
 
 
 @dataclass(frozen=True, slots=True)
-class AsOfOperator(Operator):
+class AsOfOperator(RowOperator[KeptRows]):
     """Rows with the right row nearest in time: `held` is what later increments need, `made` what the last one has made
     of some of it, before and after, which counts once it is settled.
     """
@@ -40,12 +40,6 @@ class AsOfOperator(Operator):
     def node(self) -> AsOf:
         assert isinstance(self.ordered.node, AsOf)
         return self.ordered.node
-
-    def settled(self) -> KeptRows:
-        """What is held with what the last increment has made: there is no way back from then on."""
-        if self.made is not None:
-            self.held.settle(*self.made)
-        return self.held
 
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
         """New rows of both sides. A right row with a key that is NULL is no row's partner."""
@@ -76,30 +70,6 @@ class AsOfOperator(Operator):
         rows, aside = untied(self.node.readings[1], as_frame(right))
         return [left, rows], aside
 
-    def noting(self, noted: list[SetAside] | None) -> AsOfOperator:
-        return self
-
-    def emptied(self) -> AsOfOperator:
-        return replace(self, held=self.held.emptied(), made=None)
-
-    def tables(self) -> dict[str, pa.Table]:
-        held = self.settled()
-        extract = held.extract(held.all_partitions())
-        found = {name: marked(held.with_keys(extract, rows), none=False) for name, rows in self._tables(extract)}
-        return {name: rows.to_arrow() for name, rows in found.items() if rows.height}
-
-    def changes(self) -> dict[str, pa.Table] | None:
-        if self.made is None:
-            return None
-        held, (before, after) = self.settled(), self.made
-        found: dict[str, pa.Table] = {}
-        for (name, old), (_, new) in zip(self._tables(before), self._tables(after), strict=True):
-            gone = before.has_rows(old) & ~after.has_rows(new)
-            emptied = held.partitions.kept(after.partitions[gone])
-            rows = [marked(held.with_keys(after, new), none=False), marked(emptied, none=True)]
-            found[name] = pl.concat(rows, how="diagonal").to_arrow()
-        return found
-
     def described(self) -> dict[str, StateTable]:
         keys, layout = self.held.partitions.schema, self.held.layout
         columns = {LAST: layout.right, WAITING: layout.waiting}
@@ -109,10 +79,6 @@ class AsOfOperator(Operator):
         held = self.settled()
         rows = {LAST: held.last_rows, WAITING: held.waiting_rows}
         return {name: rows[name].height for name in held.layout.tables}
-
-    def _tables(self, extract: KeptExtract) -> list[tuple[str, pl.DataFrame]]:
-        rows = {LAST: extract.last, WAITING: extract.waiting}
-        return [(name, rows[name]) for name in self.held.layout.tables]
 
 
 class AsOfFamily(Family[AsOf]):

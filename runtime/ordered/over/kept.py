@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from tidegate.algebra.schema import Schema
+from tidegate.analysis.ordered.over import ROWS
 from tidegate.runtime.arrays import BoolArray, Int64Array
-from tidegate.runtime.ordered.partition_rows import PARTITION, counts
-from tidegate.runtime.ordered.partition_store import PartitionStore
-from tidegate.runtime.ordered.row_arrays import RowArrays
+from tidegate.runtime.ordered.row_arrays import RowArrays, counts
+from tidegate.runtime.ordered.row_operator import RowStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class KeptExtract:
         return counts(self.rows, len(self.partitions)) > 0
 
 
-class KeptRows(PartitionStore[KeptExtract]):
+class KeptRows(RowStore[KeptExtract]):
     """The kept rows of all partitions."""
 
     def __init__(self, keys: Schema, columns: Mapping[str, pl.DataType]) -> None:
@@ -49,7 +49,5 @@ class KeptRows(PartitionStore[KeptExtract]):
     def room(self, partitions: int) -> None:
         self.rows.grow(partitions)
 
-    def with_keys(self, extract: KeptExtract) -> pl.DataFrame:
-        """The rows of an extract with the keys of their partitions, as they are stored."""
-        keys = self.partitions.kept(extract.partitions[extract.rows.get_column(PARTITION).to_numpy()])
-        return pl.concat([keys, extract.rows.drop(PARTITION)], how="horizontal")
+    def tables_of(self, extract: KeptExtract) -> dict[str, pl.DataFrame]:
+        return {ROWS: extract.rows}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.ordered.over import Over, wait_of
@@ -21,14 +20,15 @@ from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
 from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.over import segments
-from tidegate.runtime.ordered.family import Family, Operator, Tables
-from tidegate.runtime.ordered.new_events import new_events, order_of, untied
+from tidegate.runtime.ordered.family import Family, Tables
+from tidegate.runtime.ordered.new_events import order_of
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.kept import KeptExtract, KeptRows
 from tidegate.runtime.ordered.over.layout import TIME, layout_of
 from tidegate.runtime.ordered.over.values import Values, next_different
-from tidegate.runtime.ordered.partition_rows import PARTITION, marked, row_table
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
+from tidegate.runtime.ordered.row_arrays import PARTITION
+from tidegate.runtime.ordered.row_operator import RowOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
 
@@ -36,7 +36,7 @@ _ANY: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class OverOperator(Operator):
+class OverOperator(RowOperator[KeptRows]):
     """Rows with values of the rows around them: `held` are those that later rows look at, `made` what the last
     increment has made of some, before and after, which counts once it is settled.
     """
@@ -51,16 +51,6 @@ class OverOperator(Operator):
     def node(self) -> Over:
         assert isinstance(self.ordered.node, Over)
         return self.ordered.node
-
-    def settled(self) -> KeptRows:
-        """What is held with what the last increment has made: there is no way back from then on."""
-        if self.made is not None:
-            self.held.settle(*self.made)
-        return self.held
-
-    def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
-        (reading,) = self.node.readings
-        return [new_events(reading, leaves[self.ordered.leaves[0]], old, new)]
 
     def step(
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
@@ -80,29 +70,8 @@ class OverOperator(Operator):
         kept = left.over(values)
         return replace(self, made=(before, kept)), result
 
-    def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
-        (reading,) = self.node.readings
-        rows, aside = untied(reading, as_frame(events[0]))
-        return [rows], aside
-
     def noting(self, noted: list[SetAside] | None) -> OverOperator:
         return replace(self, noted=noted)
-
-    def emptied(self) -> OverOperator:
-        return replace(self, held=self.held.emptied(), made=None)
-
-    def tables(self) -> dict[str, pa.Table]:
-        held = self.settled()
-        rows = held.with_keys(held.extract(held.all_partitions()))
-        return {ROWS: marked(rows, none=False).to_arrow()} if rows.height else {}
-
-    def changes(self) -> dict[str, pa.Table] | None:
-        if self.made is None:
-            return None
-        held, (before, after) = self.settled(), self.made
-        emptied = held.partitions.kept(after.partitions[before.has_rows & ~after.has_rows])
-        rows = [marked(held.with_keys(after), none=False), marked(emptied, none=True)]
-        return {ROWS: pl.concat(rows, how="diagonal").to_arrow()}
 
     def described(self) -> dict[str, StateTable]:
         return {ROWS: row_table(self.held.partitions.schema, self.held.columns)}

@@ -21,7 +21,6 @@ from tidegate.algebra.types import DataType
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.terms import compile_term
-from tidegate.runtime.ordered.partition_rows import PARTITION, counts
 from tidegate.runtime.ordered.process.conforming import (
     conforming,
     failed,
@@ -32,6 +31,7 @@ from tidegate.runtime.ordered.process.conforming import (
     written,
     wrong,
 )
+from tidegate.runtime.ordered.row_arrays import PARTITION, counts
 
 #: The step of an operator: events, tables and how far all events are there, to rows and tables.
 Step = Callable[[pl.DataFrame, Mapping[str, pl.DataFrame], Reach], object]

@@ -18,7 +18,7 @@ from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Value
 from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, STRING, DataType, Kind
 from tidegate.runtime.eval.columns import polars_schema, polars_type
-from tidegate.runtime.ordered.partition_rows import PARTITION
+from tidegate.runtime.ordered.row_arrays import PARTITION
 
 _BREAKS: Final = "{} breaks what it declares: "
 #: Kinds of values that are held as whole numbers, and read as something else.

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from tidegate.algebra.ordered.process import Process, Reach
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.algebra.types import MAX_INSTANT
 from tidegate.runtime.eval.columns import polars_schema
-from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.eval.small.increment import Rows, as_frame
-from tidegate.runtime.ordered.family import Family, Operator, Tables
-from tidegate.runtime.ordered.new_events import new_events, untied
-from tidegate.runtime.ordered.partition_rows import NONE, PARTITION, marked, row_table
+from tidegate.runtime.ordered.family import Family, Tables
 from tidegate.runtime.ordered.process.conforming import table_schema
 from tidegate.runtime.ordered.process.meanings import has_meaning, require_meaning
 from tidegate.runtime.ordered.process.partition_tables import LAST, PartitionTables, TablesExtract
 from tidegate.runtime.ordered.process.steps import stepped
 from tidegate.runtime.ordered.process.verification import verify
+from tidegate.runtime.ordered.row_arrays import PARTITION
+from tidegate.runtime.ordered.row_operator import NONE, RowOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessOperator(Operator):
+class ProcessOperator(RowOperator[PartitionTables]):
     """An operator of a user's: `held` are the rows of its tables, `made` what its last increment has made of some,
     before and after, which counts once it is settled.
     """
@@ -44,16 +42,6 @@ class ProcessOperator(Operator):
     def node(self) -> Process:
         assert isinstance(self.ordered.node, Process)
         return self.ordered.node
-
-    def settled(self) -> PartitionTables:
-        """What is held with what the last increment has made: there is no way back from then on."""
-        if self.made is not None:
-            self.held.settle(*self.made)
-        return self.held
-
-    def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
-        (reading,) = self.node.readings
-        return [new_events(reading, leaves[self.ordered.leaves[0]], old, new)]
 
     def step(
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
@@ -78,32 +66,8 @@ class ProcessOperator(Operator):
             return pl.concat([self.seen, read])
         return read if reach.after is None else None
 
-    def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
-        (reading,) = self.node.readings
-        rows, aside = untied(reading, as_frame(events[0]))
-        return [rows], aside
-
-    def noting(self, noted: list[SetAside] | None) -> ProcessOperator:
-        return self
-
     def emptied(self) -> ProcessOperator:
         return replace(self, held=self.held.emptied(), made=None, seen=None)
-
-    def tables(self) -> dict[str, pa.Table]:
-        held = self.settled()
-        rows = held.rows(held.extract(held.all_partitions()))
-        return {name: marked(own, none=False).to_arrow() for name, own in rows.items() if own.height}
-
-    def changes(self) -> dict[str, pa.Table] | None:
-        if self.made is None:
-            return None
-        held, (before, after) = self.settled(), self.made
-        found = {}
-        for name, rows in held.rows(after).items():
-            emptied = after.partitions[before.has_rows(name) & ~after.has_rows(name)]
-            none = marked(held.partitions.kept(emptied), none=True)
-            found[name] = pl.concat([marked(rows, none=False), none], how="diagonal").to_arrow()
-        return found
 
     def described(self) -> dict[str, StateTable]:
         last, possible = {}, pl.lit(value=True)

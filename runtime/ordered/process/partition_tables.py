@@ -13,8 +13,9 @@ import polars as pl
 
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.arrays import BoolArray, Int64Array
-from tidegate.runtime.ordered.partition_rows import PARTITION, PartitionRows, counts
-from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, PartitionStore
+from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK
+from tidegate.runtime.ordered.row_arrays import PARTITION, RowArrays, counts
+from tidegate.runtime.ordered.row_operator import RowStore
 
 #: The time of the last event of a partition, beside each row that is kept of it.
 LAST: Final = "~last"
@@ -38,7 +39,7 @@ class TablesExtract:
         return counts(self.tables[name], len(self.partitions)) > 0
 
 
-class PartitionTables(PartitionStore[TablesExtract]):
+class PartitionTables(RowStore[TablesExtract]):
     """All tables of an operator. A partition that has rows is looked at when the first instant in `wakes`, a table and
     a column of it, is reached, when its last event is `kept_for` ticks ago, and at the end.
     """
@@ -51,7 +52,7 @@ class PartitionTables(PartitionStore[TablesExtract]):
         kept_for: int | None = None,
     ) -> None:
         super().__init__(keys)
-        self.tables = {name: PartitionRows(own) for name, own in columns.items()}
+        self.tables = {name: RowArrays(own) for name, own in columns.items()}
         self.columns, self.kept_for, self._wakes = columns, kept_for, wakes
         self._last = np.empty(0, dtype=np.int64)
 
@@ -84,14 +85,16 @@ class PartitionTables(PartitionStore[TablesExtract]):
 
     def rows(self, extract: TablesExtract) -> dict[str, pl.DataFrame]:
         """The rows of the extract, with the keys of their partitions, as they are kept."""
-        found = {}
-        for name, rows in extract.tables.items():
-            places = rows.get_column(PARTITION).to_numpy()
-            parts = [self.partitions.kept(extract.partitions[places]), rows.drop(PARTITION)]
-            if self.kept_for is not None:
-                parts.append(pl.DataFrame({LAST: extract.last[places]}))
-            found[name] = pl.concat(parts, how="horizontal")
-        return found
+        return {name: self.as_stored(extract, rows) for name, rows in extract.tables.items()}
+
+    def tables_of(self, extract: TablesExtract) -> Mapping[str, pl.DataFrame]:
+        return extract.tables
+
+    def as_stored(self, extract: TablesExtract, rows: pl.DataFrame) -> pl.DataFrame:
+        found = super().as_stored(extract, rows)
+        if self.kept_for is None:
+            return found
+        return found.with_columns(pl.Series(LAST, extract.last[rows.get_column(PARTITION).to_numpy()]))
 
     def hold(self, extract: TablesExtract) -> BoolArray:
         is_held = np.zeros(len(extract.partitions), dtype=np.bool_)

@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.ordered.process import Process, Reach
-from tidegate.runtime.ordered.partition_rows import PARTITION
 from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.process.checks import Step, called, require_bounds, require_order, result_of
 from tidegate.runtime.ordered.process.partition_tables import PartitionTables, TablesExtract
+from tidegate.runtime.ordered.row_arrays import PARTITION
 
 
 def stepped(

@@ -1,0 +1,113 @@
+"""Operators whose state is rows by partition: their store, how they store it, and what they do alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Generic, Self, TypeVar
+
+import polars as pl
+import pyarrow as pa
+
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.time import Extended
+from tidegate.runtime.eval.lenient import SetAside
+from tidegate.runtime.eval.small.increment import Rows, as_frame
+from tidegate.runtime.ordered.family import Operator
+from tidegate.runtime.ordered.new_events import new_events, untied
+from tidegate.runtime.ordered.partition_store import C, PartitionStore
+from tidegate.runtime.ordered.partitions import key_columns
+from tidegate.runtime.ordered.row_arrays import PARTITION, counts
+from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.plan.steps import OrderedStep
+
+#: Of a stored row: whether it says that its partition has none.
+NONE: Final = "~none"
+
+
+class RowStore(PartitionStore[C]):
+    """A store of rows, in tables by name."""
+
+    def tables_of(self, extract: C) -> Mapping[str, pl.DataFrame]:
+        """The rows of an extract by table, in order of PARTITION, which says their places in `extract.partitions`."""
+        raise NotImplementedError
+
+    def as_stored(self, extract: C, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows of an extract with the keys of their partitions, as they are stored."""
+        keys = self.partitions.kept(extract.partitions[rows.get_column(PARTITION).to_numpy()])
+        return pl.concat([keys, rows.drop(PARTITION)], how="horizontal")
+
+
+S = TypeVar("S", bound=RowStore[Any])
+
+
+class RowOperator(Operator, Generic[S]):
+    """A dataclass with these fields: `made` is what the last increment has made of some partitions of `held`, before
+    and after. It counts once it is settled.
+    """
+
+    __slots__ = ()
+
+    ordered: OrderedStep
+    held: S
+    made: tuple[Any, Any] | None
+
+    def settled(self) -> S:
+        """What is held with what the last increment has made: there is no way back from then on."""
+        if self.made is not None:
+            self.held.settle(*self.made)
+        return self.held
+
+    def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
+        (reading,) = self.ordered.node.readings
+        return [new_events(reading, leaves[self.ordered.leaves[0]], old, new)]
+
+    def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
+        (reading,) = self.ordered.node.readings
+        rows, aside = untied(reading, as_frame(events[0]))
+        return [rows], aside
+
+    def noting(self, noted: list[SetAside] | None) -> Self:
+        return self
+
+    def emptied(self) -> Self:
+        return replace(self, held=self.held.emptied(), made=None)  # type: ignore[type-var]  # families' are dataclasses
+
+    def tables(self) -> dict[str, pa.Table]:
+        held = self.settled()
+        extract = held.extract(held.all_partitions())
+        return {
+            name: marked(held.as_stored(extract, rows), none=False).to_arrow()
+            for name, rows in held.tables_of(extract).items()
+            if rows.height
+        }
+
+    def changes(self) -> dict[str, pa.Table] | None:
+        if self.made is None:
+            return None
+        held, (before, after) = self.settled(), self.made
+        partitions, found = after.partitions, {}
+        were = held.tables_of(before)
+        for name, rows in held.tables_of(after).items():
+            had, has = (counts(some, len(partitions)) > 0 for some in (were[name], rows))
+            none = marked(held.partitions.kept(partitions[had & ~has]), none=True)
+            found[name] = pl.concat([marked(held.as_stored(after, rows), none=False), none], how="diagonal").to_arrow()
+        return found
+
+
+def row_table(keys: Schema, columns: Mapping[str, pl.DataType], possible: pl.Expr | None = None) -> StateTable:
+    """The description of a table of such rows as they are stored."""
+    its = key_columns(keys)
+    return StateTable(
+        pl.Schema({**its, **columns, NONE: pl.Boolean()}),
+        "partition",
+        len(its),
+        empty=pl.col(NONE),
+        needed=(NONE,),
+        possible=pl.lit(value=True) if possible is None else possible,
+    )
+
+
+def marked(rows: pl.DataFrame, *, none: bool) -> pl.DataFrame:
+    """Rows as they are stored; `none`: each says that its partition has no rows."""
+    return rows.with_columns(pl.lit(value=none).alias(NONE))
