@@ -139,6 +139,7 @@ OTHERS = {
     "connectors.directory._UNSETTLED_NS": "a span of time",
     "inspect.live_display.DELAY": "a span of time",
     "engines.rejections._ROW": "characters of a row",
+    "engines.file_density._FIRST": "files of which rows are estimated",
     "engines.file_density._HEAD": "bytes of which lines are counted",
     "engines.spark.run.AT_ONCE": "a span of time",
     "tuning.costs.ASSUMED": "a weight of what is assumed",

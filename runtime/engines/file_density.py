@@ -15,13 +15,17 @@ from tidegate.runtime.tuning.tuner import Tuner
 _PARQUET: Final = b"PAR1"
 #: Bytes of a text file whose lines are counted.
 _HEAD: Final = 1 << 16
+#: Files that are looked at of a stream.
+_FIRST: Final = 4
 
 
 def estimate(tuner: Tuner, files: Mapping[str, Sequence[SourceFile]]) -> None:
-    """Tells the tuner, of each stream that it has read nothing of, how many rows a byte its first file has."""
+    """Tells the tuner, of each stream that it knows nothing of, how many rows a byte its first files have at most."""
     for name, some in files.items():
-        if some and not tuner.knows(name) and (density := rows_a_byte(some[0].path)) is not None:
-            tuner.assume(name, density)
+        if not tuner.knows(name):
+            found = [density for file in some[:_FIRST] if (density := rows_a_byte(file.path))]
+            if found:
+                tuner.assume(name, max(found))
 
 
 def rows_a_byte(path: str) -> float | None:

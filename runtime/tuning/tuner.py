@@ -10,7 +10,7 @@ from typing import Final
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.inputs.positions import SourceFile
 from tidegate.runtime.tuning.choices import Choice, Way
-from tidegate.runtime.tuning.costs import CostFit, Costs
+from tidegate.runtime.tuning.costs import KEPT, CostFit, Costs
 
 #: Where a manifest's `extra` has what `Tuner.to_json` gives.
 TUNING: Final = "tuning"
@@ -149,11 +149,15 @@ class Tuner:
         return max(0.0, self.seconds_a_batch - self.costs(_BATCH, _BATCH).seconds(rows))
 
     def most_rows(self) -> int | None:
-        """Rows that a batch may have to be done within its time; None where nothing limits them."""
+        """Rows that a batch may have to be done within its time, or within twice what starting it takes; None where
+        nothing limits them.
+        """
         if self.seconds_a_batch is None:
             return None
         costs = self.costs(_BATCH, _BATCH)
-        return max(1, int((self.seconds_a_batch - costs.start) / max(costs.million, 1e-9) * 1e6))
+        # Where starting a batch takes most of the time, fewer rows would not be quicker but never done.
+        seconds = max(self.seconds_a_batch - costs.start, costs.start)
+        return max(1, int(seconds / max(costs.million, 1e-9) * 1e6))
 
     def ended(self, files: Mapping[str, Sequence[SourceFile]], rows: Mapping[str, int], seconds: float) -> None:
         """The batch that ran had so many rows of each stream, all of them in these files where it has any, and took so
@@ -161,7 +165,9 @@ class Tuner:
         """
         for name, some in files.items():
             if size := sum(file.size for file in some):
-                self._density[name] = rows.get(name, 0) / size
+                # A few files with hardly any row say little of those that come.
+                found = rows.get(name, 0) / size
+                self._density[name] = max(found, KEPT * self._density.get(name, 0.0))
         if self.seconds_a_batch is not None and any(rows.values()):
             self._fits.setdefault((_BATCH, _BATCH), CostFit()).add(seconds, ASSUMED[_BATCH], sum(rows.values()))
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from tidegate import metrics
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines import options as run_options
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.file_density import estimate
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.state.inputs.positions import SourceFile
 from tidegate.runtime.tuning import tuner
@@ -193,6 +195,33 @@ def test_a_batch_has_as_many_files_as_its_time_allows() -> None:
     assert all(tuple(some[name][: len(part)]) == part for name, part in taken.items())
     assert [len(part) for part in learning.share_of({"S": files(10 * MILLION), "T": []}).values()] == [1, 0]
     assert len(Tuner().share_of(some)["S"]) == 20
+
+
+def test_files_with_hardly_any_row_do_not_let_the_next_batch_take_everything(tmp_path: Path) -> None:
+    learning = Tuner(seconds_a_batch=0.1)
+    learning.ended({"S": files(1000)}, {"S": 100_000}, 0.05)
+    for rows, least in ((0, 50_000), (1, 30_000), (0, 18_000)):
+        learning.ended({"S": files(1000)}, {"S": rows}, 0.001)
+        assert least < learning.rows_of("S", 1000) <= 60_000
+    stream = tg.stream("S", "k bigint, t bigint", progress="t")
+    for number, count in enumerate((0, *[60_000] * 4)):  # the first file, by which the others are judged, is empty
+        times = range(count * number, count * number + count)
+        rows = pl.DataFrame({"k": [0] * count, "t": list(times)}, schema={"k": pl.Int64(), "t": pl.Int64()})
+        rows.write_parquet(tmp_path / f"{number}.parquet")
+    fresh = Tuner(seconds_a_batch=0.1)
+    with tg.program(Q=stream).session({"S": parquet(tmp_path, delay=0)}) as session:
+        estimate(fresh, session._setup.unread())
+    assert fresh.rows_of("S", (tmp_path / "4.parquet").stat().st_size) > 50_000
+
+
+def test_a_time_that_no_batch_can_keep_does_not_end_in_batches_of_a_row() -> None:
+    learning = Tuner(seconds_a_batch=0.001)
+    for rows in (10_000, 1_000_000) * 5:
+        learning.ended({}, {"S": rows}, 0.01 + rows / 1e8)  # ten milliseconds to start
+    most = learning.most_rows()
+    assert most is not None
+    assert most > 200_000
+    assert learning.time_left(most) == 0
 
 
 def test_rows_wait_for_as_long_as_their_batch_leaves_of_its_time() -> None:

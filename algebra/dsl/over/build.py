@@ -10,7 +10,7 @@ from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.checks.durations import Duration, check_duration, duration_in_ticks
 from tidegate.algebra.dsl.expression import Expression
-from tidegate.algebra.dsl.over.columns import OverExpression
+from tidegate.algebra.dsl.over.columns import MOST_ROWS, OverExpression
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.ordered.over import Frame, Framed, Over, OverColumn, terms_of
@@ -33,7 +33,14 @@ def frame_of(rows: object, range_: object, type_: DataType) -> Frame:
         raise QueryError("TG114", "a frame is given by rows or by range", hint="leave one out")
     if range_ is not None:
         before, after = range_ if isinstance(range_, tuple) and len(range_) == 2 else (range_, 0)
-        return Frame("range", _ticks("range", before, type_), _ticks("range", after, type_) or 0)
+        ahead = _ticks("range", after, type_)
+        if ahead is None:
+            raise QueryError(
+                "TG114",
+                f"range={shown(range_)} has no end: which rows come after a row is never known to the last",
+                hint='say how far ahead: range=("5m", "1m"); range=(None, "1m") are all rows before, too',
+            )
+        return Frame("range", _ticks("range", before, type_), ahead)
     if rows is None:
         return Frame()
     if not isinstance(rows, tuple) or len(rows) != 2 or not _is_rows(rows[0] or 0) or not _is_rows(rows[1]):
@@ -46,7 +53,7 @@ def frame_of(rows: object, range_: object, type_: DataType) -> Frame:
 
 
 def _is_rows(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_ROWS
 
 
 def _ticks(where: str, value: object, type_: DataType) -> int | None:

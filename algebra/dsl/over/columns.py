@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
@@ -17,6 +17,8 @@ from tidegate.algebra.terms import Lit, Term
 #: A column by its name, the terms of its arguments, and the frame and the duration in ticks that it is given.
 Build: TypeAlias = Callable[[str, Sequence[Term], Frame, int | None], OverColumn]
 
+#: Rows that a frame may have on each side, and how far away in rows one may be that is looked at.
+MOST_ROWS: Final = 1 << 40
 _NO_ARGUMENT = ("TG132", "name what it looks at: tg.lag(r.x)")
 
 
@@ -69,7 +71,7 @@ def _expression(function: str, argument: object) -> Expression:
 
 
 def _count(function: str, n: object) -> int:
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_ROWS:
         raise QueryError("TG114", f"{function} counts rows from 1 on, not {shown(n)}", hint=f"write {function}(r.x, 1)")
     return n
 
