@@ -67,8 +67,8 @@ PHASES = (
     ("1M/s again", 10_000_000, 1e6),
     ("as many as can be again", 10_000_000, None),
 )
-#: What sessions are tuned for meanwhile, one to be as quick as can be and one that has time; the fixed waits for a batch
-#: beside them.
+#: What sessions are tuned for meanwhile, one to be as quick as can be and one that has time; and the fixed waits for a
+#: batch that stand beside them.
 QUICK, SPARING, FIXED_WAITS = "1ms", "50ms", ("0ms", "1ms", "10ms", "25ms", "40ms", "200ms")
 #: The numbers of threads that are compared in process.
 THREADS = (1, 2)

@@ -127,7 +127,7 @@ class FoldedEvaluation:
                 removed = {_key(tuple(row[at] for at in places)) for row, _ in second}
                 return [(row, tags) for row, tags in first if _key(row) not in removed]
             case OrderedNode():
-                raise NotImplementedError
+                raise NotImplementedError(f"random programs of folding have no {type(node).__name__}")
             case _:
                 assert_never(node)
 
