@@ -5,8 +5,8 @@ a million a second, half a million, a tenth of one, and back, of the aggressive 
 Latency is from a push to the commit that its events are in.
 
 Beside tuned sessions stand fixed waits for a batch, each in a run of its own. One session is tuned to be quick: its
-p50 is compared with the least of any fixed wait, in each phase. One has time: it is said how far its p99 is beyond that,
-and how much more of the cores it takes than the fixed wait that keeps it and takes the least of them.
+p50 is compared with the least of any fixed wait, in each phase. One has time: it is said how far its p99 is beyond
+that, and how much more of the cores it takes than the fixed wait that keeps it and takes the least of them.
 
 python benchmarks/tuning.py [--part 0.1]
 """
