@@ -72,7 +72,8 @@ class Batch:
         self._pack = PackWriter.of(intent.seq, attempt)
         self._outputs: list[StagedOutput] = []
         self._gathering: dict[str, list[Any]] = {}
-        self._hasty: list[str] = []
+        #: Files that its manifest makes durable before it appears.
+        self.hasty: list[str] = []
         self._ended: set[str] = set()
         """Queries whose results wait no more: they became a file of this batch."""
         self._rejected: list[Any] = []
@@ -160,7 +161,7 @@ class Batch:
         path = self.output_path(query)
         with storage_errors(f"staging results of {query!r}"):
             file = self._store.write_table(path, table, hasty=True)
-        self._hasty.append(path)
+        self.hasty.append(path)
         self._stage(query, file, table.num_rows)
 
     def _gathered(self) -> dict[str, tuple[StagedOutput, ...]]:
@@ -231,7 +232,7 @@ class Batch:
         self._pack = PackWriter.of(self.seq, self.attempt)
         self._gathering.clear()
         self._ended.clear()
-        self._hasty.clear()
+        self.hasty.clear()
         self._outputs.clear()
         self._rejected.clear()
         self._set_aside.clear()
@@ -262,8 +263,6 @@ class Batch:
             spark[offer.spark.query_id] = SparkCommit(offer.spark.batch_id, offer.fingerprint)
         gathered = self._gathered()
         self._write_pack()
-        with storage_errors(f"writing results of batch {self.seq}"):
-            store.sync_all(self._hasty)
         store.failpoints.hit("commit-before-positions")
         positions = self._log.appended(offer, self.seq, self.attempt)
         quarantine = self._quarantined()
@@ -297,8 +296,9 @@ class Batch:
         if self._pack.is_empty:
             return
         with storage_errors(f"writing {self._pack.path}"):
-            self._store.write_bytes(self._pack.path, bytes(self._pack.data))
+            self._store.write_bytes(self._pack.path, bytes(self._pack.data), hasty=True)
         self._written.append(self._pack.path)
+        self.hasty.append(self._pack.path)
         self._store.failpoints.hit("commit-after-pack")
 
     def unnamed(self, manifest: Manifest) -> list[str]:

@@ -274,7 +274,8 @@ class Checkpoint:
             raise self._taken_over()
         store.failpoints.hit("commit-before-manifest")
         with storage_errors(f"committing batch {manifest.seq}"):
-            if not store.create_exclusive(manifest_path(manifest.seq), encode_manifest(manifest)):
+            content = encode_manifest(manifest)
+            if not store.create_exclusive(manifest_path(manifest.seq), content, after=batch.hasty):
                 raise StateError(
                     WRITER,
                     f"another run committed batch {manifest.seq} in {store.where}",

@@ -206,8 +206,8 @@ def test_files_with_hardly_any_row_do_not_let_the_next_batch_take_everything(tmp
     stream = tg.stream("S", "k bigint, t bigint", progress="t")
     for number, count in enumerate((0, *[60_000] * 4)):  # the first file, by which the others are judged, is empty
         times = range(count * number, count * number + count)
-        rows = pl.DataFrame({"k": [0] * count, "t": list(times)}, schema={"k": pl.Int64(), "t": pl.Int64()})
-        rows.write_parquet(tmp_path / f"{number}.parquet")
+        frame = pl.DataFrame({"k": [0] * count, "t": list(times)}, schema={"k": pl.Int64(), "t": pl.Int64()})
+        frame.write_parquet(tmp_path / f"{number}.parquet")
     fresh = Tuner(seconds_a_batch=0.1)
     with tg.program(Q=stream).session({"S": parquet(tmp_path, delay=0)}) as session:
         estimate(fresh, session._setup.unread())

@@ -47,9 +47,21 @@ PACKS = Group(
         ),
         bug(
             "staged results are not durable before the commit",
+            "runtime/state/checkpoint.py",
+            "after=batch.hasty",
+            "after=()",
+        ),
+        bug(
+            "a pack is not durable before the commit",
             "runtime/state/batch.py",
-            "            store.sync_all(self._hasty)\n",
-            "            pass\n",
+            "        self.hasty.append(self._pack.path)\n",
+            "",
+        ),
+        bug(
+            "the directory of a pack is not durable before the commit",
+            "runtime/state/store/local.py",
+            "[temporary, *awaited], [each.parent for each in awaited]",
+            "[temporary, *awaited], []",
         ),
         bug(
             "a part is read without its checksum",

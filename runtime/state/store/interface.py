@@ -51,20 +51,24 @@ class Store(Protocol):
 
     def read_bytes(self, path: str) -> bytes: ...
 
-    def write_bytes(self, path: str, data: bytes) -> FileRef:
+    def write_bytes(self, path: str, data: bytes, *, hasty: bool = False) -> FileRef:
         """Write a new file; `FileExistsError` if it exists."""
 
-    def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False) -> bool:
+    def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False, after: Sequence[str] = ()) -> bool:
         """Write a file that appears complete or not at all; False, changing nothing, if `path` exists.
 
-        A `hasty` file can be lost or empty when the machine dies.
+        A `hasty` file can be lost or empty when the machine dies. The files `after` which it appears, which were
+        written in haste, are made durable before, at the same time as its content.
         """
 
     def note(self, path: str) -> None:
         """Make an empty file if there is none; it may get lost when the machine dies."""
 
     def write_table(self, path: str, table: Any, *, hasty: bool = False) -> FileRef:
-        """Write a table into a new file; `FileExistsError` if it exists. A `hasty` file still needs `sync_all`."""
+        """Write a table into a new file; `FileExistsError` if it exists.
+
+        A `hasty` file is durable once another has appeared after it (`create_exclusive`).
+        """
 
     def read_table(self, path: str, columns: Sequence[str] | None = None) -> Any:
         """The table in a file, or these columns of it in this order."""
@@ -96,9 +100,6 @@ class Store(Protocol):
 
     def sync(self, path: str) -> None:
         """Make a file durable that another process wrote."""
-
-    def sync_all(self, paths: Sequence[str]) -> None:
-        """Make files durable, with their directory entries, side by side."""
 
     def publish(self, moves: Sequence[tuple[str, str]]) -> None:
         """Move each file to its target, an absolute path outside or a relative one inside, where it appears at once and

@@ -10,9 +10,10 @@ import socket
 import stat
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -55,21 +56,25 @@ class LocalStore:
         with _reader(self._path(path)) as file:
             return file.read()
 
-    def write_bytes(self, path: str, data: bytes) -> FileRef:
+    def write_bytes(self, path: str, data: bytes, *, hasty: bool = False) -> FileRef:
         target = self._new(path)
         with target.open("xb") as file:
             file.write(data)
-            self._finish(file)
-        self._sync_directory(target.parent)
+            self._finish(file, hasty=hasty)
+        if not hasty:
+            self._sync_directory(target.parent)
         return FileRef(path, len(data), _spell(zlib.crc32(data)))
 
-    def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False) -> bool:
+    def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False, after: Sequence[str] = ()) -> bool:
         target = self._new(path)
         temporary = self._new(f"tmp/tidegate-{uuid.uuid4().hex}")
+        awaited = [self._path(each) for each in after]
         try:
             with temporary.open("xb") as file:
                 file.write(data)
-                self._finish(file, hasty=hasty)
+                self._finish(file, hasty=True)
+            if not hasty:
+                self._sync_files([temporary, *awaited], [each.parent for each in awaited])
             created = self._link(temporary, target)
         except (OSError, MemoryError):
             temporary.unlink(missing_ok=True)
@@ -216,12 +221,6 @@ class LocalStore:
                 os.fsync(file.fileno())
         self._sync_directory(target.parent)
 
-    def sync_all(self, paths: Sequence[str]) -> None:
-        targets = [self._path(path) for path in paths]
-        if self._sync:
-            _side_by_side(_sync_file, targets)
-        self._sync_directories(target.parent for target in targets)
-
     def settled(self, path: str) -> FileRef:
         """A file that another process wrote, made durable, with the directories that lead to it."""
         self.sync(path)
@@ -235,7 +234,7 @@ class LocalStore:
         pairs = [(self._path(path), self._target(target)) for path, target in moves]
         for source, final in pairs:
             self._appear(source, final)
-        self._sync_directories(final.parent for _, final in pairs)
+        self._sync_files((), [final.parent for _, final in pairs])
         for source, _ in pairs:
             source.unlink(missing_ok=True)
 
@@ -339,8 +338,17 @@ class LocalStore:
             os.fsync(file.fileno())
         self.failpoints.hit("store-file-synced")
 
-    def _sync_directories(self, directories: Iterable[Path]) -> None:
-        _side_by_side(self._sync_directory, list(dict.fromkeys(directories)))
+    def _sync_files(self, files: Sequence[Path], directories: Sequence[Path]) -> None:
+        """Syncs in threads: the file system takes what is asked of it at once into one write of its journal."""
+        if not self._sync:
+            return
+        syncs = [partial(_sync_file, file) for file in files]
+        syncs += [partial(self._sync_directory, directory) for directory in dict.fromkeys(directories)]
+        if len(syncs) == 1:
+            syncs[0]()
+        elif syncs:
+            with ThreadPoolExecutor(min(len(syncs), _SYNCS), "tidegate-sync") as pool:
+                list(pool.map(lambda sync: sync(), syncs))
 
     def _sync_directory(self, directory: Path) -> None:
         if not self._sync:
@@ -490,16 +498,6 @@ def make_directory(directory: str) -> None:
     there.
     """
     LocalStore(directory)._make_directory(Path(directory).absolute())
-
-
-def _side_by_side(sync: Callable[[Path], None], paths: Sequence[Path]) -> None:
-    """Syncs in threads: the file system takes what is asked of it at once into one write of its journal."""
-    if len(paths) < 2:
-        for path in paths:
-            sync(path)
-        return
-    with ThreadPoolExecutor(min(len(paths), _SYNCS), "tidegate-sync") as pool:
-        list(pool.map(sync, paths))
 
 
 def _sync_file(path: Path) -> None:

@@ -39,11 +39,11 @@ class MemoryStore:
             raise FileNotFoundError(path)
         return data
 
-    def write_bytes(self, path: str, data: bytes) -> FileRef:
+    def write_bytes(self, path: str, data: bytes, *, hasty: bool = False) -> FileRef:
         self._add(path, data)
         return FileRef(path, len(data), self.checksum(path))
 
-    def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False) -> bool:
+    def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False, after: Sequence[str] = ()) -> bool:
         if check_relative(path) in self.files:
             return False
         self.failpoints.hit("store-file-written")
@@ -97,10 +97,6 @@ class MemoryStore:
 
     def sync(self, path: str) -> None:
         self._get(path)
-
-    def sync_all(self, paths: Sequence[str]) -> None:
-        for path in paths:
-            self.sync(path)
 
     def publish(self, moves: Sequence[tuple[str, str]]) -> None:
         for path, target in moves:

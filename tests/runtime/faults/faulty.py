@@ -41,13 +41,15 @@ class FaultyStore:
         self._before("read_bytes", path)
         return self.inner.read_bytes(path)
 
-    def write_bytes(self, path: str, data: bytes) -> FileRef:
+    def write_bytes(self, path: str, data: bytes, *, hasty: bool = False) -> FileRef:
         self._before("write_bytes", path)
-        return self.inner.write_bytes(path, data)
+        return self.inner.write_bytes(path, data, hasty=hasty)
 
-    def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False) -> bool:
+    def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False, after: Sequence[str] = ()) -> bool:
+        for each in after:
+            self._before("sync", each)
         self._before("create_exclusive", path)
-        return self.inner.create_exclusive(path, data, hasty=hasty)
+        return self.inner.create_exclusive(path, data, hasty=hasty, after=after)
 
     def note(self, path: str) -> None:
         self._before("note", path)
@@ -97,11 +99,6 @@ class FaultyStore:
     def sync(self, path: str) -> None:
         self._before("sync", path)
         self.inner.sync(path)
-
-    def sync_all(self, paths: Sequence[str]) -> None:
-        for path in paths:
-            self._before("sync", path)
-        self.inner.sync_all(paths)
 
     def publish(self, moves: Sequence[tuple[str, str]]) -> None:
         for path, _ in moves:

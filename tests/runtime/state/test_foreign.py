@@ -321,7 +321,7 @@ USES: dict[str, Callable[[LocalStore, str], object]] = {
     "size": LocalStore.size,
     "checksum": LocalStore.checksum,
     "sync": LocalStore.sync,
-    "sync_all": lambda store, path: store.sync_all([path]),
+    "appear after": lambda store, path: store.create_exclusive("manifests/0000000001.json", b"x", after=[path]),
     "read_pieces": lambda store, path: list(store.read_pieces(path, 1)),
     "settled": LocalStore.settled,
     "publish": lambda store, path: store.publish([(path, "results/s/part-0000000001-s-00000.parquet")]),
