@@ -101,8 +101,8 @@ GROUP = Group(
         bug(
             "two writers commit one batch",
             "runtime/state/checkpoint.py",
-            "            if not store.create_exclusive(manifest_path(manifest.seq), encode_manifest(manifest)):\n",
-            "            store.create_exclusive(manifest_path(manifest.seq), encode_manifest(manifest))\n            if False:\n",
+            "            if not store.create_exclusive(manifest_path(manifest.seq), content, after=batch.hasty):\n",
+            "            store.create_exclusive(manifest_path(manifest.seq), content, after=batch.hasty)\n            if False:\n",
         ),
         bug(
             "the sweep takes state for leftovers",
