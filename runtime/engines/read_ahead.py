@@ -8,12 +8,14 @@ from typing import Final
 
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.connectors.sources import FileFormat
+from tidegate.runtime.engines.file_density import estimate
 from tidegate.runtime.ingest.inputs import read_file
 from tidegate.runtime.ingest.raw_rows import Rows
 from tidegate.runtime.state.inputs.positions import SourceFile
+from tidegate.runtime.tuning.tuner import Tuner
 
-#: So many bytes of files are in memory beside those of the batch.
-MOST: Final = 32 << 20
+#: About so many bytes of memory hold rows of files beside those of the batch.
+MOST: Final = 256 << 20
 
 
 class ReadAhead:
@@ -26,10 +28,13 @@ class ReadAhead:
         self._begun: dict[SourceFile, Future[Rows]] = {}
         self._bytes = 0
 
-    def begin(self, files: Sequence[SourceFile], format_: FileFormat, schema: Schema) -> None:
-        """Begins to read the first of these files, as long as there is room for them."""
+    def begin(
+        self, stream: str, files: Sequence[SourceFile], format_: FileFormat, schema: Schema, tuner: Tuner
+    ) -> None:
+        """Begins to read the first of these files of a stream, as long as there is room for their rows."""
+        estimate(tuner, {stream: files})
         for file in files:
-            self._bytes += file.size
+            self._bytes += tuner.memory_of(stream, file.size, len(schema))
             if self._bytes > MOST:
                 return
             if self._pool is None:

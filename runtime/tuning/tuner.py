@@ -30,6 +30,8 @@ WORTH: Final = 50_000
 _BATCH: Final = "batch"
 #: Rows a byte of a file, before any was read.
 DENSITY: Final = 0.1
+#: Bytes that a value takes in memory.
+_VALUE: Final = 8
 
 
 @dataclass(slots=True)
@@ -119,6 +121,10 @@ class Tuner:
     def rows_of(self, stream: str, size: int) -> int:
         """About how many rows files of so many bytes have."""
         return int(size * self._density.get(stream, DENSITY))
+
+    def memory_of(self, stream: str, size: int, columns: int) -> int:
+        """About how many bytes of memory so many columns of files of so many bytes take."""
+        return max(size, _VALUE * columns * self.rows_of(stream, size))
 
     def knows(self, stream: str) -> bool:
         """Whether files of a stream were read."""

@@ -95,10 +95,26 @@ def test_a_file_that_is_written_again_before_its_batch_is_read_again(
 def test_more_than_there_is_room_for_is_read_in_its_turn(
     tmp_path: Path, reads: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    size = os.path.getsize(written(tmp_path / "in", 0))
-    for number in range(1, 4):
+    for number in range(4):
         written(tmp_path / "in", number)
+    size = os.path.getsize(tmp_path / "in" / "000.parquet")
     monkeypatch.setattr(read_ahead, "MOST", size + size // 2)
+    with session(tmp_path / "in", per_batch=2) as one:
+        one.process()
+    assert sorted(reads) == [("000", HERE), ("001", HERE), ("002", AHEAD), ("003", HERE)]
+
+
+def test_files_of_few_bytes_can_have_many_rows(
+    tmp_path: Path, reads: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        written(tmp_path / "in", number)
+        times = range(100_000 * number, 100_000 * (number + 1))
+        pq.write_table(
+            pa.table({"k": [1] * 100_000, "t": times}), tmp_path / "in" / f"{number:03d}.parquet", compression="zstd"
+        )
+    monkeypatch.setattr(read_ahead, "MOST", 2_500_000)  # rows of one file take 1,600,000 bytes
+    assert os.path.getsize(tmp_path / "in" / "000.parquet") < 500_000
     with session(tmp_path / "in", per_batch=2) as one:
         one.process()
     assert sorted(reads) == [("000", HERE), ("001", HERE), ("002", AHEAD), ("003", HERE)]

@@ -85,7 +85,8 @@ class FilePolling:
             now = set(reading.get(name, ()))
             left[name] = tuple(file for file in files if file not in now)
         for name, files in self.for_one_batch(left).items():
-            self._ahead.begin(files, self.setup.sources[name].data.format, self.setup.judged(name))
+            format_, schema = self.setup.sources[name].data.format, self.setup.judged(name)
+            self._ahead.begin(name, files, format_, schema, self.tuner)
 
     def close(self) -> None:
         self._ahead.close()

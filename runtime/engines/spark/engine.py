@@ -401,7 +401,8 @@ def _run_of(
     # Whatever the driver makes, workers may have to read.
     local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, pending_bytes=0, tuner=options.tuner())
     ship_library(spark.sparkContext)
-    executor = SparkExecutor(own_session(spark), local, root, paths, limits.driver_bytes, limits.shard_bytes)
+    widths = {name: len(setup.judged(name)) for name in setup.streams}
+    executor = SparkExecutor(own_session(spark), local, root, paths, widths, limits.driver_bytes, limits.shard_bytes)
     runner = setup.runner(executor)
     framed = sorted(name for name in setup.streams if not isinstance(setup.sources[name].data, Files))
     begin_spark_part(store, framed)

@@ -72,6 +72,8 @@ from tidegate.runtime.tuning.tuner import Tuner
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 #: A shuffle of an increment has a partition at least for so much relevant data.
 PARTITION_BYTES = 128 << 20
+#: The driver takes in so many times as many bytes of rows as it evaluates: it goes through them once, file by file.
+INGEST_TIMES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,8 @@ class SparkExecutor:
     local: EmbeddedExecutor
     root: str
     static_paths: Mapping[str, str]
+    widths: Mapping[str, int]
+    """How many columns are read of each stream."""
     driver_bytes: int = DRIVER_BYTES
     shard_bytes: int = SHARD_BYTES
     name: str = "spark"
@@ -124,7 +128,7 @@ class SparkExecutor:
         files = {name: one.files[0].paths for name, one in offered.items() if one.files}
         sizes = {name: offered[name].bytes for name in files}
         rows = sum(self.tuner.rows_of(name, size) for name, size in sizes.items())
-        way = self.tuner.choose(INGEST, rows, self._ingest_ways(files, remembered + sum(sizes.values())))
+        way = self.tuner.choose(INGEST, rows, self._ingest_ways(files, sizes, remembered))
         began = time.perf_counter()
         if way.place == "driver":
             done = self._ingest_here(batch, offered, intakes)
@@ -142,15 +146,18 @@ class SparkExecutor:
         """Whether the driver is likely to take in these files."""
         sizes = {name: sum(file.size for file in some) for name, some in files.items() if some}
         rows = sum(self.tuner.rows_of(name, size) for name, size in sizes.items())
-        ways = self._ingest_ways({name: files[name] for name in sizes}, sum(sizes.values()))
+        ways = self._ingest_ways({name: files[name] for name in sizes}, sizes)
         return self.tuner.cheapest(INGEST, rows, ways).place == "driver"
 
-    def _ingest_ways(self, files: Mapping[str, Sequence[object]], size: int) -> tuple[Way, ...]:
-        """The ways to take in files of so many bytes, together with what is remembered of their streams."""
+    def _ingest_ways(
+        self, files: Mapping[str, Sequence[object]], sizes: Mapping[str, int], remembered: int = 0
+    ) -> tuple[Way, ...]:
+        """The ways to take in files of so many bytes, with so many bytes that are remembered of their streams."""
         units = sum(1 if self.local.options[name].key else len(some) for name, some in files.items())
         tasks = max(1, min(units, self.parallelism))
         here, workers = Way("driver"), Way("workers", tasks, self.parallelism)
-        if size > self.driver_bytes:
+        memory = sum(self.tuner.memory_of(name, size, self.widths[name]) for name, size in sizes.items())
+        if remembered > self.driver_bytes or memory > INGEST_TIMES * self.driver_bytes:
             return (workers,)
         return (here, workers) if tasks > 1 else (here,)
 

@@ -253,7 +253,8 @@ class SparkRun:
         following = self.selection.next(self.setup, left, self.executor.tuner)
         if self.executor.ingests_here(following):
             for name, files in following.items():
-                self.ahead.begin(files, self.setup.sources[name].data.format, self.setup.judged(name))
+                format_, schema = self.setup.sources[name].data.format, self.setup.judged(name)
+                self.ahead.begin(name, files, format_, schema, self.executor.tuner)
 
     def _stored(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> list[dict[str, Any]]:
         """What workers stored of rows that came typed, in one job."""

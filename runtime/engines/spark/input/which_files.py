@@ -32,10 +32,10 @@ class FileSelection:
 
     def next(self, setup: Setup, unread: FoundFiles, tuner: Tuner) -> FoundFiles:
         """What a batch reads per source of what is unread there."""
+        estimate(tuner, unread)
         if self.at_once:
             return unread
         some = {name: files[: setup.directories[name].files.per_batch] for name, files in unread.items()}
-        estimate(tuner, some)
         return tuner.share_of(some)
 
     def is_left(self, directories: Mapping[str, Directory]) -> bool:
