@@ -21,6 +21,10 @@ def test_no_module_imports_the_package_as_users_do() -> None:
     assert rooms.front_imports() == []
 
 
+def test_folders_are_entered_by_their_entrance() -> None:
+    assert rooms.side_doors() == []
+
+
 def test_no_modules_import_each_other() -> None:
     assert rooms.circles() == CIRCLES
 
@@ -43,6 +47,10 @@ def test_each_kind_of_problem_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         f"{plan} imports {batch}, of a room that comes later",
     ]
     assert rooms.circles() == [f"a circle of {batch}, {plan}"]
+    graph.add_edges_from((batch, f"tidegate.runtime.eval.small.{name}") for name in ("increment", "joins"))
+    assert rooms.side_doors() == [
+        f"{batch} imports tidegate.runtime.eval.small.joins, not tidegate.runtime.eval.small.increment"
+    ]
     monkeypatch.setattr(rooms, "MOST_FILES", 1)
     assert "runtime/eval/aggregates has 5 modules, more than 1" in rooms.crowds()
 

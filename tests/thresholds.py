@@ -39,9 +39,9 @@ class Threshold:
 
 EMBEDDED, STATE, KERNELS = "embedded", "state", "kernels"
 THRESHOLDS = (
-    Threshold("eval.small.rows", "MOST", (-1, 2)),
+    Threshold("rows", "MOST", (-1, 2)),
     Threshold("eval.small.joins", "SMALL_PRODUCT", (-1, 4)),
-    Threshold("eval.small.joins", "MOST_PAIRS", (-1, 4)),
+    Threshold("rows", "MOST_PAIRS", (-1, 4)),
     Threshold("eval.small.groups", "_SAFE", (0, 1)),
     Threshold("eval.aggregates.partials", "_SAFE", (0, 1)),
     Threshold("eval.filters", "_MANY", (0, 2)),

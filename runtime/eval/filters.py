@@ -1,11 +1,26 @@
-"""Filters that copy no rows where the condition holds for all of them."""
+"""Filters that do no more than they must: conditions of the analysis ask no Polars, and where all rows stay none is
+copied.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import reduce
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
 import polars as pl
+
+from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of
+from tidegate.runtime.eval.columns import only
+from tidegate.runtime.rows import Array, SmallRows, Unsupported
 
 #: Fewer rows are copied sooner than their condition is looked at.
 _MANY = 1 << 14
+_COMPARED: Final[Mapping[str, Callable[[Any, Any], Any]]] = MappingProxyType(
+    {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
+)
 
 
 def kept(frame: pl.DataFrame, condition: pl.Expr, *, view: bool = False) -> pl.DataFrame:
@@ -27,3 +42,87 @@ def kept(frame: pl.DataFrame, condition: pl.Expr, *, view: bool = False) -> pl.D
         if holds.slice(first, count).all():
             return frame.slice(first, count)
     return frame.filter(holds)
+
+
+def holding(rows: SmallRows, condition: Term) -> SmallRows:
+    """The rows for which a condition of the analysis holds. Such conditions compare shifted instants.
+
+    It speaks of other numbers in every batch, so it is not compiled. `Unsupported` for any other condition.
+    """
+    mask = _holds(condition, rows.columns)
+    if isinstance(mask, np.ndarray):
+        return rows.where(mask)
+    return rows if mask else rows.take(np.empty(0, dtype=np.int64))
+
+
+def mask_of(frame: pl.DataFrame, condition: Term) -> Array:
+    """The mask of a frame's rows for which a condition of the analysis holds; `Unsupported` for many rows or another
+    condition.
+    """
+    rows = SmallRows.of(only(frame, sorted(attributes_of(condition))))
+    found = np.asarray(_holds(condition, rows.columns), dtype=np.bool_)
+    return found if found.ndim else np.full(frame.height, found)
+
+
+def holds_throughout(condition: Term, frame: pl.DataFrame) -> bool:
+    """Whether the least and greatest values of the columns prove that a condition of the analysis holds for every row.
+
+    False says nothing. Columns are of integers; one with NULLs shows nothing.
+    """
+    match condition:
+        case Lit(bool(value)):
+            return value
+        case Call("and", args):
+            return all(holds_throughout(arg, frame) for arg in args)
+        case Call("or", args):
+            return any(holds_throughout(arg, frame) for arg in args)
+        case Call("lt" | "le" as op, (one, other)):
+            below, above = _extreme(one, frame, greatest=True), _extreme(other, frame, greatest=False)
+        case Call("gt" | "ge" as op, (one, other)):
+            below, above = _extreme(other, frame, greatest=True), _extreme(one, frame, greatest=False)
+        case _:
+            return False
+    if below is None or above is None:
+        return False
+    return below < above or (below == above and op in ("le", "ge"))
+
+
+def _extreme(term: Term, frame: pl.DataFrame, *, greatest: bool) -> int | None:
+    """An instant that bounds all rows from above or below; None where the bounds do not show it."""
+    match term:
+        case Lit(int(value)):
+            return value
+        case Attr(name) if frame.schema[name] == pl.Int64 and not frame.get_column(name).null_count():
+            column = frame.get_column(name)
+            found = column.max() if greatest else column.min()
+            return found if isinstance(found, int) else None
+        case Call("add", (one, other)):
+            parts = _extreme(one, frame, greatest=greatest), _extreme(other, frame, greatest=greatest)
+            return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
+        case _:
+            return None
+
+
+def _holds(condition: Term, columns: Mapping[str, Array]) -> Any:
+    match condition:
+        case Lit(bool(value)):
+            return value
+        case Call("and" | "or" as op, args):
+            combine = np.logical_and if op == "and" else np.logical_or
+            return reduce(combine, [_holds(arg, columns) for arg in args])
+        case Call("lt" | "le" | "gt" | "ge" as op, (one, other)):
+            return _COMPARED[op](_instant(one, columns), _instant(other, columns))
+        case _:
+            raise Unsupported
+
+
+def _instant(term: Term, columns: Mapping[str, Array]) -> Any:
+    match term:
+        case Attr(name):
+            return columns[name]
+        case Lit(int(value)):
+            return value
+        case Call("add", (one, other)):
+            return _instant(one, columns) + _instant(other, columns)
+        case _:
+            raise Unsupported

@@ -12,14 +12,13 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.eval.aggregates.partials import final, merge
 from tidegate.runtime.eval.columns import only, polars_schema
-from tidegate.runtime.eval.filters import kept
+from tidegate.runtime.eval.filters import holds_throughout, kept, mask_of
 from tidegate.runtime.eval.relational import evaluate
-from tidegate.runtime.eval.small.rows import Unsupported
-from tidegate.runtime.eval.small.terms import holds_throughout, mask_of
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan import shared_parts as common
 from tidegate.runtime.plan.shared_parts import Demand, compute_common
 from tidegate.runtime.plan.steps import Buffer, CommonPart, Leaf, Progress, QueryPlan
+from tidegate.runtime.rows import Unsupported
 
 Ready = common.Ready[pl.DataFrame]
 

@@ -10,15 +10,14 @@ import polars as pl
 
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.eval.columns import only
-from tidegate.runtime.eval.filters import kept
+from tidegate.runtime.eval.filters import holds_throughout, kept
 from tidegate.runtime.eval.relational import evaluate
-from tidegate.runtime.eval.small.increment import Rows as HeldRows
 from tidegate.runtime.eval.small.increment import small_absorbed
-from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
-from tidegate.runtime.eval.small.terms import holds_throughout
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.rows import Rows as HeldRows
+from tidegate.runtime.rows import SmallRows, Unsupported
 
 
 def as_small(rows: pl.DataFrame) -> HeldRows:

@@ -22,8 +22,6 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.connectors.sources import SourceOptions
 from tidegate.runtime.eval.columns import held_arrow_schema, only
-from tidegate.runtime.eval.small.increment import Rows as HeldRows
-from tidegate.runtime.eval.small.increment import as_frame
 from tidegate.runtime.eval.unevaluable import failures
 from tidegate.runtime.ingest.admission import (
     AHEAD,
@@ -44,6 +42,8 @@ from tidegate.runtime.ingest.validation import ValidatedRows, validate
 from tidegate.runtime.ingest.values import MISSING
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.rows import Rows as HeldRows
+from tidegate.runtime.rows import as_frame
 from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts
 from tidegate.runtime.state.quarantine import RejectedRow, error_text, quarantine_table
 from tidegate.runtime.state.segments import read_segments

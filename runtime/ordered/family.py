@@ -11,9 +11,9 @@ from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.time import Extended
 from tidegate.analysis.state.keep import Extents
 from tidegate.runtime.eval.lenient import SetAside
-from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.ordered.state_tables import StateTables
 from tidegate.runtime.plan.steps import OrderedStep
+from tidegate.runtime.rows import Rows
 
 N = TypeVar("N", bound=OrderedNode)
 Tables = Mapping[str, pl.DataFrame]

@@ -15,7 +15,7 @@ from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.eval.relational import evaluate
-from tidegate.runtime.eval.small.increment import Rows, as_frame
+from tidegate.runtime.rows import Rows, as_frame
 
 _TIE: Final = "tie"
 

@@ -14,10 +14,9 @@ from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.columns import polars_schema
-from tidegate.runtime.eval.small.increment import Rows
-from tidegate.runtime.eval.small.rows import SmallRows
 from tidegate.runtime.kernels.partition_numbers import PartitionNumbers
 from tidegate.runtime.ordered.state_tables import KEY
+from tidegate.runtime.rows import Rows, SmallRows
 
 #: A column is made of so many pieces at most, before it is put together.
 _CHUNKS: Final = 256

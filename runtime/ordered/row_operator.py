@@ -12,7 +12,6 @@ import pyarrow as pa
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.runtime.eval.lenient import SetAside
-from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.new_events import new_events, untied
 from tidegate.runtime.ordered.partition_store import C, PartitionStore
@@ -20,6 +19,7 @@ from tidegate.runtime.ordered.partitions import key_columns
 from tidegate.runtime.ordered.row_arrays import PARTITION, counts
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
+from tidegate.runtime.rows import Rows, as_frame
 
 #: Of a stored row: whether it says that its partition has none.
 NONE: Final = "~none"

@@ -23,6 +23,7 @@ from tidegate.algebra.semantics import evaluate, evaluate_program
 from tidegate.algebra.time import INF, Extended, instant_ticks, ticks_instant
 from tidegate.algebra.types import Kind
 from tidegate.analysis.facts import ProgramFacts
+from tidegate.runtime import rows as small_rows
 from tidegate.runtime.batch import garbage
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.engines.embedded.session import Session
@@ -30,7 +31,6 @@ from tidegate.runtime.engines.embedded.steps import evaluation, rewriting, segme
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval import purge_schedule as sweep
 from tidegate.runtime.eval.joins import indexed_rows
-from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.state.store.memory import MemoryStore
 

@@ -10,9 +10,9 @@ import pytest
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Term
 from tidegate.algebra.types import BIGINT, BOOLEAN
-from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
-from tidegate.runtime.eval.small.terms import holding, holds_throughout, mask_of
+from tidegate.runtime.eval.filters import holding, holds_throughout, mask_of
 from tidegate.runtime.eval.terms import compile_term
+from tidegate.runtime.rows import SmallRows, Unsupported
 
 SCHEMA = Schema((Attribute("a", BIGINT), Attribute("b", BIGINT)))
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import tidegate as tg
 from tests.runtime.faults.scenarios import again
 from tidegate.algebra.terms import TRUE
+from tidegate.runtime import rows as small_rows
 from tidegate.runtime.batch import garbage
 from tidegate.runtime.batch.executor import Rewrite
 from tidegate.runtime.batch.garbage import MERGED_ROWS, MOST_SEGMENTS, Garbage, affordable, merged_rows
@@ -26,7 +27,6 @@ from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval import purge_schedule as sweep_module
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep, Watch
-from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
 from tidegate.runtime.state.segments import Segment, plan_compaction
 from tidegate.runtime.state.store.interface import Store

@@ -43,9 +43,9 @@ from tidegate.runtime.eval.joins import ranges as many
 from tidegate.runtime.eval.joins.bands import find_bands
 from tidegate.runtime.eval.joins.equality import join_product
 from tidegate.runtime.eval.relational import evaluate
-from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
 from tidegate.runtime.eval.small.trees import Run, small_tree
 from tidegate.runtime.plan.join_parts import Equality, Range, join_parts
+from tidegate.runtime.rows import SmallRows, Unsupported
 
 Row = tuple[Any, ...]
 Tables = tuple[Sequence[Row], Sequence[Row]]
@@ -188,7 +188,7 @@ def by_numpy(tree: Join, given: Tables) -> Counter[str] | None:
 
 
 SIZES = [one for one in THRESHOLDS if one.module in ("eval.joins.ranges", "eval.aggregates.compiled") and one.small]
-SMALL_SIZES = [one for one in THRESHOLDS if one.module == "eval.small.joins"]
+SMALL_SIZES = [one for one in THRESHOLDS if one.module == "eval.small.joins" or str(one) == "rows.MOST_PAIRS"]
 (SMALL_PRODUCT,) = [one for one in SIZES if str(one) == "eval.joins.ranges.SMALL_PRODUCT"]
 #: Joins of many rows with each other size as it is, and as small: the usual path of production is the first.
 MANY = [(SMALL_PRODUCT,), *((SMALL_PRODUCT, size) for size in SIZES if size is not SMALL_PRODUCT)]

@@ -24,8 +24,8 @@ from tidegate.runtime.eval.joins import key_index
 from tidegate.runtime.eval.joins.indexed_rows import IndexedRows, wanted_rows
 from tidegate.runtime.eval.joins.key_index import KeyIndex, Wanted, size_of_index
 from tidegate.runtime.eval.joins.look_ups import Bound, LookUp
-from tidegate.runtime.eval.small.rows import Unsupported
 from tidegate.runtime.plan.lower import lower
+from tidegate.runtime.rows import Unsupported
 from tidegate.runtime.state.store.memory import MemoryStore
 
 left = tg.stream("L", "k string, t bigint, x double", progress="t").as_("l")

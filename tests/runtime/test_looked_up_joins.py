@@ -100,7 +100,7 @@ def looked_up_everywhere(rng: random.Random) -> Iterator[None]:
         "engines.embedded.steps.segment_cache.LOOKS": (0, 0, 1),
         "eval.joins.indexed_rows.ROUNDS": (0, 1, indexed_rows.ROUNDS),
         "eval.joins.indexed_rows._GROWTH": (1, 2, indexed_rows._GROWTH),
-        "eval.small.rows.MOST": (-1, 4, 5_000, 5_000, 5_000),
+        "rows.MOST": (-1, 4, 5_000, 5_000, 5_000),
     }
     with ExitStack() as stack:
         for name, some in values.items():

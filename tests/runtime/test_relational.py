@@ -25,8 +25,8 @@ from tidegate.runtime.eval.aggregates import compiled as grouping
 from tidegate.runtime.eval.columns import polars_schema, spark_schema, stored_arrow_schema
 from tidegate.runtime.eval.joins import ranges as joins
 from tidegate.runtime.eval.relational import evaluate
-from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
 from tidegate.runtime.eval.small.trees import Run, small_tree
+from tidegate.runtime.rows import SmallRows, Unsupported
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +75,11 @@ SIZES = [
     if one.module in ("eval.joins.ranges", "eval.aggregates.compiled", "eval.aggregates.partials")
     and str(one) != "eval.joins.ranges.SMALL_PRODUCT"
 ]
-SMALL_SIZES = [one for one in THRESHOLDS if one.module in ("eval.small.joins", "eval.small.groups")]
+SMALL_SIZES = [
+    one
+    for one in THRESHOLDS
+    if one.module in ("eval.small.joins", "eval.small.groups") or str(one) == "rows.MOST_PAIRS"
+]
 
 
 def check_small(case: Case) -> bool:

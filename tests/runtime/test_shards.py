@@ -19,9 +19,9 @@ from tidegate.runtime.eval import increment as embedded
 from tidegate.runtime.eval import relational
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.joins.ranges import join_frames
-from tidegate.runtime.eval.small.increment import as_table
 from tidegate.runtime.plan.shared_parts import Demand, repeated
 from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.rows import as_table
 from tidegate.runtime.state.segments import Segment, read_segments, write_segment
 from tidegate.runtime.state.store.local import LocalStore
 

@@ -9,11 +9,11 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.nodes import Join, Node
+from tidegate.runtime import rows as small_rows
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.eval import relational
 from tidegate.runtime.eval.joins import ranges as joins_module
 from tidegate.runtime.eval.small import increment as small_increment
-from tidegate.runtime.eval.small import rows as small_rows
 from tidegate.runtime.plan.shared_parts import Demand, repeated
 
 events = tg.stream("E", "k bigint, t bigint, v bigint", progress="t")

@@ -33,11 +33,12 @@ from tidegate.algebra.semantics import evaluate as reference
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
 from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, STRING
+from tidegate.runtime import rows
 from tidegate.runtime.eval.columns import polars_schema
-from tidegate.runtime.eval.small import joins, rows, trees
-from tidegate.runtime.eval.small.rows import SmallRows, Unsupported, no_rows, numbered, stacked
+from tidegate.runtime.eval.small import joins
 from tidegate.runtime.eval.small.terms import array_term, column_of
 from tidegate.runtime.eval.small.trees import Run, small_tree
+from tidegate.runtime.rows import SmallRows, Unsupported, no_rows, numbered, stacked
 
 FRAME = pl.DataFrame(
     {"i": [3, -1, 3, 7], "d": [0.5, math.inf, -0.0, 2.0], "b": [True, False, True, True], "s": ["", "a\0", "b", "a"]}
@@ -98,10 +99,10 @@ def test_pairs_with_equal_numbers_are_all_listed_or_none(seed: int) -> None:
     rng = np.random.default_rng(seed)
     ones, others = rng.integers(0, 6, 20), rng.integers(2, 9, 15)
     wanted = [(i, j) for i in range(20) for j in range(15) if ones[i] == others[j]]
-    with patch.object(joins, "MOST_PAIRS", len(wanted)):
+    with patch.object(rows, "MOST_PAIRS", len(wanted)):
         left, right = joins._equal(ones, others)
         assert sorted(zip(left.tolist(), right.tolist(), strict=True)) == wanted
-    with patch.object(joins, "MOST_PAIRS", len(wanted) - 1), pytest.raises(Unsupported):
+    with patch.object(rows, "MOST_PAIRS", len(wanted) - 1), pytest.raises(Unsupported):
         joins._equal(ones, others)
     nothing = joins._equal(ones, others[:0])
     assert [len(part) for part in nothing] == [0, 0]
@@ -124,11 +125,11 @@ def test_all_pairs_are_looked_at_up_to_a_number_of_them() -> None:
     for pairing in (by_key, without):
         with (
             patch.object(joins, "SMALL_PRODUCT", 16),
-            patch.object(joins, "MOST_PAIRS", 15),
+            patch.object(rows, "MOST_PAIRS", 15),
             pytest.raises(Unsupported),
         ):
             pairing._candidates(left, right)
-    with patch.object(joins, "SMALL_PRODUCT", 0), patch.object(joins, "MOST_PAIRS", 16):
+    with patch.object(joins, "SMALL_PRODUCT", 0), patch.object(rows, "MOST_PAIRS", 16):
         assert len(without._candidates(left, right)[0]) == 16
 
 
@@ -248,9 +249,9 @@ def test_what_is_computed_already_is_taken() -> None:
 def test_products_are_of_few_pairs() -> None:
     step = small_tree(KNOWN["product"])
     assert step is not None
-    with patch.object(trees, "MOST_PAIRS", 12):
+    with patch.object(rows, "MOST_PAIRS", 12):
         assert step(run_of(KNOWN["product"])).height == 12
-    with patch.object(trees, "MOST_PAIRS", 11), pytest.raises(Unsupported):
+    with patch.object(rows, "MOST_PAIRS", 11), pytest.raises(Unsupported):
         step(run_of(KNOWN["product"]))
 
 

@@ -76,8 +76,8 @@ GROUP = Group(
         bug(
             "the rows of all segments together may be many",
             INDEXED_ROWS,
-            "if found > small_rows.MOST:",
-            "if (rows.height if numbers is None else len(numbers)) > small_rows.MOST:",
+            "if not are_few(found):",
+            "if not are_few(rows.height if numbers is None else len(numbers)):",
         ),
         bug(
             "rows that indexes leave no room for are not held",

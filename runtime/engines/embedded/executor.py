@@ -23,12 +23,12 @@ from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
 from tidegate.runtime.eval.increment import keep_true
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
-from tidegate.runtime.eval.small.increment import as_frame
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.ingest import Arrival, IngestedRows, ingest_rows, ingest_side_by_side, load_seen
 from tidegate.runtime.ingest.inputs import bytes_of, shares
 from tidegate.runtime.ordered.operators import Operators
 from tidegate.runtime.plan.steps import QueryPlan
+from tidegate.runtime.rows import as_frame
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment
 from tidegate.runtime.state.store.interface import Store

@@ -22,12 +22,12 @@ from tidegate.algebra.terms import Term
 from tidegate.runtime.connectors.sources import FileFormat, SourceOptions
 from tidegate.runtime.engines.spark.failures import failure_line
 from tidegate.runtime.eval.columns import to_user_table
-from tidegate.runtime.eval.small.increment import Rows, as_table
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.buffering import absorb
 from tidegate.runtime.ingest.ingest import Arrival, ingest_rows, load_seen
 from tidegate.runtime.ingest.inputs import Arrivals
 from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.rows import Rows, as_table
 from tidegate.runtime.state.errors import memory_errors, storage_errors
 from tidegate.runtime.state.quarantine import AREA as QUARANTINE
 from tidegate.runtime.state.segments import new_path, write_segment

@@ -10,17 +10,13 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.types import Kind
 from tidegate.runtime.arrays import BoolArray, Int64Array, UInt32Array
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.joins.key_index import KeyIndex, Wanted, listed
 from tidegate.runtime.eval.joins.look_ups import Decider
-from tidegate.runtime.eval.small import rows as small_rows
-from tidegate.runtime.eval.small.increment import Rows, as_frame
-from tidegate.runtime.eval.small.joins import MOST_PAIRS
-from tidegate.runtime.eval.small.rows import SmallRows, Unsupported, no_rows, stacked
-from tidegate.runtime.eval.small.terms import array_term, column_of
+from tidegate.runtime.eval.small.increment import small_mask
 from tidegate.runtime.eval.terms import compile_term
+from tidegate.runtime.rows import Rows, SmallRows, Unsupported, are_few, are_few_pairs, as_frame, no_rows, stacked
 
 #: How often a left row of a semi- or anti-join is compared with candidates. One without a partner then takes the rest.
 ROUNDS: Final = 3
@@ -67,7 +63,7 @@ class Deciding:
         for number in range(ROUNDS):
             left = np.flatnonzero(end > begin)
             counts = np.minimum(end[left] - begin[left], _GROWTH**number)
-            if not len(left) or counts.sum() > MOST_PAIRS:
+            if not len(left) or not are_few_pairs(counts.sum()):
                 break
             lefts, rows = np.repeat(left, counts), index.rows[listed(begin[left], counts)]
             partners = np.flatnonzero(holds(lefts, rows))
@@ -81,9 +77,7 @@ class Deciding:
     def _small(self, frame: pl.DataFrame, index: KeyIndex) -> _Holds:
         """By NumPy; `Unsupported` for a condition that only Polars supports."""
         decider, left = self.decider, self.left
-        value = array_term(decider.condition, decider.both)
-        if value is None:
-            raise Unsupported
+        mask = small_mask(decider.condition, decider.both)
         assert isinstance(left, SmallRows)
         ones = {name: left.columns[column] for name, column in decider.left}
         columns = [column for _, column in decider.right]
@@ -92,7 +86,7 @@ class Deciding:
             candidates = index.small_rows(frame, rows, columns).columns
             pairs = {name: column[lefts] for name, column in ones.items()}
             pairs |= {name: candidates[column] for name, column in decider.right}
-            return column_of(value, Kind.BOOLEAN, SmallRows(pairs, len(rows)))
+            return mask(SmallRows(pairs, len(rows)))
 
         return holds
 
@@ -122,7 +116,7 @@ def wanted_rows(
         rows, index = segment.rows, segment.index
         numbers = None if index is None else _found(as_frame(rows), index, wanted, deciding)
         found += rows.height if numbers is None else len(numbers)
-        if found > small_rows.MOST:
+        if not are_few(found):
             raise Unsupported
         if index is not None and numbers is not None:
             parts.append(index.small_rows(as_frame(rows), numbers, names))

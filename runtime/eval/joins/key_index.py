@@ -12,7 +12,7 @@ import polars as pl
 from tidegate.algebra.types import INT64_MAX, INT64_MIN
 from tidegate.runtime.arrays import Int64Array, UInt32Array, UInt64Array
 from tidegate.runtime.eval.joins.look_ups import LookUp
-from tidegate.runtime.eval.small.rows import Array, SmallRows, Unsupported, array_of
+from tidegate.runtime.rows import Array, SmallRows, Unsupported, array_of
 
 #: Segments of fewer rows have no index: all of their rows are taken.
 INDEXED: Final = 256

@@ -7,11 +7,11 @@ import numpy as np
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import BOOLEAN
 from tidegate.runtime.arrays import UInt8Array
-from tidegate.runtime.eval.small.rows import Array, SmallRows, Unsupported, numbered
 from tidegate.runtime.eval.small.terms import array_term, column_of
 from tidegate.runtime.kernels.event_runs import EventArrays, encode, mark
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import RunEncoding
+from tidegate.runtime.rows import Array, SmallRows, Unsupported, numbered
 
 
 def encode_small_events(encoding: RunEncoding, rows: SmallRows, schema: Schema, slice_: Slice | None) -> SmallRows:

@@ -13,9 +13,9 @@ from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.aggregates.sums import segment_sums
-from tidegate.runtime.eval.small.rows import Array, SmallRows, Unsupported, numbered
 from tidegate.runtime.eval.small.terms import Value, array_term, column_of
 from tidegate.runtime.plan.aggregate_states import State, states
+from tidegate.runtime.rows import Array, SmallRows, Unsupported, numbered
 
 _HALF: Final = 2**32
 #: High halves whose totals fit every type, decimals of 18 digits too.

@@ -1,42 +1,33 @@
-"""The steps of a small batch: storing new rows, evaluating increments, and collecting garbage."""
+"""The steps of a small batch: storing new rows, evaluating increments, and collecting garbage.
+
+Other folders import this module alone: what it does by the others here, they do not know.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import polars as pl
-import pyarrow as pa
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from tidegate.algebra.nodes import Node
+from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
+from tidegate.algebra.types import Kind
+from tidegate.runtime.eval.filters import holding
 from tidegate.runtime.eval.small.groups import Grouping, grouping
-from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
-from tidegate.runtime.eval.small.terms import holding
+from tidegate.runtime.eval.small.terms import array_term, column_of
 from tidegate.runtime.eval.small.trees import Run, small_tree
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer, Leaf, Progress
-
-#: Rows as Polars or, where they are few, as arrays.
-Rows = pl.DataFrame | SmallRows
-
-#: Segments are written with large strings, as every reader here understands them.
-_ARROW = pl.CompatLevel.oldest()
+from tidegate.runtime.rows import Array, SmallRows, Unsupported
 
 
-def as_frame(rows: Rows) -> pl.DataFrame:
-    """The rows as a Polars frame."""
-    return rows.frame() if isinstance(rows, SmallRows) else rows
-
-
-def as_table(rows: Rows) -> pa.Table:
-    """The rows as an Arrow table, for segments."""
-    return rows.table() if isinstance(rows, SmallRows) else rows.to_arrow(compat_level=_ARROW)
-
-
-def size_of(rows: Rows) -> int:
-    """The size of the rows, roughly, in bytes."""
-    return rows.bytes if isinstance(rows, SmallRows) else int(rows.estimated_size())
+def small_mask(condition: Term, schema: Schema) -> Callable[[SmallRows], Array]:
+    """The mask of the rows for which a condition holds; `Unsupported` for one that only Polars supports."""
+    value = array_term(condition, schema)
+    if value is None:
+        raise Unsupported
+    return partial(column_of, value, Kind.BOOLEAN)
 
 
 def small_absorbed(rows: SmallRows, buffer: Buffer, admission: Term, slice_: Slice | None = None) -> SmallRows:
@@ -59,8 +50,8 @@ def small_kept(rows: SmallRows, buffer: Buffer, keep: Term) -> SmallRows:
 
 def small_leaf(leaf: Leaf, rows: SmallRows, relevant: Term) -> SmallRows:
     """The relevant ones of the stored rows, with the columns that the tree reads."""
-    found = _true(rows, relevant)
-    return found.only(leaf.columns) if leaf.columns else found
+    rows = _true(rows, relevant)
+    return rows.only(leaf.columns) if leaf.columns else rows
 
 
 def small_increment(

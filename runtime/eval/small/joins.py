@@ -14,16 +14,14 @@ from tidegate.algebra.terms import Term, conjunction
 from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BOOLEAN, Kind
 from tidegate.runtime.eval.joins.equality import range_terms
-from tidegate.runtime.eval.small.rows import Array, SmallRows, Unsupported, numbered
 from tidegate.runtime.eval.small.terms import Value, array_term, column_of
 from tidegate.runtime.plan.join_parts import JoinParts, join_parts
+from tidegate.runtime.rows import Array, SmallRows, Unsupported, are_few_pairs, numbered
 
 JoinStep = Callable[[SmallRows, SmallRows], SmallRows]
 
 #: Pairs of rows up to which a join compares all of them, whatever their keys.
 SMALL_PRODUCT: Final = 1 << 14
-#: Pairs with equal keys up to which they are listed here.
-MOST_PAIRS: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class _Pairing:
     def _candidates(self, left: SmallRows, right: SmallRows) -> tuple[Array, Array]:
         """The row numbers of both sides of each pair whose keys are equal."""
         if left.height * right.height <= SMALL_PRODUCT or not self.keys:
-            if left.height * right.height > MOST_PAIRS:
+            if not are_few_pairs(left.height * right.height):
                 raise Unsupported
             equal = np.ones((left.height, right.height), dtype=np.bool_)
             for one, other in self.keys:
@@ -121,7 +119,7 @@ def _equal(lefts: Array, rights: Array) -> tuple[Array, Array]:
     ordered = rights[order]
     starts = np.searchsorted(ordered, lefts, "left")
     counts = np.searchsorted(ordered, lefts, "right") - starts
-    if counts.sum() > MOST_PAIRS:
+    if not are_few_pairs(counts.sum()):
         raise Unsupported
     left = np.repeat(np.arange(len(lefts)), counts)
     within = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts)

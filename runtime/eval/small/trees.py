@@ -29,9 +29,9 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import Kind
 from tidegate.runtime.eval.small.groups import grouping
-from tidegate.runtime.eval.small.joins import MOST_PAIRS, small_join
-from tidegate.runtime.eval.small.rows import SmallRows, Unsupported, numbered, stacked
+from tidegate.runtime.eval.small.joins import small_join
 from tidegate.runtime.eval.small.terms import Value, array_term, column_of
+from tidegate.runtime.rows import SmallRows, Unsupported, are_few_pairs, numbered, stacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def _distinct(rows: SmallRows) -> SmallRows:
 
 
 def _product(left: SmallRows, right: SmallRows) -> SmallRows:
-    if left.height * right.height > MOST_PAIRS:
+    if not are_few_pairs(left.height * right.height):
         raise Unsupported
     one = left.take(np.repeat(np.arange(left.height), right.height))
     other = right.take(np.tile(np.arange(right.height), left.height))

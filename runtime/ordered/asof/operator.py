@@ -13,7 +13,6 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.asof import LAST, WAITING
 from tidegate.runtime.eval.lenient import SetAside
-from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.kernels.over.segments import NEVER
 from tidegate.runtime.ordered.asof.candidates import Candidates, deadlines, looks, remembered_times
 from tidegate.runtime.ordered.asof.kept import KeptExtract, KeptRows, layout_of
@@ -24,6 +23,7 @@ from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import RowOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
+from tidegate.runtime.rows import Rows, as_frame
 
 
 @dataclass(frozen=True, slots=True)

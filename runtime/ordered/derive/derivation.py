@@ -15,13 +15,13 @@ from tidegate.algebra.ordered.match import RowIntervals
 from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.arrays import BoolArray, Int64Array
-from tidegate.runtime.eval.small.increment import as_frame
 from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.kernels.situations import ClosedSituations, Runs
 from tidegate.runtime.ordered.derive.events import PartitionedEvents, Source, advance, sources
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates
 from tidegate.runtime.ordered.derive.run_values import RunValues
 from tidegate.runtime.plan.steps import EncodedReading
+from tidegate.runtime.rows import as_frame
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,13 @@ from tidegate.algebra.ordered.derive import Derive
 from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.arrays import Int32Array, Int64Array, UInt64Array
-from tidegate.runtime.eval.small.increment import Rows, as_frame
-from tidegate.runtime.eval.small.rows import SmallRows
 from tidegate.runtime.kernels.event_runs import Status, mark
 from tidegate.runtime.kernels.situations import ClosedSituations, Runs, derive
 from tidegate.runtime.ordered.event_runs import bitmaps
 from tidegate.runtime.ordered.partitions import Partitions
 from tidegate.runtime.plan.slices import Interleaved
 from tidegate.runtime.plan.steps import EncodedReading
+from tidegate.runtime.rows import Rows, SmallRows, as_frame
 
 #: Bits of up to so many conditions are moved by a table of all their combinations: it takes a fourth of the time.
 TABLED: Final = 8

@@ -12,7 +12,6 @@ from tidegate.algebra.ordered.derive import Derive
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.columns import polars_schema
-from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.ordered.derive.derivation import Derivation, SourceIncrement, key_schema, open_numbers, without
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateChange, located_in
@@ -20,6 +19,7 @@ from tidegate.runtime.ordered.derive.situations import Situations
 from tidegate.runtime.ordered.derive.tables import SITUATIONS, following, load_runs, load_values
 from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.plan.steps import OrderedStep
+from tidegate.runtime.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ import polars as pl
 
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
-from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.kernels.cells import Situations
 from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.kernels.pool import SituationPool
 from tidegate.runtime.kernels.situations import Runs
 from tidegate.runtime.ordered.derive.events import PartitionedEvents, Source
 from tidegate.runtime.ordered.partition_store import PartitionStore
+from tidegate.runtime.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,6 @@ from tidegate.analysis.ordered.derive import CLOSED, OPEN, VALUES
 from tidegate.analysis.state.keep import Extents
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.eval.relational import evaluate
-from tidegate.runtime.eval.small.increment import Rows, as_frame
-from tidegate.runtime.eval.small.rows import SmallRows
 from tidegate.runtime.ordered.derive.derivation import Derivation
 from tidegate.runtime.ordered.derive.events import Source, array_of
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateChange
@@ -24,6 +22,7 @@ from tidegate.runtime.ordered.derive.tables import SITUATIONS, bounds_of, change
 from tidegate.runtime.ordered.derive.ties import untied
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.rows import Rows, SmallRows, as_frame
 
 
 class Situations(Operator):

@@ -20,7 +20,6 @@ from tidegate.analysis.ordered.match.partners import situation_partners
 from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 from tidegate.runtime.eval.columns import only, polars_schema
 from tidegate.runtime.eval.relational import evaluate
-from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, next_looks, purge
 from tidegate.runtime.kernels.partners import Partners, of_use
 from tidegate.runtime.kernels.ranges.range_plan import RangeSteps, plan_search
@@ -51,6 +50,7 @@ from tidegate.runtime.ordered.match.order import MatchOrder
 from tidegate.runtime.ordered.partition_store import EVER, ticks
 from tidegate.runtime.ordered.partitions import Partitions
 from tidegate.runtime.plan.steps import EncodedReading, OrderedStep
+from tidegate.runtime.rows import Rows, as_frame
 
 #: A horizon that has passed whatever the end: nothing of these is kept.
 _GONE: Final = -3 * MAX_INSTANT

@@ -17,7 +17,6 @@ from tidegate.analysis.ordered.over import ROWS, need_of
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
-from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.over import segments
 from tidegate.runtime.ordered.family import Family, Tables
@@ -31,6 +30,7 @@ from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import RowOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
+from tidegate.runtime.rows import Rows, as_frame
 
 _ANY: Final = -1
 

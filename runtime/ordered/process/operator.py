@@ -13,7 +13,6 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.algebra.types import MAX_INSTANT
 from tidegate.runtime.eval.columns import polars_schema
-from tidegate.runtime.eval.small.increment import Rows, as_frame
 from tidegate.runtime.ordered.family import Family, Tables
 from tidegate.runtime.ordered.process.conforming import table_schema
 from tidegate.runtime.ordered.process.meanings import has_meaning, require_meaning
@@ -24,6 +23,7 @@ from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import NONE, RowOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
+from tidegate.runtime.rows import Rows, as_frame
 
 
 @dataclass(frozen=True, slots=True)

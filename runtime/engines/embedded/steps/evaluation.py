@@ -20,11 +20,10 @@ from tidegate.runtime.eval.joins.indexed_rows import Deciding, IndexedRows, want
 from tidegate.runtime.eval.joins.key_index import Wanted
 from tidegate.runtime.eval.joins.look_ups import LookUp, look_ups
 from tidegate.runtime.eval.lenient import lenient_increment
-from tidegate.runtime.eval.small import rows as small_rows
-from tidegate.runtime.eval.small.increment import Rows, small_increment, small_leaf
-from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
+from tidegate.runtime.eval.small.increment import small_increment, small_leaf
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import QueryPlan
+from tidegate.runtime.rows import Rows, SmallRows, Unsupported, are_few, series
 
 #: An increment over fewer rows reads them all.
 LOOKED_UP: Final = 4_096
@@ -85,7 +84,7 @@ class JobEvaluation:
         self, demand: Demand, job: Job, read: dict[object, SmallRows], shared: dict[object, SmallRows]
     ) -> SmallRows | None:
         """The rows of an increment by NumPy; None where they are for Polars."""
-        if job.rows > small_rows.MOST:
+        if not are_few(job.rows):
             return None
         try:
             leaves = {k: self._small_leaf(demand, job, k, read) for k in range(len(job.query.leaves))}
@@ -141,12 +140,12 @@ class JobEvaluation:
         leaf, relevant = query.leaves[first], demand.relevant[first]
         if leaf.buffer is None or relevant is None or len(others) + 1 < len(query.leaves):
             raise Unsupported
-        if sum(segment.rows for segment in segments) <= small_rows.MOST:
+        if are_few(sum(segment.rows for segment in segments)):
             rows = small_leaf(leaf, self.segments.read_small(leaf.buffer, segments), relevant)
         else:
             rows = SmallRows.of(leaf_rows(leaf, self.segments.frame(leaf.buffer, segments), relevant))
         found = {first: rows}
-        keys = small_rows.series("", rows.columns[_key(query, first)])
+        keys = series("", rows.columns[_key(query, first)])
         limits = _limits(query, first)
         for k, indexed in others.items():
             leaf, relevant, look_up = query.leaves[k], demand.relevant[k], limits.get(k)

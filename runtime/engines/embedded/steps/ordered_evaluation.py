@@ -13,9 +13,9 @@ from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows
 from tidegate.runtime.engines.embedded.steps.evaluation import JobEvaluation, of_query
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.lenient import SetAside
-from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.operators import Operators
+from tidegate.runtime.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ import polars as pl
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.eval.columns import stored_arrow_schema
-from tidegate.runtime.eval.small.increment import Rows, as_frame, as_table, size_of
-from tidegate.runtime.eval.small.rows import SmallRows
 from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.rows import Rows, SmallRows, as_frame, as_table, size_of
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment, int64_bounds, schema_id
 

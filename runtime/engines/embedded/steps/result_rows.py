@@ -16,10 +16,10 @@ from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegm
 from tidegate.runtime.eval.columns import only, to_user_table
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.lenient import UNEVALUABLE, SetAside
-from tidegate.runtime.eval.small.increment import Rows, as_frame, as_table
 from tidegate.runtime.eval.unevaluable import failures, terms_of
 from tidegate.runtime.ingest.buffering import absorb, absorbed
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
+from tidegate.runtime.rows import Rows, as_frame, as_table
 from tidegate.runtime.state.batch import Batch
 
 

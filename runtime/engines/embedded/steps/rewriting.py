@@ -15,8 +15,8 @@ from tidegate.runtime.eval.dependents import Judgement
 from tidegate.runtime.eval.increment import keep_true
 from tidegate.runtime.eval.purge_rows import surviving
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
-from tidegate.runtime.eval.small.increment import Rows, size_of, small_kept
-from tidegate.runtime.eval.small.rows import Unsupported
+from tidegate.runtime.eval.small.increment import small_kept
+from tidegate.runtime.rows import Rows, Unsupported, size_of
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment
 

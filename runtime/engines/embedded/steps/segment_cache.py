@@ -9,7 +9,7 @@ from typing import Final
 import polars as pl
 
 from tidegate.runtime.eval.joins.key_index import KeyIndex, size_of_index
-from tidegate.runtime.eval.small.increment import Rows, size_of
+from tidegate.runtime.rows import Rows, size_of
 from tidegate.runtime.state.segments import Segment, read_segments
 from tidegate.runtime.state.store.interface import Store
 

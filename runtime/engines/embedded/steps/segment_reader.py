@@ -12,10 +12,9 @@ from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.eval.increment import no_rows
 from tidegate.runtime.eval.joins.indexed_rows import IndexedRows
 from tidegate.runtime.eval.joins.key_index import INDEXED
-from tidegate.runtime.eval.small import rows as small_rows
-from tidegate.runtime.eval.small.increment import Rows
-from tidegate.runtime.eval.small.rows import SmallRows, Unsupported
 from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.rows import Rows, SmallRows, Unsupported, are_few, stacked
+from tidegate.runtime.rows import no_rows as no_small_rows
 from tidegate.runtime.state.segments import Segment, read_pieces
 
 
@@ -28,11 +27,11 @@ class SegmentReader:
 
     def read_small(self, buffer: Buffer, segments: Sequence[Segment]) -> SmallRows:
         """The rows of segments as arrays; `Unsupported` where they are too many."""
-        if sum(segment.rows for segment in segments) > small_rows.MOST:
+        if not are_few(sum(segment.rows for segment in segments)):
             raise Unsupported
         found = map(self._rows, segments)
         parts = [rows if isinstance(rows, SmallRows) else SmallRows.of(rows) for rows in found]
-        return small_rows.stacked(parts) if parts else small_rows.no_rows(buffer.stored)
+        return stacked(parts) if parts else no_small_rows(buffer.stored)
 
     def frame(self, buffer: Buffer, segments: Sequence[Segment]) -> pl.DataFrame:
         """The rows of segments for Polars."""

@@ -20,7 +20,6 @@ from tidegate.runtime.engines.spark.eval.increment import plainly_named
 from tidegate.runtime.engines.spark.eval.names import col
 from tidegate.runtime.engines.spark.input.locations import local_uri
 from tidegate.runtime.engines.spark.jobs import described
-from tidegate.runtime.eval.small.increment import as_table
 from tidegate.runtime.ingest.bounded_frames import (
     RESTORE,
     Content,
@@ -33,6 +32,7 @@ from tidegate.runtime.ingest.bounded_frames import (
 from tidegate.runtime.ingest.inputs import static_digest
 from tidegate.runtime.ingest.raw_rows import missing_columns
 from tidegate.runtime.ingest.stored_rows import input_table
+from tidegate.runtime.rows import as_table
 from tidegate.runtime.state.codec import encode
 from tidegate.runtime.state.errors import DATA, FOREIGN, StateError, storage_errors
 from tidegate.runtime.state.segments import verify

@@ -1,4 +1,6 @@
-"""The rows of a small batch as arrays. They hold no NULL and no NaN, so NumPy compares them as they are."""
+"""Rows in one of two forms: a Polars frame or, where they are few, arrays without NULL and NaN, which NumPy compares as
+they are.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 #: More rows than this are faster in Polars, which uses all cores and hashes where this sorts.
 MOST: Final = 5_000
+#: Pairs of rows that a join compares are arrays up to this number.
+MOST_PAIRS: Final = 1 << 18
+#: Segments are written with large strings, as every reader here understands them.
+_ARROW = pl.CompatLevel.oldest()
 
 
 class Unsupported(Exception):
@@ -35,7 +41,7 @@ class SmallRows:
     @classmethod
     def of(cls, frame: pl.DataFrame) -> SmallRows:
         """The rows of a frame; `Unsupported` where they are many or some value is missing."""
-        if frame.height > MOST:
+        if not are_few(frame.height):
             raise Unsupported
         return cls({name: array_of(frame.get_column(name)) for name in frame.columns}, frame.height)
 
@@ -71,6 +77,35 @@ class SmallRows:
     @property
     def bytes(self) -> int:
         return sum(column.nbytes for column in self.columns.values())
+
+
+#: Rows as Polars or, where they are few, as arrays.
+Rows = pl.DataFrame | SmallRows
+
+
+def are_few(rows: int) -> bool:
+    """Whether so many rows may be arrays."""
+    return rows <= MOST
+
+
+def are_few_pairs(pairs: int) -> bool:
+    """Whether so many pairs of rows may be arrays."""
+    return pairs <= MOST_PAIRS
+
+
+def as_frame(rows: Rows) -> pl.DataFrame:
+    """The rows as a Polars frame."""
+    return rows.frame() if isinstance(rows, SmallRows) else rows
+
+
+def as_table(rows: Rows) -> pa.Table:
+    """The rows as an Arrow table, for segments."""
+    return rows.table() if isinstance(rows, SmallRows) else rows.to_arrow(compat_level=_ARROW)
+
+
+def size_of(rows: Rows) -> int:
+    """The size of the rows, roughly, in bytes."""
+    return rows.bytes if isinstance(rows, SmallRows) else int(rows.estimated_size())
 
 
 def stacked(parts: Sequence[SmallRows]) -> SmallRows:
