@@ -9,9 +9,6 @@ import pytest
 
 from tools import rooms
 
-#: A relation makes situations of its rows, and situations are relations: users write the one after the other.
-CIRCLES = ["a circle of tidegate.algebra.dsl.relation, tidegate.algebra.dsl.situations"]
-
 
 def test_imports_between_rooms_go_one_way() -> None:
     assert rooms.wrong_ways() == []
@@ -26,7 +23,7 @@ def test_folders_are_entered_by_their_entrance() -> None:
 
 
 def test_no_modules_import_each_other() -> None:
-    assert rooms.circles() == CIRCLES
+    assert rooms.circles() == []
 
 
 def test_no_folder_is_a_crowd() -> None:

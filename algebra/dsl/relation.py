@@ -94,6 +94,11 @@ class Relation:
     """
 
     __slots__ = ("_declaration", "_node", "_origins", "_results", "_sites")
+    #: What makes the values of `partition_by` and `as_intervals`. `situations` sets both: its intervals are relations.
+    _partitioned: ClassVar[type[Partitioned]]
+    _given_intervals: ClassVar[
+        Callable[[Relation, str, str, tuple[str, ...], str | None, bool, Site | None], Intervals]
+    ]
 
     def __init__(
         self,
@@ -342,15 +347,13 @@ class Relation:
             >>> show(readings.derive(Fast=tg.situation(cars.speed > 80)).Fast)
             red, 2, 5
         """
-        from tidegate.algebra.dsl.situations import Partitioned
-
         with Here():
             keys = tuple(self._name_of(attribute, "partition_by") for attribute in attributes)
             twice = next((key for key in keys if keys.count(key) > 1), None)
             if twice is not None:
                 raise QueryError("TG103", f"events are partitioned by {twice} twice", hint="name each key once")
             order = self._order(time, "partition_by", "time")
-            return Partitioned(self, keys, order, None if tie is None else self._name_of(tie, "partition_by"))
+            return self._partitioned(self, keys, order, None if tie is None else self._name_of(tie, "partition_by"))
 
     def over(
         self,
@@ -433,12 +436,10 @@ class Relation:
             0, 8, Ada
             8, 16, Bob
         """
-        from tidegate.algebra.dsl.situations import given_intervals
-
         with Here() as site:
             keys = tuple(self._name_of(column, "as_intervals") for column in listed(by))
             first, last = (self._name_of(column, "as_intervals") for column in (start, end))
-            return given_intervals(self, first, last, keys, name, points, site)
+            return self._given_intervals(first, last, keys, name, points, site)
 
     def unqualified(self) -> Relation:
         """The same rows with prefixes (`fs.time`) stripped where that leaves no two attributes with one name.

@@ -631,6 +631,9 @@ def _intervals(symbol: str, node: Node, periods: Derive | RowIntervals, base: Re
     return found
 
 
+Relation._partitioned, Relation._given_intervals = Partitioned, given_intervals
+
+
 @called()
 def match(
     *conditions: Expression | Intervals,
