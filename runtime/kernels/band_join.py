@@ -12,11 +12,8 @@ import numba as nb
 import numpy as np
 
 from tidegate.runtime.arrays import BoolArray, Int64Array
-from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.compiling import FLAGS, INTS, OUT, compiled
 
-_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_BOOLS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
-_OUT = nb.int64[::1]
 #: Places that rows are moved by, per row, before sorting them in another way is quicker.
 _MOVES = 16
 
@@ -53,7 +50,7 @@ def find_slices(
     return start, stop
 
 
-@compiled(nb.void(_INTS, _BOOLS, _OUT), nogil=True)
+@compiled(nb.void(INTS, FLAGS, OUT), nogil=True)
 def _count(group: Int64Array, valid: BoolArray, first: Int64Array) -> None:
     for row in range(group.shape[0]):
         if valid[row] and group[row] >= 0:
@@ -62,7 +59,7 @@ def _count(group: Int64Array, valid: BoolArray, first: Int64Array) -> None:
         first[number + 1] += first[number]
 
 
-@compiled(nb.boolean(_INTS, _INTS, _BOOLS, _INTS, _OUT, _OUT), nogil=True)
+@compiled(nb.boolean(INTS, INTS, FLAGS, INTS, OUT, OUT), nogil=True)
 def _place(
     group: Int64Array, values: Int64Array, valid: BoolArray, first: Int64Array, order: Int64Array, placed: Int64Array
 ) -> bool:
@@ -87,7 +84,7 @@ def _place(
     return True
 
 
-@compiled(nb.void(_INTS, _INTS, _INTS, _BOOLS, _INTS, _INTS, _OUT, _OUT), nogil=True)
+@compiled(nb.void(INTS, INTS, INTS, FLAGS, INTS, INTS, OUT, OUT), nogil=True)
 def _search(
     first: Int64Array,
     values: Int64Array,

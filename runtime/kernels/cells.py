@@ -14,19 +14,12 @@ import numba as nb
 import numpy as np
 
 from tidegate.runtime.arrays import BoolArray, Int16Array, Int32Array, Int64Array
-from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.compiling import FLAGS, INTS, NUMBERS, OUT, OUT_NUMBERS, SYMBOLS, TABLE, compiled
 from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.kernels.situations import OPEN, ClosedSituations, Runs
 
 #: No bound, in windows, horizons and matrices.
 NONE = (1 << 63) - 1
-
-_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
-_FLAGS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
-_NUMBERS = nb.types.Array(nb.int32, 1, "C", readonly=True)
-_SYMBOLS = nb.types.Array(nb.int16, 1, "C", readonly=True)
-_OUT = nb.int64[::1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +151,7 @@ def _flat(parts: tuple[Int64Array, ...]) -> tuple[Int64Array, Int64Array]:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts]), first
 
 
-@compiled(nb.void(_INTS, _NUMBERS, _SYMBOLS, nb.int64, _TABLE, _OUT), nogil=True)
+@compiled(nb.void(INTS, NUMBERS, SYMBOLS, nb.int64, TABLE, OUT), nogil=True)
 def _count(
     kept: Int64Array,
     partitions: Int32Array,
@@ -182,7 +175,7 @@ def _count(
 
 @compiled(
     nb.void(
-        _INTS, _INTS, _INTS, _NUMBERS, _SYMBOLS, _INTS, _INTS, nb.int64, _TABLE, _INTS, _OUT, _OUT, _OUT
+        INTS, INTS, INTS, NUMBERS, SYMBOLS, INTS, INTS, nb.int64, TABLE, INTS, OUT, OUT, OUT
     ),
     nogil=True,
 )  # fmt: skip
@@ -226,7 +219,7 @@ def _within(time: int, after: int, until: int) -> Any:
 
 @compiled(
     nb.void(
-        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, nb.int64, nb.int64, _OUT, _OUT
+        nb.int64, INTS, INTS, INTS, INTS, INTS, INTS, INTS, nb.int64, nb.int64, OUT, OUT
     ),
     nogil=True,
 )  # fmt: skip
@@ -251,7 +244,7 @@ def _mark(
                 quiet[place] = calm
 
 
-@compiled(nb.void(nb.int64, _INTS, _INTS, _OUT, _OUT, nb.int32[::1]), nogil=True)
+@compiled(nb.void(nb.int64, INTS, INTS, OUT, OUT, OUT_NUMBERS), nogil=True)
 def _list(
     definitions: int,
     offsets: Int64Array,
@@ -271,7 +264,7 @@ def _list(
 
 
 @compiled(
-    nb.int64(nb.int64, _INTS, _INTS, _INTS, nb.int64, _INTS, nb.int64, _OUT, _OUT, _OUT, _OUT),
+    nb.int64(nb.int64, INTS, INTS, INTS, nb.int64, INTS, nb.int64, OUT, OUT, OUT, OUT),
     nogil=True,
 )
 def _keep(
@@ -296,8 +289,8 @@ def _keep(
 
 @compiled(
     nb.void(
-        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, nb.int64, _INTS, nb.int64,
-        _FLAGS, _OUT
+        nb.int64, INTS, INTS, INTS, INTS, INTS, INTS, INTS, nb.int64, INTS, nb.int64,
+        FLAGS, OUT
     ),
     nogil=True,
 )  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 
 from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.kernels.cells import NONE, Situations, Triggers
-from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.compiling import CUBE, INTS, NUMBERS, OUT, OUT_CUBE, TABLE, compiled
 from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.kernels.search import (
     _INSTANT,
@@ -29,12 +29,6 @@ from tidegate.runtime.kernels.search import (
 )
 from tidegate.runtime.kernels.search_plan import ALL, Matrix, Pattern, Steps, exact, hull_of, mask_of, plan_steps
 from tidegate.runtime.kernels.situations import OPEN
-
-_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
-_CUBE = nb.types.Array(nb.int64, 3, "C", readonly=True)
-_NUMBERS = nb.types.Array(nb.int32, 1, "C", readonly=True)
-_OUT = nb.int64[::1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +157,7 @@ def _beginning(tail: Tail, situations: Situations) -> Int64Array:
     return weights
 
 
-@compiled(nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, _INTS, _INTS))
+@compiled(nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, INTS, INTS))
 def _end_of(low: int, high: int, ts_to: int, te_to: int, ts: Int64Array, te: Int64Array) -> int:
     """The first place of a cell from `low` on with a later start or end."""
     while low < high:
@@ -177,9 +171,9 @@ def _end_of(low: int, high: int, ts_to: int, te_to: int, ts: Int64Array, te: Int
 
 @compiled(
     nb.void(
-        _INTS, _INTS, _INTS, _CUBE, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE, _INTS, _TABLE,
-        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _NUMBERS, _INTS, nb.int64, nb.int64,
-        _INTS, _TABLE, _OUT, nb.int64[:, :, ::1],
+        INTS, INTS, INTS, CUBE, nb.int64, nb.boolean, TABLE, INTS, TABLE, INTS, TABLE,
+        nb.int64, INTS, INTS, INTS, INTS, INTS, NUMBERS, INTS, nb.int64, nb.int64,
+        INTS, TABLE, OUT, OUT_CUBE,
     ),
     nogil=True,
 )  # fmt: skip

@@ -14,7 +14,7 @@ import numba as nb
 import numpy as np
 
 from tidegate.runtime.arrays import Int32Array, Int64Array, UInt8Array, UInt64Array
-from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.compiling import BITS, INTS, NUMBERS, OUT, OUT_BITS, OUT_NUMBERS, compiled
 
 #: Events are read in blocks of so many, as what is made of a block then never leaves a core's cache.
 BLOCK = 1 << 15
@@ -22,10 +22,6 @@ BLOCK = 1 << 15
 #: The start of a run where none is open, and the time of the last event where there was none.
 NEVER = -(1 << 63)
 
-_TIMES = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_NUMBERS = nb.types.Array(nb.int32, 1, "C", readonly=True)
-_HOLDS = nb.types.Array(nb.uint64, 1, "C", readonly=True)
-_OUT, _BITS = nb.int64[::1], nb.uint64[::1]
 _TWO = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
@@ -76,7 +72,7 @@ class Marks:
 _SPREAD = (np.arange(256, dtype=np.uint8)[:, None] >> np.arange(8, dtype=np.uint8) & 1).view(np.uint64).ravel()
 
 
-@compiled(nb.void(nb.uint8[:, ::1], nb.int64[::1], nb.int64, nb.uint64[::1]), nogil=True)
+@compiled(nb.void(nb.uint8[:, ::1], OUT, nb.int64, OUT_BITS), nogil=True)
 def _mark(table: Any, shifts: Int64Array, first: int, holds: UInt64Array) -> None:
     """Packs eight conditions of eight events at once: byte e of a number holds the bits of event e."""
     if not shifts.shape[0]:
@@ -187,8 +183,8 @@ def _encode(
 
 @compiled(
     _TWO(
-        _NUMBERS, _TIMES, _HOLDS, nb.int64, nb.int64, nb.int64, _OUT, _BITS, _OUT,
-        nb.int64, _OUT, nb.int32[::1], _OUT, _OUT, _BITS,
+        NUMBERS, INTS, BITS, nb.int64, nb.int64, nb.int64, OUT, OUT_BITS, OUT,
+        nb.int64, OUT, OUT_NUMBERS, OUT, OUT, OUT_BITS,
     ),
     nogil=True,
 )  # fmt: skip

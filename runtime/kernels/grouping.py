@@ -11,14 +11,10 @@ import numba as nb
 import numpy as np
 
 from tidegate.runtime.arrays import BoolArray, Float64Array, Int32Array, Int64Array
-from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.compiling import DOUBLES, FLAGS, INTS, OUT, OUT_DOUBLES, OUT_FLAGS, compiled
 
 _FREE = -1
 #: Columns as they come from Arrow memory.
-_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_DOUBLES = nb.types.Array(nb.float64, 1, "C", readonly=True)
-_BOOLS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
-_TOTALS, _SUMS, _SEEN = nb.int64[::1], nb.float64[::1], nb.boolean[::1]
 
 
 def number_groups(keys: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -108,7 +104,7 @@ def _enter(known: Int64Array, groups: int, table: Int32Array) -> None:
         table[place] = group
 
 
-@compiled(nb.void(_INTS, _INTS, _BOOLS, _TOTALS, _SEEN), nogil=True)
+@compiled(nb.void(INTS, INTS, FLAGS, OUT, OUT_FLAGS), nogil=True)
 def add_ints(numbers: Int64Array, values: Int64Array, valid: BoolArray, total: Int64Array, seen: BoolArray) -> None:
     """Adds each group's valid values to its total, and marks the groups that have some."""
     for row in range(numbers.shape[0]):
@@ -117,7 +113,7 @@ def add_ints(numbers: Int64Array, values: Int64Array, valid: BoolArray, total: I
             seen[numbers[row]] = True
 
 
-@compiled(nb.void(_INTS, _DOUBLES, _BOOLS, _SUMS, _SUMS, _SEEN), nogil=True)
+@compiled(nb.void(INTS, DOUBLES, FLAGS, OUT_DOUBLES, OUT_DOUBLES, OUT_FLAGS), nogil=True)
 def add_doubles(
     numbers: Int64Array, values: Float64Array, valid: BoolArray, high: Float64Array, low: Float64Array, seen: BoolArray
 ) -> None:
@@ -134,7 +130,7 @@ def add_doubles(
             seen[group] = True
 
 
-@compiled(nb.void(_INTS, _INTS, _BOOLS, nb.boolean, _TOTALS, _SEEN), nogil=True)
+@compiled(nb.void(INTS, INTS, FLAGS, nb.boolean, OUT, OUT_FLAGS), nogil=True)
 def best_ints(
     numbers: Int64Array, values: Int64Array, valid: BoolArray, greatest: bool, best: Int64Array, seen: BoolArray
 ) -> None:
@@ -147,7 +143,7 @@ def best_ints(
                 seen[group] = True
 
 
-@compiled(nb.void(_INTS, _DOUBLES, _BOOLS, nb.boolean, _SUMS, _SEEN), nogil=True)
+@compiled(nb.void(INTS, DOUBLES, FLAGS, nb.boolean, OUT_DOUBLES, OUT_FLAGS), nogil=True)
 def best_doubles(
     numbers: Int64Array, values: Float64Array, valid: BoolArray, greatest: bool, best: Float64Array, seen: BoolArray
 ) -> None:

@@ -12,14 +12,12 @@ import numba as nb
 import numpy as np
 
 from tidegate.runtime.arrays import Int32Array, Int64Array
-from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.compiling import INTS, OUT, OUT_NUMBERS, compiled
 
 _FREE = -1
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 #: Ranges of keys up to this many have a table of their own: 16 MB at most.
 _SMALL_RANGE = 1 << 22
-_KEYS = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_TABLE, _NUMBERS = nb.int32[::1], nb.int32[::1]
 _TWO = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
@@ -79,7 +77,7 @@ class PartitionNumbers:
 
 
 @compiled(
-    _TWO(_KEYS, nb.int64, nb.int64, _TABLE, nb.int64[::1], nb.int64, _NUMBERS),
+    _TWO(INTS, nb.int64, nb.int64, OUT_NUMBERS, OUT, nb.int64, OUT_NUMBERS),
     nogil=True,
 )
 def _look_up(
@@ -111,7 +109,7 @@ def _mixed(key: int) -> Any:
 
 
 @compiled(
-    _TWO(_KEYS, nb.int64, _TABLE, nb.int64[::1], nb.int64, _NUMBERS),
+    _TWO(INTS, nb.int64, OUT_NUMBERS, OUT, nb.int64, OUT_NUMBERS),
     nogil=True,
 )
 def _hash(
@@ -136,7 +134,7 @@ def _hash(
     return row, count
 
 
-@compiled(nb.void(_KEYS, _TABLE), nogil=True)
+@compiled(nb.void(INTS, OUT_NUMBERS), nogil=True)
 def _enter(known: Int64Array, table: Int32Array) -> None:
     """Enters keys, all different, into an empty hash table."""
     mask = np.uint64(table.shape[0] - 1)

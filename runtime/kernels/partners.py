@@ -9,13 +9,9 @@ import numpy as np
 
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.kernels.cells import NONE, Situations
-from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.compiling import FLAGS, INTS, OUT, OUT_FLAGS, TABLE, compiled
 from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.kernels.situations import OPEN
-
-_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
-_FLAGS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
 
 #: Rounds over what a partition has: what a longer cascade would free goes when the partition is looked at again.
 ROUNDS = 8
@@ -57,7 +53,7 @@ def of_use(rule: Partners, situations: Situations, kept: Situations, until: int)
 
 @compiled(
     nb.int64(
-        _TABLE, nb.int64, nb.int64, nb.int64, nb.int64, _INTS, _INTS, nb.boolean[::1], nb.int64, nb.int64, nb.int64
+        TABLE, nb.int64, nb.int64, nb.int64, nb.int64, INTS, INTS, OUT_FLAGS, nb.int64, nb.int64, nb.int64
     ),
     nogil=True,
     borrows=True,
@@ -109,7 +105,7 @@ def _partner(
 
 @compiled(
     nb.int64(
-        _INTS, _FLAGS, _TABLE, nb.int64, nb.int64, nb.int64, _INTS, _INTS, _INTS, nb.boolean[::1], nb.int64
+        INTS, FLAGS, TABLE, nb.int64, nb.int64, nb.int64, INTS, INTS, INTS, OUT_FLAGS, nb.int64
     ),
     nogil=True,
     borrows=True,
@@ -150,7 +146,7 @@ def _waits(
 
 @compiled(
     nb.void(
-        _INTS, _FLAGS, _FLAGS, _TABLE, nb.int64, _INTS, _INTS, _INTS, nb.int64, nb.boolean[::1], nb.int64[::1]
+        INTS, FLAGS, FLAGS, TABLE, nb.int64, INTS, INTS, INTS, nb.int64, OUT_FLAGS, OUT
     ),
     nogil=True,
     borrows=True,

@@ -7,10 +7,7 @@ import numpy as np
 
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.kernels.cells import Situations
-from tidegate.runtime.kernels.compiling import compiled
-
-_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_OUT, _POOL = nb.int64[::1], nb.int64[:, ::1]
+from tidegate.runtime.kernels.compiling import INTS, OUT, OUT_TABLE, compiled
 
 #: Rows of the pool: what is known of a situation.
 _DEFINITION, _TS, _TE, _NUMBER = range(4)
@@ -80,7 +77,7 @@ class SituationPool:
         self._first, self._room, self._used = first, self._count.copy(), len(places)
 
 
-@compiled(nb.void(_INTS, _INTS, _INTS, nb.int64, _POOL, _OUT, _OUT, _OUT, _OUT), nogil=True)
+@compiled(nb.void(INTS, INTS, INTS, nb.int64, OUT_TABLE, OUT, OUT, OUT, OUT), nogil=True)
 def _take(
     first: Int64Array,
     count: Int64Array,
@@ -105,7 +102,7 @@ def _take(
         offsets[cell + 1] += offsets[cell]
 
 
-@compiled(nb.int64(_INTS, nb.int64, _INTS, _INTS, _INTS, _INTS, _OUT, _OUT, _OUT, nb.int64, _POOL), nogil=True)
+@compiled(nb.int64(INTS, nb.int64, INTS, INTS, INTS, INTS, OUT, OUT, OUT, nb.int64, OUT_TABLE), nogil=True)
 def _put(
     partitions: Int64Array, definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array, number: Int64Array, first: Int64Array, count: Int64Array, room: Int64Array,
     used: int, pool: Int64Array,

@@ -14,17 +14,10 @@ import numpy as np
 
 from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 from tidegate.runtime.kernels.cells import NONE, Situations, Triggers
-from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.compiling import CUBE, FLAGS, INTS, NUMBERS, OUT, OUT_CUBE, OUT_TABLE, TABLE, compiled
 from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.kernels.search_plan import TE_FROM, TS_FROM, TS_TO, Steps
 from tidegate.runtime.kernels.situations import OPEN
-
-_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
-_CUBE = nb.types.Array(nb.int64, 3, "C", readonly=True)
-_FLAGS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
-_NUMBERS = nb.types.Array(nb.int32, 1, "C", readonly=True)
-_OUT = nb.int64[::1]
 
 #: Rows of the search's stack, one column a step: what is bound, the rest of the candidates' range, and the greatest
 #: instant and the least start so far.
@@ -74,7 +67,7 @@ def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, 
     return Matches(situation, np.concatenate([part for _, part in parts]), counters)
 
 
-@compiled(nb.int64[::1](nb.int64, _INTS, _INTS))
+@compiled(OUT(nb.int64, INTS, INTS))
 def _reach(definitions: int, offsets: Int64Array, te: Int64Array) -> Int64Array:
     """The running maximum of ends in each cell. For disjoint situations it equals `te`."""
     found = te.copy()
@@ -101,7 +94,7 @@ def _relation(ts: int, te: int, other_ts: int, other_te: int) -> int:
     return 6 + by_end if ts == other_ts else 9 + by_end
 
 
-@compiled(nb.int64(_CUBE, _INTS), borrows=True)
+@compiled(nb.int64(CUBE, INTS), borrows=True)
 def _formula_instant(zones: Int64Array, ends: Int64Array) -> int:
     """When the last zone of the negated formula is refuted; NONE if one is not, whatever the open ends are."""
     instant = NEVER
@@ -121,7 +114,7 @@ def _formula_instant(zones: Int64Array, ends: Int64Array) -> int:
 
 
 @compiled(
-    nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, nb.boolean, nb.int64, nb.int64, _TABLE, nb.int64, _INTS),
+    nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, nb.boolean, nb.int64, nb.int64, TABLE, nb.int64, INTS),
     borrows=True,
 )
 def _instant(
@@ -151,8 +144,8 @@ def _instant(
 
 @compiled(
     nb.void(
-        nb.int64, nb.int64, nb.int64, _TABLE, nb.int64, nb.boolean, _INTS, _INTS, _INTS, nb.int64, nb.int64,
-        nb.int64[:, ::1],
+        nb.int64, nb.int64, nb.int64, TABLE, nb.int64, nb.boolean, INTS, INTS, INTS, nb.int64, nb.int64,
+        OUT_TABLE,
     ),
     borrows=True,
 )  # fmt: skip
@@ -190,8 +183,8 @@ def _open_step(
 
 @compiled(
     nb.boolean(
-        nb.int64, nb.int64, nb.int64, _INTS, _INTS, _INTS, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE,
-        _INTS, _TABLE, nb.int64, _INTS, _INTS, _INTS, _INTS, nb.int64, nb.int64[:, ::1], _OUT, nb.int64[:, :, ::1],
+        nb.int64, nb.int64, nb.int64, INTS, INTS, INTS, nb.int64, nb.boolean, TABLE, INTS, TABLE,
+        INTS, TABLE, nb.int64, INTS, INTS, INTS, INTS, nb.int64, OUT_TABLE, OUT, OUT_CUBE,
     ),
     inline="always",
     borrows=True,
@@ -228,7 +221,7 @@ def _bind(
     return True
 
 
-@compiled(nb.int64(_CUBE, nb.int64, nb.boolean, _INTS, nb.int64[:, ::1]), inline="always", borrows=True)
+@compiled(nb.int64(CUBE, nb.int64, nb.boolean, INTS, OUT_TABLE), inline="always", borrows=True)
 def _detected(zones: Int64Array, within: int, final: bool, ends: Int64Array, stack: Int64Array) -> int:
     """The detection time of a match whose roles are all bound; OPEN if it is no match."""
     last = stack.shape[1] - 1
@@ -240,9 +233,9 @@ def _detected(zones: Int64Array, within: int, final: bool, ends: Int64Array, sta
 
 @compiled(
     nb.int64(
-        _INTS, _INTS, _INTS, _CUBE, nb.int64, nb.boolean, _TABLE, _INTS, _TABLE, _INTS, _TABLE,
-        nb.int64, _INTS, _INTS, _INTS, _INTS, _FLAGS, _INTS, _INTS, _NUMBERS, _INTS, nb.int64, nb.int64,
-        _OUT, nb.int64[:, ::1], _OUT, nb.int64[:, ::1], _OUT, nb.int64[:, :, ::1],
+        INTS, INTS, INTS, CUBE, nb.int64, nb.boolean, TABLE, INTS, TABLE, INTS, TABLE,
+        nb.int64, INTS, INTS, INTS, INTS, FLAGS, INTS, INTS, NUMBERS, INTS, nb.int64, nb.int64,
+        OUT, OUT_TABLE, OUT, OUT_TABLE, OUT, OUT_CUBE,
     ),
     nogil=True,
     borrows=True,

@@ -12,16 +12,22 @@ import numba as nb
 import numpy as np
 
 from tidegate.runtime.arrays import BoolArray, Int16Array, Int32Array, Int64Array, UInt64Array
-from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.compiling import (
+    BITS,
+    INTS,
+    NUMBERS,
+    OUT,
+    OUT_BITS,
+    OUT_NUMBERS,
+    OUT_TABLE,
+    SYMBOLS,
+    compiled,
+)
 from tidegate.runtime.kernels.event_runs import NEVER, Status
 
 #: The end of a situation that is not over yet: later than everything.
 OPEN = (1 << 63) - 1
-_TIMES = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_NUMBERS = nb.types.Array(nb.int32, 1, "C", readonly=True)
-_HOLDS = nb.types.Array(nb.uint64, 1, "C", readonly=True)
 _FOUR = nb.types.UniTuple(nb.int64, 4)  # type: ignore[no-untyped-call]  # numba has no types for it
-_SYMBOLS = nb.types.Array(nb.int16, 1, "C", readonly=True)
 
 
 _FULL = 3
@@ -130,9 +136,9 @@ _PLACES = np.argsort([(int(_DE_BRUIJN) << place & (1 << 64) - 1) >> 58 for place
 
 @compiled(
     _FOUR(
-        _NUMBERS, _TIMES, _TIMES, _HOLDS, nb.int64[::1], nb.uint64[::1], nb.int64[:, ::1], nb.int64[:, ::1], nb.boolean,
-        _SYMBOLS, nb.int64, nb.int64,
-        nb.int32[::1], nb.int16[::1], nb.int64[::1], nb.int64[::1], nb.int64[::1], nb.int64[:, ::1],
+        NUMBERS, INTS, INTS, BITS, OUT, OUT_BITS, OUT_TABLE, OUT_TABLE, nb.boolean,
+        SYMBOLS, nb.int64, nb.int64,
+        OUT_NUMBERS, nb.int16[::1], OUT, OUT, OUT, OUT_TABLE,
     ),
     nogil=True,
 )  # fmt: skip

@@ -6,13 +6,10 @@ import numba as nb
 import numpy as np
 
 from tidegate.runtime.arrays import Int64Array
-from tidegate.runtime.kernels.compiling import compiled
-
-_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_OUT = nb.types.Array(nb.int64, 1, "C")
+from tidegate.runtime.kernels.compiling import INTS, OUT, compiled
 
 
-@compiled(_OUT(_INTS, _INTS, _INTS, _INTS, nb.boolean))
+@compiled(OUT(INTS, INTS, INTS, INTS, nb.boolean))
 def first_from(offsets: Int64Array, time: Int64Array, of: Int64Array, at: Int64Array, later: bool) -> Int64Array:
     """For each instant the first place in its partition with a time that is not before it, or with `later` after it;
     the end of the partition where there is none.

@@ -10,17 +10,11 @@ import numba as nb
 import numpy as np
 
 from tidegate.runtime.arrays import Float64Array, Int64Array, UInt8Array
-from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.compiling import BYTES, DOUBLES, INTS, OUT, OUT_DOUBLES, compiled
 from tidegate.runtime.kernels.over.running import added
 
-_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_DOUBLES = nb.types.Array(nb.float64, 1, "C", readonly=True)
-_FLAGS = nb.types.Array(nb.uint8, 1, "C", readonly=True)
-_OUT = nb.types.Array(nb.int64, 1, "C")
-_OUT_DOUBLES = nb.types.Array(nb.float64, 1, "C")
 
-
-@compiled(_OUT(_INTS, _INTS, _INTS, _INTS, _FLAGS))
+@compiled(OUT(INTS, INTS, INTS, INTS, BYTES))
 def least(at: Int64Array, low: Int64Array, high: Int64Array, key: Int64Array, valid: UInt8Array) -> Int64Array:
     """Where the value with the least key is, the first of several; -1: there is none.
 
@@ -45,7 +39,7 @@ def least(at: Int64Array, low: Int64Array, high: Int64Array, key: Int64Array, va
     return found
 
 
-@compiled(nb.types.UniTuple(_OUT_DOUBLES, 2)(_INTS, _INTS, _INTS, _DOUBLES, _FLAGS))  # type: ignore[no-untyped-call]  # numba has no types for it
+@compiled(nb.types.UniTuple(OUT_DOUBLES, 2)(INTS, INTS, INTS, DOUBLES, BYTES))  # type: ignore[no-untyped-call]  # numba has no types for it
 def add_doubles(at: Int64Array, low: Int64Array, high: Int64Array, value: Float64Array, valid: UInt8Array):  # type: ignore[no-untyped-def]  # numba
     """Sums of doubles, and what they lost.
 

@@ -10,17 +10,12 @@ import numba as nb
 import numpy as np
 
 from tidegate.runtime.arrays import Float64Array, Int64Array, UInt8Array
-from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.compiling import BYTES, DOUBLES, INTS, OUT, OUT_DOUBLES, compiled
 
-_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_DOUBLES = nb.types.Array(nb.float64, 1, "C", readonly=True)
-_FLAGS = nb.types.Array(nb.uint8, 1, "C", readonly=True)
-_OUT = nb.types.Array(nb.int64, 1, "C")
-_OUT_DOUBLES = nb.types.Array(nb.float64, 1, "C")
 _LOW = (1 << 32) - 1
 
 
-@compiled(nb.void(_INTS, _INTS, _FLAGS, _OUT))
+@compiled(nb.void(INTS, INTS, BYTES, OUT))
 def count(offsets: Int64Array, first: Int64Array, valid: UInt8Array, n: Int64Array) -> None:
     """How many values there are."""
     for p in range(len(first)):
@@ -30,7 +25,7 @@ def count(offsets: Int64Array, first: Int64Array, valid: UInt8Array, n: Int64Arr
             n[i] = so_far
 
 
-@compiled(nb.void(_INTS, _INTS, _INTS, _FLAGS, _OUT, _OUT))
+@compiled(nb.void(INTS, INTS, INTS, BYTES, OUT, OUT))
 def add(
     offsets: Int64Array, first: Int64Array, value: Int64Array, valid: UInt8Array, high: Int64Array, low: Int64Array
 ) -> None:
@@ -61,7 +56,7 @@ def added(total: float, lost: float, value: float):  # type: ignore[no-untyped-d
     return found, lost
 
 
-@compiled(nb.void(_INTS, _INTS, _DOUBLES, _FLAGS, _OUT_DOUBLES, _OUT_DOUBLES))
+@compiled(nb.void(INTS, INTS, DOUBLES, BYTES, OUT_DOUBLES, OUT_DOUBLES))
 def add_doubles(
     offsets: Int64Array,
     first: Int64Array,
@@ -81,7 +76,7 @@ def add_doubles(
             total[i], lost[i] = t, c
 
 
-@compiled(_OUT(_INTS, _INTS, _INTS, _FLAGS))
+@compiled(OUT(INTS, INTS, INTS, BYTES))
 def least(offsets: Int64Array, first: Int64Array, key: Int64Array, valid: UInt8Array) -> Int64Array:
     """Where the value with the least key is; the first of several. -1: there is none.
 
@@ -100,7 +95,7 @@ def least(offsets: Int64Array, first: Int64Array, key: Int64Array, valid: UInt8A
     return found
 
 
-@compiled(_OUT(_INTS, _INTS, _FLAGS, nb.boolean))
+@compiled(OUT(INTS, INTS, BYTES, nb.boolean))
 def end(offsets: Int64Array, first: Int64Array, valid: UInt8Array, last: bool) -> Int64Array:
     """Where the first or the last value is, in the order of rows; numbered as in `least`."""
     n = offsets[-1]
@@ -116,7 +111,7 @@ def end(offsets: Int64Array, first: Int64Array, valid: UInt8Array, last: bool) -
     return found
 
 
-@compiled(_OUT(_INTS, _INTS, _INTS, _FLAGS))
+@compiled(OUT(INTS, INTS, INTS, BYTES))
 def previous_different(offsets: Int64Array, first: Int64Array, key: Int64Array, valid: UInt8Array) -> Int64Array:
     """Where the last value is that differs from the row's; numbered as in `least`. Values are equal if their keys are,
     or if they are both missing.
@@ -136,7 +131,7 @@ def previous_different(offsets: Int64Array, first: Int64Array, key: Int64Array, 
     return found
 
 
-@compiled(_OUT(_INTS, _INTS, _INTS, nb.int64))
+@compiled(OUT(INTS, INTS, INTS, nb.int64))
 def nth(offsets: Int64Array, first: Int64Array, number_of: Int64Array, number: int) -> Int64Array:
     """Where the row with that number is, once there is one; numbered as in `least`. `number_of` are the rows' own."""
     n = offsets[-1]

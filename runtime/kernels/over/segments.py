@@ -10,19 +10,16 @@ import numba as nb
 import numpy as np
 
 from tidegate.runtime.arrays import Int64Array, UInt8Array
-from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.compiling import BYTES, INTS, OUT, compiled
 
 #: Later than every instant, and than every sum of one and a duration.
 NEVER = (1 << 63) - 1
 
-_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_OUT = nb.types.Array(nb.int64, 1, "C")
-_FLAGS = nb.types.Array(nb.uint8, 1, "C", readonly=True)
-_THREE = nb.types.UniTuple(_OUT, 3)  # type: ignore[no-untyped-call]  # numba has no types for it
-_TWO = nb.types.UniTuple(_OUT, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
+_THREE = nb.types.UniTuple(OUT, 3)  # type: ignore[no-untyped-call]  # numba has no types for it
+_TWO = nb.types.UniTuple(OUT, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
-@compiled(_THREE(_INTS, _INTS, _INTS, nb.int64))
+@compiled(_THREE(INTS, INTS, INTS, nb.int64))
 def segmented(kept: Int64Array, new: Int64Array, order: Int64Array, partitions: int):  # type: ignore[no-untyped-def]  # numba
     """Rows by partition: int64[n] `source`, int64[P + 1] `offsets` and int64[P] `first`.
 
@@ -48,7 +45,7 @@ def segmented(kept: Int64Array, new: Int64Array, order: Int64Array, partitions: 
     return source, offsets, first
 
 
-@compiled(nb.int64(_INTS, _INTS))
+@compiled(nb.int64(INTS, INTS))
 def first_tie(offsets: Int64Array, time: Int64Array) -> int:
     """The place of a row that has the instant of the row before it in its partition; -1 where there is none."""
     for p in range(len(offsets) - 1):
@@ -58,7 +55,7 @@ def first_tie(offsets: Int64Array, time: Int64Array) -> int:
     return -1
 
 
-@compiled(_TWO(_INTS, nb.int64, nb.int64))
+@compiled(_TWO(INTS, nb.int64, nb.int64))
 def frames_of_rows(offsets: Int64Array, before: int, after: int):  # type: ignore[no-untyped-def]  # numba
     """Where the frame of each row starts and ends: so many rows before it, all where that is negative, and after it."""
     low, high = np.empty(offsets[-1], dtype=np.int64), np.empty(offsets[-1], dtype=np.int64)
@@ -70,7 +67,7 @@ def frames_of_rows(offsets: Int64Array, before: int, after: int):  # type: ignor
     return low, high
 
 
-@compiled(_TWO(_INTS, _INTS, nb.int64, nb.int64, nb.boolean))
+@compiled(_TWO(INTS, INTS, nb.int64, nb.int64, nb.boolean))
 def frames_of_range(offsets: Int64Array, time: Int64Array, before: int, after: int, peers: bool):  # type: ignore[no-untyped-def]  # numba
     """Where the frame of each row starts and ends, by distance in time. Without `peers` it ends with the row itself
     unless it reaches further.
@@ -93,7 +90,7 @@ def frames_of_range(offsets: Int64Array, time: Int64Array, before: int, after: i
     return low, high
 
 
-@compiled(_OUT(_INTS, _INTS, _FLAGS))
+@compiled(OUT(INTS, INTS, BYTES))
 def next_different(offsets: Int64Array, key: Int64Array, valid: UInt8Array) -> Int64Array:
     """The place of the first row after each row with another value; -1 where there is none. Values are equal if their
     keys are, or if they are both missing.
@@ -110,7 +107,7 @@ def next_different(offsets: Int64Array, key: Int64Array, valid: UInt8Array) -> I
     return found
 
 
-@compiled(_OUT(_INTS, _INTS, nb.int64, nb.int64))
+@compiled(OUT(INTS, INTS, nb.int64, nb.int64))
 def completed_at(time: Int64Array, places: Int64Array, ticks: int, end: int) -> Int64Array:
     """The instants of the rows at places, but at most so many ticks after each row unless that is negative; `end` where
     neither is known.
@@ -124,7 +121,7 @@ def completed_at(time: Int64Array, places: Int64Array, ticks: int, end: int) -> 
     return found
 
 
-@compiled(_OUT(_INTS, _INTS, nb.int64, nb.int64))
+@compiled(OUT(INTS, INTS, nb.int64, nb.int64))
 def neighbours(offsets: Int64Array, time: Int64Array, offset: int, within: int) -> Int64Array:
     """The place of the row that is `offset` rows after each row, at most `within` ticks away unless that is negative;
     -1 where there is none.
@@ -139,7 +136,7 @@ def neighbours(offsets: Int64Array, time: Int64Array, offset: int, within: int) 
     return found
 
 
-@compiled(_THREE(_INTS, _INTS, _INTS, nb.int64, _INTS, _INTS))
+@compiled(_THREE(INTS, INTS, INTS, nb.int64, INTS, INTS))
 def kept_rows(  # type: ignore[no-untyped-def]  # numba
     offsets: Int64Array, time: Int64Array, complete: Int64Array, until: int, rows: Int64Array, ticks: Int64Array
 ):

@@ -13,18 +13,12 @@ import numpy as np
 
 from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.kernels.cells import NONE, Situations, Triggers
-from tidegate.runtime.kernels.compiling import compiled
+from tidegate.runtime.kernels.compiling import CUBE, INTS, NUMBERS, OUT, OUT_CUBE, OUT_TABLE, TABLE, compiled
 from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.kernels.ranges.range_plan import DEFINITION, DELAY, ENDED, LEAST, MOST, ROLE, RangeSteps
 from tidegate.runtime.kernels.search import Matches, _formula_instant, enumerate_matches
 from tidegate.runtime.kernels.search_plan import TE_FROM, TE_TO, TS_FROM, TS_TO, Steps
 from tidegate.runtime.kernels.situations import OPEN
-
-_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_TABLE = nb.types.Array(nb.int64, 2, "C", readonly=True)
-_CUBE = nb.types.Array(nb.int64, 3, "C", readonly=True)
-_NUMBERS = nb.types.Array(nb.int32, 1, "C", readonly=True)
-_OUT, _WIDE, _DEEP = nb.int64[::1], nb.int64[:, ::1], nb.int64[:, :, ::1]
 
 #: Rows of a block at most. Of 128 a situation takes 17 ns, of 1,024 it takes 14, of more no less.
 ROWS = 1024
@@ -75,7 +69,7 @@ def find_matches(
 
 
 @compiled(
-    nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, _INTS, _INTS),
+    nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, INTS, INTS),
     borrows=True,
 )
 def _first_place(near: int, low: int, high: int, ts_from: int, te_from: int, ts: Int64Array, te: Int64Array) -> int:
@@ -121,7 +115,7 @@ def _lasts(ts: int, te: int, least: int, most: int) -> bool:
 
 
 @compiled(
-    nb.boolean(nb.int64, nb.int64, nb.int64, _TABLE, nb.int64, _INTS, _INTS),
+    nb.boolean(nb.int64, nb.int64, nb.int64, TABLE, nb.int64, INTS, INTS),
     borrows=True,
 )
 def _is_possible(
@@ -140,8 +134,8 @@ def _is_possible(
 
 @compiled(
     nb.int64(
-        nb.int64, nb.int64, nb.int64, nb.int64, _TABLE, nb.int64, _INTS, _INTS, _INTS, _INTS, _NUMBERS, _INTS,
-        nb.int64, _WIDE, _OUT, _OUT,
+        nb.int64, nb.int64, nb.int64, nb.int64, TABLE, nb.int64, INTS, INTS, INTS, INTS, NUMBERS, INTS,
+        nb.int64, OUT_TABLE, OUT, OUT,
     ),
     borrows=True,
 )  # fmt: skip
@@ -172,7 +166,7 @@ def _take_hits(
 
 
 @compiled(
-    nb.void(nb.int64, nb.int64, _TABLE, _INTS, _TABLE, nb.int64, nb.int64[:, ::1], _WIDE),
+    nb.void(nb.int64, nb.int64, TABLE, INTS, TABLE, nb.int64, OUT_TABLE, OUT_TABLE),
     borrows=True,
 )
 def _limit(
@@ -196,7 +190,7 @@ def _limit(
 
 @compiled(
     nb.int64(
-        nb.int64, nb.boolean, _TABLE, _INTS, _INTS, _INTS, _INTS, _WIDE, _OUT, _WIDE, _WIDE, _OUT
+        nb.int64, nb.boolean, TABLE, INTS, INTS, INTS, INTS, OUT_TABLE, OUT, OUT_TABLE, OUT_TABLE, OUT
     ),
     borrows=True,
 )  # fmt: skip
@@ -243,7 +237,7 @@ def _extend(
 
 
 @compiled(
-    nb.void(nb.int64, nb.int64, nb.int64, _TABLE, _INTS, _INTS, _INTS, _INTS, _WIDE, _WIDE, _WIDE, _WIDE),
+    nb.void(nb.int64, nb.int64, nb.int64, TABLE, INTS, INTS, INTS, INTS, OUT_TABLE, OUT_TABLE, OUT_TABLE, OUT_TABLE),
     borrows=True,
 )
 def _carry(
@@ -270,7 +264,7 @@ def _carry(
 
 
 @compiled(
-    nb.int64(_CUBE, nb.int64, nb.boolean, nb.int64, _INTS, nb.int64, _INTS, _INTS, _OUT),
+    nb.int64(CUBE, nb.int64, nb.boolean, nb.int64, INTS, nb.int64, INTS, INTS, OUT),
     borrows=True,
 )
 def _by_formula(
@@ -288,8 +282,8 @@ def _by_formula(
 
 @compiled(
     nb.int64(
-        nb.int64, nb.int64, nb.int64, _TABLE, _TABLE, _INTS, _CUBE, nb.int64, nb.boolean, _INTS, _INTS, nb.int64, nb.int64,
-        _DEEP, _WIDE, _OUT, _OUT, nb.int64, _WIDE, _OUT,
+        nb.int64, nb.int64, nb.int64, TABLE, TABLE, INTS, CUBE, nb.int64, nb.boolean, INTS, INTS, nb.int64, nb.int64,
+        OUT_CUBE, OUT_TABLE, OUT, OUT, nb.int64, OUT_TABLE, OUT,
     ),
     borrows=True,
 )  # fmt: skip
@@ -326,9 +320,9 @@ def _report(
 
 @compiled(
     nb.int64(
-        _TABLE, _INTS, _TABLE, _INTS, _INTS, _TABLE, _INTS, _CUBE, nb.int64, nb.boolean,
-        nb.int64, _INTS, _INTS, _INTS, _INTS, _INTS, _NUMBERS, _INTS, nb.int64, nb.int64,
-        _OUT, _DEEP, _DEEP, _DEEP, _WIDE, _OUT, _WIDE, _OUT, _WIDE,
+        TABLE, INTS, TABLE, INTS, INTS, TABLE, INTS, CUBE, nb.int64, nb.boolean,
+        nb.int64, INTS, INTS, INTS, INTS, INTS, NUMBERS, INTS, nb.int64, nb.int64,
+        OUT, OUT_CUBE, OUT_CUBE, OUT_CUBE, OUT_TABLE, OUT, OUT_TABLE, OUT, OUT_TABLE,
     ),
     nogil=True,
     borrows=True,
