@@ -178,13 +178,6 @@ def evaluation_error(code: str, reason: str, term: TypedTerm, operands: Sequence
     return EvaluationError(code, f"{term_text(term.source)}: {reason}", because=tuple(shown), hint=_HINTS.get(code, ""))
 
 
-# --- values ----------------------------------------------------------------------------------------------------------
-
-
-def same_value(a: Value, b: Value) -> bool:
-    return key_of(a) == key_of(b)
-
-
 # --- aggregates ------------------------------------------------------------------------------------------------------
 
 

@@ -18,11 +18,6 @@ def is_progressing_set(federation: Federation, attributes: Collection[str]) -> b
     return all(not demand.isdisjoint(attributes) for demand in demands(federation))
 
 
-def progressing_attributes(federation: Federation) -> tuple[str, ...]:
-    """The attributes that by themselves are progressing sets, in order; none for a static result's empty set."""
-    return tuple(a for a in federation.attributes if is_progressing_set(federation, (a,)))
-
-
 def minimal_progressing_sets(federation: Federation, largest: int = 3) -> tuple[frozenset[str], ...]:
     """All progressing sets of at most `largest` attributes that contain no smaller one, by size."""
     found: list[frozenset[str]] = []

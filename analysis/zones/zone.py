@@ -187,10 +187,6 @@ class Zone:
         matrix[np.ix_(known, known)] = self.view([variables[i] for i in known])
         return matrix
 
-    def lies_in(self, other: Zone, variables: Sequence[Variable]) -> bool:
-        """Whether this zone's projection on the variables is contained in the other's."""
-        return bool((self.view(variables) <= other.view(variables)).all())
-
     def chain(self, w: Variable, v: Variable) -> tuple[Edge, ...]:
         """The given constraints that add up to `d(w, v)`, from w to v; empty where there is no bound."""
         i, j = self.layout.find(w), self.layout.find(v)

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import canonical, parse_plain, plain
@@ -114,16 +114,6 @@ def write_segment_file(
     """`write_segment` in a worker process, into the store at `local_root`; returns `Segment.to_json` for the driver."""
     store = LocalStore(local_root)
     return write_segment(store, buffer_id, table, temporal_columns, seq, attempt, shard=shard).to_json()
-
-
-def adopt_segment(store: Store, path: str, temporal_columns: Sequence[str], seq: int, *, shard: int = 0) -> Segment:
-    """The `Segment` of a Parquet file that something else wrote under a name from `new_path`; makes it durable."""
-    with storage_errors(f"adopting {path}"):
-        store.sync(path)
-        table = store.read_table(path)
-        bounds = int64_bounds(table, temporal_columns)
-        file = FileRef(path, store.size(path), store.checksum(path))
-    return Segment(path, table.num_rows, file.bytes, file.checksum, schema_id(table.schema), bounds, seq, shard)
 
 
 def read_segments(
@@ -351,13 +341,3 @@ def tier_of(rows: int, fanout: int = FANOUT) -> int:
     while rows >= limit:
         tier, limit = tier + 1, limit * fanout
     return tier
-
-
-def drop_or_rewrite(alive: float, *, threshold: float = 0.5) -> Literal["drop", "rewrite", "keep"]:
-    """The action for a segment of which the fraction `alive` may still matter.
-
-    Rewriting below one half costs no more than was collected, so it is paid for by the rows that go.
-    """
-    if alive <= 0.0:
-        return "drop"
-    return "rewrite" if alive < threshold else "keep"

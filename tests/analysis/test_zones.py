@@ -103,19 +103,6 @@ def test_hiding_is_projection(given_: Constraints) -> None:
     assert projected == expected
 
 
-@given(constraints, constraints)
-def test_containment_is_containment(one: Constraints, other: Constraints) -> None:
-    first, second = Zone.free(LAYOUT).conjoin(bounds(one)), Zone.free(LAYOUT).conjoin(bounds([*one, *other]))
-    if isinstance(first, Conflict) or isinstance(second, Conflict):
-        return
-    assert second.lies_in(first, ROWS)
-    contained = bool(inside(second.matrix, satisfying(one)).all())
-    if first.lies_in(second, ROWS):
-        assert contained
-    elif zone_fits_grid(first) and zone_fits_grid(second) and (first.matrix < NONE).all():
-        assert not contained
-
-
 @given(constraints)
 def test_a_reduced_matrix_closes_to_the_same(given_: Constraints) -> None:
     closed = close(matrix_of(given_))

@@ -20,6 +20,7 @@ from typing import BinaryIO, Final, Literal
 
 from tidegate.runtime.state.failpoints import Failpoints
 from tidegate.runtime.state.inputs.positions import SourceFile
+from tidegate.runtime.state.store.local import sync_directory
 
 #: Gone: the file is not in the directory any more. Kept: it never will leave it. Failed: it is to be tried again.
 Outcome = Literal["gone", "kept", "failed"]
@@ -71,7 +72,8 @@ def put_away(
         elif outcome == "failed":
             left.append(file)
     for folder in folders:
-        _sync(folder)
+        with suppress(FileNotFoundError):
+            sync_directory(folder)
     return gone, left
 
 
@@ -195,19 +197,5 @@ def _opened(top: str, folders: Sequence[str], *, make: bool = False) -> Iterator
             os.close(descriptor)
             descriptor = inner
         yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _sync(folder: str) -> None:
-    try:
-        descriptor = os.open(folder, _FOLDER)
-    except FileNotFoundError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # file systems whose directories need no sync say so in this way
-            raise
     finally:
         os.close(descriptor)

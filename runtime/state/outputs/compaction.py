@@ -28,6 +28,7 @@ from tidegate.runtime.state.errors import StateError, is_damage, storage_errors
 from tidegate.runtime.state.failpoints import Failpoints
 from tidegate.runtime.state.outputs.names import Result, result_of
 from tidegate.runtime.state.segments import schema_id, tier_of
+from tidegate.runtime.state.store.local import sync_directory
 from tidegate.runtime.state.store.paths import local_directory
 
 FOREIGN: Final = "TG526"  # the directory can not be exchanged for another
@@ -122,11 +123,11 @@ def compact(
                     if result.name not in gone:
                         os.link(top / result.name, other / result.name)
                 _same_owner(top, other)
-                _sync(other)
+                sync_directory(other)
                 points.hit("compaction-linked")
                 _exchange(top, other)
                 points.hit("compaction-exchanged")
-                _sync(top.parent)
+                sync_directory(top.parent)
             left = [path.stat().st_size for path in top.iterdir()]
     rows = sum(one.rows for group in plan for one in group)
     assert len(merged) == len(plan)
@@ -419,11 +420,3 @@ def _same_owner(top: Path, target: Path) -> None:
     with suppress(PermissionError):
         os.chown(target, status.st_uid, status.st_gid)
     os.chmod(target, stat.S_IMODE(status.st_mode))
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -351,16 +351,8 @@ class LocalStore:
                 list(pool.map(lambda sync: sync(), syncs))
 
     def _sync_directory(self, directory: Path) -> None:
-        if not self._sync:
-            return
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        except OSError as error:
-            if error.errno != errno.EINVAL:  # file systems whose directories need no sync say so in this way
-                raise
-        finally:
-            os.close(descriptor)
+        if self._sync:
+            sync_directory(directory)
 
     def _link(self, temporary: Path, target: Path) -> bool:
         try:
@@ -498,6 +490,18 @@ def make_directory(directory: str) -> None:
     there.
     """
     LocalStore(directory)._make_directory(Path(directory).absolute())
+
+
+def sync_directory(directory: str | Path) -> None:
+    """Makes durable which files are in a directory."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # file systems whose directories need no sync say so in this way
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _sync_file(path: Path) -> None:

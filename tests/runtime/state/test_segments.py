@@ -6,7 +6,6 @@ import math
 import pickle
 from dataclasses import dataclass, replace
 from pathlib import Path
-from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -18,11 +17,8 @@ from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.errors import DATA, StateError
 from tidegate.runtime.state.segments import (
     Segment,
-    adopt_segment,
     append_segment,
     covering,
-    drop_or_rewrite,
-    new_path,
     plan_compaction,
     read_pieces,
     read_segments,
@@ -91,18 +87,6 @@ def test_from_a_worker(tmp_path: Path) -> None:
     assert read_segments(store, [segment]).equals(TABLE)
     with pytest.raises(StateError, match="written segment"):
         Segment.from_json('{"path": "x"}')
-
-
-def test_adopted(place: Place) -> None:
-    store = place.store()
-    path = new_path("segments", "b", 2, "attempt")
-    store.write_table(path, TABLE)
-    with patch.object(type(store), "sync", autospec=True, side_effect=type(store).sync) as synced:
-        segment = adopt_segment(store, path, ["t"], 2)
-    synced.assert_called_once_with(store, path)
-    assert segment.bounds == {"t": (-(2**63), 2**63 - 1)}
-    verify(store, [segment.file])
-    assert read_segments(store, [segment]).equals(TABLE)
 
 
 @pytest.mark.parametrize("kind", sorted(damage_kinds()))
@@ -265,14 +249,6 @@ def test_compaction_begins_with_the_smallest() -> None:
     """What becomes of them is merged with those of its size at once, not in a rewrite of its own."""
     segments = [*(Size(4) for _ in range(4)), *(Size(1) for _ in range(4))]
     assert plan_compaction(segments, fanout=4) == [segments]
-
-
-def test_drop_or_rewrite() -> None:
-    assert drop_or_rewrite(0.0) == "drop"
-    assert drop_or_rewrite(0.499) == "rewrite"
-    assert drop_or_rewrite(0.5) == "keep"
-    assert drop_or_rewrite(0.5, threshold=0.8) == "rewrite"
-    assert drop_or_rewrite(1.0) == "keep"
 
 
 @given(st.lists(st.integers(0, 20), max_size=40))
