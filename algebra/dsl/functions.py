@@ -267,15 +267,15 @@ def when(condition: Expression, then: Operand, *more: Operand | Expression, othe
         pairs = list(zip(given[0::2], given[1::2], strict=False))
         values = [*(value for _, value in pairs), last]
         like = next((value.type for value in values if isinstance(value, Expression) and value.type != NULL), None)
-        found = _value_or_null(last, like)
+        result = _value_or_null(last, like)
         for asked, value in reversed(pairs):
             test = to_expression(asked)
             if test.type not in (BOOLEAN, NULL):
                 raise QueryError(
                     "TG102", f"a condition must be boolean, {test!r} is {test.type}", hint="compare it with something"
                 )
-            found = build("if", test, _value_or_null(value, like), found)
-        return found
+            result = build("if", test, _value_or_null(value, like), result)
+        return result
 
 
 def _value_or_null(value: object, like: DataType | None) -> Expression:

@@ -738,8 +738,8 @@ def _pinned(order: object, names: list[str]) -> tuple[str, ...]:
     return tuple(pinned)
 
 
-def _take(found: dict[str, Intervals], intervals: Intervals) -> None:
-    known = found.setdefault(intervals._symbol, intervals)
+def _take(by_symbol: dict[str, Intervals], intervals: Intervals) -> None:
+    known = by_symbol.setdefault(intervals._symbol, intervals)
     if known is not intervals:
         raise QueryError(
             "TG103",

@@ -148,7 +148,7 @@ def _format(ticks: int, pattern: str) -> str:
         "I": f"{(hour - 1) % 12 + 1:02d}", "p": "AM" if hour < 12 else "PM", "z": "+0000", "b": _MONTHS[month - 1][:3],
         "B": _MONTHS[month - 1], "a": _DAYS[week_day][:3], "A": _DAYS[week_day], "%": "%",
     }  # fmt: skip
-    return _DIRECTIVE.sub(lambda found: parts[found[1]], pattern)
+    return _DIRECTIVE.sub(lambda match: parts[match[1]], pattern)
 
 
 @lru_cache(1 << 10)
@@ -167,10 +167,10 @@ def _reader(pattern: str) -> re.Pattern[str]:
 
 
 def _parse(text: str, pattern: str) -> int:
-    found = _reader(pattern).fullmatch(text)
-    if found is None:
+    match = _reader(pattern).fullmatch(text)
+    if match is None:
         raise bad_cast(text, f"timestamp of the form {pattern}")
-    part = found.groupdict()
+    part = match.groupdict()
     month = int(part.get("m") or 1)
     if part.get("b") or part.get("B"):
         month = [name[:3] for name in _MONTHS].index((part.get("b") or part.get("B") or "")[:3]) + 1

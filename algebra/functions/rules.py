@@ -242,9 +242,9 @@ def _suggestion(op: str, args: tuple[TypedTerm, ...]) -> str:
     if op == "add" and kinds == {Kind.STRING}:
         return "texts are put together with tg.concat(a, b)"
     if kinds and kinds <= {Kind.TIMESTAMP, Kind.DATE, Kind.DURATION}:
-        found = _time_suggestion(op, kinds)
-        if found is not None:
-            return found
+        hint = _time_suggestion(op, kinds)
+        if hint is not None:
+            return hint
     if Kind.TIMESTAMP in kinds and Kind.BIGINT in kinds:
         return 'give the number a unit: tg.seconds(5), or compare ticks: .cast("bigint") of the timestamp'
     if Kind.TIMESTAMP in kinds and Kind.DATE in kinds:

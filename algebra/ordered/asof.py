@@ -142,9 +142,9 @@ class AsOf(OrderedNode):
             return before[1], at + before[0]
         return None, None if self.within is None else at + self.within
 
-    def fitting(self, found: Sequence[tuple[int, Row]]) -> tuple[int, Row] | None:
+    def fitting(self, candidates: Sequence[tuple[int, Row]]) -> tuple[int, Row] | None:
         """The row at its distance, unless it is too far away."""
-        return next((one for one in found if self.within is None or one[0] <= self.within), None)
+        return next((candidate for candidate in candidates if self.within is None or candidate[0] <= self.within), None)
 
     def text(self, inputs: Sequence[str]) -> str:
         pairs = zip(self.left_keys, self.right_keys, strict=True)

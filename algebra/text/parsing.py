@@ -186,10 +186,10 @@ class Text:
         return next((said[one] for one in (*here, *inside[:-3:-1], *inside[:1]) if one in said), "")
 
 
-def _part(found: Tree[Token] | Token) -> Part:
-    if isinstance(found, str):
-        return Part(found.type, str(found), (), found.line or 1, found.column or 1)
-    return Part(str(found.data), "", tuple(map(_part, found.children)), found.meta.line, found.meta.column)
+def _part(tree: Tree[Token] | Token) -> Part:
+    if isinstance(tree, str):
+        return Part(tree.type, str(tree), (), tree.line or 1, tree.column or 1)
+    return Part(str(tree.data), "", tuple(map(_part, tree.children)), tree.meta.line, tree.meta.column)
 
 
 @functools.cache

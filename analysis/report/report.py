@@ -113,9 +113,9 @@ def _query_text(query: QueryFacts, recursion: Recursion | None, *, zones: bool) 
     holds = _holds(query)
     if holds:
         lines.append(_entry("holds", holds))
-    found = [problem.message + (f"   {problem.site}" if problem.site else "") for problem in notes(query.query)]
-    if found:
-        lines.append(_entry("note", found))
+    noted = [problem.message + (f"   {problem.site}" if problem.site else "") for problem in notes(query.query)]
+    if noted:
+        lines.append(_entry("note", noted))
     if zones:
         for number, zone in enumerate(query.federation.zones, 1):
             lines.append(_entry(f"zone {number}", list(zone_lines(query.federation, zone)) or ["no constraint"]))

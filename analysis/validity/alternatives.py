@@ -31,10 +31,10 @@ class NarrowedQuery:
     lines: tuple[str, ...]
 
 
-def narrowed_query(query: Query, found: Federation, attribute: str, clause: Clause) -> NarrowedQuery:
+def narrowed_query(query: Query, federation_: Federation, attribute: str, clause: Clause) -> NarrowedQuery:
     """The alternatives in which the attribute does not progress on the occurrence of a clause."""
-    result, node = NarrowedQuery(found, clause, ()), query.node
-    streams = {stream.name: stream for stream in found.occurrences}
+    result, node = NarrowedQuery(federation_, clause, ()), query.node
+    streams = {stream.name: stream for stream in federation_.occurrences}
     left = ALTERNATIVES
     for place, condition in _disjunctions(node, clause.occurrence):
         parts = _alternatives(condition)
@@ -49,13 +49,13 @@ def narrowed_query(query: Query, found: Federation, attribute: str, clause: Clau
             except QueryError:
                 return result
             tries.append((part, narrowed, facts, _unbounded(facts, attribute, clause)))
-        open_ = [(part, narrowed, facts, one) for part, narrowed, facts, one in tries if one is not None]
+        open_ = [(part, narrowed, facts, loose) for part, narrowed, facts, loose in tries if loose is not None]
         if open_ and len(open_) < len(parts):
-            part, narrowed, facts, one = open_[0]
+            part, narrowed, facts, loose = open_[0]
             line = term_text(
                 rename_attributes(part, {a: written_name(a, _at(node, place)) for a in attributes_of(part)})
             )
-            result, node = NarrowedQuery(facts, one, (*result.lines, line)), narrowed
+            result, node = NarrowedQuery(facts, loose, (*result.lines, line)), narrowed
     return result
 
 
@@ -87,9 +87,9 @@ def _with_instead(node: Node, condition: Term, part: Term) -> Node:
     return replace(node, condition=conjunction(parts))
 
 
-def _unbounded(found: Federation, attribute: str, clause: Clause) -> Clause | None:
+def _unbounded(federation_: Federation, attribute: str, clause: Clause) -> Clause | None:
     """The clause of the same occurrence that is not finite; None where there is none."""
-    if attribute not in found.attributes:
+    if attribute not in federation_.attributes:
         return None
-    clauses = propagation(found, attribute).clauses
-    return next((one for one in clauses if one.occurrence == clause.occurrence and not one.is_finite), None)
+    clauses = propagation(federation_, attribute).clauses
+    return next((other for other in clauses if other.occurrence == clause.occurrence and not other.is_finite), None)

@@ -67,13 +67,13 @@ class Closing:
     declared: Declared = field(default_factory=dict)
 
     @classmethod
-    def from_json(cls, found: Json) -> Closing:
+    def from_json(cls, recorded: Json) -> Closing:
         """What a manifest says; nothing where it is silent."""
-        match found:
+        match recorded:
             case [int() | None as at, list() as declared]:
                 known: dict[tuple[str, str], int] = {}
-                for one in declared:
-                    match one:
+                for instant in declared:
+                    match instant:
                         case [str(stream), str(attribute), int(value)]:
                             known[stream, attribute] = value
                 return cls(at, known)
@@ -145,9 +145,9 @@ def _passed(plan: Plan, declared: Declared, query: QueryPlan) -> _Finality | Non
     further before its end. And with all of them, for results that are final by progress of one stream or another.
     """
     streams = input_streams(plan)
-    found = []
-    for own in (*((stream,) for stream in sorted(streams, key=lambda one: one.name)), streams):
-        names = {stream.name for stream in own}
+    finalities = []
+    for chosen in (*((stream,) for stream in sorted(streams, key=lambda one: one.name)), streams):
+        names = {stream.name for stream in chosen}
         inputs: dict[tuple[str, str], Extended] = {
             (name, a): declared.get((name, a), -INF) if name in names else INF
             for name, a in ProgressState.start(plan).inputs
@@ -157,12 +157,12 @@ def _passed(plan: Plan, declared: Declared, query: QueryPlan) -> _Finality | Non
             telling = [key for key in inputs if _matters(plan, inputs, query, key)]
             because = tuple(
                 (stream, a, value)
-                for stream in own
+                for stream in chosen
                 for a in stream.progress
                 if (stream.name, a) in telling and isinstance(value := inputs[stream.name, a], int)
             )
-            found.append(_Finality(at, because, any(name not in names for name, _ in telling)))
-    return max(found, key=lambda one: one.at, default=None)
+            finalities.append(_Finality(at, because, any(name not in names for name, _ in telling)))
+    return max(finalities, key=lambda one: one.at, default=None)
 
 
 def _matters(plan: Plan, inputs: Mapping[tuple[str, str], Extended], query: QueryPlan, key: tuple[str, str]) -> bool:

@@ -73,15 +73,15 @@ class Garbage:
         self._arrived.update({name: _rows_of(s for s in some if s.batch == batch.seq) for name, some in left.items()})
         judged = {path for watch in self.watches.values() for path in watch.busy}
         for buffer in self.buffers:
-            own = left[buffer.id]
+            stored = left[buffer.id]
             if self.mode != "off":
-                own = left[buffer.id] = tuple(s for s in own if self._needed(buffer, s, progress, _whole))
-            free = [s for s in own if s.path not in judged]
+                stored = left[buffer.id] = tuple(s for s in stored if self._needed(buffer, s, progress, _whole))
+            free = [s for s in stored if s.path not in judged]
             dying = {s.path for s in free if self.mode != "off" and self._wants_rewriting(buffer, s, progress)}
-            most = merged_rows(own, self._arrived[buffer.id])
+            most = merged_rows(stored, self._arrived[buffer.id])
             groups = plan_compaction(free, max_rows=most)
             merging = {segment.path for group in groups for segment in group}
-            groups += [[s] for s in own if s.path in dying - merging]
+            groups += [[s] for s in stored if s.path in dying - merging]
             if groups:
                 keep = self.keep(buffer, progress)
                 for group in groups:
@@ -102,23 +102,23 @@ class Garbage:
 
         Exact: all that they can free. Amortised: of a bounded number of rows, those that are next.
         """
-        found: dict[str, tuple[Segment, ...]] = {}
+        left: dict[str, tuple[Segment, ...]] = {}
         if self.mode == "off":
-            return found
+            return left
         groups = self.plan.purged()
         rows = most = max(STEP, sum(self._arrived.values()))
         for number in range(len(groups)):
             buffers = groups[(batch.seq + number) % len(groups)]  # the first is another each time
-            own = {buffer.id: segments[buffer.id] for buffer in buffers}
+            stored = {buffer.id: segments[buffer.id] for buffer in buffers}
             worth = 0.0 if self.mode == "exact" else WORTH
-            sweep = Sweep(self.plan, buffers, own, progress.queries, progress.bounds(self.plan), worth)
+            sweep = Sweep(self.plan, buffers, stored, progress.queries, progress.bounds(self.plan), worth)
             if self.mode == "amortised":
                 watch = self.watches.setdefault(buffers[0].id, Watch())
                 watch.arrived(sum(self._arrived[buffer.id] for buffer in buffers), most)
-                rows -= self._looked(executor, batch, sweep, watch, rows, most, found)
-            elif _rows(own):
-                found |= executor.sweep(batch, sweep)
-        return found
+                rows -= self._looked(executor, batch, sweep, watch, rows, most, left)
+            elif _rows(stored):
+                left |= executor.sweep(batch, sweep)
+        return left
 
     def _looked(
         self,
@@ -128,7 +128,7 @@ class Garbage:
         watch: Watch,
         rows: int,
         most: int,
-        found: dict[str, tuple[Segment, ...]],
+        left: dict[str, tuple[Segment, ...]],
     ) -> int:
         """A step of the look at a group of buffers, if it is time for one; gives through how many rows it went.
 
@@ -142,7 +142,7 @@ class Garbage:
                 return 0
             after = executor.sweep(batch, sweep)
             watch.swept(held, _rows({**sweep.segments, **after}))
-            found |= after
+            left |= after
             return held
         freed = [buffer for buffer in sweep.buffers if self.plan.freed_sooner(buffer)]
         look = watch.next(freed, sweep.segments, batch.seq)
@@ -156,7 +156,7 @@ class Garbage:
         if looked.segments is not None:
             gone = {segment.path for segment in look.segments}
             kept = (s for s in sweep.segments[look.buffer.id] if s.path not in gone)
-            found[look.buffer.id] = (*kept, *looked.segments)
+            left[look.buffer.id] = (*kept, *looked.segments)
         return looked.rows
 
     def renamed(self, before: Segments, after: Segments) -> None:
@@ -204,10 +204,10 @@ def affordable(rewrites: Sequence[Rewrite], arrived: int) -> list[Rewrite]:
     """
     allowed = max(LEAST_REWRITTEN, REWRITTEN * arrived)
     chosen: list[Rewrite] = []
-    for one in sorted(rewrites, key=lambda one: -one.rows):
-        cost = one.rows + REWRITE_COST
+    for rewrite in sorted(rewrites, key=lambda rewrite: -rewrite.rows):
+        cost = rewrite.rows + REWRITE_COST
         if not chosen or cost <= allowed:
-            chosen.append(one)
+            chosen.append(rewrite)
             allowed -= cost
     return chosen
 

@@ -137,11 +137,11 @@ def to_json(skipped: Mapping[str, SkippedResult]) -> Json:
     return {name: [one.batch, one.clock, one.put_off, one.because] for name, one in skipped.items()}
 
 
-def from_json(found: Json) -> dict[str, SkippedResult]:
+def from_json(recorded: Json) -> dict[str, SkippedResult]:
     """What a manifest says; nothing where it is silent."""
     known: dict[str, SkippedResult] = {}
-    for name, one in found.items() if isinstance(found, dict) else ():
-        match one:
+    for name, entry in recorded.items() if isinstance(recorded, dict) else ():
+        match entry:
             case [int(batch), int(clock), int(put_off), str(because)]:
                 known[name] = SkippedResult(batch, clock, put_off, because)
     return known

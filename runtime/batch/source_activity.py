@@ -66,11 +66,11 @@ def to_json(activity: Mapping[str, SourceActivity]) -> Json:
     }
 
 
-def from_json(found: Json) -> dict[str, SourceActivity]:
+def from_json(recorded: Json) -> dict[str, SourceActivity]:
     """What a manifest says; nothing where it is silent."""
     known: dict[str, SourceActivity] = {}
-    for name, one in found.items() if isinstance(found, dict) else ():
-        match one:
+    for name, entry in recorded.items() if isinstance(recorded, dict) else ():
+        match entry:
             case [int(clock), dict(greatest), dict(means)]:
                 known[name] = SourceActivity(
                     clock,
@@ -94,14 +94,14 @@ def idle_progress(
     others.
     """
     idle = {s.name for s in streams if s.name not in waiting and is_idle(s, options[s.name], activity, b, clock)}
-    found: dict[tuple[str, str], Extended] = {}
+    assumed: dict[tuple[str, str], Extended] = {}
     for stream in (s for s in streams if s.name in idle):
         given = options[stream.name]
         for name in (a for a in stream.progress if a != given.arrival):
             kind = stream.schema[name].type.kind
             if given.idle_follows == "clock":
                 assert given.idle is not None
-                found[stream.name, name] = _behind(clock, max(given.idle, _delay(given, name, kind)), kind)
+                assumed[stream.name, name] = _behind(clock, max(given.idle, _delay(given, name, kind)), kind)
                 continue
             others = [
                 b[other.name, a]
@@ -112,8 +112,8 @@ def idle_progress(
             ]
             # Streams that have ended say nothing about how far time is.
             if going_on := [value for value in others if value != INF]:
-                found[stream.name, name] = min(going_on)
-    return found
+                assumed[stream.name, name] = min(going_on)
+    return assumed
 
 
 def is_idle(

@@ -309,8 +309,8 @@ def _explain(options: argparse.Namespace) -> int:
     try:
         with nullcontext() if options.query is None else in_words_of_text():
             for name, program in _programs(options).items():
-                if found := program.check():
-                    problems += found
+                if refused := program.check():
+                    problems += refused
                 else:
                     reports[name] = program.explain(zones=options.zones)
             if problems and (options.json or not reports):

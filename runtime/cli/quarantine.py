@@ -73,6 +73,6 @@ def list_quarantine(
             if source in (None, of) and reason in (None, row["reason"]):
                 counts.setdefault(of, Counter())[row["reason"]] += 1
                 latest.append(row | {"source": of})
-    found = {name: dict(sorted(counts[name].items(), key=lambda one: (-one[1], one[0]))) for name in sorted(counts)}
-    missing = f" like this; there are {', '.join(sorted(others))}" if others and not found else ""
-    return QuarantineListing(os.fspath(checkpoint), found, tuple(latest), missing)
+    listed = {name: dict(sorted(counts[name].items(), key=lambda one: (-one[1], one[0]))) for name in sorted(counts)}
+    missing = f" like this; there are {', '.join(sorted(others))}" if others and not listed else ""
+    return QuarantineListing(os.fspath(checkpoint), listed, tuple(latest), missing)

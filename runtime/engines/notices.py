@@ -150,15 +150,15 @@ class Notices:
         value.
         """
         names, program = inner_names(self.setup.plan.facts), self.setup.plan.facts.program
-        found = {**report.set_aside, **{name: {UNREADABLE: files} for name, files in report.unreadable.items()}}
-        before, self.set_aside = self.set_aside, added(self.set_aside, found)
-        for query, reasons in found.items():
+        set_aside = {**report.set_aside, **{name: {UNREADABLE: files} for name, files in report.unreadable.items()}}
+        before, self.set_aside = self.set_aside, added(self.set_aside, set_aside)
+        for query, reasons in set_aside.items():
             for reason in reasons:
                 rows, told = self.set_aside[query][reason], before.get(query, {}).get(reason, 0)
                 if not told or rows >= due_after(told):
                     many = count_of(rows, "file" if reason == UNREADABLE else "row")
                     text = f"{names.get(query, query)} set aside {many} up to batch {report.seq}: {reason}"
-                    latest = [row for one in self._kept(report.clock) for row in last_of(one, query, reason)]
+                    latest = [row for batch in self._kept(report.clock) for row in last_of(batch, query, reason)]
                     self._warn(
                         query,
                         Problem(

@@ -141,14 +141,14 @@ class Watch:
     ) -> Look | None:
         some: dict[str, list[Segment]]
         if age == "young":
-            some = {name: [s for s in own if s.path not in self.judged][::-1] for name, own in segments.items()}
+            some = {name: [s for s in stored if s.path not in self.judged][::-1] for name, stored in segments.items()}
             buffer = max(buffers, key=lambda buffer: sum(s.rows for s in some[buffer.id]))
             if sum(s.rows for s in some[buffer.id]) < max(1, YOUNG):
                 return None
         else:
             some = {
-                name: sorted((s for s in own if s.path in self.judged), key=lambda s: self.judged[s.path])
-                for name, own in segments.items()
+                name: sorted((s for s in stored if s.path in self.judged), key=lambda s: self.judged[s.path])
+                for name, stored in segments.items()
             }
             known = [buffer for buffer in buffers if some[buffer.id]]
             if not known:

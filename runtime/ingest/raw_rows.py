@@ -93,8 +93,8 @@ def raw(data: Rows, schema: Schema, *, absent: Collection[str] = (), in_pieces: 
             return _raw_table(data.to_arrow(), schema, absent)
     if module == "pandas" and hasattr(data, "columns"):
         missing = missing_columns(list(data.columns), schema, absent)
-        found = {name: _from_pandas(data[name]) for name in schema if name not in missing}
-        return _with_absent(found, len(data), missing)
+        columns = {name: _from_pandas(data[name]) for name in schema if name not in missing}
+        return _with_absent(columns, len(data), missing)
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return _raw_table(_from_capsule(data), schema, absent)
     if isinstance(data, Mapping):

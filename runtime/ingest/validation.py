@@ -283,14 +283,14 @@ def _parsed_numbers(texts: pl.Series, type_: DataType) -> tuple[pa.Array, _Masks
             read[text] = held_value(text, type_)
         except MalformedValue as error:
             reasons[text] = error.reason
-    found = rest.replace_strict(list(read), pl.Series(list(read.values()), dtype=numbers.dtype), default=None)
+    values = rest.replace_strict(list(read), pl.Series(list(read.values()), dtype=numbers.dtype), default=None)
     why = rest.replace_strict(list(reasons), list(reasons.values()), default=None, return_dtype=pl.String)
     masks: _Masks = []
     for reason in sorted(set(reasons.values())):
         mask = np.zeros(len(texts), dtype=np.bool_)
         mask[left.filter(why == reason).to_numpy()] = True
         masks.append((mask, reason))
-    return numbers.scatter(left, found).to_arrow(), masks
+    return numbers.scatter(left, values).to_arrow(), masks
 
 
 def _read_integers(texts: pl.Series) -> pl.Series:

@@ -73,19 +73,19 @@ def _skew_and_lag(
     inputs = {
         (clause.stream, y) for f in facts.propagation.values() for clause in f.clauses for y, _ in clause.distances
     }
-    own = {(bound.stream, y) for y in progress}
+    of_stream = {(bound.stream, y) for y in progress}
     greatest: dict[Instant, int] = {}
     skew: Extended = 0
     lag: Extended = 0
     for report in reports:
         for key, value in report.greatest.items():
             greatest[key] = max(value, greatest.get(key, value))
-        arrived = {key: greatest.get(key, INF) if (b := report.bounds[key]) == INF else b for key in inputs | own}
+        arrived = {key: greatest.get(key, INF) if (b := report.bounds[key]) == INF else b for key in inputs | of_stream}
         if all(report.bounds[key] == INF for key in inputs):
             continue  # everything has passed and nothing is kept
-        if not any(key in greatest for key in own):
+        if not any(key in greatest for key in of_stream):
             continue
         known = [arrived[key] for key in inputs if arrived[key] != INF]
         lag = max(lag, INF if -INF in known else max(known) - min(known)) if known else lag
-        skew = max([skew, *(greatest[key] - arrived[key] for key in own if key in greatest)])
+        skew = max([skew, *(greatest[key] - arrived[key] for key in of_stream if key in greatest)])
     return skew, lag

@@ -84,30 +84,30 @@ def _all(holds: str, state: OperatorFiles) -> KeptRows:
     return KeptRows(holds, sum(one.rows for one in parts), covering([one.bounds for one in parts]))
 
 
-def operator_text(one: OperatorRows) -> str:
+def operator_text(operator: OperatorRows) -> str:
     """For people."""
-    name = state_name(one.of.query, one.of.what)
-    head = f"{name}: {count_of(one.rows, 'row')}"
-    if one.rows:
-        head += f", {count_of(one.bytes, 'byte')} in {count_of(one.files, 'file')}"
+    name = state_name(operator.of.query, operator.of.what)
+    head = f"{name}: {count_of(operator.rows, 'row')}"
+    if operator.rows:
+        head += f", {count_of(operator.bytes, 'byte')} in {count_of(operator.files, 'file')}"
     lines = [head]
-    if name != f"{one.of.query}: {one.of.what}":
-        lines.append(f"  for         {one.of.query}, inside that query")
-    for kind in one.kinds:
-        lines += _kind_lines(one, kind) if kind.kept.rows else []
-    lines += [f"  {'' if i else 'bound':<12}{text}" for i, text in enumerate(one.of.keeps.bounds)]
+    if name != f"{operator.of.query}: {operator.of.what}":
+        lines.append(f"  for         {operator.of.query}, inside that query")
+    for kind in operator.kinds:
+        lines += _kind_lines(operator, kind) if kind.kept.rows else []
+    lines += [f"  {'' if i else 'bound':<12}{text}" for i, text in enumerate(operator.of.keeps.bounds)]
     return "\n".join(lines)
 
 
-def _kind_lines(one: OperatorRows, kind: KeptKind) -> list[str]:
-    of, rows, ticks = kind.of, kind.kept.rows, Kind(one.of.kind)
+def _kind_lines(operator: OperatorRows, kind: KeptKind) -> list[str]:
+    of, rows, ticks = kind.of, kind.kept.rows, Kind(operator.of.kind)
     if not of.instant:
         return [f"  {of.label:<12}{count_of(rows, of.noun)} {of.of}".rstrip()]
     low, high = kind.kept.bounds[of.instant]
     lines = [f"  {of.label:<12}{rows:,}, {of.verb} {_between(low, high, ticks)}; kept {of.kept}"]
     if of.ahead:
-        reached = f"p({one.of.time}) reaches {instant_text(kind.until, ticks)}"
-        lines.append(f"  {'':<12}p({one.of.time}) is {instant_text(one.progress, ticks)}")
+        reached = f"p({operator.of.time}) reaches {instant_text(kind.until, ticks)}"
+        lines.append(f"  {'':<12}p({operator.of.time}) is {instant_text(operator.progress, ticks)}")
         lines.append(f"  {'':<12}until {reached}")
     return lines
 
@@ -116,21 +116,23 @@ def _between(low: int, high: int, kind: Kind) -> str:
     return instant_text(low, kind) if low == high else f"{instant_text(low, kind)} to {instant_text(high, kind)}"
 
 
-def operator_dict(one: OperatorRows) -> dict[str, object]:
+def operator_dict(operator: OperatorRows) -> dict[str, object]:
     """The same as plain values for JSON."""
-    ticks = Kind(one.of.kind)
+    ticks = Kind(operator.of.kind)
 
     def part(kind: KeptKind) -> dict[str, object]:
         ranges = {name: [plain_instant(t, ticks) for t in bounds] for name, bounds in kind.kept.bounds.items()}
-        until = {"until": {one.of.time: plain_instant(kind.until, ticks)}} if kind.of.ahead and kind.kept.rows else {}
+        until = (
+            {"until": {operator.of.time: plain_instant(kind.until, ticks)}} if kind.of.ahead and kind.kept.rows else {}
+        )
         return {"rows": kind.kept.rows, **ranges, **until}
 
     return {
-        "operator": state_name(one.of.query, one.of.what),
-        "query": one.of.query,
-        "rows": one.rows,
-        "bytes": one.bytes,
-        "kept": {kind.of.name: part(kind) for kind in one.kinds},
-        "progress": {one.of.time: plain_instant(one.progress, ticks)},
-        "bound": list(one.of.keeps.bounds),
+        "operator": state_name(operator.of.query, operator.of.what),
+        "query": operator.of.query,
+        "rows": operator.rows,
+        "bytes": operator.bytes,
+        "kept": {kind.of.name: part(kind) for kind in operator.kinds},
+        "progress": {operator.of.time: plain_instant(operator.progress, ticks)},
+        "bound": list(operator.of.keeps.bounds),
     }

@@ -318,14 +318,14 @@ def _head(listing: StateListing) -> str:
     return "\n".join(lines)
 
 
-def _buffer_text(one: BufferState) -> str:
-    held = one.held
+def _buffer_text(buffer: BufferState) -> str:
+    held = buffer.held
     what = one_of(held.holds)
-    head = f"buffer {held.buffer}: {count_of(one.rows, what)} of {held.stream}"
-    if one.rows:
-        head += f", {count_of(one.bytes, 'byte')} in {count_of(one.segments, 'segment')}"
+    head = f"buffer {held.buffer}: {count_of(buffer.rows, what)} of {held.stream}"
+    if buffer.rows:
+        head += f", {count_of(buffer.bytes, 'byte')} in {count_of(buffer.segments, 'segment')}"
     lines = [head]
-    for name, (low, high) in one.range.items():
+    for name, (low, high) in buffer.range.items():
         kind = held.instants[name]
         lines += [
             f"  oldest      {name} {instant_text(low, Kind(kind))}",
@@ -334,7 +334,7 @@ def _buffer_text(one: BufferState) -> str:
     lines += [f"  with table  {name}: {stored}" for name, stored in held.tables.items()]
     if held.key:
         lines.append(f"  kept        until they are late, since no other row may repeat their {', '.join(held.key)}")
-    for kept in one.kept:
+    for kept in buffer.kept:
         if not held.key:
             lines.append(f"  kept        for {kept.query} {_while(kept.keep)}")
         lines += [

@@ -84,12 +84,12 @@ def why_checkpoint(
     from tidegate.algebra.rewrites import rewrite_program
     from tidegate.runtime.plan.lower import lower
 
-    found = inspect(store)
+    inspected = inspect(store)
     plan = lower(facts, optimise=rewrite_program)
-    own = {key: value for key, value in plan.description.items() if not key.startswith(_OF_THE_RUN)}
-    recorded = dict(found.meta.description) if isinstance(found.meta.description, dict) else {}
+    expected = {key: value for key, value in plan.description.items() if not key.startswith(_OF_THE_RUN)}
+    recorded = dict(inspected.meta.description) if isinstance(inspected.meta.description, dict) else {}
     program = {key: value for key, value in recorded.items() if not key.startswith(_OF_THE_RUN)}
-    differing = differences(program, own)
+    differing = differences(program, expected)
     if differing:
         raise StateError(
             PROGRAM,
@@ -98,7 +98,7 @@ def why_checkpoint(
             hint="name the file with the program that made it",
         )
     names = _results(facts) if name is None else [name]
-    return {each: why(facts, found.manifest, each, row) for each in names}
+    return {each: why(facts, inspected.manifest, each, row) for each in names}
 
 
 #: Entries of a checkpoint's description that come from a run, not from the program: the layout depends on static

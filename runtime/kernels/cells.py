@@ -138,12 +138,12 @@ def next_looks(
     ends, end_first = _flat(from_end)
     if useful is None:
         useful = np.ones(len(situations.ts), dtype=np.bool_)
-    found = np.empty((len(situations.offsets) - 1) // situations.definitions, dtype=np.int64)
+    looks = np.empty((len(situations.offsets) - 1) // situations.definitions, dtype=np.int64)
     _look(
         situations.definitions, situations.offsets, situations.ts, situations.te, starts, start_first, ends, end_first,
-        within, horizons, until, useful, found,
+        within, horizons, until, useful, looks,
     )  # fmt: skip
-    return found
+    return looks
 
 
 def _flat(parts: tuple[Int64Array, ...]) -> tuple[Int64Array, Int64Array]:

@@ -145,15 +145,15 @@ def _beginning(tail: Tail, situations: Situations) -> Int64Array:
     pattern = steps.pattern
     hit_first = np.full(definitions + 1, len(hit), dtype=np.int64)
     hit_first[: tail.root + 1] = 0
-    found = np.zeros(len(hit), dtype=np.int64)
+    counts = np.zeros(len(hit), dtype=np.int64)
     _count(
         pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
         steps.order[:1], steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
         definitions, offsets, situations.ts, situations.te,
         hit_first, hit, partition, np.arange(len(situations.ts) + 1), NEVER, OPEN - 1,
-        np.full(1, roles), np.zeros((1, 1), dtype=np.int64), found, np.zeros((roles, roles, 2), dtype=np.int64),
+        np.full(1, roles), np.zeros((1, 1), dtype=np.int64), counts, np.zeros((roles, roles, 2), dtype=np.int64),
     )  # fmt: skip
-    weights[hit] = found
+    weights[hit] = counts
     return weights
 
 
@@ -182,9 +182,9 @@ def _count(
     order: Int64Array, bound_first: Int64Array, bounds: Int64Array, pair_first: Int64Array, pairs: Int64Array,
     definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array,
     hit_first: Int64Array, hits: Int64Array, hit_partitions: Int32Array, quiet: Int64Array, after: int, until: int,
-    tails: Int64Array, sums: Int64Array, found: Int64Array, counters: Int64Array,
+    tails: Int64Array, sums: Int64Array, counts: Int64Array, counters: Int64Array,
 ) -> None:  # fmt: skip
-    """Adds the matches of every hit to `found`. The triggers are the rows of `order`."""
+    """Adds the matches of every hit to `counts`. The triggers are the rows of `order`."""
     roles = definition.shape[0]
     stack, ends = np.zeros((7, roles), dtype=np.int64), np.zeros(2 * roles, dtype=np.int64)
     for trigger in range(order.shape[0]):
@@ -200,7 +200,7 @@ def _count(
                     counters[trigger, step, 0] += 1
                     if after < stack[_INSTANT, step - 1]:
                         stop = _end_of(place, stack[_STOP, step], stack[_TS_TO, step], stack[_TE_TO, step], ts, te)
-                        found[hit] += sums[trigger, stop] - sums[trigger, place]
+                        counts[hit] += sums[trigger, stop] - sums[trigger, place]
                         counters[trigger, step, 1] += 1
                     step -= 1
                     continue
@@ -219,4 +219,4 @@ def _count(
                     step += 1
                 elif after < _detected(zones, within, final, ends, stack) <= until:
                     counters[trigger, step, 1] += 1
-                    found[hit] += 1
+                    counts[hit] += 1

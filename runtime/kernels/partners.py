@@ -160,15 +160,15 @@ def _sift(
         for _ in range(ROUNDS):
             settled = True
             look[partition] = NONE
-            for own in range(definitions):
-                if not freed[own]:
+            for derivation in range(definitions):
+                if not freed[derivation]:
                     continue
-                for place in range(offsets[first_cell + own], offsets[first_cell + own + 1]):
+                for place in range(offsets[first_cell + derivation], offsets[first_cell + derivation + 1]):
                     if not useful[place]:
                         continue
                     waits = NEVER
                     for role in range(definition.shape[0]):
-                        if definition[role] == own:
+                        if definition[role] == derivation:
                             waits = max(
                                 waits,
                                 _waits(

@@ -53,15 +53,15 @@ def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, 
     parts: list[tuple[Int64Array, Int64Array]] = []
     room = max(1024, len(triggers.hit))
     while position[0] < roles:
-        found, detected = np.empty((room, roles), dtype=np.int64), np.empty(room, dtype=np.int64)
+        matched, detected = np.empty((room, roles), dtype=np.int64), np.empty(room, dtype=np.int64)
         count = _search(
             pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
             steps.order, steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
             situations.definitions, situations.offsets, situations.ts, situations.te, reach, disjoint,
             triggers.first, triggers.hit, triggers.partition, triggers.quiet, after, min(until, OPEN - 1),
-            position, stack, ends, found, detected, counters,
+            position, stack, ends, matched, detected, counters,
         )  # fmt: skip
-        parts.append((found[:count], detected[:count]))
+        parts.append((matched[:count], detected[:count]))
         room *= 2
     situation = np.concatenate([part for part, _ in parts])
     return Matches(situation, np.concatenate([part for _, part in parts]), counters)
@@ -213,10 +213,10 @@ def _bind(
     stack[_BOUND, step], stack[_INSTANT, step], stack[_START, step] = place, instant, start
     if step < roles - 1:
         counters[trigger, step, 1] += 1
-        own = first_cell + definition[order[trigger, step + 1]]
+        next_cell = first_cell + definition[order[trigger, step + 1]]
         _open_step(
             step + 1, bound_first[cell + 1], bound_first[cell + 2], bounds, within, final, ends, ts, reach,
-            offsets[own], offsets[own + 1], stack,
+            offsets[next_cell], offsets[next_cell + 1], stack,
         )  # fmt: skip
     return True
 
@@ -245,7 +245,7 @@ def _search(
     order: Int64Array, bound_first: Int64Array, bounds: Int64Array, pair_first: Int64Array, pairs: Int64Array,
     definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array, reach: Int64Array, disjoint: BoolArray,
     hit_first: Int64Array, hits: Int64Array, hit_partitions: Int32Array, quiet: Int64Array, after: int, until: int,
-    position: Int64Array, stack: Int64Array, ends: Int64Array, found: Int64Array, detected: Int64Array, counters: Int64Array,
+    position: Int64Array, stack: Int64Array, ends: Int64Array, matched: Int64Array, detected: Int64Array, counters: Int64Array,
 ) -> int:  # fmt: skip
     """Continues the search from `position` (trigger role, hit, step; step -1 to begin a hit) until done or the output
     is full.
@@ -285,7 +285,7 @@ def _search(
                 else:
                     stack[_NEXT, step] = place + 1
                 continue
-            if count == found.shape[0]:
+            if count == matched.shape[0]:
                 position[0], position[1], position[2] = trigger, hit, step
                 return count
             stack[_NEXT, step] = place + 1
@@ -301,7 +301,7 @@ def _search(
             if after < instant <= until:
                 counters[trigger, step, 1] += 1
                 for bound in range(roles):
-                    found[count, order[trigger, bound]] = stack[_BOUND, bound]
+                    matched[count, order[trigger, bound]] = stack[_BOUND, bound]
                 detected[count] = instant
                 count += 1
         hit += 1

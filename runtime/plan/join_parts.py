@@ -73,8 +73,8 @@ def join_parts(condition: Term, left: Schema, right: Schema, *, exact: bool = Fa
             guarded = True
         elif usable and (equality := _equality(part, left, right, both)) is not None:
             equalities.append(equality)
-        elif usable and (found := _range(part, left, right, both)) is not None:
-            ranges.append(found)
+        elif usable and (range_ := _range(part, left, right, both)) is not None:
+            ranges.append(range_)
         else:
             rest.append(part)
             guarded, whole = True, whole or fallible

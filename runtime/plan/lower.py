@@ -313,14 +313,14 @@ def _encoded_leaf(
     layout: _Layout,
 ) -> tuple[list[_LeafDraft], tuple[Term, ...]]:
     """The leaf of event runs and their conditions, where only the conditions of one kind of events matter."""
-    found: set[tuple[Node, Partitioning]] = set()
+    partitioned: set[tuple[Node, Partitioning]] = set()
     conditions: list[Term] = []
     for reading, (part, _), names in bare:
         if reading.time is None or not reading.conditions:
             return [], ()
-        found.add((part, Partitioning(tuple(names[key] for key in reading.keys), names[reading.time])))
+        partitioned.add((part, Partitioning(tuple(names[key] for key in reading.keys), names[reading.time])))
         conditions += [rename_attributes(condition, names) for condition in reading.conditions]
-    (part, partitioning), *others = found
+    (part, partitioning), *others = partitioned
     occurrence = facts.occurrences[scans[part, None]]
     if others or occurrence.stream.schema.temporal != (partitioning.time,):
         return [], ()

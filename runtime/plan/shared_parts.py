@@ -74,7 +74,7 @@ def repeated(demands: Sequence[Demand]) -> list[list[tuple[int, CommonPart]]]:
     for number, demand in enumerate(demands):
         for part in demand.query.common:
             uses.setdefault(demand.computed(part), []).append((number, part))
-    return sorted((found for found in uses.values() if len(found) > 1), key=lambda found: found[0][1].count)
+    return sorted((shared for shared in uses.values() if len(shared) > 1), key=lambda shared: shared[0][1].count)
 
 
 def compute_common(demands: Sequence[Demand], compute: Callable[[int, CommonPart, Ready[T]], T]) -> list[Ready[T]]:

@@ -70,10 +70,10 @@ def create_or_check(
         store.failpoints.hit("open-after-meta")
         if created:
             return meta
-        found = read_meta(store)
-        if found is None:
+        existing = read_meta(store)
+        if existing is None:
             raise StateError(MANIFEST, f"{META} vanished from {store.where}", hint="start again")
-        meta = found
+        meta = existing
     differing = differences(meta.description, described)
     if meta.fingerprint == fingerprint and not differing:
         return meta

@@ -112,7 +112,7 @@ class Quarantine:
         """Without the files that retention lets go at this clock."""
         files, dropped, size = list(self.files), self.dropped, self.bytes
         # A batch's files stand in the order of batches, merged ones in the place of their oldest.
-        for segment in sorted(self.files, key=lambda one: one.bounds[CLOCK]):
+        for segment in sorted(self.files, key=lambda file: file.bounds[CLOCK]):
             too_old = keep.age is not None and segment.bounds[CLOCK][1] < clock - keep.age
             if too_old or (keep.bytes is not None and size > keep.bytes):
                 files.remove(segment)

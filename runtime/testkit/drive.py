@@ -367,13 +367,13 @@ class Drive:
             []
         """
         self._schema(name)
-        found: list[dict[str, Any]] = []
+        appeared: list[dict[str, Any]] = []
         for query in self.engine.plan.queries:
             if query.stream == name:
                 rows = user_rows(self._table(name, [query.name]))
-                found += rows[self._seen.get(query.name, 0) :]
+                appeared += rows[self._seen.get(query.name, 0) :]
                 self._seen[query.name] = len(rows)
-        return found
+        return appeared
 
     def expect(self, **rows: Iterable[Any]) -> None:
         """Exactly these rows are new in each of these results, in any order; `AssertionError` with the difference.
@@ -396,9 +396,9 @@ class Drive:
         for name, wanted in rows.items():
             schema = self._schema(name)
             check_rows(name, wanted)
-            found, expected = _bag(self.new(name), schema), _bag(wanted, schema)
-            wrong += [f"{name} lacks {_shown(row, schema)} × {n}" for row, n in (expected - found).items()]
-            wrong += [f"{name} has {_shown(row, schema)} × {n}, unexpected" for row, n in (found - expected).items()]
+            actual, expected = _bag(self.new(name), schema), _bag(wanted, schema)
+            wrong += [f"{name} lacks {_shown(row, schema)} × {n}" for row, n in (expected - actual).items()]
+            wrong += [f"{name} has {_shown(row, schema)} × {n}, unexpected" for row, n in (actual - expected).items()]
         if wrong:
             raise AssertionError("\n".join([*wrong, *self._rejected()]))
 

@@ -43,8 +43,8 @@ GROUP = Group(
         bug(
             "one stream's queue goes first",
             QUEUE,
-            "self.entries[one][0][0]",
-            "one",
+            "self.entries[name][0][0]",
+            "name",
         ),
         bug(
             "rows of a batch count as waiting",

@@ -91,8 +91,8 @@ GROUP = Group(
         bug(
             "a situation goes that another name needs",
             KERNEL,
-            "                        if definition[role] == own:\n",
-            "                        if definition[role] == own and waits == NEVER and role <= own:\n",
+            "                        if definition[role] == derivation:\n",
+            "                        if definition[role] == derivation and waits == NEVER and role <= derivation:\n",
         ),
         bug(
             "time alone frees nothing",

@@ -57,8 +57,8 @@ GROUP = Group(
         bug(
             "a match does not wait for the rows that it is made of",
             MATCH,
-            "                awaited.update(own)\n",
-            "                awaited.update(own if not awaited else ())\n",
+            "                awaited.update(places)\n",
+            "                awaited.update(places if not awaited else ())\n",
         ),
         bug(
             "the reach of a given situation is that of its neighbour",

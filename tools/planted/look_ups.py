@@ -76,7 +76,7 @@ GROUP = Group(
         bug(
             "the rows of all segments together may be many",
             INDEXED_ROWS,
-            "if not are_few(found):",
+            "if not are_few(total):",
             "if not are_few(rows.height if numbers is None else len(numbers)):",
         ),
         bug(

@@ -30,8 +30,8 @@ GROUP = Group(
         bug(
             "left joins pad by the unfiltered condition",
             JOINS,
-            "            kept = eligible[one]\n            matched[one[kept]] = True\n",
-            "            kept = eligible[one]\n            matched[one] = True\n",
+            "            kept = eligible[lefts]\n            matched[lefts[kept]] = True\n",
+            "            kept = eligible[lefts]\n            matched[lefts] = True\n",
         ),
         bug(
             "intervals that overlap are found twice",

@@ -53,13 +53,16 @@ GROUP = Group(
         bug(
             "rows are freed a tick too soon",
             SEGMENTS,
-            "time[own] + ticks[j] <= until",
-            "time[own] + ticks[j] <= until + 1",
+            "time[needed] + ticks[j] <= until",
+            "time[needed] + ticks[j] <= until + 1",
         ),
         bug(
-            "rows are freed a tick too late", SEGMENTS, "time[own] + ticks[j] <= until", "time[own] + ticks[j] < until"
+            "rows are freed a tick too late",
+            SEGMENTS,
+            "time[needed] + ticks[j] <= until",
+            "time[needed] + ticks[j] < until",
         ),
-        bug("what a waiting row looks back at is freed", SEGMENTS, "own = min(own, its)", "pass"),
+        bug("what a waiting row looks back at is freed", SEGMENTS, "needed = min(needed, its)", "pass"),
         bug("a span is over with its last row", SEGMENTS, "look[p] = expires", "look[p] = NEVER"),
         bug(
             "a running count starts anew in each batch", RUNNING, "n[first[p] - 1] if first[p] > offsets[p] else 0", "0"

@@ -89,8 +89,8 @@ GROUP = Group(
         bug(
             "matches that a formula puts off are reported as if it did not",
             SEARCH,
-            "when = _by_formula(zones, within, final, when, found[reported], start, ts, te, endpoints)",
-            "when = min(when, _by_formula(zones, within, final, when, found[reported], start, ts, te, endpoints))",
+            "when = _by_formula(zones, within, final, when, matched[reported], start, ts, te, endpoints)",
+            "when = min(when, _by_formula(zones, within, final, when, matched[reported], start, ts, te, endpoints))",
         ),
         bug(
             "the window does not count what a formula puts off",

@@ -24,7 +24,7 @@ def require_temporal(parts: Iterable[Expression]) -> None:
             case Opaque(source):
                 return source
             case And(parts) | Or(parts):
-                return next((found for part in parts if (found := opaque(part)) is not None), None)
+                return next((term for part in parts if (term := opaque(part)) is not None), None)
             case Not(part):
                 return opaque(part)
             case _:

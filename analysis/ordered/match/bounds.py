@@ -32,11 +32,11 @@ def situation_bounds(node: Match) -> list[SituationBound]:
     for the event between them, unless that may be of the same instant.
     """
     by_derivation: dict[Derive, list[int]] = {}
-    for place, one in enumerate(node.situations):
-        if isinstance(one, Derive):
-            by_derivation.setdefault(one, []).append(place)
+    for place, situation in enumerate(node.situations):
+        if isinstance(situation, Derive):
+            by_derivation.setdefault(situation, []).append(place)
     waits = None if node.within is not None else [horizon.after_end for horizon in horizons(detection_of(node))]
-    found = []
+    bounds = []
     for derivation, places in by_derivation.items():
         apart = derivation.at_least + (1 if derivation.tie is None else 0)
         if node.within is not None:
@@ -47,5 +47,5 @@ def situation_bounds(node: Match) -> list[SituationBound]:
             span = instants = max(waits[place] for place in places)
         most = INF if instants == INF else 0 if instants <= 0 else (int(instants) - 1) // apart + 1
         symbols = tuple(node.symbols[place] for place in places)
-        found.append(SituationBound(symbols, most, span, node.within is not None))
-    return found
+        bounds.append(SituationBound(symbols, most, span, node.within is not None))
+    return bounds

@@ -61,23 +61,23 @@ def detection(
     emission: Emission = "earliest",
 ) -> Detection:
     """The detection of a condition over the symbols' endpoints, which are instants of type `time`."""
-    found = pattern(symbols, condition, time)
+    pattern_ = pattern(symbols, condition, time)
     m = len(symbols)
     masks = np.full((m, m), ANY, dtype=np.uint16)
-    for pair in found.pairs:
+    for pair in pattern_.pairs:
         masks[pair.i, pair.j] = pair.mask
         masks[pair.j, pair.i] = converse_mask(pair.mask)
     groups = np.array([[group_bits(int(mask)) for mask in row] for row in masks], dtype=np.uint8).reshape(m, m)
-    matrices = [zone.matrix for general in found.general for zone in general.negation]
-    offsets = _offsets(found, matrices if emission == "earliest" else [])
+    matrices = [zone.matrix for general in pattern_.general for zone in general.negation]
+    offsets = _offsets(pattern_, matrices if emission == "earliest" else [])
     return Detection(
-        found,
+        pattern_,
         within,
         emission,
         masks,
         groups,
         np.array(matrices, dtype=np.int64).reshape(-1, 2 * m, 2 * m),
-        _implied(found),
+        _implied(pattern_),
         np.array([symbol.at_least or 0 for symbol in symbols], dtype=np.int64),
         np.array([INT64_MAX if s.at_most is None else s.at_most for s in symbols], dtype=np.int64),
         offsets[0::2],

@@ -51,13 +51,13 @@ class MatchFamily(Family[Match]):
         sides = [build.build_range(situation.input) for situation in node.situations]
         everything = range(sides[0][1].start, sides[-1][1].stop)
         awaited: set[int] = set()
-        for (zones, own), symbol, situation in zip(sides, node.symbols, node.situations, strict=True):
+        for (zones, places), symbol, situation in zip(sides, node.symbols, node.situations, strict=True):
             if isinstance(situation, RowIntervals):
                 matched, known = _from_row(build, zones, matched, known, symbol, situation)
-                awaited.update(own)
-        found: list[Zone] = []
+                awaited.update(places)
+        relations: list[Zone] = []
         time = node.schema[DETECTED].renamed(_COMPLETING)
-        for (zones, own), situation in zip(sides, node.situations, strict=True):
+        for (zones, places), situation in zip(sides, node.situations, strict=True):
             if isinstance(situation, RowIntervals):
                 continue
             completed = completing(zones, situation.readings[0], _COMPLETING)
@@ -65,9 +65,9 @@ class MatchFamily(Family[Match]):
             both = Schema((*keys, time, *known.attributes))
             same = equal_instants([(DETECTED, _COMPLETING)])
             pairs = build.joined(build.named(completed, Schema((*keys, time))), matched, both, same)
-            others = [i for i in everything if i not in own and i not in awaited]
-            found += [zone.ignoring(others) for zone in build.named(pairs, node.schema)]
-        return build.pruned(found or build.named(matched, node.schema), node.schema)
+            others = [i for i in everything if i not in places and i not in awaited]
+            relations += [zone.ignoring(others) for zone in build.named(pairs, node.schema)]
+        return build.pruned(relations or build.named(matched, node.schema), node.schema)
 
     def problems(self, node: Match, query: Query) -> list[Problem]:
         return match_problems(detection_of(node), query)
@@ -141,15 +141,15 @@ def _from_row(
             hidden = zone.layout.rows[zone.layout.attributes[name]]
             if not build.labels[hidden].text:
                 build.labels[hidden] = Label(f"{symbol}.{name}", build.labels[hidden].type)
-    own = {name: f"{symbol}'.{name}" if name in (START, END) else f"{symbol}.{name}" for name in _instants(intervals)}
+    names = {name: f"{symbol}'.{name}" if name in (START, END) else f"{symbol}.{name}" for name in _instants(intervals)}
     named = relaid(
-        build.named(zones, Schema(tuple(rows[name] for name in own))),
-        lambda layout: Layout(layout.rows, {own[name]: row for name, row in layout.attributes.items()}),
+        build.named(zones, Schema(tuple(rows[name] for name in names))),
+        lambda layout: Layout(layout.rows, {names[name]: row for name, row in layout.attributes.items()}),
     )
-    further = Schema(tuple(rows[name].renamed(new) for name, new in own.items()))
+    further = Schema(tuple(rows[name].renamed(new) for name, new in names.items()))
     both = Schema((*known.attributes, *further.attributes))
-    same = equal_instants((own[end], f"{symbol}.{end}") for end in (START, END))
-    kept = Schema(tuple(a for a in both.attributes if a.name not in (own[START], own[END])))
+    same = equal_instants((names[end], f"{symbol}.{end}") for end in (START, END))
+    kept = Schema(tuple(a for a in both.attributes if a.name not in (names[START], names[END])))
     return build.pruned(build.named(build.joined(matched, named, both, same), kept), kept), kept
 
 

@@ -40,16 +40,16 @@ def situation_partners(node: Match, *, always: bool) -> SituationPartners | None
     """The rules that free derived situations sooner. None where none does or, unless `always`, where they hardly
     pay.
     """
-    found = detection_of(node)
-    zones = matching(found).zones
+    detected = detection_of(node)
+    zones = matching(detected).zones
     if not zones:
         return None
-    bounds = hull([zone.view([("a", name) for name in found.pattern.base.layout.attributes]) for zone in zones])
-    derived = [place for place, one in enumerate(node.situations) if isinstance(one, Derive)]
+    bounds = hull([zone.view([("a", name) for name in detected.pattern.base.layout.attributes]) for zone in zones])
+    derived = [place for place, situation in enumerate(node.situations) if isinstance(situation, Derive)]
     waits = {place: _waits(bounds, place, derived) for place in derived}
     if all(min(of.values(), default=INF) == INF for of in waits.values()) and len(node.situations) > 1:
         return None
-    kept = _kept(found)
+    kept = _kept(detected)
     freed = []
     for derivation in dict.fromkeys(node.situations[place] for place in derived):
         places = [place for place in derived if node.situations[place] == derivation]

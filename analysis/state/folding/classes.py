@@ -94,29 +94,29 @@ class Classes:
         )
 
 
-def classes(found: Region, schema: Schema, settled: Collection[Literal]) -> Classes:
+def classes(region: Region, schema: Schema, settled: Collection[Literal]) -> Classes:
     """The classes of the rows of which these comparisons are settled."""
-    if not found.existence:
-        return Classes(_reads(found, settled), _payload(found))
-    dominated = (made for x in schema.temporal if (made := _dominated(found, x, settled)) is not None)
-    return next(dominated, Classes(_reads(found, settled)))
+    if not region.existence:
+        return Classes(_reads(region, settled), _payload(region))
+    dominated = (made for x in schema.temporal if (made := _dominated(region, x, settled)) is not None)
+    return next(dominated, Classes(_reads(region, settled)))
 
 
-def _dominated(found: Region, x: str, settled: Collection[Literal]) -> Classes | None:
+def _dominated(region: Region, x: str, settled: Collection[Literal]) -> Classes | None:
     """The classes of which the best value of an instant stands for all, where nothing else reads that instant."""
-    best = _dominance(found, x, settled)
+    best = _dominance(region, x, settled)
     if best is None:
         return None
-    read = _reads(found, [*settled, *best.literals])
-    return None if any(x in attributes_of(one.term) for one in read) else Classes(read, (), best)
+    read = _reads(region, [*settled, *best.literals])
+    return None if any(x in attributes_of(entry.term) for entry in read) else Classes(read, (), best)
 
 
-def _reads(found: Region, settled: Collection[Literal]) -> tuple[Read, ...]:
+def _reads(region: Region, settled: Collection[Literal]) -> tuple[Read, ...]:
     """What is read of a row, each term with its first reader."""
-    reads = [read for number, step in enumerate(found.inside) for read in _of_step(step, number, settled)]
-    sink = found.sink
+    reads = [read for number, step in enumerate(region.inside) for read in _of_step(step, number, settled)]
+    sink = region.sink
     if sink is None:
-        reads += _of_attributes(found.held, tuple(found.held), "the result attribute")
+        reads += _of_attributes(region.held, tuple(region.held), "the result attribute")
     elif isinstance(sink.node, Distinct):
         reads += _of_attributes(sink.held, tuple(sink.held), "the distinct attribute")
     elif isinstance(sink.node, Group):
@@ -149,8 +149,8 @@ def _of_aggregate(aggregate: Aggregate, held: Mapping[str, Held]) -> Iterator[Re
                 yield Read(part, aggregate_text(aggregate), mixed=not reads_alone(term, held))
 
 
-def _payload(found: Region) -> tuple[Payload, ...]:
-    sink = found.sink
+def _payload(region: Region) -> tuple[Payload, ...]:
+    sink = region.sink
     if sink is None or not isinstance(sink.node, Group):
         return ()
     stored = [
@@ -159,7 +159,7 @@ def _payload(found: Region) -> tuple[Payload, ...]:
         )
         for aggregate in sink.node.aggregates
     ]
-    return tuple(one for one in stored if one.argument is not None or one.order is not None)
+    return tuple(payload for payload in stored if payload.argument is not None or payload.order is not None)
 
 
 def _stored(aggregate: Aggregate, term: Term | None, held: Mapping[str, Held]) -> Term | None:
@@ -174,11 +174,11 @@ def _is_payload(aggregate: Aggregate, term: Term, held: Mapping[str, Held]) -> b
     return aggregate.entry.merges and reads_alone(term, held)
 
 
-def _dominance(found: Region, x: str, settled: Collection[Literal]) -> Dominance | None:
+def _dominance(region: Region, x: str, settled: Collection[Literal]) -> Dominance | None:
     """The best value of an instant, where all comparisons that read it, the settled left out, agree on it."""
     wanted: set[Best | None] = set()
     read: set[Literal] = set()
-    for number, step in enumerate(found.inside):
+    for number, step in enumerate(region.inside):
         for term, compared, positive in comparisons(step):
             literal = Literal(number, term)
             if literal not in settled and any(x in attributes_of(part) for part in own_parts(term, step.held)):

@@ -15,20 +15,20 @@ from tidegate.analysis.state.folding.region import LaterOf, Literal, Region
 DATA: Final = call("eq", Lit(0, BIGINT), Lit(0, BIGINT))
 
 
-def complement(found: Region, stream: StreamDef, literal: Literal, others: Collection[Literal], *, true: bool) -> Node:
+def complement(region: Region, stream: StreamDef, literal: Literal, others: Collection[Literal], *, true: bool) -> Node:
     """The query of which R14 must not keep a row for whom the literal is settled, true or false; `others` are those
     that are to be settled beside it.
     """
 
     def changed(number: int, node: Node) -> Node:
-        node = _on_data(node, [one.term for one in others if one.step == number and one != literal])
+        node = _on_data(node, [settled.term for settled in others if settled.step == number and settled != literal])
         return _pivotal(node, literal.term, true=true) if number == literal.step else node
 
-    return _rebuilt(found, stream, changed)
+    return _rebuilt(region, stream, changed)
 
 
 def complements_of_term(
-    found: Region, stream: StreamDef, later: LaterOf, others: Collection[Literal]
+    region: Region, stream: StreamDef, later: LaterOf, others: Collection[Literal]
 ) -> tuple[Node, Node]:
     """The two queries that must not keep a row for whom the term is settled: the result row that goes, and the one
     that comes.
@@ -36,19 +36,19 @@ def complements_of_term(
 
     def with_value(value: Term) -> Callable[[int, Node], Node]:
         def changed(number: int, node: Node) -> Node:
-            node = _on_data(node, [one.term for one in others if one.step == number])
+            node = _on_data(node, [settled.term for settled in others if settled.step == number])
             if number == later.step and isinstance(node, Imbed):
                 return Imbed(Select(node.input, call("ne", later.term, later.others)), node.name, value)
             return node
 
         return changed
 
-    return tuple(_rebuilt(found, stream, with_value(value)) for value in (later.term, later.others))  # type: ignore[return-value]  # two values
+    return tuple(_rebuilt(region, stream, with_value(value)) for value in (later.term, later.others))  # type: ignore[return-value]  # two values
 
 
-def _rebuilt(found: Region, stream: StreamDef, changed: Callable[[int, Node], Node]) -> Node:
+def _rebuilt(region: Region, stream: StreamDef, changed: Callable[[int, Node], Node]) -> Node:
     """The whole query with the operators above the occurrence changed, each given by its number and over new input."""
-    path = [*((step.node, step.place) for step in found.inside), *found.above]
+    path = [*((step.node, step.place) for step in region.inside), *region.above]
     below: Node = Scan(stream)
     for number, (node, place) in enumerate(path):
         inputs = (*children(node)[:place], below, *children(node)[place + 1 :])

@@ -144,14 +144,14 @@ class _Question:
         kept = keep(zones, self.occurrence, self.promised)
         return Complement(kept, bound(zones, self.occurrence, kept, self.latencies, self.tables))
 
-    def comparison(self, found: Region, literal: Literal, others: Collection[Literal]) -> SettledComparison:
+    def comparison(self, region: Region, literal: Literal, others: Collection[Literal]) -> SettledComparison:
         true, false = (
-            self.complement(complement(found, self.stream, literal, others, true=value)) for value in (True, False)
+            self.complement(complement(region, self.stream, literal, others, true=value)) for value in (True, False)
         )
         return SettledComparison(literal, true, false)
 
-    def term(self, found: Region, later: LaterOf, others: Collection[Literal]) -> SettledTerm:
-        return SettledTerm(later, tuple(map(self.complement, complements_of_term(found, self.stream, later, others))))
+    def term(self, region: Region, later: LaterOf, others: Collection[Literal]) -> SettledTerm:
+        return SettledTerm(later, tuple(map(self.complement, complements_of_term(region, self.stream, later, others))))
 
 
 def folding(
@@ -168,67 +168,67 @@ def folding(
     too many temporal cases (rule R8). `tables` are those that are joined before a row is kept.
     """
     stream = occurrences(node)[i]
-    found = region(node, i)
-    if found is None or not promised or stream.static:
+    region_ = region(node, i)
+    if region_ is None or not promised or stream.static:
         return None
     asked = _Question(i, streams.get(stream.name, stream), streams, promised, latencies, tables)
     try:
-        for later in later_ofs(found):
-            settled = _settled(asked, without(found, later, stream.schema), later)
+        for later in later_ofs(region_):
+            settled = _settled(asked, without(region_, later, stream.schema), later)
             if settled is not None and settled.is_bounded:
                 return settled
-        return _settled(asked, found, None)
+        return _settled(asked, region_, None)
     except QueryError:
         return None
 
 
-def _settled(asked: _Question, found: Region, later: LaterOf | None) -> Foldable | None:
+def _settled(asked: _Question, region: Region, later: LaterOf | None) -> Foldable | None:
     """The folding with all comparisons that come to be settled beside each other: those that never are go, until none
     does. None where the term is not settled beside them.
     """
-    wanted = literals(found)
+    wanted = literals(region)
     left_open: list[SettledComparison] = []
     while True:
-        comparisons = [asked.comparison(found, one, wanted) for one in wanted]
-        open_ = [one for one in comparisons if not _settles(found, one)]
+        comparisons = [asked.comparison(region, one, wanted) for one in wanted]
+        open_ = [one for one in comparisons if not _settles(region, one)]
         if not open_:
             break
         left_open += open_
         wanted = tuple(one for one in wanted if one not in [open_one.literal for open_one in open_])
-    terms = [] if later is None else [asked.term(found, later, wanted)]
+    terms = [] if later is None else [asked.term(region, later, wanted)]
     if not all(isinstance(one.bound, Bounded) for term in terms for one in term.queries):
         return None
-    made = classes(found, asked.stream.schema, wanted)
+    made = classes(region, asked.stream.schema, wanted)
     return Foldable(
         asked.stream,
         tuple(comparisons),
         tuple(terms),
         made,
-        found.existence,
-        tuple(_stays_open(found, one) for one in left_open),
+        region.existence,
+        tuple(_stays_open(region, one) for one in left_open),
         made.instants(asked.stream.schema),
         _rest(asked, [one.horizon() for one in comparisons] + [one.horizon() for one in terms]),
     )
 
 
-def _settles(found: Region, one: SettledComparison) -> bool:
+def _settles(region: Region, comparison: SettledComparison) -> bool:
     """Whether all rows come to be settled. A conjunct must be settled true: where it is settled false keep frees the
     row, and to wait for that would keep it longer.
     """
-    condition = found.inside[one.literal.step].condition
-    if condition is not None and one.literal.term in conjuncts(condition):
-        return isinstance(one.true.bound, Bounded)
-    return bool(one.bounds)
+    condition = region.inside[comparison.literal.step].condition
+    if condition is not None and comparison.literal.term in conjuncts(condition):
+        return isinstance(comparison.true.bound, Bounded)
+    return bool(comparison.bounds)
 
 
-def _stays_open(found: Region, one: SettledComparison) -> StaysOpen:
-    held = found.inside[one.literal.step].held
-    others = tuple(sorted(name for name in attributes_of(one.literal.term) if name not in held))
-    found_bound = one.true.bound
+def _stays_open(region: Region, comparison: SettledComparison) -> StaysOpen:
+    held = region.inside[comparison.literal.step].held
+    others = tuple(sorted(name for name in attributes_of(comparison.literal.term) if name not in held))
+    bound = comparison.true.bound
     missing = None
-    if isinstance(found_bound, Unbounded | Collected):
-        missing = MissingConstraint(found_bound.missing.attributes, others)
-    return StaysOpen(one.literal, missing)
+    if isinstance(bound, Unbounded | Collected):
+        missing = MissingConstraint(bound.missing.attributes, others)
+    return StaysOpen(comparison.literal, missing)
 
 
 def _rest(asked: _Question, horizons: list[Extended]) -> Bounded:

@@ -112,10 +112,10 @@ def region(node: Node, i: int) -> Region | None:
     return _along(path, occurrences(node)[i].schema, None)
 
 
-def without(found: Region, later: LaterOf, schema: Schema) -> Region:
+def without(region: Region, later: LaterOf, schema: Schema) -> Region:
     """The region in which the term counts as one that does not read the occurrence (a settled term, rule R30)."""
-    path = [(step.node, step.place) for step in found.inside]
-    return _along((*path, *found.above), schema, later.step)
+    path = [(step.node, step.place) for step in region.inside]
+    return _along((*path, *region.above), schema, later.step)
 
 
 def _path(node: Node, i: int) -> tuple[tuple[Node, int], ...]:
@@ -233,12 +233,12 @@ def _comparisons(condition: Term, schema: Schema, *, positive: bool) -> Iterator
             pass
 
 
-def literals(found: Region) -> tuple[Literal, ...]:
+def literals(region: Region) -> tuple[Literal, ...]:
     """The comparisons that may be settled: they read instants of the occurrence and of others."""
     return tuple(
         dict.fromkeys(
             Literal(number, term)
-            for number, step in enumerate(found.inside)
+            for number, step in enumerate(region.inside)
             for term, _, _ in comparisons(step)
             if any(own_parts(term, step.held)) and not reads_alone(term, step.held)
         )
@@ -251,13 +251,13 @@ def reads_alone(term: Term, held: Mapping[str, Held]) -> bool:
     return bool(names) and all(name in held and held[name].alone for name in names)
 
 
-def later_ofs(found: Region) -> Iterator[LaterOf]:
+def later_ofs(region: Region) -> Iterator[LaterOf]:
     """The terms `max(s, …)` of new attributes of which the occurrence gives some arguments, others the rest."""
-    for number, step in enumerate(found.steps):
+    for number, step in enumerate(region.steps):
         match step.node:
             case Imbed(input_, _, Call("greatest", args) as term) if step.timed:
                 others = [arg for arg in args if not any(own_parts(arg, step.held))]
-                own = [arg for arg in args if arg not in others]
-                alone = all(reads_alone(arg, step.held) for arg in own)
-                if own and others and alone and temporal_term(term, input_.schema) is not None:
+                given = [arg for arg in args if arg not in others]
+                alone = all(reads_alone(arg, step.held) for arg in given)
+                if given and others and alone and temporal_term(term, input_.schema) is not None:
                     yield LaterOf(number, term, others[0] if len(others) == 1 else Call("greatest", tuple(others)))

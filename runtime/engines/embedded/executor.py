@@ -124,11 +124,11 @@ class EmbeddedExecutor:
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
         # A row is met in several strata: nothing would say in which of them it is set aside.
-        found = [as_frame(rows) for rows in self._evaluation.rows([replace(job, lenient=False) for job in jobs])]
+        results = [as_frame(rows) for rows in self._evaluation.rows([replace(job, lenient=False) for job in jobs])]
         streams = [job.query.facts.output for job in jobs]
         least = [
             rank.of(stream.name, rows.select(pl.col(stream.progress).min()).row(0, named=True))
-            for stream, rows in zip(streams, found, strict=True)
+            for stream, rows in zip(streams, results, strict=True)
             if rows.height
         ]
         if not least:
@@ -136,7 +136,7 @@ class EmbeddedExecutor:
         limit = min(least) + rank.step
         lowest = [
             keep_true(rows, ranks_below(rank, stream, limit), stream.schema)
-            for stream, rows in zip(streams, found, strict=True)
+            for stream, rows in zip(streams, results, strict=True)
         ]
         return Stratum([self._results.hold(batch, job, rows) for job, rows in zip(jobs, lowest, strict=True)], limit)
 

@@ -104,20 +104,20 @@ class InputQueue:
             if self._waits():
                 waited = time.monotonic() - min(some[0][1] for some in self.entries.values() if some)
                 self.changed.wait_for(lambda: self._is_due(rows), max(0.0, age - waited))
-            found: list[Queued] = []
+            taken: list[Queued] = []
             size = 0
             while self._waits() and size < rows and not self.stopped:
                 stream = min(
-                    (one for one in self.entries if self.entries[one]), key=lambda one: self.entries[one][0][0]
+                    (name for name in self.entries if self.entries[name]), key=lambda name: self.entries[name][0][0]
                 )
                 *_, entry = self.entries[stream].popleft()
                 if isinstance(entry, QueuedRows):
                     self.rows[stream] -= entry.rows
                     size += entry.rows
-                found.append(entry)
-            self.taken += len(found)
+                taken.append(entry)
+            self.taken += len(taken)
             self.changed.notify_all()
-            return found
+            return taken
 
     def want(self) -> int:
         """Batches over what is there now do not wait for more; the number of its last entry."""

@@ -222,11 +222,11 @@ class SparkExecutor:
             for job in jobs
         ]
         streams = [job.query.facts.output for job in jobs]
-        with self._results(jobs) as found:
+        with self._results(jobs) as results:
             width = max(len(stream.progress) for stream in streams)
             earliest = [
                 _earliest(rows, stream, number, width)
-                for number, (rows, stream) in enumerate(zip(found, streams, strict=True))
+                for number, (rows, stream) in enumerate(zip(results, streams, strict=True))
             ]
             with described(self.spark, f"batch {batch.seq}: least rank of {', '.join(job.query.name for job in jobs)}"):
                 lines = reduce(DataFrame.unionAll, earliest).collect()
@@ -240,7 +240,7 @@ class SparkExecutor:
             limit = min(least) + rank.step
             lowest = [
                 keep_true(rows, ranks_below(rank, stream, limit), stream.schema)
-                for stream, rows in zip(streams, found, strict=True)
+                for stream, rows in zip(streams, results, strict=True)
             ]
             return Stratum(self._write(batch, jobs, lowest), limit)
 
@@ -300,14 +300,14 @@ class SparkExecutor:
         names = ", ".join(job.query.name for job in (*jobs, *sharded))
         with described(self.spark, f"batch {batch.seq}: {'increments' if ',' in names else 'increment'} of {names}"):
             summaries = read_summaries(reduce(DataFrame.unionAll, stored).collect())
-        found: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in (*jobs, *sharded)}
+        by_query: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in (*jobs, *sharded)}
         for summary in summaries:
             if summary.get("interleaved"):
                 raise Interleaved
-            found[summary["query"]].append(summary)
+            by_query[summary["query"]].append(summary)
         places = ["catalyst"] * len(jobs) + ["sharded"] * len(sharded)
         return [
-            _gathered(batch, job.query.name, found[job.query.name], place)
+            _gathered(batch, job.query.name, by_query[job.query.name], place)
             for job, place in zip((*jobs, *sharded), places, strict=True)
         ]
 

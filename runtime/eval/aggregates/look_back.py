@@ -81,22 +81,22 @@ def _side(aggregate: Aggregate, state: State, join: Join) -> bool | None:
     return None
 
 
-def looked_back(found: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
+def looked_back(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
     """The result of the grouping; None where pairs are better listed, as there are few of them."""
     if left.height * right.height <= LISTED:
         return None
-    slices = slices_of(left, right, found.both, found.parts)
+    slices = slices_of(left, right, look_back.both, look_back.parts)
     if slices is None:
         return None
     right = slices.right
-    own = Group(found.join.left, found.group.keys, _chosen(found, of_right=False))
-    theirs = Group(found.join.right, (), _chosen(found, of_right=True))
-    rows = lifted(own, left)
-    running = _Running(slices, lifted(theirs, right))
-    columns = {key: rows[key] for key in found.group.keys}
-    of_left, of_right = iter(states(own)), iter(states(theirs))
-    padded = found.join.kind == "left"
-    for state, reads_right in zip(states(found.group), found.of_right, strict=True):
+    left_group = Group(look_back.join.left, look_back.group.keys, _chosen(look_back, of_right=False))
+    right_group = Group(look_back.join.right, (), _chosen(look_back, of_right=True))
+    rows = lifted(left_group, left)
+    running = _Running(slices, lifted(right_group, right))
+    columns = {key: rows[key] for key in look_back.group.keys}
+    of_left, of_right = iter(states(left_group)), iter(states(right_group))
+    padded = look_back.join.kind == "left"
+    for state, reads_right in zip(states(look_back.group), look_back.of_right, strict=True):
         if reads_right:
             made = running.states(next(of_right))
         else:
@@ -105,11 +105,11 @@ def looked_back(found: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.
     partials = pl.DataFrame(columns)
     if not padded:
         partials = partials.filter(pl.Series(slices.sizes > 0))
-    return final(found.group, merge(found.group, partials))
+    return final(look_back.group, merge(look_back.group, partials))
 
 
-def _chosen(found: LookBack, *, of_right: bool) -> tuple[Aggregate, ...]:
-    pairs = zip(found.group.aggregates, found.of_right, strict=True)
+def _chosen(look_back: LookBack, *, of_right: bool) -> tuple[Aggregate, ...]:
+    pairs = zip(look_back.group.aggregates, look_back.of_right, strict=True)
     return tuple(aggregate for aggregate, reads_right in pairs if reads_right == of_right)
 
 

@@ -173,12 +173,12 @@ class Expressions(ABC, Generic[E]):
         if mentioned > 1 and mentioned * size > _LARGEST:
             fails = not term.lenient and (can_overflow(term) or failure_code(term.kernel, term.args) is not None)
             value = self.bind(values, lambda bound: self._apply(term, bound)[0], term.type)
-            own = self.bind(values, lambda bound: self._or_none(self._apply(term, bound)[1]), None) if fails else None
+            error = self.bind(values, lambda bound: self._or_none(self._apply(term, bound)[1]), None) if fails else None
             size += 50
         else:
-            value, own = self._apply(term, values)
+            value, error = self._apply(term, values)
             size *= mentioned
-        return CompiledTerm(value, self._first_error([*errors, own]), size)
+        return CompiledTerm(value, self._first_error([*errors, error]), size)
 
     def _apply(self, term: TypedTerm, values: Sequence[E]) -> tuple[E, E | None]:
         """The kernel over its operands' values: its value, and its own failure if it can fail."""

@@ -59,7 +59,7 @@ class Deciding:
         if (end - begin).sum() <= len(begin):
             return index.rows_in(begin, end)
         holds = self._small(frame, index) if isinstance(self.left, SmallRows) else self._large(frame, self.left)
-        found: list[UInt32Array] = []
+        partnered: list[UInt32Array] = []
         for number in range(ROUNDS):
             left = np.flatnonzero(end > begin)
             counts = np.minimum(end[left] - begin[left], _GROWTH**number)
@@ -68,11 +68,11 @@ class Deciding:
             lefts, rows = np.repeat(left, counts), index.rows[listed(begin[left], counts)]
             partners = np.flatnonzero(holds(lefts, rows))
             decided, firsts = np.unique(lefts[partners], return_index=True)
-            found.append(rows[partners[firsts]])
+            partnered.append(rows[partners[firsts]])
             self.undecided[decided] = False
             begin[left] += counts
             end = np.where(self.undecided, end, begin)
-        return np.unique(np.concatenate([*found, index.rows_in(begin, end)]))
+        return np.unique(np.concatenate([*partnered, index.rows_in(begin, end)]))
 
     def _small(self, frame: pl.DataFrame, index: KeyIndex) -> _Holds:
         """By NumPy; `Unsupported` for a condition that only Polars supports."""
@@ -111,12 +111,12 @@ def wanted_rows(
     names: Sequence[str],
 ) -> SmallRows:
     """The rows that are wanted, of all segments, with these columns; `Unsupported` where they are too many."""
-    parts, found = [no_rows(stored).only(names)], 0
+    parts, total = [no_rows(stored).only(names)], 0
     for segment in segments:
         rows, index = segment.rows, segment.index
         numbers = None if index is None else _found(as_frame(rows), index, wanted, deciding)
-        found += rows.height if numbers is None else len(numbers)
-        if not are_few(found):
+        total += rows.height if numbers is None else len(numbers)
+        if not are_few(total):
             raise Unsupported
         if index is not None and numbers is not None:
             parts.append(index.small_rows(as_frame(rows), numbers, names))

@@ -124,12 +124,12 @@ def _decider(node: Join) -> Decider | None:
     return Decider(node.condition, Schema((*node.left.schema.attributes, *node.right.schema.attributes)), *read)
 
 
-def _limit(one: Range, on_left: bool, own: Node, other: Node, first: int) -> tuple[str, Bound, bool] | None:
+def _limit(range_: Range, on_left: bool, own: Node, other: Node, first: int) -> tuple[str, Bound, bool] | None:
     """A limit of an attribute of the other side by a column of the first leaf, and whether it is a lower one."""
-    own_is_less = one.left_first == on_left
+    own_is_less = range_.left_first == on_left
     less, greater = (
-        _shifted(one.left, own if own_is_less else other),
-        _shifted(one.right, other if own_is_less else own),
+        _shifted(range_.left, own if own_is_less else other),
+        _shifted(range_.right, other if own_is_less else own),
     )
     if less is None or greater is None:
         return None
@@ -137,7 +137,7 @@ def _limit(one: Range, on_left: bool, own: Node, other: Node, first: int) -> tup
     column = _origin(own, mine, first)
     if column is None:
         return None
-    strict = int(one.strict) if own_is_less else -int(one.strict)
+    strict = int(range_.strict) if own_is_less else -int(range_.strict)
     return name, Bound(column, by - other_by + strict), own_is_less
 
 

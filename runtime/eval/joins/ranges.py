@@ -42,8 +42,8 @@ def join_frames(
         right = right.filter(compile_term(conjunction(parts.right), both))
     pairs = _Pairs.of(left, right, both, parts)
     if kind == "inner":
-        found = [_pasted(left, right, one, other) for one, other in pairs.matches()]
-        return pl.concat(found) if found else _pasted(left, right, *_nothing())
+        joined = [_pasted(left, right, lefts, rights) for lefts, rights in pairs.matches()]
+        return pl.concat(joined) if joined else _pasted(left, right, *_nothing())
     eligible = np.ones(left.height, dtype=np.bool_)
     if parts.left:
         condition = compile_term(conjunction(parts.left), both)
@@ -51,10 +51,10 @@ def join_frames(
     if kind == "left":
         rows = []
         matched = np.zeros(left.height, dtype=np.bool_)
-        for one, other in pairs.matches():
-            kept = eligible[one]
-            matched[one[kept]] = True
-            rows.append(_pasted(left, right, one[kept], other[kept]))
+        for lefts, rights in pairs.matches():
+            kept = eligible[lefts]
+            matched[lefts[kept]] = True
+            rows.append(_pasted(left, right, lefts[kept], rights[kept]))
         padding = left.filter(pl.Series(~matched)).with_columns(
             pl.lit(None, t).alias(c) for c, t in right.schema.items()
         )

@@ -52,17 +52,17 @@ class _Pairing:
         eligible = None if self.left is None else self.left.of(left)
         if eligible is not None and self.kind != "anti":
             left, eligible = left.where(eligible), None
-        one, other = self._candidates(left, right)
+        lefts, rights = self._candidates(left, right)
         if self.rest is None and self.kind == "inner":
-            return _pasted(left, right, one, other)
+            return _pasted(left, right, lefts, rights)
         if self.rest is not None:
-            pairs = _pasted(left, right, one, other)
+            pairs = _pasted(left, right, lefts, rights)
             holds = self.rest.of(pairs)
             if self.kind == "inner":
                 return pairs.where(holds)
-            one = one[holds]
+            lefts = lefts[holds]
         matched = np.zeros(left.height, dtype=np.bool_)
-        matched[one] = True
+        matched[lefts] = True
         if eligible is not None:
             matched &= eligible
         return left.where(matched if self.kind == "semi" else ~matched)
@@ -73,11 +73,13 @@ class _Pairing:
             if not are_few_pairs(left.height * right.height):
                 raise Unsupported
             equal = np.ones((left.height, right.height), dtype=np.bool_)
-            for one, other in self.keys:
-                equal &= one.of(left)[:, None] == other.of(right)[None, :]
+            for left_key, right_key in self.keys:
+                equal &= left_key.of(left)[:, None] == right_key.of(right)[None, :]
             places = np.nonzero(equal)
             return places[0], places[1]
-        numbers, _ = numbered(np.concatenate([one.of(left), other.of(right)]) for one, other in self.keys)
+        numbers, _ = numbered(
+            np.concatenate([left_key.of(left), right_key.of(right)]) for left_key, right_key in self.keys
+        )
         return _equal(numbers[: left.height], numbers[left.height :])
 
 

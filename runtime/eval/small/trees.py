@@ -153,9 +153,9 @@ def _distinct(rows: SmallRows) -> SmallRows:
 def _product(left: SmallRows, right: SmallRows) -> SmallRows:
     if not are_few_pairs(left.height * right.height):
         raise Unsupported
-    one = left.take(np.repeat(np.arange(left.height), right.height))
-    other = right.take(np.tile(np.arange(right.height), left.height))
-    return SmallRows({**one.columns, **other.columns}, one.height)
+    lefts = left.take(np.repeat(np.arange(left.height), right.height))
+    rights = right.take(np.tile(np.arange(right.height), left.height))
+    return SmallRows({**lefts.columns, **rights.columns}, lefts.height)
 
 
 def _difference(left: SmallRows, right: SmallRows) -> SmallRows:

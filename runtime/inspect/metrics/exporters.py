@@ -137,20 +137,20 @@ def prometheus(registry: CollectorRegistry | None = None) -> Exporter:
         raise _missing("prometheus", "prometheus_client") from error
     chosen = client.REGISTRY if registry is None else registry
 
-    def made(one: Instrument) -> Callable[[Mapping[str, str], float], None]:
-        name, labels = f"tidegate_{one.name}", ("program", *one.labels)
-        match one.kind:
+    def made(instrument: Instrument) -> Callable[[Mapping[str, str], float], None]:
+        name, labels = f"tidegate_{instrument.name}", ("program", *instrument.labels)
+        match instrument.kind:
             case "counter":
-                counter = client.Counter(name, one.about, labels, registry=chosen)
+                counter = client.Counter(name, instrument.about, labels, registry=chosen)
                 return lambda on, value: counter.labels(**on).inc(value)
             case "gauge":
-                gauge = client.Gauge(name, one.about, labels, registry=chosen)
+                gauge = client.Gauge(name, instrument.about, labels, registry=chosen)
                 return lambda on, value: gauge.labels(**on).set(value)
             case "histogram":
-                histogram = client.Histogram(name, one.about, labels, registry=chosen, buckets=_SECONDS)
+                histogram = client.Histogram(name, instrument.about, labels, registry=chosen, buckets=_SECONDS)
                 return lambda on, value: histogram.labels(**on).observe(value)
 
-    return Exporter({one.name: made(one) for one in INSTRUMENTS})
+    return Exporter({instrument.name: made(instrument) for instrument in INSTRUMENTS})
 
 
 @trimmed
@@ -176,21 +176,21 @@ def opentelemetry(meter: Meter | None = None) -> Exporter:
         raise _missing("otel", "opentelemetry-api") from error
     chosen = get_meter("tidegate", VERSION) if meter is None else meter
 
-    def made(one: Instrument) -> Callable[[Mapping[str, str], float], None]:
-        name = f"tidegate.{one.name}"
-        match one.kind:
+    def made(instrument: Instrument) -> Callable[[Mapping[str, str], float], None]:
+        name = f"tidegate.{instrument.name}"
+        match instrument.kind:
             case "counter":
-                counter = chosen.create_counter(name, one.unit, one.about)
+                counter = chosen.create_counter(name, instrument.unit, instrument.about)
                 return lambda on, value: counter.add(value, dict(on))
             case "gauge":
-                gauge = chosen.create_gauge(name, one.unit, one.about)
+                gauge = chosen.create_gauge(name, instrument.unit, instrument.about)
                 # Infinities are refused there, with a warning each time: such a gauge stays as it was.
                 return lambda on, value: gauge.set(value, dict(on)) if math.isfinite(value) else None
             case "histogram":
-                histogram = chosen.create_histogram(name, one.unit, one.about)
+                histogram = chosen.create_histogram(name, instrument.unit, instrument.about)
                 return lambda on, value: histogram.record(value, dict(on))
 
-    return Exporter({one.name: made(one) for one in INSTRUMENTS})
+    return Exporter({instrument.name: made(instrument) for instrument in INSTRUMENTS})
 
 
 def _missing(extra: str, package: str) -> QueryError:

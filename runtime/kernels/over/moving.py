@@ -46,7 +46,7 @@ def add_doubles(at: Int64Array, low: Int64Array, high: Int64Array, value: Float6
     Nothing is subtracted: a sum is that from the start of the frame to `middle`, which is known for every start, and
     that from there on. Every row is added twice at most, however long the frames are.
     """
-    found, lost = np.zeros(len(at)), np.zeros(len(at))
+    sums, lost = np.zeros(len(at)), np.zeros(len(at))
     ahead, ahead_lost = np.zeros(len(value) + 1), np.zeros(len(value) + 1)
     middle, reached, total, total_lost = 0, 0, 0.0, 0.0
     for k in range(len(at)):
@@ -64,5 +64,5 @@ def add_doubles(at: Int64Array, low: Int64Array, high: Int64Array, value: Float6
                 total, total_lost = added(total, total_lost, value[reached])
             reached += 1
         both, rest = added(ahead[start], ahead_lost[start] + total_lost, total)
-        found[k], lost[k] = both, rest
-    return found, lost
+        sums[k], lost[k] = both, rest
+    return sums, lost

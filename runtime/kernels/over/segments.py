@@ -158,22 +158,22 @@ def kept_rows(  # type: ignore[no-untyped-def]  # numba
         first, expires = waiting, -NEVER if waiting == end else NEVER
         for j in range(len(rows)):
             # Of the next row, whose instant is beyond `until`, and of the first that waits.
-            own = start if rows[j] < 0 else max(start, end - rows[j])
+            needed = start if rows[j] < 0 else max(start, end - rows[j])
             if ticks[j] >= 0:
-                while own < end and time[own] + ticks[j] <= until:
-                    own += 1
-            over = NEVER if ticks[j] < 0 or own >= end else time[own] + ticks[j]
+                while needed < end and time[needed] + ticks[j] <= until:
+                    needed += 1
+            over = NEVER if ticks[j] < 0 or needed >= end else time[needed] + ticks[j]
             if waiting < end:
                 its = start if rows[j] < 0 else max(start, waiting - rows[j])
                 if ticks[j] >= 0:
                     while its < waiting and time[its] + ticks[j] < time[waiting]:
                         its += 1
-                own = min(own, its)
-            if own >= end:
+                needed = min(needed, its)
+            if needed >= end:
                 continue
-            if own < first:
-                first, expires = own, over
-            elif own == first:
+            if needed < first:
+                first, expires = needed, over
+            elif needed == first:
                 expires = max(expires, over)
         starts[p] = first
         if waiting == end and first < end:

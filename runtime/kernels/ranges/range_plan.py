@@ -78,9 +78,9 @@ def plan_ranges(pattern: Pattern, order: Int64Array) -> RangeSteps | None:
     steps, bounds, carried = list[list[int]](), list[list[Bound]](), list[list[int]]()
     for searched in order.tolist():
         steps += [_step(pattern, hull, role) for role in searched]
-        own = [bounds_of_step(hull, role, searched[:step]) for step, role in enumerate(searched)]
-        bounds += own
-        carried += _carried(searched, own, told)
+        step_bounds = [bounds_of_step(hull, role, searched[:step]) for step, role in enumerate(searched)]
+        bounds += step_bounds
+        carried += _carried(searched, step_bounds, told)
     return RangeSteps(
         pattern,
         np.ascontiguousarray(order, dtype=np.int64),

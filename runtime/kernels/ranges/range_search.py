@@ -52,15 +52,15 @@ def find_matches(
     parts: list[tuple[Int64Array, Int64Array]] = []
     room = len(triggers.hit) + 4 * rows
     while position[0] < roles:
-        found, detected = np.empty((room, roles), dtype=np.int64), np.empty(room, dtype=np.int64)
+        matched, detected = np.empty((room, roles), dtype=np.int64), np.empty(room, dtype=np.int64)
         count = _search(
             steps.steps, steps.bound_first, steps.bounds, steps.carried_first, steps.carried, steps.instants, steps.starts,
             pattern.zones, pattern.within, pattern.final,
             situations.definitions, situations.offsets, situations.ts, situations.te,
             triggers.first, triggers.hit, triggers.partition, triggers.quiet, after, min(until, OPEN - 1),
-            position, blocks, ends, limits, known, endpoints, found, detected, counters.reshape(-1, 2),
+            position, blocks, ends, limits, known, endpoints, matched, detected, counters.reshape(-1, 2),
         )  # fmt: skip
-        parts.append((found[:count], detected[:count]))
+        parts.append((matched[:count], detected[:count]))
         room *= 2
     if len(parts) == 1:
         return Matches(*parts[0], counters)
@@ -207,10 +207,10 @@ def _extend(
     row, place, near, rows = known[_NEXT], known[_CANDIDATE], known[_NEAR], known[_COUNT]
     count, examined = 0, 0
     while row < rows:
-        own = block[_CELL, row] + definition
-        high = offsets[own + 1]
+        candidate_cell = block[_CELL, row] + definition
+        high = offsets[candidate_cell + 1]
         if place < 0:
-            near = _first_place(near, offsets[own], high, limits[TS_FROM, row], limits[TE_FROM, row], ts, te)
+            near = _first_place(near, offsets[candidate_cell], high, limits[TS_FROM, row], limits[TE_FROM, row], ts, te)
             place = near
         ts_to, te_to = limits[TS_TO, row], limits[TE_TO, row]
         while True:
@@ -290,7 +290,7 @@ def _by_formula(
 def _report(
     trigger: int, roles: int, count: int, steps: Int64Array, instants: Int64Array, starts: Int64Array, zones: Int64Array, within: int, final: bool,
     ts: Int64Array, te: Int64Array, after: int, until: int,
-    blocks: Int64Array, ends: Int64Array, instant: Int64Array, endpoints: Int64Array, reported: int, found: Int64Array, detected: Int64Array,
+    blocks: Int64Array, ends: Int64Array, instant: Int64Array, endpoints: Int64Array, reported: int, matched: Int64Array, detected: Int64Array,
 ) -> int:  # fmt: skip
     """Writes the matches of the last step's block that are detected in the increment. Returns their number so far."""
     instant[:count] = NEVER
@@ -302,15 +302,15 @@ def _report(
         when = instant[row]
         if when > until or (when <= after and not zones.shape[0]):
             continue
-        own = row
+        ancestor = row
         for step in range(roles - 1, -1, -1):
-            found[reported, steps[trigger * roles + step, ROLE]] = blocks[step, _PLACE, own]
-            own = blocks[step, _ROW, own]
+            matched[reported, steps[trigger * roles + step, ROLE]] = blocks[step, _PLACE, ancestor]
+            ancestor = blocks[step, _ROW, ancestor]
         if zones.shape[0]:
             start = NONE
             for index in range(starts.shape[0]):
                 start = min(start, ends[starts[index], row])
-            when = _by_formula(zones, within, final, when, found[reported], start, ts, te, endpoints)
+            when = _by_formula(zones, within, final, when, matched[reported], start, ts, te, endpoints)
             if not after < when <= until:
                 continue
         detected[reported] = when
@@ -333,7 +333,7 @@ def _search(
     definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array,
     hit_first: Int64Array, hits: Int64Array, hit_partitions: Int32Array, quiet: Int64Array, after: int, until: int,
     position: Int64Array, blocks: Int64Array, ends: Int64Array, limits: Int64Array, known: Int64Array,
-    endpoints: Int64Array, found: Int64Array, detected: Int64Array, counters: Int64Array,
+    endpoints: Int64Array, matched: Int64Array, detected: Int64Array, counters: Int64Array,
 ) -> int:  # fmt: skip
     """Continues the search from `position` (trigger role, hit, step; step -1 to begin a block of hits) until done, or
     until a block of matches may not fit the output.
@@ -350,7 +350,7 @@ def _search(
             continue
         new = step + 1
         cell = first + new
-        if new == roles - 1 and reported + rows > found.shape[0]:
+        if new == roles - 1 and reported + rows > matched.shape[0]:
             position[0], position[1], position[2] = trigger, hit, step
             return reported
         if new == 0:
@@ -377,7 +377,7 @@ def _search(
             before = reported
             reported = _report(
                 trigger, roles, count, steps, instants, starts, zones, within, final, ts, te, after, until,
-                blocks, ends[new], limits[new, 0], endpoints, reported, found, detected,
+                blocks, ends[new], limits[new, 0], endpoints, reported, matched, detected,
             )  # fmt: skip
             counters[cell, 1] += reported - before - count
             continue

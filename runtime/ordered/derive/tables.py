@@ -202,13 +202,13 @@ def described(derivation: Derivation, keys: Schema) -> dict[str, StateTable]:
         possible=nothing | (known & _INSTANTS),
         what="situations",
     )
-    found = {SITUATIONS: situations}
-    for number, one in derivation.values.items():
-        for name, rows in named_values(number, one.partials).items():
+    tables = {SITUATIONS: situations}
+    for number, run_values in derivation.values.items():
+        for name, rows in named_values(number, run_values.partials).items():
             of_run = rows.columns[0]
             different = name.startswith(DIFFERENT)
             unique = tuple(rows.columns) if different else (of_run,)
-            found[name] = StateTable(
+            tables[name] = StateTable(
                 rows.schema,
                 "append" if different else "id",
                 id=of_run,
@@ -216,7 +216,7 @@ def described(derivation: Derivation, keys: Schema) -> dict[str, StateTable]:
                 unique=unique,
                 what="values of runs",
             )
-    return found
+    return tables
 
 
 def bounds_of(situations: pa.Table) -> dict[str, dict[str, tuple[int, int]]]:

@@ -296,7 +296,7 @@ class MatchOperator(SituationsOperator):
         if not len(detected):
             return self.matching.nothing
         columns = keys.of(_partition_of(situations, matches.situation[:, 0])).get_columns()
-        own = {n: read.run_events[n] for read in reads for n in read.run_events}
+        events = {n: read.run_events[n] for read in reads for n in read.run_events}
         for role, (symbol, definition) in enumerate(zip(node.symbols, self.matching.definition, strict=True)):
             place = matches.situation[:, role]
             te = situations.te[place]
@@ -307,7 +307,9 @@ class MatchOperator(SituationsOperator):
             if definition in intervals and measures(intervals[definition].intervals):
                 values = intervals[definition].values(number[place])
             elif definition in derivation.values:
-                values = self._values(derivation, definition, own[definition], number[place], te <= detected, detected)
+                values = self._values(
+                    derivation, definition, events[definition], number[place], te <= detected, detected
+                )
             if values is not None:
                 columns += [column.alias(f"{symbol}.{column.name}") for column in values.get_columns()]
         rows = only(pl.DataFrame([*columns, pl.Series("detected", detected)]), node.schema.names)

@@ -51,34 +51,34 @@ class Values:
         """The values of a column for the rows at these places, which ascend."""
         match column:
             case RowNumber():
-                found = self.running(Running(Kind.ROWS))["n"].gather(at)
+                values = self.running(Running(Kind.ROWS))["n"].gather(at)
             case PreviousDifferent(_, argument):
-                found = self.running(Running(Kind.DIFFERENT, argument))["v"].gather(at)
+                values = self.running(Running(Kind.DIFFERENT, argument))["v"].gather(at)
             case Neighbour(_, argument, offset, within, default):
                 places = segments.neighbours(
                     self.block.offsets, self.block.time, offset, -1 if within is None else within
                 )[at]
-                found = gathered(self.argument(argument), places)
+                values = gathered(self.argument(argument), places)
                 if default is not None and default.value is not None:
-                    given = pl.Series([default.value], dtype=found.dtype)
-                    found = pl.select(pl.when(pl.Series(places < 0)).then(pl.lit(given)).otherwise(found)).to_series()
+                    given = pl.Series([default.value], dtype=values.dtype)
+                    values = pl.select(pl.when(pl.Series(places < 0)).then(pl.lit(given)).otherwise(values)).to_series()
             case NextDifferent(_, argument, within):
                 every = next_different(self.layout, self.block, argument)
                 places = np.where(self.is_near(every, within), every, -1)[at]
-                found = gathered(self.argument(argument), places)
+                values = gathered(self.argument(argument), places)
             case Nth(_, argument, number, frame):
                 low, high = (bound[at] for bound in self.bounds(frame))
                 if frame.before is None:
                     value = self.running(Running(Kind.NTH, argument, number=number))["v"]
-                    found = value.gather(high - 1)
+                    values = value.gather(high - 1)
                 else:
                     places = np.where(low + number - 1 < high, low + number - 1, -1)
-                    found = gathered(self.argument(argument), places)
+                    values = gathered(self.argument(argument), places)
             case Framed(aggregate, frame):
-                found = self.aggregated(aggregate, frame, at)
+                values = self.aggregated(aggregate, frame, at)
             case _:
                 assert_never(column)
-        return found.alias(column.name)
+        return values.alias(column.name)
 
     def is_near(self, places: Int64Array, within: int | None) -> BoolArray:
         """Whether the rows at places are at most so many ticks after each row."""
@@ -156,12 +156,12 @@ class Values:
                 places = running.nth(offsets, first, arrays["n"], what.number)
             case _:
                 places = self.places(what, part)
-        found = _series(arrays)
+        columns = _series(arrays)
         for name, term in (("v", what.argument), ("by", what.by)):
             if term is not None:
                 both = block.with_running(self.layout.argument(term), part[name])
-                found[name] = block.gathered(both, places)
-        return found
+                columns[name] = block.gathered(both, places)
+        return columns
 
     def places(self, what: Running, part: Mapping[str, str]) -> Int64Array:
         """Where the running value of each row stands, as the kernels number rows."""
@@ -219,25 +219,25 @@ class Values:
     ) -> Int64Array:
         """Where the value of a frame stands."""
         assert aggregate.argument is not None
-        found: Int64Array
+        chosen: Int64Array
         rows = self.argument(aggregate.argument)
         flags, start, end = valid(rows), low[at], high[at]
         if aggregate.by is None:
             keys = order_keys(rows, self.layout.type_of(aggregate.argument))
-            found = moving.least(at, low, high, keys if form is Form.LEAST else ~keys, flags)
+            chosen = moving.least(at, low, high, keys if form is Form.LEAST else ~keys, flags)
         elif not self.layout.node.goes_by_order(aggregate):
             orders = self.argument(aggregate.by)
             keys = best_first(rows, orders, greatest=form is Form.LATEST)
-            found = moving.least(at, low, high, keys, np.minimum(flags, valid(orders)))
+            chosen = moving.least(at, low, high, keys, np.minimum(flags, valid(orders)))
         elif form is Form.LATEST:
             places = np.where(flags, np.arange(len(flags)), -1)
             last = np.maximum.accumulate(places)[end - 1]
-            found = np.where(last >= start, last, -1)
+            chosen = np.where(last >= start, last, -1)
         else:
             places = np.where(flags, np.arange(len(flags)), len(flags))
             first = np.minimum.accumulate(places[::-1])[::-1][start]
-            found = np.where(first < end, first, -1)
-        return found
+            chosen = np.where(first < end, first, -1)
+        return chosen
 
 
 def _series(arrays: Mapping[str, Int64Array]) -> dict[str, pl.Series]:

@@ -162,11 +162,11 @@ def require_equal(
             )
 
 
-def _difference(one: pl.DataFrame, two: pl.DataFrame, types: Mapping[str, DataType]) -> str:
+def _difference(first: pl.DataFrame, second: pl.DataFrame, types: Mapping[str, DataType]) -> str:
     """A row that only one of them has, or has more often."""
-    fewer, more = (Counter(frame.iter_rows()) for frame in (one, two))
+    fewer, more = (Counter(frame.iter_rows()) for frame in (first, second))
     row, how = next(((row, "not") for row in fewer - more), None) or next((row, "only") for row in more - fewer)
-    return f"{row_text(dict(zip(one.columns, row, strict=True)), types)} is {how} there then"
+    return f"{row_text(dict(zip(first.columns, row, strict=True)), types)} is {how} there then"
 
 
 def result_of(node: Process, rows: pl.DataFrame, partitions: int, reach: Reach) -> pl.DataFrame:

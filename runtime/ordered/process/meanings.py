@@ -28,15 +28,15 @@ def require_meaning(node: Process, events: pl.DataFrame, reach: Reach, result: p
     """
     if reach.close_at is not None:
         return
-    found, wanted = Counter(result.iter_rows()), Counter(_meant(node, events, reach))
-    yielded, meant = (Counter(map(_comparable, rows.elements())) for rows in (found, wanted))
+    actual, wanted = Counter(result.iter_rows()), Counter(_meant(node, events, reach))
+    yielded, meant = (Counter(map(_comparable, rows.elements())) for rows in (actual, wanted))
     if yielded == meant:
         return
     row, told = next(
         (row, told)
         for rows, others, told in (
             (wanted, yielded - (yielded - meant), "its meaning has the row {}, and step does not yield it"),
-            (found, meant - (meant - yielded), "step yields the row {}, and its meaning does not have it"),
+            (actual, meant - (meant - yielded), "step yields the row {}, and its meaning does not have it"),
         )
         for row in rows
         if rows[row] > others[_comparable(row)]

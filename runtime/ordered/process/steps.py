@@ -32,7 +32,7 @@ def stepped(
     last = before.last.copy()
     np.maximum.at(last, events.get_column(PARTITION).to_numpy(), events.get_column(node.time).to_numpy())
     require_bounds(node, left, held.partitions.rows(partitions), last, reach)
-    found = result_of(node, made, len(partitions), reach)
-    keys = held.partitions.rows(partitions[found.get_column(PARTITION).to_numpy()])
-    result = pl.concat([keys, found], how="horizontal").select(node.schema.names)
+    yielded = result_of(node, made, len(partitions), reach)
+    keys = held.partitions.rows(partitions[yielded.get_column(PARTITION).to_numpy()])
+    result = pl.concat([keys, yielded], how="horizontal").select(node.schema.names)
     return before, held.after(before, left, last), result

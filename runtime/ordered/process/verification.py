@@ -75,8 +75,8 @@ def _groups(part: PartitionTables, rows: pl.DataFrame) -> Iterable[tuple[Partiti
     numbers = part.partitions.assign(rows)
     partitions = part.all_partitions()
     for first in range(min(len(partitions), _GROUPS)):
-        own = partitions[first::_GROUPS]
-        yield part.part(own), rows.filter(pl.Series(np.isin(numbers, own)))
+        group = partitions[first::_GROUPS]
+        yield part.part(group), rows.filter(pl.Series(np.isin(numbers, group)))
 
 
 def _reversed(part: PartitionTables) -> PartitionTables:
@@ -100,11 +100,11 @@ def _compare_batches(
     if len(instants) > 1:
         middle = int(instants[(len(instants) - 1) // 2])
         early, parts = pl.col(node.time) <= middle, list[pl.DataFrame]()
-        for own, its in (
+        for events, span in (
             (rows.filter(early), Reach(reach.after, middle)),
             (rows.filter(~early), Reach(middle, reach.until, reach.close_at)),
         ):
-            before, after, some = stepped(node, part, own, its)
+            before, after, some = stepped(node, part, events, span)
             part.settle(before, after)
             parts.append(some)
         again = Again(

@@ -45,20 +45,20 @@ class JobEvaluation:
         demands = [Demand.of(job.query, job.old, job.new) for job in jobs]
         read: dict[object, SmallRows] = {}
         shared: dict[object, SmallRows] = {}
-        found: dict[int, Rows] = {}
+        results: dict[int, Rows] = {}
         alike: dict[tuple[int, object], list[int]] = {}
         for k, (demand, job) in enumerate(zip(demands, jobs, strict=True)):
             first = self._first_leaf(job)
             if first is not None:
                 alike.setdefault((first, _looking_up(demand, job, first)), []).append(k)
             elif (rows := self._small_rows(demand, job, read, shared)) is not None:
-                found[k] = rows
+                results[k] = rows
         for (first, _), some in alike.items():
             looked_up = self._looked_up([jobs[k] for k in some], [demands[k] for k in some], first)
-            found.update(zip(some, looked_up, strict=True))
-        others = [k for k in range(len(jobs)) if k not in found]
+            results.update(zip(some, looked_up, strict=True))
+        others = [k for k in range(len(jobs)) if k not in results]
         by_polars = self._by_polars([jobs[k] for k in others], [demands[k] for k in others])
-        return [found[k] if k in found else by_polars[others.index(k)] for k in range(len(jobs))]
+        return [results[k] if k in results else by_polars[others.index(k)] for k in range(len(jobs))]
 
     def leaves(self, job: Job) -> Mapping[int, Rows]:
         """The rows that a query reads, by leaf."""
@@ -108,29 +108,29 @@ class JobEvaluation:
 
     def _looked_up(self, jobs: Sequence[Job], demands: Sequence[Demand], first: int) -> list[Rows]:
         """The rows of increments that read the same rows, which are looked up once; so are parts that they share."""
-        found: dict[int, Rows] = {}
+        results: dict[int, Rows] = {}
         shared: dict[object, SmallRows] = {}
         others = self._indexed(jobs[0], first)
         with suppress(Unsupported):
             small = self._small_by_keys(demands[0], jobs[0], first, others)
             for k, (demand, job) in enumerate(zip(demands, jobs, strict=True)):
                 with suppress(Unsupported):
-                    found[k] = small_increment(demand, small, job.old, job.new, shared)
-        left = [k for k in range(len(jobs)) if k not in found]
+                    results[k] = small_increment(demand, small, job.old, job.new, shared)
+        left = [k for k in range(len(jobs)) if k not in results]
         if left:
             leaves = self._by_keys(demands[0], jobs[0], first, others)
             of = [jobs[k] for k in left], [demands[k] for k in left], [leaves for _ in left]
-            found.update(zip(left, self._with_common_parts(*of), strict=True))
-        return [found[k] for k in range(len(jobs))]
+            results.update(zip(left, self._with_common_parts(*of), strict=True))
+        return [results[k] for k in range(len(jobs))]
 
     def _indexed(self, job: Job, first: int) -> dict[int, list[IndexedRows]]:
         """The segments of the leaves whose rows are looked up for those of the first leaf, with their indexes."""
-        query, found = job.query, dict[int, list[IndexedRows]]()
-        times = {leaf: one.column for leaf, one in _limits(query, first).items()}
+        query, by_leaf = job.query, dict[int, list[IndexedRows]]()
+        times = {leaf: look_up.column for leaf, look_up in _limits(query, first).items()}
         for k, (leaf, segments) in enumerate(zip(query.leaves, job.inputs, strict=True)):
             if k != first and leaf.buffer is not None:
-                found[k] = self.segments.indexed(segments, _key(query, k), times.get(k))
-        return found
+                by_leaf[k] = self.segments.indexed(segments, _key(query, k), times.get(k))
+        return by_leaf
 
     def _small_by_keys(
         self, demand: Demand, job: Job, first: int, others: Mapping[int, list[IndexedRows]]
@@ -144,7 +144,7 @@ class JobEvaluation:
             rows = small_leaf(leaf, self.segments.read_small(leaf.buffer, segments), relevant)
         else:
             rows = SmallRows.of(leaf_rows(leaf, self.segments.frame(leaf.buffer, segments), relevant))
-        found = {first: rows}
+        by_leaf = {first: rows}
         keys = series("", rows.columns[_key(query, first)])
         limits = _limits(query, first)
         for k, indexed in others.items():
@@ -153,20 +153,20 @@ class JobEvaluation:
             assert relevant is not None
             wanted, stored = Wanted.of(keys, look_up, rows.columns.__getitem__), leaf.buffer.stored
             if (deciding := _deciding(look_up, rows)) is not None:
-                found[k] = wanted_rows(indexed, wanted, deciding, stored, leaf.columns or stored.names)
+                by_leaf[k] = wanted_rows(indexed, wanted, deciding, stored, leaf.columns or stored.names)
             else:
-                found[k] = small_leaf(leaf, wanted_rows(indexed, wanted, None, stored, stored.names), relevant)
-        return found
+                by_leaf[k] = small_leaf(leaf, wanted_rows(indexed, wanted, None, stored, stored.names), relevant)
+        return by_leaf
 
     def _by_keys(
         self, demand: Demand, job: Job, first: int, others: Mapping[int, list[IndexedRows]]
     ) -> dict[int, pl.DataFrame]:
         """The same as frames, however many they are."""
-        query, own = job.query, job.query.leaves[first]
-        assert own.buffer is not None
-        frame = self.segments.frame(own.buffer, job.inputs[first])
-        rows = read_leaf(own, frame, demand.relevant[first], self.statics)
-        found, limits = {first: rows}, _limits(query, first)
+        query, first_leaf = job.query, job.query.leaves[first]
+        assert first_leaf.buffer is not None
+        frame = self.segments.frame(first_leaf.buffer, job.inputs[first])
+        rows = read_leaf(first_leaf, frame, demand.relevant[first], self.statics)
+        by_leaf, limits = {first: rows}, _limits(query, first)
         for k, leaf in enumerate(query.leaves):
             if k == first:
                 continue
@@ -175,8 +175,8 @@ class JobEvaluation:
                 wanted, deciding = _wanted(rows, _key(query, first), limits.get(k))
                 looked_up = pl.concat([no_rows(leaf.buffer), *wanted_frame(others[k], wanted, deciding)])
                 relevant = relevant if deciding is None else TRUE
-            found[k] = read_leaf(leaf, looked_up, relevant, self.statics)
-        return found
+            by_leaf[k] = read_leaf(leaf, looked_up, relevant, self.statics)
+        return by_leaf
 
     def _small_leaf(self, demand: Demand, job: Job, k: int, read: dict[object, SmallRows]) -> SmallRows:
         leaf, segments, relevant = job.query.leaves[k], job.inputs[k], demand.relevant[k]

@@ -32,8 +32,8 @@ class SegmentRewriter:
     segments: SegmentReader
     pending: PendingSegments
 
-    def rewrite(self, batch: Batch, one: Rewrite) -> tuple[Segment, ...]:
-        return tuple(self.pending.keep(batch, one.buffer, rows) for rows in self._rewritten(one) if rows.height)
+    def rewrite(self, batch: Batch, rewrite: Rewrite) -> tuple[Segment, ...]:
+        return tuple(self.pending.keep(batch, rewrite.buffer, rows) for rows in self._rewritten(rewrite) if rows.height)
 
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
         frames = {b.id: self.segments.frame(b, sweep.segments[b.id]) for b in sweep.buffers}
@@ -78,7 +78,7 @@ class SegmentRewriter:
             yield _merged(rewrite, waiting)
 
 
-def _merged(one: Rewrite, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def _merged(rewrite: Rewrite, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     rows = pl.concat(parts)
     # The partial results of one segment are of different groups.
-    return rows if one.buffer.partial is None or len(one.segments) == 1 else merge(one.buffer.partial, rows)
+    return rows if rewrite.buffer.partial is None or len(rewrite.segments) == 1 else merge(rewrite.buffer.partial, rows)

@@ -124,9 +124,9 @@ def _measures(frame: DataFrame) -> list[Column]:
     return [F.count(F.lit(1)).alias("rows"), F.sum(F.xxhash64(*values).cast("decimal(38,0)")).alias("digest")]
 
 
-def _measured(frame: DataFrame, names: list[str], found: Mapping[str, Any]) -> Content:
+def _measured(frame: DataFrame, names: list[str], measures: Mapping[str, Any]) -> Content:
     columns = tuple(f"{name} {type_}" for name, (_, type_) in zip(names, frame.dtypes, strict=True))
-    return Content(columns, found["rows"], str(found["digest"]))
+    return Content(columns, measures["rows"], str(measures["digest"]))
 
 
 def stored_statics(setup: Setup, store: LocalStore) -> dict[str, str]:
