@@ -102,7 +102,7 @@ def row_terms(node: Node) -> Iterator[tuple[str, Node]]:
 
 
 def _row_wise_stream(node: Node) -> str:
-    (stream,) = (one.name for one in occurrences(node) if not one.static)
+    (stream,) = (occurrence.name for occurrence in occurrences(node) if not occurrence.static)
     return stream
 
 

@@ -111,7 +111,7 @@ def owner_of(name: str) -> str:
 def inner_names(facts: ProgramFacts) -> dict[str, str]:
     """The names of inner queries for people: the query that each is a part of, and what its rows hold."""
     found: dict[str, str] = {}
-    for query in (one.query for one in facts.queries if one.query.inner):
+    for query in (query.query for query in facts.queries if query.query.inner):
         told = _core_operator(query.node)
         what = told.produces if isinstance(told, OrderedNode) else "rows"
         owner = inner_owner(query.stream)

@@ -102,7 +102,7 @@ def analyse_written(program: ProgramDef) -> ProgramFacts:
     means.
     """
     facts = analyse(program)
-    if problems := [problem for one in facts.queries for problem in unmatched(one.query, one.federation)]:
+    if problems := [problem for query in facts.queries for problem in unmatched(query.query, query.federation)]:
         raise _user_problems(problems)
     return facts
 

@@ -41,7 +41,7 @@ def pattern_timeline(
     taken = {one.stream for one in shown}
     needed = [one for one in program.queries if one.stream not in taken and one is not query]
     found = run(analyse(ProgramDef((*needed, *shown))), inputs, options=RunOptions(), close_at=close_at)
-    tables = {one: found[one] for one in situations}
+    tables = {situation: found[situation] for situation in situations}
     return timeline(tables, found[name], partition_by=keys, title=query.stream, **drawing)
 
 

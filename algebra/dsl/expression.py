@@ -1325,7 +1325,7 @@ def _logical(op: str, sign: str, *operands: object) -> Expression:
                 raise QueryError(
                     "TG102",
                     f"{sign} joins conditions, but {part!r} is {part.type}",
-                    hint=_no_condition_hint(op, sign, bits=all(one.type == BIGINT for one in parts)),
+                    hint=_no_condition_hint(op, sign, bits=all(part.type == BIGINT for part in parts)),
                 )
         if op != "not":
             flat = [

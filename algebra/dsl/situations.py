@@ -756,11 +756,11 @@ def _derived_match(
     order: tuple[str, ...],
     site: Site | None,
 ) -> Relation:
-    situations = tuple(one._periods for one in symbols)
+    situations = tuple(symbol._periods for symbol in symbols)
     type_ = situations[0].schema[START].type
     window = None if within is None else duration_in_ticks(within, type_, "within")
     pattern = conjunction([part._term for part in parts])
-    node = Match(situations, tuple(one._symbol for one in symbols), pattern, window, emission, order)
+    node = Match(situations, tuple(symbol._symbol for symbol in symbols), pattern, window, emission, order)
     made = Origin("this match")
     origins = dict.fromkeys(node.schema, made)
     for one in symbols:

@@ -114,7 +114,7 @@ class AsOf(OrderedNode):
         by_key = {tuple(map(key_of, key)): in_order(right, members) for key, members in partitions(right, with_keys)}
         found: list[Row] = []
         for row in inputs[0]:
-            key = tuple(row[one] for one in keys)
+            key = tuple(row[key] for key in keys)
             at = instant_of(row[place])
             known = by_key.get(tuple(map(key_of, key)), ())
             partner, complete = (None, at) if None in key else self.partner(at, known)

@@ -58,7 +58,7 @@ class Derive(OrderedNode):
     def readings(self) -> tuple[Reading, ...]:
         terms = (
             self.condition,
-            *(term for one in self.aggregates for term in (one.argument, one.by) if term is not None),
+            *(term for aggregate in self.aggregates for term in (aggregate.argument, aggregate.by) if term is not None),
         )
         named = (*self.keys, self.time, *(() if self.tie is None else (self.tie,)))
         read = frozenset(named).union(*map(attributes_of, terms))

@@ -99,7 +99,7 @@ class Match(OrderedNode):
 
     @property
     def readings(self) -> tuple[Reading, ...]:
-        return tuple(reading for one in self.situations for reading in one.readings)
+        return tuple(reading for situation in self.situations for reading in situation.readings)
 
     def over(self, inputs: tuple[Node, ...]) -> Match:
         return replace(

@@ -309,7 +309,7 @@ class _Partition:
 
     def row(self, at: int) -> Row | None:
         """The result row of one row; None where it waits for rows that never come."""
-        complete = [self.complete(wait, at) for one in self.node.columns if (wait := wait_of(one)) is not None]
+        complete = [self.complete(wait, at) for column in self.node.columns if (wait := wait_of(column)) is not None]
         if None in complete:
             return None
         values = tuple(self.value(column, at) for column in self.node.columns)

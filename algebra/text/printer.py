@@ -79,7 +79,7 @@ def query_text(relation: Relation, *, dialect: Dialect = "allen") -> str:
 def node_query(node: Node, dialect: Dialect = "allen") -> str:
     """The text of a query by its node."""
     match, columns = _match_of(node)
-    derived = tuple(one for one in match.situations if isinstance(one, Derive))
+    derived = tuple(situation for situation in match.situations if isinstance(situation, Derive))
     if len(derived) < len(match.situations):
         raise _cannot("interval streams as inputs")
     first = derived[0]

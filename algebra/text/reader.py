@@ -234,7 +234,7 @@ class _Reader:
         """`QueryError` TG102 for a value that is between two others, as SQL writes it."""
         for limit in limits:
             if limit.kind == "between" and condition._type != BOOLEAN:
-                low, high = ("".join(one.text for one in duration.parts) for duration in limit.parts)
+                low, high = ("".join(part.text for part in duration.parts) for duration in limit.parts)
                 raise QueryError(
                     "TG102",
                     f"BETWEEN limits how long a condition holds, and {condition!r} is none",

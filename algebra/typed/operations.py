@@ -47,7 +47,7 @@ SECTIONS: Mapping[str, tuple[Operation, ...]] = MappingProxyType(
         "Casts": casts.OPERATIONS,
     }
 )
-OPERATIONS: Mapping[str, Operation] = MappingProxyType({one.name: one for rows in SECTIONS.values() for one in rows})
+OPERATIONS: Mapping[str, Operation] = MappingProxyType({row.name: row for rows in SECTIONS.values() for row in rows})
 KERNELS: Mapping[str, Kernel] = MappingProxyType(
     {
         kernel.name: kernel

@@ -27,7 +27,7 @@ def least_of_greatest(alternatives: Alternatives) -> sympy.Expr:
     """
     import sympy
 
-    finite = {frozenset((name, int(d)) for name, d in one if d != INF): None for one in alternatives}
+    finite = {frozenset((name, int(d)) for name, d in alternative if d != INF): None for alternative in alternatives}
     greatest = [
         sympy.Max(*(sympy.Symbol(name, real=True) - d for name, d in sorted(one))) if one else -sympy.oo
         for one in finite
@@ -40,13 +40,13 @@ def function_text(alternatives: Alternatives, type_: DataType) -> str:
 
     Most are a least or a greatest alone, and are simplified without sympy, which takes 0.4 s to load.
     """
-    names = [name for one in alternatives for name, _ in one]
+    names = [name for alternative in alternatives for name, _ in alternative]
     plain = _plain_text(alternatives, names, type_)
     return plain if plain is not None else _simplified_text(least_of_greatest(alternatives), names, type_)
 
 
 def _plain_text(alternatives: Alternatives, names: Iterable[str], type_: DataType) -> str | None:
-    finite = [{name: int(d) for name, d in one if d != INF} for one in alternatives]
+    finite = [{name: int(d) for name, d in alternative if d != INF} for alternative in alternatives]
     if not finite:
         return "∞"
     if not all(finite):

@@ -70,7 +70,7 @@ def _disjunctions(node: Node, i: int) -> Iterator[tuple[tuple[int, ...], Term]]:
 
 def _alternatives(condition: Term) -> list[Term]:
     if isinstance(condition, Call) and condition.op == "or":
-        return [one for part in condition.args for one in _alternatives(part)]
+        return [alternative for part in condition.args for alternative in _alternatives(part)]
     return [condition]
 
 
@@ -83,7 +83,7 @@ def _at(node: Node, place: tuple[int, ...]) -> Node:
 def _with_instead(node: Node, condition: Term, part: Term) -> Node:
     """A filter or join with another condition in the place of one."""
     assert isinstance(node, Select | Join)
-    parts = [part if one == condition else one for one in conjuncts(node.condition)]
+    parts = [part if conjunct == condition else conjunct for conjunct in conjuncts(node.condition)]
     return replace(node, condition=conjunction(parts))
 
 

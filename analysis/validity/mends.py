@@ -122,7 +122,7 @@ class Mends:
         streams, relations = dict(self.streams), dict(self.streams)
         starts: dict[str, str] = {}
         lengths: dict[str, str] = {}
-        for reading in (one for one in operator.readings if one.interval is not None):
+        for reading in (reading for reading in operator.readings if reading.interval is not None):
             for stream, start, end in self._ends_of(reading):
                 type_ = stream.schema[end].type
                 ticks, span = usual_spans(type_)[0]
@@ -157,7 +157,7 @@ class Mends:
         """The query with bounds by which an attribute progresses, and these as they are written, by stream."""
         written: dict[str, list[str]] = {}
         while (found := self._analysed(node)) is not None:
-            clause = next((one for one in propagation(found, attribute).clauses if not one.is_finite), None)
+            clause = next((clause for clause in propagation(found, attribute).clauses if not clause.is_finite), None)
             if clause is None:
                 return node, written
             step = self._one_bound(node, found, attribute, clause) or self._one_instant(node, found, attribute, clause)
@@ -173,7 +173,7 @@ class Mends:
         for scope in _scopes(node, i, own_first=_ends_later(attribute, clause)):
             for y, t, least in self._pairs(scope, i):
                 type_ = scope.rows.schema[y].type
-                span = next((one for one in usual_spans(type_) if one[0] > least), None)
+                span = next((span for span in usual_spans(type_) if span[0] > least), None)
                 if span is None:
                     continue
                 mended = scope.mended(node, _at_most(y, t, type_, span[0]))
@@ -667,7 +667,7 @@ def _part_of_calendar(above: list[Unary]) -> _Part | None:
     together = next(one for one in reversed(above) if isinstance(one, Group | Distinct))
     names = together.keys if isinstance(together, Group) else tuple(together.schema)
     terms = [one.term for one in _unary(together) if isinstance(one, Imbed) and one.name in names]
-    calls = [one for term in terms for one in subterms(term) if isinstance(one, Call)]
+    calls = [subterm for term in terms for subterm in subterms(term) if isinstance(subterm, Call)]
     if any(one.op == "to_local" for one in calls):
         return _HOURS_OF_PLACE
     if any(one.op in ("hour", "minute", "second") for one in calls):

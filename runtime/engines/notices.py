@@ -402,7 +402,7 @@ class Notices:
     def _written(self, name: str) -> Site | None:
         if name in self.sources:
             return self.sources[name].site
-        queries = [one.query for one in self.setup.plan.facts.queries]
+        queries = [query.query for query in self.setup.plan.facts.queries]
         return next((query.site for query in queries if query.name == name), queries[0].site)
 
 

@@ -145,7 +145,7 @@ class _Slice:
                 continue
             asked.dead |= check.matched if isinstance(check.rule, Kill) else ~check.matched
             self.checks.pop(0)
-            if not any(one.asked is asked for one in self.checks):
+            if not any(check.asked is asked for check in self.checks):
                 self.alive |= ~asked.dead
         return spent
 

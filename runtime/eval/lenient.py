@@ -129,7 +129,7 @@ class Lenient:
         """One row per group. Sums that do not fit are NULL and noted."""
         if has_partials(group):
             return self.finished(group, partial(group, rows), passes)
-        sums = tuple(one for one in group.aggregates if one.entry.lenient is not None)
+        sums = tuple(aggregate for aggregate in group.aggregates if aggregate.entry.lenient is not None)
         if sums:
             part = replace(group, aggregates=sums)
             self.finished(part, partial(part, rows), passes)
@@ -268,7 +268,7 @@ def _failed_rows(pairs: pl.DataFrame, fine: pl.DataFrame) -> pl.Series:
 
 def _tolerant(group: Group) -> Group:
     """The grouping, with sums that are NULL where they do not fit."""
-    return replace(group, aggregates=tuple(one.lenient() for one in group.aggregates))
+    return replace(group, aggregates=tuple(aggregate.lenient() for aggregate in group.aggregates))
 
 
 def _scan(name: str, schema: Schema) -> Scan:

@@ -50,7 +50,7 @@ def failures(
 def terms_of(buffer: Buffer) -> Node:
     """The terms that a buffer evaluates of each row of its stream before it stores anything."""
     aggregates = () if buffer.partial is None else buffer.partial.aggregates
-    terms = [term for one in aggregates for term in (one.argument, one.by) if term is not None]
+    terms = [term for aggregate in aggregates for term in (aggregate.argument, aggregate.by) if term is not None]
     return with_terms(buffer.chain, [*terms, *(() if buffer.encoding is None else buffer.encoding.conditions)])
 
 

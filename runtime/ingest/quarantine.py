@@ -91,7 +91,7 @@ def kept_rows(store: Store, manifest: Manifest | None, *, since: int | None = No
     """
     kept = Quarantine() if manifest is None else manifest.quarantine
     with ExitStack() as stack:
-        files = (one for one in kept.files if since is None or one.bounds[CLOCK][1] >= since)
+        files = (file for file in kept.files if since is None or file.bounds[CLOCK][1] >= since)
         opened = [_opened(store, segment, stack) for segment in files]
         rest = stack.pop_all()
 

@@ -129,8 +129,8 @@ def put_together(parts: Sequence[Raw]) -> list[Raw]:
 def _one_part(parts: Sequence[Raw]) -> Raw:
     if len(parts) == 1:
         return parts[0]
-    columns = {name: _end_to_end([one.columns[name] for one in parts]) for name in parts[0].columns}
-    return Raw(columns, sum(one.count for one in parts))
+    columns = {name: _end_to_end([part.columns[name] for part in parts]) for name in parts[0].columns}
+    return Raw(columns, sum(part.count for part in parts))
 
 
 def _bytes_of(part: Raw) -> int:
@@ -142,7 +142,7 @@ def _kinds(part: Raw) -> tuple[object, ...] | None:
     """What the columns of some rows are; None where the rows stay by themselves."""
     if part.absent or part.content:
         return None
-    kinds = tuple(one.type if isinstance(one, pa.Array) else type(one) for one in part.columns.values())
+    kinds = tuple(column.type if isinstance(column, pa.Array) else type(column) for column in part.columns.values())
     return kinds if all(kind is list or isinstance(kind, pa.DataType) for kind in kinds) else None
 
 

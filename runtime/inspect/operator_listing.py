@@ -46,7 +46,7 @@ class OperatorRows:
     @property
     def rows(self) -> int:
         """Rows, without those that belong to others."""
-        return sum(one.kept.rows for one in self.kinds if one.of.counted)
+        return sum(kind.kept.rows for kind in self.kinds if kind.of.counted)
 
 
 def operators_listed(
@@ -54,8 +54,8 @@ def operators_listed(
 ) -> tuple[OperatorRows, ...]:
     """What the operators keep, in the order of their queries; `progress` by query and attribute."""
     return tuple(
-        _rows(one, stored.get(one.query, _NOTHING), progress.get((one.query, one.time), -INF))
-        for one in layout.operators
+        _rows(operator, stored.get(operator.query, _NOTHING), progress.get((operator.query, operator.time), -INF))
+        for operator in layout.operators
     )
 
 
@@ -74,14 +74,14 @@ def check_operators(layout: Layout, stored: Mapping[str, OperatorFiles]) -> None
 
 
 def _rows(of: OperatorState, state: OperatorFiles, progress: Extended) -> OperatorRows:
-    kinds = tuple(KeptKind(one, _all(one.name, state)) for one in of.keeps.rows)
+    kinds = tuple(KeptKind(row, _all(row.name, state)) for row in of.keeps.rows)
     return OperatorRows(of, kinds, sum(file.bytes for file in state.files), len(state.files), progress)
 
 
 def _all(holds: str, state: OperatorFiles) -> KeptRows:
     """What all files together hold of a kind."""
     parts = [one for one in state.kept if one.holds == holds and one.rows]
-    return KeptRows(holds, sum(one.rows for one in parts), covering([one.bounds for one in parts]))
+    return KeptRows(holds, sum(part.rows for part in parts), covering([part.bounds for part in parts]))
 
 
 def operator_text(operator: OperatorRows) -> str:

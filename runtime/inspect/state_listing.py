@@ -130,12 +130,12 @@ class StateListing:
     @property
     def rows(self) -> int:
         """Rows of buffers and operators."""
-        return sum(one.rows for one in self.buffers) + sum(one.rows for one in self.operators)
+        return sum(buffer.rows for buffer in self.buffers) + sum(operator.rows for operator in self.operators)
 
     @property
     def bytes(self) -> int:
         """Bytes of both."""
-        return sum(one.bytes for one in self.buffers) + sum(one.bytes for one in self.operators)
+        return sum(buffer.bytes for buffer in self.buffers) + sum(operator.bytes for operator in self.operators)
 
     def __str__(self) -> str:
         parts = [_head(self), *map(_buffer_text, self.buffers), *map(operator_text, self.operators)]
@@ -159,8 +159,8 @@ class StateListing:
             "unreadable": {} if manifest is None else unreadable_files(manifest),
             "rows": self.rows,
             "bytes": self.bytes,
-            "buffers": [_buffer_dict(one) for one in self.buffers],
-            "operators": [operator_dict(one) for one in self.operators],
+            "buffers": [_buffer_dict(buffer) for buffer in self.buffers],
+            "operators": [operator_dict(operator) for operator in self.operators],
             "quarantine": _quarantine_dict(self.quarantine) | {"rejected": self.rejected, "set_aside": self.set_aside},
             "results": [{"directory": r.directory, "files": r.files, "bytes": r.bytes} for r in self.results],
         }
@@ -214,10 +214,10 @@ def _check(layout: Layout, manifest: Manifest | None) -> None:
         for a in view
         if a not in layout.queries.get(reader.query, {})
     }
-    missing |= set(manifest.kernel if manifest is not None else ()) - {one.query for one in layout.operators}
+    missing |= set(manifest.kernel if manifest is not None else ()) - {operator.query for operator in layout.operators}
     promised |= {(one.query, one.time) for one in layout.operators if one.time not in layout.queries.get(one.query, {})}
     every = [*layout.inputs.values(), *layout.queries.values(), *(held.instants for held in layout.buffers)]
-    kinds = {kind for some in every for kind in some.values()} | {one.kind for one in layout.operators}
+    kinds = {kind for some in every for kind in some.values()} | {operator.kind for operator in layout.operators}
     kinds -= {kind.value for kind in Kind}
     if missing or promised or kinds:
         raise StateError(

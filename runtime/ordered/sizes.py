@@ -13,7 +13,7 @@ def operator_rows(plan: Plan, stored: Mapping[str, OperatorFiles]) -> dict[str, 
     """The rows that operators keep, by the name under which they count."""
 
     def rows(ordered: OrderedStep, state: OperatorFiles) -> int:
-        apart = {one.name for one in ordered.keeps.rows if not one.counted}
+        apart = {row.name for row in ordered.keeps.rows if not row.counted}
         return sum(one.rows for one in state.kept if one.holds not in apart)
 
     return _summed(plan, stored, rows)

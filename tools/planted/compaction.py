@@ -11,8 +11,8 @@ GROUP = Group(
         bug(
             "the newest batch's files are merged too",
             "runtime/state/outputs/compaction.py",
-            "one.result.last < newest",
-            "one.result.last <= newest",
+            "file.result.last < newest",
+            "file.result.last <= newest",
         ),
         bug(
             "merged parts stay in the directory",

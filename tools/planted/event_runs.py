@@ -149,7 +149,7 @@ GROUP = Group(
         bug(
             "situations by the bits of the pattern's symbols",
             "runtime/ordered/match/operator.py",
-            "places = [ordered.node.situations.index(one) for one in definitions]",
+            "places = [ordered.node.situations.index(definition) for definition in definitions]",
             "places = list(range(len(definitions)))",
         ),
         bug(

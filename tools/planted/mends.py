@@ -19,8 +19,8 @@ GROUP = Group(
         bug(
             "a bound is tried that contradicts the query",
             MENDS,
-            "if one[0] > least), None)",
-            "if one[0] > 0), None)",
+            "if span[0] > least), None)",
+            "if span[0] > 0), None)",
         ),
         bug(
             "periods are bounded before the later end is taken",

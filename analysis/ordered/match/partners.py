@@ -79,4 +79,4 @@ def _kept(detection: Detection) -> list[Extended]:
     """How long after its end a situation of each symbol stays without the rule."""
     if detection.within is not None:
         return [detection.within - 1] * len(detection.symbols)
-    return [one.after_end for one in horizons(detection)]
+    return [horizon.after_end for horizon in horizons(detection)]

@@ -65,10 +65,10 @@ class SettledTerm:
 
     def settled(self, row: Mapping[str, int], p: Mapping[str, Extended]) -> bool:
         """Whether the term is settled for a row at progress p."""
-        return not any(one.keep.row(row, p) for one in self.queries)
+        return not any(query.keep.row(row, p) for query in self.queries)
 
     def horizon(self) -> Extended:
-        return max(one.bound.horizon for one in self.queries if isinstance(one.bound, Bounded))
+        return max(query.bound.horizon for query in self.queries if isinstance(query.bound, Bounded))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,8 +106,8 @@ class Foldable:
 
     def truth_values(self, row: Mapping[str, int], p: Mapping[str, Extended]) -> tuple[bool, ...] | None:
         """The truth values of the comparisons of a row that can be folded at progress p; None of one that cannot."""
-        values = tuple(one.value(row, p) for one in self.comparisons)
-        if any(value is None for value in values) or not all(one.settled(row, p) for one in self.terms):
+        values = tuple(comparison.value(row, p) for comparison in self.comparisons)
+        if any(value is None for value in values) or not all(term.settled(row, p) for term in self.terms):
             return None
         return tuple(value is True for value in values)
 
@@ -123,7 +123,7 @@ class Foldable:
         if not self.is_bounded:
             return "; ".join(self.obstacles())
         by = [*(term_text(read.term) for read in self.classes.read)]
-        by += [term_text(one.literal.term) for one in self.comparisons if one.both]
+        by += [term_text(comparison.literal.term) for comparison in self.comparisons if comparison.both]
         keys = f"keys({self.stream.name} by {', '.join(by)})" if by else "1 row"
         return keys if self.rest.horizon == -INF else f"{keys} + {self.rest}"
 
@@ -190,13 +190,13 @@ def _settled(asked: _Question, region: Region, later: LaterOf | None) -> Foldabl
     left_open: list[SettledComparison] = []
     while True:
         comparisons = [asked.comparison(region, one, wanted) for one in wanted]
-        open_ = [one for one in comparisons if not _settles(region, one)]
+        open_ = [comparison for comparison in comparisons if not _settles(region, comparison)]
         if not open_:
             break
         left_open += open_
         wanted = tuple(one for one in wanted if one not in [open_one.literal for open_one in open_])
     terms = [] if later is None else [asked.term(region, later, wanted)]
-    if not all(isinstance(one.bound, Bounded) for term in terms for one in term.queries):
+    if not all(isinstance(query.bound, Bounded) for term in terms for query in term.queries):
         return None
     made = classes(region, asked.stream.schema, wanted)
     return Foldable(
@@ -207,7 +207,7 @@ def _settled(asked: _Question, region: Region, later: LaterOf | None) -> Foldabl
         region.existence,
         tuple(_stays_open(region, one) for one in left_open),
         made.instants(asked.stream.schema),
-        _rest(asked, [one.horizon() for one in comparisons] + [one.horizon() for one in terms]),
+        _rest(asked, [comparison.horizon() for comparison in comparisons] + [term.horizon() for term in terms]),
     )
 
 

@@ -151,7 +151,7 @@ class EmbeddedExecutor:
         return self._pending.persist(batch, segments)
 
     def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
-        return [self._rewriter.rewrite(batch, one) for one in rewrites]
+        return [self._rewriter.rewrite(batch, rewrite) for rewrite in rewrites]
 
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
         return self._rewriter.sweep(batch, sweep)

@@ -378,7 +378,7 @@ class SparkExecutor:
 
     def _rewrite_on_spark(self, batch: Batch, rewrites: Mapping[int, Rewrite]) -> dict[int, tuple[Segment, ...]]:
         stored = []
-        self._shuffle_for(max(one.bytes for one in rewrites.values()))
+        self._shuffle_for(max(rewrite.bytes for rewrite in rewrites.values()))
         for number, one in rewrites.items():
             alive = keep_true(self._read(one.buffer, one.segments), one.keep, one.buffer.schema)
             if one.buffer.partial is not None:
@@ -388,7 +388,7 @@ class SparkExecutor:
             alive = plainly_named(alive, len(one.buffer.stored.names)).coalesce(tasks)
             store = store_segments(self.target(batch), one.buffer, number, one.least)
             stored.append(alive.mapInArrow(store, "summary string"))
-        names = ", ".join(dict.fromkeys(one.buffer.id for one in rewrites.values()))
+        names = ", ".join(dict.fromkeys(rewrite.buffer.id for rewrite in rewrites.values()))
         with described(self.spark, f"batch {batch.seq}: collect in {names}"):
             summaries = read_summaries(reduce(DataFrame.unionAll, stored).collect())
         done: dict[int, tuple[Segment, ...]] = dict.fromkeys(rewrites, ())

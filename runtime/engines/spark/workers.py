@@ -73,7 +73,7 @@ class IngestContext:
         """Judges and stores rows of one stream; the summary as JSON. `seen` has a task's rows by stream with a key."""
         intake, store = self.intakes[stream], LocalStore(self.target.root)
         tables = {name for buffer in intake.buffers for _, name in buffer.statics}
-        tables |= {one.name for term in intake.terms for one in occurrences(term) if one.static}
+        tables |= {occurrence.name for term in intake.terms for occurrence in occurrences(term) if occurrence.static}
         statics = self.target.load_statics(tables)
         if stream not in seen:
             seen[stream] = load_seen(store, intake, self.options[stream])

@@ -14,6 +14,6 @@ def whole_groups(aggregate: Aggregate, argument: DataType, result: DataType, gro
     """Computes the aggregate of each group from the list of its values `v` and that of their orders `by`."""
     found = []
     for members in groups.to_list():
-        values, orders = [one["v"] for one in members], [one["by"] for one in members]
+        values, orders = [member["v"] for member in members], [member["by"] for member in members]
         found.append(value_of(aggregate.function, values, orders, argument, aggregate.name, aggregate.parameter))
     return pl.Series(groups.name, found, dtype=held_type(result))

@@ -47,8 +47,8 @@ def by_python(name: str) -> Form[pl.Expr]:
         def computed(packed: pl.Series) -> pl.Series:
             columns = [packed.struct.field(str(place)).to_list() for place in range(count)]
             rows = list(zip(*columns, strict=True))
-            found = {one: _value(kernel, function, one, constants) for one in set(rows)}
-            return pl.Series(packed.name, [found[one] for one in rows], dtype=held)
+            found = {row: _value(kernel, function, row, constants) for row in set(rows)}
+            return pl.Series(packed.name, [found[row] for row in rows], dtype=held)
 
         return row.map_batches(computed, return_dtype=held, is_elementwise=True)
 

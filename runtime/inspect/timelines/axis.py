@@ -96,7 +96,7 @@ class Axis:
         spans = [span]
         while spans[-1] > max(1, span // _LEAST_PART):
             spans.append(spans[-1] * 3 // 4)  # steps are half as long again as those before, or longer
-        levels = [self._level(one) for one in spans]
+        levels = [self._level(span) for span in spans]
         return json.dumps(
             {
                 "clock": self.zone is not None,

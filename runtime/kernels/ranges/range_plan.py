@@ -89,7 +89,7 @@ def plan_ranges(pattern: Pattern, order: Int64Array) -> RangeSteps | None:
         np.array([*chain(*bounds)], dtype=np.int64).reshape(-1, 3),
         _firsts(carried),
         np.array([*chain(*carried)], dtype=np.int64),
-        np.array([(one.end, one.distance) for one in instants], dtype=np.int64),
+        np.array([(instant.end, instant.distance) for instant in instants], dtype=np.int64),
         np.array([one.end for one in starts], dtype=np.int64),
     )
 

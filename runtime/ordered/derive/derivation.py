@@ -144,4 +144,4 @@ def without(derivation: Derivation, before: Derivation, held: Int64Array, live: 
 
 def open_numbers(runs: Sequence[Runs]) -> Int64Array:
     """The numbers of open runs."""
-    return np.concatenate([np.empty(0, dtype=np.int64), *(one.number[one.start != NEVER] for one in runs)])
+    return np.concatenate([np.empty(0, dtype=np.int64), *(run.number[run.start != NEVER] for run in runs)])

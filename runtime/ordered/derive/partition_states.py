@@ -55,14 +55,14 @@ class PartitionStates(PartitionStore[StateExtract]):
         self.open = 0
 
     def emptied(self) -> PartitionStates:
-        widths = [one.start.shape[1] for one in self.runs]
+        widths = [run.start.shape[1] for run in self.runs]
         return PartitionStates(self.partitions.schema, widths, self.pool.definitions)
 
     def extract(self, partitions: Int64Array) -> StateExtract:
         at = self._at(partitions)
-        runs = tuple(Runs(one.last[at], one.held[at], one.start[at], one.number[at]) for one in self.runs)
+        runs = tuple(Runs(run.last[at], run.held[at], run.start[at], run.number[at]) for run in self.runs)
         if isinstance(at, slice):
-            runs = tuple(one.copy() for one in runs)
+            runs = tuple(run.copy() for run in runs)
         return StateExtract(partitions, runs, *self.pool.take(partitions), self._look[partitions], self.version)
 
     def hold(self, extract: StateExtract) -> BoolArray:

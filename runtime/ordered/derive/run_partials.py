@@ -78,9 +78,9 @@ class RunAggregates:
             run = f"~{run}"
         schema = Schema((Attribute(run, BIGINT, nullable=False), *situation.input.schema.attributes))
         rows = Scan(StreamDef("events", schema, static=True))
-        distinct = tuple(one for one in situation.aggregates if not one.entry.merges)
-        merging = tuple(one for one in situation.aggregates if one.entry.merges)
-        names = tuple(one.name for one in situation.aggregates)
+        distinct = tuple(aggregate for aggregate in situation.aggregates if not aggregate.entry.merges)
+        merging = tuple(aggregate for aggregate in situation.aggregates if aggregate.entry.merges)
+        names = tuple(aggregate.name for aggregate in situation.aggregates)
         return cls(names, Group(rows, (run,), merging), distinct, Attr(situation.time))
 
     @property

@@ -146,7 +146,7 @@ def _by_definition(ordered: OrderedStep, definitions: Sequence[Derive]) -> Encod
     if ordered.encoded is None:
         return None
     assert isinstance(ordered.node, Match)
-    places = [ordered.node.situations.index(one) for one in definitions]
+    places = [ordered.node.situations.index(definition) for definition in definitions]
     return replace(ordered.encoded, bits=tuple(ordered.encoded.bits[place] for place in places))
 
 

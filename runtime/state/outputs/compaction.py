@@ -301,10 +301,10 @@ def _plan(files: Sequence[_File], fanout: int) -> list[list[_File]]:
     Tier by tier, from the small to the large: `fanout` files of a tier become one with what lies between them, so a row
     is written again once a tier. A file of the newest batch may have to be published again after a crash, and stays.
     """
-    newest = max((one.result.last for one in files), default=0)
+    newest = max((file.result.last for file in files), default=0)
     plan = []
-    for query in dict.fromkeys(one.result.query for one in files):
-        runs = [[one] for one in files if one.result.query == query and one.result.last < newest]
+    for query in dict.fromkeys(file.result.query for file in files):
+        runs = [[file] for file in files if file.result.query == query and file.result.last < newest]
         levels = sorted({tier_of(_rows(run), fanout) for run in runs})
         for level in range(levels[-1] + 1 if levels else 0):
             runs = _merged(runs, level, fanout)

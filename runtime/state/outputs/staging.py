@@ -139,7 +139,7 @@ def _gone_directories(directories: Iterable[str]) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        gone = next((one for one in directories if not os.path.isdir(one)), None)
+        gone = next((directory for directory in directories if not os.path.isdir(directory)), None)
         if gone is None:
             raise
         raise StateError(

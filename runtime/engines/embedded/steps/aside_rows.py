@@ -18,7 +18,7 @@ class AsideRows:
     _rows: dict[str, list[tuple[str, SetAside]]] = field(default_factory=dict)
 
     def add(self, query: str, where: str, rows: Iterable[SetAside]) -> None:
-        self._rows.setdefault(query, []).extend((where, one) for one in rows)
+        self._rows.setdefault(query, []).extend((where, row) for row in rows)
 
     def clear(self) -> None:
         self._rows.clear()

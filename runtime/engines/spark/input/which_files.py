@@ -41,7 +41,7 @@ class FileSelection:
     def is_left(self, directories: Mapping[str, Directory]) -> bool:
         """Whether there are files for another batch."""
         if self.there is None:
-            return any(one.waiting for one in directories.values())
+            return any(directory.waiting for directory in directories.values())
         there = self.there
         return any(file.path in there[name] for name, one in directories.items() for file in one.waiting)
 

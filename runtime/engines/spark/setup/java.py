@@ -32,10 +32,6 @@ class JavaRuntime:
     version: str
     origin: Origin
 
-    @property
-    def major(self) -> int:
-        return major_version(self.version)
-
 
 def major_version(version: str) -> int:
     """The feature release: 17 of "17.0.15", 8 of "1.8.0_292", 25 of "25-ea"."""
