@@ -35,7 +35,6 @@ FRONT = {
     "algebra/dsl/checks/operators.py": "Python: what is wrong with an operator that a user wrote",
     "algebra/dsl/over/build.py": "Python: how over makes its node",
     "algebra/dsl/over/columns.py": "Python: lag, lead and the like",
-    "algebra/dsl/relation.py": "Python: partition_by and as_intervals are methods of relations",
     "algebra/dsl/situations.py": "Python: situations, patterns and operators of a user",
     "algebra/text/printer.py": "the text language: patterns are written out in it",
     "algebra/text/reader.py": "the text language: patterns are read from it",
