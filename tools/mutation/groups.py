@@ -46,8 +46,9 @@ GROUPS = (
         (
             "runtime/plan/join_parts.py",
             *(f"{EVAL}/joins/{name}.py" for name in ("ranges", "equality", "bands")),
+            f"{EVAL}/filters.py",
             f"{EVAL}/small/joins.py",
-            f"{EVAL}/small/rows.py",
+            "runtime/rows.py",
             f"{EVAL}/small/terms.py",
             f"{EVAL}/small/trees.py",
         ),
