@@ -195,6 +195,11 @@ class Reading:
     interval: tuple[str, str] | None = None
     conditions: tuple[Term, ...] = ()
 
+    @property
+    def events(self) -> tuple[object, ...]:
+        """What readings of the same events agree in."""
+        return self.input, self.keys, self.time, self.tie
+
 
 class OrderedNode(CachedNode):
     """An operator that gathers the rows of a partition in order of time. A family of such operators is one subclass, or

@@ -128,7 +128,8 @@ def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]]) -> li
 
     A row leaves the query where a selection, a new attribute or an aggregate's argument has no value for it. Of a join,
     those pairs are looked at for which every conjunct is true that cannot fail. Where the others have no value, the
-    pair leaves; of a left, semi- or anti-join the left row does, as nobody knows whether it has a partner.
+    pair leaves; of a left, semi- or anti-join the left row does, as nobody knows whether it has a partner. An event
+    leaves an operator where a term of what it reads of these events has no value.
     """
     match node:
         case Select(input_, condition):
@@ -163,8 +164,15 @@ def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]]) -> li
                     case "semi" | "anti":
                         joined += [row] if bool(partners) == (kind == "semi") else []
             return joined
-        case OrderedNode():
-            return evaluate(node, relations)
+        case OrderedNode(readings=readings):
+            events = []
+            for reading in readings:
+                terms = [term for other in readings if other.events == reading.events for term in other.terms]
+                rows = evaluate_leniently(reading.input, relations)
+                events.append(
+                    [row for row in rows if all(_value_of(reading.input.schema, term, row) for term in terms)]
+                )
+            return node.rows(events, lambda made, rows, schema: _aggregate(made.lenient(), rows, schema))
         case _:
             inputs = children(node)
             held = [f"\0{number}" for number in range(len(inputs))]

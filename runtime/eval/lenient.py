@@ -93,7 +93,7 @@ class Lenient:
                 self.place += 1
                 return only(self.leaves[self.place - 1], stream.schema.names)
             case Select(input_, condition):
-                rows = self._evaluable(self.rows_of(input_, passes), condition, input_.schema, passes)
+                rows = self.evaluable(self.rows_of(input_, passes), condition, input_.schema, passes)
                 return rows.filter(compile_term(condition, input_.schema))
             case Project(input_, names):
                 return only(self.rows_of(input_, passes), names)
@@ -102,13 +102,13 @@ class Lenient:
                 return self.rows_of(input_, below).rename(dict(pairs))
             case Imbed(input_, name, term):
                 below = _below(passes, name, term, input_.schema)
-                rows = self._evaluable(self.rows_of(input_, below), term, input_.schema, below)
+                rows = self.evaluable(self.rows_of(input_, below), term, input_.schema, below)
                 return rows.with_columns(compile_term(term, input_.schema).alias(name))
             case Group(input_, keys, aggregates):
                 below = _over(passes, input_.schema.keys() & set(keys))
                 rows = self.rows_of(input_, below)
                 for term in (term for made in aggregates for term in (made.argument, made.by) if term is not None):
-                    rows = self._evaluable(rows, term, input_.schema, below)
+                    rows = self.evaluable(rows, term, input_.schema, below)
                 return self.grouped(node, rows, passes)
             case Distinct(input_):
                 return self.rows_of(input_, passes).unique()
@@ -168,7 +168,7 @@ class Lenient:
         marked = Schema((*left.schema.attributes, row))
         read = Join(_scan("left", marked), _scan("right", right.schema), plain, "inner")
         pairs = evaluate(read, {0: left_rows, 1: right_rows})
-        fine = self._evaluable(pairs, hard, both, _over(passes, both.keys()))
+        fine = self.evaluable(pairs, hard, both, _over(passes, both.keys()))
         failed = pairs.get_column(_LEFT).filter(pairs.get_column(_LEFT).is_in(_failed_rows(pairs, fine).implode()))
         matched = fine.filter(compile_term(hard, both))
         if node.kind == "inner":
@@ -182,7 +182,7 @@ class Lenient:
         padding = known.filter(~partnered).with_columns(pl.lit(None, t).alias(c) for c, t in right_rows.schema.items())
         return only(pl.concat([only(matched, node.schema.names), only(padding, node.schema.names)]), node.schema.names)
 
-    def _evaluable(self, rows: pl.DataFrame, term: Term, schema: Schema, passes: Term | None) -> pl.DataFrame:
+    def evaluable(self, rows: pl.DataFrame, term: Term, schema: Schema, passes: Term | None) -> pl.DataFrame:
         """The rows for which a term has a value. Each other row is noted in the increment in which it passes."""
         typed = resolve(term, schema)
         if not typed.fallible or not rows.height:

@@ -43,6 +43,10 @@ class Operator:
         """
         raise NotImplementedError
 
+    def evaluable(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
+        """The input of an increment without events for which a term has no value, and these."""
+        raise NotImplementedError
+
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
         """The input of an increment without ties, and the events that are left out."""
         raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -10,10 +11,12 @@ import polars as pl
 from tidegate.algebra.nodes import Reading
 from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Term
 from tidegate.algebra.time import Extended
+from tidegate.algebra.typed.operations import resolve
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import same_zero
-from tidegate.runtime.eval.lenient import SetAside
+from tidegate.runtime.eval.lenient import Lenient, SetAside
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.rows import Rows, as_frame
 
@@ -28,6 +31,17 @@ def new_events(reading: Reading, leaf: Rows, old: Extended, new: Extended) -> pl
     within = [time > old] if isinstance(old, int) else []
     within += [time <= new] if isinstance(new, int) else []
     return rows.filter(*within) if within else rows
+
+
+def evaluable(schema: Schema, terms: Iterable[Term], rows: Rows) -> tuple[Rows, list[SetAside]]:
+    """The events for which all these terms have a value, and those left out."""
+    fallible = [term for term in dict.fromkeys(terms) if resolve(term, schema).fallible]
+    if not fallible or not rows.height:
+        return rows, []
+    walk, fine = Lenient({}), as_frame(rows)
+    for term in fallible:
+        fine = walk.evaluable(fine, term, schema, None)
+    return (fine if walk.aside else rows), walk.aside
 
 
 def order_of(reading: Reading, rows: pl.DataFrame) -> Int64Array:

@@ -13,7 +13,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.family import Operator
-from tidegate.runtime.ordered.new_events import new_events, untied
+from tidegate.runtime.ordered.new_events import evaluable, new_events, untied
 from tidegate.runtime.ordered.partition_store import C, PartitionStore
 from tidegate.runtime.ordered.partitions import key_columns
 from tidegate.runtime.ordered.row_arrays import PARTITION, counts
@@ -61,6 +61,11 @@ class RowOperator(Operator, Generic[S]):
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
         (reading,) = self.ordered.node.readings
         return [new_events(reading, leaves[self.ordered.leaves[0]], old, new)]
+
+    def evaluable(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
+        read = zip(self.ordered.node.readings, events, strict=True)
+        found = [evaluable(one.input.schema, one.terms, rows) for one, rows in read]
+        return [rows for rows, _ in found], [one for _, aside in found for one in aside]
 
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
         (reading,) = self.ordered.node.readings

@@ -87,7 +87,7 @@ def lower(
     `multiplies`: whether a row of a stream has several matches in the static side of a join, so that it is stored
     before.
     """
-    layout = _Layout(multiplies)
+    layout = _Layout(multiplies, facts.streams)
     trees = optimise([query.query.node for query in facts.queries])
     drafts = [_draft(query, node, layout) for query, node in zip(facts.queries, trees, strict=True)]
     buffers = layout.buffers()
@@ -168,6 +168,7 @@ class _Layout:
     """The buffers under construction: for each row-wise part the columns that all its readers need."""
 
     multiplies: Callable[[Join | Product], bool]
+    results: Collection[str]
     columns: dict[_Key, dict[str, None]] = field(default_factory=dict)
     keys: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
     conditions: dict[_Key, dict[Term, None]] = field(default_factory=dict)
@@ -282,7 +283,8 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
         streams = occurrences(reading.input)
         part, names = _bare(reading.input)
         key = part, number if reading.time is None else None
-        read = {outer: name for outer, name in names.items() if outer in reading.attributes}
+        alike = [one.attributes for one in operator.readings if one.events == reading.events]
+        read = {outer: name for outer, name in names.items() if outer in frozenset().union(*alike)}
         parts.setdefault(key, {}).update(dict.fromkeys(read.values()))
         scans.setdefault(key, first + next(i for i, stream in enumerate(streams) if not stream.static))
         bare.append((reading, key, read))
@@ -297,7 +299,9 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
     made = operator.over(tuple(_read(key[0], order.index(key), tuple(parts[key]), read) for _, key, read in bare))
     time = completion(node)
     assert time is not None
-    plan = OrderedStep(made, tuple(order.index(key) for _, key, _ in bare), time, family_of(operator).state(operator))
+    of_leaves = tuple(order.index(key) for _, key, _ in bare)
+    judges = any(stream.name in layout.results for stream in occurrences(operator))
+    plan = OrderedStep(made, of_leaves, time, family_of(operator).state(operator), judges=judges)
     keys = None
     if (by := plan.sharded_by) is not None:
         columns_of = [{names[one.keys[by]] for one, key, names in bare if key == leaf} for leaf in order]

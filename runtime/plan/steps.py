@@ -189,7 +189,8 @@ class OrderedStep:
     Its inputs are stored rows of the leaves that `leaves` names for each. `time` is the attribute of the result that
     holds the instant at which a row is complete: how far the query has come there is how far the operator has read its
     events. `keeps` is what it keeps of them. With `encoded` it reads event runs instead of rows; they are then all of
-    the same events. `purging`: where it frees what it keeps sooner than it has to.
+    the same events. `purging`: where it frees what it keeps sooner than it has to. `judges`: its events may be results,
+    of which nobody has looked yet whether its terms have a value.
     """
 
     node: OrderedNode
@@ -198,6 +199,7 @@ class OrderedStep:
     keeps: StateBound
     encoded: EncodedReading | None = None
     purging: PurgeMode = "off"
+    judges: bool = False
 
     @property
     def sharded_by(self) -> int | None:

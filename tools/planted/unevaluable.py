@@ -64,6 +64,12 @@ GROUP = Group(
             "            total = (total + 2**63) % 2**64 - 2**63\n        totals",
         ),
         bug(
+            "an event leaves only for what the first of several situations reads of it",
+            "runtime/ordered/derive/situations.py",
+            "for reading in own for term in reading.terms]",
+            "for reading in own[:1] for term in reading.terms]",
+        ),
+        bug(
             "of different events of one instant the first stays",
             TIES,
             "    keep = ~tied_rows | (alike & first)\n",

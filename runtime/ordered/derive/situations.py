@@ -21,6 +21,7 @@ from tidegate.runtime.ordered.derive.partition_states import PartitionStates, St
 from tidegate.runtime.ordered.derive.tables import SITUATIONS, bounds_of, changes, described, everything
 from tidegate.runtime.ordered.derive.ties import untied
 from tidegate.runtime.ordered.family import Operator
+from tidegate.runtime.ordered.new_events import evaluable
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.rows import Rows, SmallRows, as_frame
 
@@ -48,6 +49,17 @@ class Situations(Operator):
             rows = _encoded_rows(source, leaves[source.leaf]) if source.encoded else _rows(source, leaves[source.leaf])
             found.append(_between(rows, source.time, old, new))
         return found
+
+    def evaluable(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
+        """Those of one source leave together. Event runs have been judged when they were stored."""
+        kept, aside = list(events), list[SetAside]()
+        for place, source in enumerate(self.derivation.sources):
+            if source.encoded is None:
+                own = [self.derivation.situations[number].readings[0] for number in source.definitions]
+                terms = [term for reading in own for term in reading.terms]
+                kept[place], gone = evaluable(source.schema, terms, events[place])
+                aside += gone
+        return kept, aside
 
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
         kept, aside = list(events), list[SetAside]()

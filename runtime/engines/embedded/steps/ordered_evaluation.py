@@ -20,7 +20,7 @@ from tidegate.runtime.rows import Rows
 
 @dataclass(frozen=True, slots=True)
 class OrderedEvaluation:
-    """The rows that an ordered operator completes; events that nothing orders go to `aside`."""
+    """The rows that an ordered operator completes; events without a value or an order go to `aside`."""
 
     evaluation: JobEvaluation
     operators: Operators
@@ -33,7 +33,12 @@ class OrderedEvaluation:
         leaves = self.evaluation.leaves(job)
         try:
             operator = self.operators.of(job)
-            events = operator.events(leaves, job.old[ordered.time], job.new[ordered.time])
+            events: Sequence[Rows] = operator.events(leaves, job.old[ordered.time], job.new[ordered.time])
+            if ordered.judges:
+                events, aside = operator.evaluable(events)
+                if aside and not job.lenient:
+                    raise aside[0].error
+                self.aside.add(job.query.name, job.query.name, aside)
             after, completed = self._stepped(operator, events, job)
             if job.new[ordered.time] == INF:
                 after = after.emptied()

@@ -14,6 +14,7 @@ from tidegate.algebra.time import INF
 from tidegate.runtime.engines.spark.eval.shards import ShardJob, read_shares
 from tidegate.runtime.engines.spark.workers import Batches, WriteTarget, reported, store_rows, summary_batch
 from tidegate.runtime.eval.increment import increment
+from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.ordered.state import Share, keep_part, part_of, read_state
 from tidegate.runtime.ordered.table import load_operator, start_operator
 from tidegate.runtime.plan.shared_parts import Demand
@@ -69,7 +70,12 @@ def _evaluate(target: WriteTarget, ordered_job: OrderedJob, shard: int, shards: 
         operator = load_operator(ordered, read_state(store, query.name, ordered_job.state, described, share), old)
     (leaves,) = read_shares(target, [job], [Demand.of(query, job.old, job.new, job.keys)], shard, shards)
     new = job.new[ordered.time]
-    after, completed = operator.step(operator.events(leaves, old, new), old, new, ordered_job.close_at)
+    events: Sequence[Rows] = operator.events(leaves, old, new)
+    if ordered.judges:
+        events, aside = operator.evaluable(events)
+        if aside:  # the driver sets them aside
+            raise aside[0].error
+    after, completed = operator.step(events, old, new, ordered_job.close_at)
     kept_on = after.emptied() if new == INF else after
     rows = increment(query, {0: completed}, job.old, job.new, {})
 
