@@ -217,6 +217,8 @@ OTHERS = {
     "ingest.raw_rows._CONTINUED": "a byte",
     "ingest.raw_rows._MOST_BYTES": "a limit of Arrow's offsets",
     "batch.increments.ENDLESS": "a limit beyond which a program is refused",
+    "batch.increments.MANY_ROWS": "likewise",
+    "batch.increments.ROWS_PER_STEP": "likewise",
     "ingest.ingest._SHOWN": "characters of a message",
     "engines.spark.eval.aggregates._LOW": "a part of a number",
     "engines.spark.setup.java.OLDEST_JAVA": "a version",

@@ -25,6 +25,10 @@ from tidegate.runtime.state.segments import Segment
 
 #: After so many steps that read nothing but their own component's rows, a recursion is taken to be endless.
 ENDLESS: Final = 10_000
+#: A recursion that has found more rows in a batch is refused if these are also more than so many a step for each row
+#: that it began with. Where a row leads to two, one and two ticks later, 35 steps are ten million rows, 45 a billion.
+MANY_ROWS: Final = 5_000_000
+ROWS_PER_STEP: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,7 @@ class Evaluation:
         level_streams = {query.stream for query in level}
         finished = any(INF in p.values() for p in new.values())
         limit, idle = None, 0
+        steps = rows = given = 0
         # What is not relevant to one stratum is not to a later one: each looks at what the one before read, and at new
         # rows.
         read = {query.name: offered(query, self.segments) for query in queries}
@@ -165,9 +170,15 @@ class Evaluation:
                 low = beyond(rank, query.stream, limit, old[query.name])
                 read[query.name] = relevant(query, read[query.name], low, new[query.name])
                 jobs += self._jobs(query, read[query.name], low, new[query.name])
+            if not steps:
+                first = {segment.path: segment.rows for job in jobs for some in job.inputs for segment in some}
+                given = sum(first.values())
             stratum = self.executor.stratum(self.batch, jobs, rank) if jobs else None
             if stratum is None:
                 break
+            steps, rows = steps + 1, rows + sum(increment.rows for increment in stratum.increments)
+            if rows > max(MANY_ROWS, ROWS_PER_STEP * given * steps):
+                raise multiplying(level, rows, given, steps)
             fresh: dict[str, tuple[Segment, ...]] = {}
             for job, increment in zip(jobs, stratum.increments, strict=True):
                 done[job.query.name] = done.get(job.query.name, Increment(0)).and_then(increment)
@@ -229,6 +240,20 @@ def relevant(
     """Per leaf those of its segments that may hold a row that matters between `old` and `new`."""
     pairs = zip(query.leaves, segments, strict=True)
     return [[s for s in some if leaf.segment_relevant(s.bounds, old, new)] for leaf, some in pairs]
+
+
+def multiplying(level: Sequence[QueryPlan], rows: int, given: int, steps: int) -> QueryError:
+    """TG442: the rows of a component multiply from stratum to stratum."""
+    names = ", ".join(dict.fromkeys(query.stream for query in level))
+    return QueryError(
+        "TG442",
+        f"{names}: the recursion multiplies its rows",
+        because=(
+            f"it began with {given:,} rows and has found {rows:,} in {steps:,} steps; the next would soon fill the memory",
+        ),
+        hint="let equal rows count once: end its queries with .distinct(); or let each row lead to fewer by a condition, or "
+        "to none after some steps by a number that each step counts up",
+    )
 
 
 def endless(level: Sequence[QueryPlan]) -> QueryError:

@@ -141,6 +141,47 @@ def test_a_recursion_that_goes_on_when_all_inputs_end_is_stopped(monkeypatch: py
             run.step()
 
 
+def doubling(*, distinct: bool) -> Program:
+    """Each row leads to one a tick later and one two ticks later, of which there are as many as ways to get there."""
+    start = tg.stream("Start", "t bigint", progress="t")
+    r = tg.result("R", "t bigint", progress="t")
+    later = r.select(t=r.t + 1).union(r.select(t=r.t + 2))
+    return tg.program(tg.query(r, start), tg.query(r, later.distinct() if distinct else later))
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_recursion_that_multiplies_its_rows_is_stopped(monkeypatch: pytest.MonkeyPatch, *, ends: bool) -> None:
+    """1, 1, 2, 3, 5, ...: refused with the first 1,596 rows of these, where 1,000 are many."""
+    monkeypatch.setattr("tidegate.runtime.batch.increments.MANY_ROWS", 1_000)
+    with testing.drive(doubling(distinct=False)) as run:
+        run.add("Start", [(0,)])
+        run.finish() if ends else run.advance("Start", t=200)
+        with pytest.raises(
+            QueryError, match=r"TG442 R: the recursion multiplies its rows(.|\n)*found 1,596 in 15 steps"
+        ):
+            run.step()
+        assert not run.new("R")
+
+
+def test_what_a_recursion_may_find_grows_with_its_steps_and_the_rows_that_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20 rows each leads to one for 100 steps; of equal ones one counts, so that nothing multiplies."""
+    monkeypatch.setattr("tidegate.runtime.batch.increments.MANY_ROWS", 100)
+    monkeypatch.setattr("tidegate.runtime.batch.increments.ROWS_PER_STEP", 2)
+    start = tg.stream("Start", "t bigint, k bigint", progress="t")
+    r = tg.result("R", "t bigint, k bigint", progress="t")
+    chains = tg.program(tg.query(r, start), tg.query(r, r.where(r.t < 100).select(r.k, t=r.t + 1)))
+    with testing.drive(chains) as run:
+        run.add("Start", [(0, k) for k in range(20)])
+        run.finish()
+        run.step()
+        assert len(run.new("R")) == 20 * 101
+    with testing.drive(doubling(distinct=True)) as run:
+        run.add("Start", [(0,)])
+        run.advance("Start", t=60)
+        run.step()
+        assert len(run.new("R")) == 62
+
+
 def test_a_table_can_begin_a_recursion() -> None:
     """A table says when to look first; each look is followed by one 5 minutes later if an event comes between."""
     begin = tg.table("Begin", "t timestamp not null")
