@@ -14,11 +14,11 @@ from tidegate.algebra.time import INF
 from tidegate.runtime.engines.spark.eval.shards import ShardJob, read_shares
 from tidegate.runtime.engines.spark.workers import Batches, WriteTarget, reported, store_rows, summary_batch
 from tidegate.runtime.eval.increment import increment
-from tidegate.runtime.eval.small.increment import Rows
 from tidegate.runtime.ordered.state import Share, keep_part, part_of, read_state
 from tidegate.runtime.ordered.table import load_operator, start_operator
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.slices import Interleaved
+from tidegate.runtime.rows import Rows
 from tidegate.runtime.state.codec import plain
 from tidegate.runtime.state.errors import storage_errors
 from tidegate.runtime.state.manifest import OperatorFiles
