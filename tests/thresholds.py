@@ -219,6 +219,7 @@ OTHERS = {
     "batch.increments.ENDLESS": "a limit beyond which a program is refused",
     "batch.increments.MANY_ROWS": "likewise",
     "batch.increments.ROWS_PER_STEP": "likewise",
+    "batch.increments.GROWING_STEPS": "likewise",
     "ingest.ingest._SHOWN": "characters of a message",
     "engines.spark.eval.aggregates._LOW": "a part of a number",
     "engines.spark.setup.java.OLDEST_JAVA": "a version",

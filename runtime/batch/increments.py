@@ -26,9 +26,11 @@ from tidegate.runtime.state.segments import Segment
 #: After so many steps that read nothing but their own component's rows, a recursion is taken to be endless.
 ENDLESS: Final = 10_000
 #: A recursion that has found more rows in a batch is refused if these are also more than so many a step for each row
-#: that it began with. Where a row leads to two, one and two ticks later, 35 steps are ten million rows, 45 a billion.
+#: that it began with, and have been more in each of the last steps than in the one before. Where a row leads to two,
+#: one and two ticks later, 35 steps are ten million rows, 45 a billion.
 MANY_ROWS: Final = 5_000_000
 ROWS_PER_STEP: Final = 100
+GROWING_STEPS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ class Evaluation:
         level_streams = {query.stream for query in level}
         finished = any(INF in p.values() for p in new.values())
         limit, idle = None, 0
-        steps = rows = given = 0
+        steps = rows = given = growing = last = 0
         # What is not relevant to one stratum is not to a later one: each looks at what the one before read, and at new
         # rows.
         read = {query.name: offered(query, self.segments) for query in queries}
@@ -176,8 +178,10 @@ class Evaluation:
             stratum = self.executor.stratum(self.batch, jobs, rank) if jobs else None
             if stratum is None:
                 break
-            steps, rows = steps + 1, rows + sum(increment.rows for increment in stratum.increments)
-            if rows > max(MANY_ROWS, ROWS_PER_STEP * given * steps):
+            more = sum(increment.rows for increment in stratum.increments)
+            growing, last = growing + 1 if more > last else 0, more
+            steps, rows = steps + 1, rows + more
+            if growing >= GROWING_STEPS and rows > max(MANY_ROWS, ROWS_PER_STEP * given * steps):
                 raise multiplying(level, rows, given, steps)
             fresh: dict[str, tuple[Segment, ...]] = {}
             for job, increment in zip(jobs, stratum.increments, strict=True):

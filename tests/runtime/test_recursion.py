@@ -182,6 +182,19 @@ def test_what_a_recursion_may_find_grows_with_its_steps_and_the_rows_that_came(m
         assert len(run.new("R")) == 62
 
 
+def test_a_recursion_whose_rows_multiply_for_some_steps_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.runtime.batch.increments.MANY_ROWS", 10)
+    monkeypatch.setattr("tidegate.runtime.batch.increments.ROWS_PER_STEP", 1)
+    start = tg.stream("Start", "t bigint, n bigint", progress="t")
+    r = tg.result("R", "t bigint, n bigint", progress="t")
+    again = r.where(r.n < 8).select(t=r.t + 1, n=r.n + 1)
+    with testing.drive(tg.program(tg.query(r, start), tg.query(r, again.union(again)))) as run:
+        run.add("Start", [(0, 0)])
+        run.finish()
+        run.step()
+        assert len(run.new("R")) == 2**9 - 1
+
+
 def test_a_table_can_begin_a_recursion() -> None:
     """A table says when to look first; each look is followed by one 5 minutes later if an event comes between."""
     begin = tg.table("Begin", "t timestamp not null")
