@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from unittest.mock import patch
 
 import polars as pl
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Term
 from tidegate.algebra.types import BIGINT, BOOLEAN
-from tidegate.runtime.eval.filters import holding, holds_throughout, mask_of
+from tidegate.runtime.eval import filters
+from tidegate.runtime.eval.filters import holding, holds_throughout, kept, mask_of
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.rows import SmallRows, Unsupported
 
@@ -88,3 +90,33 @@ def test_other_conditions_and_other_terms_are_left_to_polars() -> None:
     assert not holds_throughout(Call("lt", (Call("add", (one, Attr("b"))), Lit(99, BIGINT))), nothing.with_columns(b=1))
     assert not holds_throughout(Call("lt", (Call("add", (Attr("b"), one)), Lit(99, BIGINT))), nothing.with_columns(b=1))
     assert not holds_throughout(Call("lt", (Attr("c"), Lit(99, BIGINT))), frame.with_columns(c=1.5))
+
+
+@pytest.mark.parametrize("view", [False, True])
+@pytest.mark.parametrize(
+    ("condition", "wanted", "stand_together"),
+    [
+        (pl.col("a") < 3, [1, 2], True),
+        (pl.col("a") > 2, [3, 4], True),
+        (pl.col("a") != 2, [1, 3, 4], False),
+        (pl.col("a") < pl.col("b"), [1, 2], True),
+        (pl.col("a") < 0, [], False),
+        (pl.lit(value=False), [], False),
+        (pl.lit(value=True), [1, 2, 3, 4], False),
+    ],
+)
+def test_rows_that_stand_together_are_a_view_where_one_will_do(
+    condition: pl.Expr, wanted: list[int], stand_together: bool, view: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = pl.DataFrame({"a": [1, 2, 3, 4], "b": [9, 9, None, None]})
+    monkeypatch.setattr(filters, "_MANY", 4)
+    with patch.object(pl.DataFrame, "slice", autospec=True, side_effect=pl.DataFrame.slice) as sliced:
+        assert kept(frame, condition, view=view).get_column("a").to_list() == wanted
+    assert sliced.call_count == (view and stand_together)
+
+
+def test_where_all_rows_stay_none_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pl.DataFrame({"a": [1, 2, 3, 4]})
+    assert kept(frame, pl.col("a") > 0) is not frame
+    monkeypatch.setattr(filters, "_MANY", 4)
+    assert kept(frame, pl.col("a") > 0) is frame
