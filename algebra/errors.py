@@ -247,17 +247,25 @@ class InternalError(TidegateError):
 
 
 def call_site(frame: FrameType | None) -> Site | None:
-    """The first frame outside the library, as a `Site`, from a frame inside it; none for the command line, calls from
-    the JVM and threads of the library.
-    """
+    """The line of the user's frame, as a `Site`."""
     import linecache
 
+    frame = user_frame(frame)
+    if frame is None:
+        return None
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    return Site(cell_name(file) or file, line, linecache.getline(file, line).strip())
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The first frame outside the library, from a frame inside it; none for the command line, calls from the JVM and
+    threads of the library.
+    """
     while frame is not None:
         module = module_of(frame)
         if module in (COMMAND_LINE, "threading") or module.startswith(("pyspark.", "py4j.")):
             return None
         if not is_ours(frame) and not is_between(frame):
-            file, line = frame.f_code.co_filename, frame.f_lineno
-            return Site(cell_name(file) or file, line, linecache.getline(file, line).strip())
+            return frame
         frame = frame.f_back
     return None

@@ -91,7 +91,7 @@ def _parse(text: str) -> int:
     if position == 0 or text[position:].strip():
         unit = _SHORT.match(text, position)
         asked = "" if unit is None else unit[2].lower()
-        near = nearest(asked, MICROSECONDS)
+        near = nearest(asked, MICROSECONDS) or [asked[:-1]] * (asked[:-1] in MICROSECONDS)
         hint = f"did you mean {near[0]}? " if near else ""
         if unit is not None and unit[2] == "M":
             hint = f'write "{unit[1]}m" for minutes; months differ in length: move instants by them, t.add_months({unit[1]}); else '

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType, TracebackType
+from typing import Any
 
-from tidegate.algebra.errors import QueryError, Site, call_site
+from tidegate.algebra.errors import QueryError, Site, call_site, user_frame
+from tidegate.algebra.nodes import OrderedNode, Rename, Scan
 
 #: Python allows 1,000 calls inside each other; at 300 operators, or 150 operations in a term, they were used up.
 MAX_DEPTH = 256
@@ -66,6 +68,33 @@ def too_deep(site: Site | None, depth: int | None = None) -> QueryError:
         hint="give parts of it results of their own, with tg.result_of(...); add up many values in groups, or as several attributes",
         site=site,
     )
+
+
+def variable_of(relation: object) -> str:
+    """The user's variable that holds this relation, or a word in its place."""
+    return next((name for name, held in _relations().items() if held is relation), "relation")
+
+
+def written_attribute(named: str) -> str:
+    """An attribute as its user writes it, from what errors call it: after the variable that holds its relation, not
+    after the relation's name, if the user's frame has such a variable.
+    """
+    label, _, name = named.partition(".")
+    holding = [
+        variable
+        for variable, held in _relations().items()
+        if not held._origins.keys().isdisjoint((name, named))
+        and isinstance(held._node, Scan | Rename | OrderedNode)
+        and all(origin.label == label for origin in held._origins.values())
+    ]
+    return named if label in holding or not holding else f"{holding[0]}.{name}"
+
+
+def _relations() -> dict[str, Any]:
+    """The relations that the user's frame names, its own variables first."""
+    frame = user_frame(sys._getframe(1))
+    names = {} if frame is None else dict(frame.f_locals) | {**frame.f_globals, **frame.f_locals}
+    return {name: held for name, held in names.items() if hasattr(type(held), "_origins") and not name.startswith("_")}
 
 
 def _is_ours(trace: TracebackType | None) -> bool:

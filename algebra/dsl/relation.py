@@ -32,7 +32,7 @@ from tidegate.algebra.dsl.checks.relation import (
 from tidegate.algebra.dsl.checks.suggestions import RELATION_METHODS, join_hint, method_hint
 from tidegate.algebra.dsl.expression import Expression, Origin, attribute_expression, to_expression
 from tidegate.algebra.dsl.grouping import Grouped
-from tidegate.algebra.dsl.here import Here, UnknownAttributeError
+from tidegate.algebra.dsl.here import Here, UnknownAttributeError, variable_of
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import (
     Difference,
@@ -189,7 +189,7 @@ class Relation:
             raise QueryError(
                 "TG103",
                 f"ambiguous name {name!r}: {' or '.join(found)}",
-                hint=f'write relation["{found[0]}"], or the handle that was made with as_()',
+                hint="write " + " or ".join(f"{variable_of(self)}.{full}" for full in found[:2]),
             )
         if not found:
             raise unknown_attribute(name, schema)

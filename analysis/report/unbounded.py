@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidegate.algebra.dsl.here import written_attribute
 from tidegate.algebra.errors import Problem
 from tidegate.analysis.facts import QueryFacts
 from tidegate.analysis.state.bounds import Unbounded
@@ -21,6 +22,7 @@ def kept_for_ever(facts: QueryFacts) -> list[Problem]:
         later = federation.label(zone.layout.rows[zone.layout.attributes[attribute]])
         earlier = federation.label(("x", one.index, stream.progress[0]))
         text = f"every row of {federation.occurrence_name(one.index)} is kept for ever: nothing says how long before {later.text} it matters"
-        hint = f"where that is not meant, bound it: {at_most(later.text, earlier.text, 0, earlier.type)}, or with a duration more"
+        bound = at_most(written_attribute(later.text), written_attribute(earlier.text), 0, earlier.type)
+        hint = f"where that is not meant, bound it: {bound}, or with a duration more"
         notes.append(Problem("TG224", text, partner_site(query, one.index) or query.site, (), hint, query.name))
     return notes

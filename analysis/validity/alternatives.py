@@ -12,7 +12,7 @@ from tidegate.algebra.program import Query
 from tidegate.algebra.terms import Call, Term, attributes_of, conjunction, conjuncts, rename_attributes
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.progress.propagation import Clause, propagation
-from tidegate.analysis.validity.mends import above_ordered, put, written_name
+from tidegate.analysis.validity.mends import above_ordered, put, qualified_name
 from tidegate.analysis.zones.federation import Federation
 
 #: Of more alternatives one does not look for those without a bound: each is analysed.
@@ -53,7 +53,7 @@ def narrowed_query(query: Query, federation_: Federation, attribute: str, clause
         if open_ and len(open_) < len(parts):
             part, narrowed, facts, loose = open_[0]
             line = term_text(
-                rename_attributes(part, {a: written_name(a, _at(node, place)) for a in attributes_of(part)})
+                rename_attributes(part, {a: qualified_name(a, _at(node, place)) for a in attributes_of(part)})
             )
             result, node = NarrowedQuery(facts, loose, (*result.lines, line)), narrowed
     return result

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Final
 
+from tidegate.algebra.dsl.here import written_attribute
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import (
     Difference,
@@ -762,7 +763,12 @@ def _keys(group: Group) -> str:
 
 
 def written_name(name: str, node: Node) -> str:
-    """An attribute as its user has it: one that still has the name that its stream gave it stands after the stream."""
+    """An attribute as its user writes it: after the variable that holds its relation, if there is one."""
+    return written_attribute(qualified_name(name, node))
+
+
+def qualified_name(name: str, node: Node) -> str:
+    """An attribute as errors name it: one that still has the name that its stream gave it stands after the stream."""
     stream = _stream_of(name, node) if "." not in name else None
     return name if stream is None or inner_owner(stream.name) else f"{stream.name}.{name}"
 

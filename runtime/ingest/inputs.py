@@ -39,6 +39,13 @@ _MOST_DIGITS = 40
 _FIRST_ROW = 2
 
 
+_INSTANTS = {
+    Kind.TIMESTAMP: "give a datetime, ISO text, or ticks (microseconds since 1970)",
+    Kind.DATE: "give a date, ISO text, or ticks (days since 1970)",
+    Kind.BIGINT: "give a whole number, as the rows have there",
+}
+
+
 def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
     """Ticks of a progress value given by a user: a datetime, a date or an integer as the attribute's type wants, or
     ±inf.
@@ -60,7 +67,7 @@ def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
     raise QueryError(
         "TG403",
         f"{stream.name}.{attribute}: {shown(value)} is no instant of type {kind.value}",
-        hint="give a datetime, ISO text, or ticks (microseconds since 1970 for timestamps)",
+        hint=_INSTANTS[kind],
     )
 
 

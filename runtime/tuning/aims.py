@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.diagnostics.shown import misspelt, shown
 from tidegate.algebra.dsl.expression import DurationOption, duration_given
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import duration_ticks
@@ -29,12 +29,17 @@ def tuner_for(tune: Tune) -> Tuner:
         return Tuner(recorded=tune)
     if isinstance(tune, str) and tune == "throughput":
         return Tuner()
+    meant = ""
     try:
         ticks = duration_ticks(duration_given(tune))
-    except QueryError:
+    except QueryError as error:
         ticks = 0
+        if isinstance(tune, str) and misspelt(tune, ["throughput"]):
+            meant = 'did you mean "throughput"? '
+        elif error.hint.startswith("did you mean"):
+            meant = f"{error.hint.partition('?')[0]}? "
     if ticks <= 0:
-        raise QueryError("TG401", f"tune={shown(tune)} is nothing that a run can be tuned for", hint=_HINT)
+        raise QueryError("TG401", f"tune={shown(tune)} is nothing that a run can be tuned for", hint=meant + _HINT)
     return Tuner(seconds_a_batch=ticks / 1_000_000)
 
 

@@ -17,6 +17,7 @@ tg_: Any = tg  # for calls that type checkers refuse as well
 r: Any = tg.stream("R", "time timestamp, k bigint, s string, w interval day to second", progress="time")
 other: Any = tg.stream("Other", "at timestamp, k bigint", progress="at").as_("other")
 found: Any = r.partition_by("k").derive(Low=tg.situation(r.s == "low"), High=tg.situation(r.s == "high"))
+matches: Any = tg.match(found.Low.before(found.High), within="5m")
 stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", progress="ended")
 
 
@@ -104,6 +105,7 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: r.time + "1mo", "TG104", "months and years differ in length"),
         (lambda: r.time + "P1M", "TG104", "months and years differ in length"),
         (lambda: r.time + "P1Y2DT3H", "TG104", "months and years differ in length"),
+        (lambda: tg.duration("5mss"), "TG104", "did you mean ms?"),
         (lambda: tg.duration("5 minuts"), "TG104", "did you mean minute"),
         (lambda: tg.minutes(1) * 1.5, "TG102", '"90s" is a minute and a half'),
         (lambda: tg_.program(Out=r).start(), "TG114", 'tg.spark_session("name")'),
@@ -123,6 +125,9 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: r.semijoin(r), "TG101", "did you mean semi_join(...)"),
         (lambda: r.distict(), "TG101", "did you mean distinct(...)"),
         (lambda: r.tim, "TG101", "did you mean time?"),
+        (lambda: matches.ts, "TG103", "write matches.Low.ts or matches.High.ts"),
+        (lambda: tg_.sum(r.k).filtre, "TG131", "tg.sum(r.x, filter=r.ok)"),
+        (lambda: r.group_by(r.k).summ, "TG131", ".agg(total=tg.sum("),
         (lambda: len(r), "TG118", "tg.count()"),
         (lambda: len(r.s), "TG118", "text.length()"),
         (lambda: (r.k / 2).cast("decimal(18,2)"), "TG102", "for hundredths"),

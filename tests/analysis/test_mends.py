@@ -75,7 +75,7 @@ CASES = [
         "a total per customer",
         lambda: orders.group_by(orders.customer).agg(total=tg.sum(orders.amount)),
         "TG202",
-        'group by a window as well: group_by(Orders.customer, window=tg.tumbling(Orders.time, "1h"))',
+        'group by a window as well: group_by(orders.customer, window=tg.tumbling(orders.time, "1h"))',
         lambda: orders.group_by(orders.customer, window=tg.tumbling(orders.time, "1h")).agg(
             total=tg.sum(orders.amount)
         ),
@@ -96,14 +96,14 @@ CASES = [
         "a count of all",
         lambda: orders.group_by().agg(n=tg.count(), last=tg.max(orders.time)),
         "TG202",
-        'group by a window as well: group_by(window=tg.tumbling(Orders.time, "1h"))',
+        'group by a window as well: group_by(window=tg.tumbling(orders.time, "1h"))',
         lambda: orders.group_by(window=tg.tumbling(orders.time, "1h")).agg(n=tg.count(), last=tg.max(orders.time)),
     ),
     Case(
         "by the hour of the day",
         lambda: orders.group_by(hour=orders.time.hour()).agg(n=tg.count()),
         "TG202",
-        'group by a window as well: group_by(hour=..., window=tg.tumbling(Orders.time, "1h"))',
+        'group by a window as well: group_by(hour=..., window=tg.tumbling(orders.time, "1h"))',
         lambda: orders.group_by(hour=orders.time.hour(), window=tg.tumbling(orders.time, "1h")).agg(n=tg.count()),
     ),
     Case(
@@ -111,7 +111,7 @@ CASES = [
         lambda: orders.group_by(month=orders.time.truncate("month")).agg(n=tg.count()),
         "TG202",
         f"{MONTHS}; group by the day as well, and combine the days where results are read: "
-        'group_by(month=..., day=tg.floor(Orders.time, "1d")); or join a stream of their starts and ends',
+        'group_by(month=..., day=tg.floor(orders.time, "1d")); or join a stream of their starts and ends',
         lambda: orders.group_by(month=orders.time.truncate("month"), day=tg.floor(orders.time, "1d")).agg(n=tg.count()),
     ),
     Case(
@@ -131,7 +131,7 @@ CASES = [
         lambda: orders.select(month=orders.time.format("%Y-%m")).distinct(),
         "TG202",
         f"{MONTHS}; keep the day as well, and combine the days where results are read: "
-        'select(..., day=tg.floor(Orders.time, "1d")); or join a stream of their starts and ends',
+        'select(..., day=tg.floor(orders.time, "1d")); or join a stream of their starts and ends',
         lambda: orders.select(month=orders.time.format("%Y-%m"), day=tg.floor(orders.time, "1d")).distinct(),
     ),
     Case(
@@ -139,7 +139,7 @@ CASES = [
         lambda: deliveries.group_by(month=deliveries.day.truncate("month")).agg(n=tg.count()),
         "TG202",
         f"{MONTHS}; group by the day as well, and combine the days where results are read: "
-        "group_by(month=..., day_2=Deliveries.day); or join a stream of their starts and ends",
+        "group_by(month=..., day_2=deliveries.day); or join a stream of their starts and ends",
         lambda: deliveries.group_by(month=deliveries.day.truncate("month"), day_2=deliveries.day).agg(n=tg.count()),
     ),
     Case(
@@ -147,7 +147,7 @@ CASES = [
         lambda: orders.group_by(day=orders.time.to_local("Europe/Berlin").to_date()).agg(n=tg.count()),
         "TG202",
         "days and months of a time zone differ in length, and are no windows; group by the hour as well, and combine the hours where "
-        'results are read: group_by(day=..., hour=tg.floor(Orders.time, "1h")); or join a stream of their starts and ends',
+        'results are read: group_by(day=..., hour=tg.floor(orders.time, "1h")); or join a stream of their starts and ends',
         lambda: orders.group_by(
             day=orders.time.to_local("Europe/Berlin").to_date(), hour=tg.floor(orders.time, "1h")
         ).agg(n=tg.count()),
@@ -156,14 +156,14 @@ CASES = [
         "by the day of the week",
         lambda: orders.group_by(weekday=orders.time.day_of_week()).agg(n=tg.count()),
         "TG202",
-        'group by the day as well: group_by(weekday=..., day=tg.floor(Orders.time, "1d"))',
+        'group by the day as well: group_by(weekday=..., day=tg.floor(orders.time, "1d"))',
         lambda: orders.group_by(weekday=orders.time.day_of_week(), day=tg.floor(orders.time, "1d")).agg(n=tg.count()),
     ),
     Case(
         "by the month and the hour of the day",
         lambda: orders.group_by(month=orders.time.month(), hour=orders.time.hour()).agg(n=tg.count()),
         "TG202",
-        'group by a window as well: group_by(month=..., hour=..., window=tg.tumbling(Orders.time, "1h"))',
+        'group by a window as well: group_by(month=..., hour=..., window=tg.tumbling(orders.time, "1h"))',
         lambda: orders.group_by(
             month=orders.time.month(), hour=orders.time.hour(), window=tg.tumbling(orders.time, "1h")
         ).agg(n=tg.count()),
@@ -172,21 +172,21 @@ CASES = [
         "periods by the day of their starts",
         lambda: hot.group_by(day=tg.floor(hot.ts, "1d")).agg(n=tg.count()),
         "TG201",
-        'group by when a row is known: day=tg.floor(Hot.te, "1d"); or bound it: Hot.te <= Hot.ts + "1h"',
+        'group by when a row is known: day=tg.floor(hot.te, "1d"); or bound it: hot.te <= hot.ts + "1h"',
         lambda: hot.group_by(day=tg.floor(hot.te, "1d")).agg(n=tg.count()),
     ),
     Case(
         "periods by the date of their starts",
         lambda: hot.group_by(hot.sensor, day=hot.ts.to_date()).agg(n=tg.count()),
         "TG202",
-        'group by when a row is known: day=tg.floor(Hot.te, "1d")',
+        'group by when a row is known: day=tg.floor(hot.te, "1d")',
         lambda: hot.group_by(hot.sensor, day=tg.floor(hot.te, "1d")).agg(n=tg.count()),
     ),
     Case(
         "stays by the hour of their starts, with a name of its own",
         lambda: stays.group_by(hour=tg.floor(stays.start, "6h")).agg(n=tg.count()).select("n", begun="hour"),
         "TG201",
-        'group by when a row is known: hour=tg.floor(Stays.end, "6h"); or bound it: Stays.end <= Stays.start + "1h"',
+        'group by when a row is known: hour=tg.floor(stays.end, "6h"); or bound it: stays.end <= stays.start + "1h"',
         lambda: stays.group_by(hour=tg.floor(stays.end, "6h")).agg(n=tg.count()).select("n", begun="hour"),
     ),
     Case(
@@ -204,7 +204,7 @@ CASES = [
         "by day",
         lambda: orders.group_by(d=orders.time.to_date()).agg(n=tg.count()),
         "TG202",
-        'take the start of the day, which is an instant: d=tg.floor(Orders.time, "1d")',
+        'take the start of the day, which is an instant: d=tg.floor(orders.time, "1d")',
         lambda: orders.group_by(d=tg.floor(orders.time, "1d")).agg(n=tg.count()),
     ),
     Case(
@@ -218,14 +218,14 @@ CASES = [
         "by the text of the day",
         lambda: orders.group_by(d=orders.time.format("%d.%m.%Y")).agg(n=tg.count()),
         "TG202",
-        'take the start of the day, which is an instant: d=tg.floor(Orders.time, "1d")',
+        'take the start of the day, which is an instant: d=tg.floor(orders.time, "1d")',
         lambda: orders.group_by(d=tg.floor(orders.time, "1d")).agg(n=tg.count()),
     ),
     Case(
         "who and on which day",
         lambda: orders.select(orders.customer, d=orders.time.to_date()).distinct(),
         "TG202",
-        'take the start of the day, which is an instant: d=tg.floor(Orders.time, "1d")',
+        'take the start of the day, which is an instant: d=tg.floor(orders.time, "1d")',
         lambda: orders.select(orders.customer, d=tg.floor(orders.time, "1d")).distinct(),
     ),
     Case(
@@ -239,7 +239,7 @@ CASES = [
         "a filter that forgets the time",
         lambda: orders.where(orders.amount > 100).select(orders.customer, orders.amount),
         "TG202",
-        "keep an instant: select(..., Orders.time)",
+        "keep an instant: select(..., orders.time)",
         lambda: orders.where(orders.amount > 100).select(orders.customer, orders.amount, orders.time),
     ),
     Case(
@@ -253,7 +253,7 @@ CASES = [
         "each customer once",
         lambda: orders.select(orders.customer).distinct(),
         "TG202",
-        'keep a window: select(..., window=tg.tumbling(Orders.time, "1h"))',
+        'keep a window: select(..., window=tg.tumbling(orders.time, "1h"))',
         lambda: orders.select(orders.customer, window=tg.tumbling(orders.time, "1h")).distinct(),
     ),
     Case(
@@ -396,14 +396,14 @@ CASES = [
         "periods that overlap",
         lambda: hot.join(loud, same, hot.ts < loud.te, loud.ts < hot.te),
         "TG201",
-        'say when a row is known: with_(known=tg.max(Hot.te, Loud.te)); or bound it: Loud.te <= Loud.ts + "1h"',
+        'say when a row is known: with_(known=tg.max(hot.te, loud.te)); or bound it: loud.te <= loud.ts + "1h"',
         lambda: hot.join(loud, same, hot.ts < loud.te, loud.ts < hot.te).with_(known=tg.max(hot.te, loud.te)),
     ),
     Case(
         "periods that intersect, of which one end is kept",
         lambda: hot.join(loud, same, hot.intersects(loud)).select(hot.sensor, until=hot.te),
         "TG201",
-        'say when a row is known: select(..., known=tg.max(Hot.te, Loud.te)); or bound it: Loud.te <= Loud.ts + "1h"',
+        'say when a row is known: select(..., known=tg.max(hot.te, loud.te)); or bound it: loud.te <= loud.ts + "1h"',
         lambda: hot.join(loud, same, hot.intersects(loud)).select(
             hot.sensor, until=hot.te, known=tg.max(hot.te, loud.te)
         ),
@@ -412,7 +412,7 @@ CASES = [
         "periods without another in them",
         lambda: hot.anti_join(loud, same, hot.intersects(loud)),
         "TG201",
-        'bound it: Loud.te <= Loud.ts + "1h"',
+        'bound it: loud.te <= loud.ts + "1h"',
         lambda: hot.anti_join(loud, same, hot.intersects(loud), loud.te <= loud.ts + "1h"),
     ),
     Case(
@@ -443,7 +443,7 @@ CASES = [
         "readings above the mean",
         lambda: r.join(means, means.sensor == r.sensor, r.value > 2 * means.mean),
         "TG201",
-        'group by window=tg.tumbling(Readings.time, "1h"), and join where window == tg.tumbling(r.time, "1h")',
+        'group by window=tg.tumbling(readings.time, "1h"), and join where window == tg.tumbling(r.time, "1h")',
         lambda: r.join(h, h.sensor == r.sensor, r.value > 2 * h.mean, h.window == tg.tumbling(r.time, "1h")),
     ),
     Case(
@@ -457,21 +457,21 @@ CASES = [
         "a count of integers as instants",
         lambda: steps.group_by(steps.k).agg(n=tg.count()),
         "TG202",
-        "group by a window as well: group_by(Steps.k, window=tg.tumbling(Steps.t, 100))",
+        "group by a window as well: group_by(steps.k, window=tg.tumbling(steps.t, 100))",
         lambda: steps.group_by(steps.k, window=tg.tumbling(steps.t, 100)).agg(n=tg.count()),
     ),
     Case(
         "days as instants",
         lambda: up.anti_join(deliveries, deliveries.id == up.id),
         "TG201",
-        "bound it: Deliveries.day <= up.day + 1",
+        "bound it: deliveries.day <= up.day + 1",
         lambda: up.anti_join(deliveries, deliveries.id == up.id, deliveries.day <= up.day + 1),
     ),
     Case(
         "a window of days as instants",
         lambda: deliveries.group_by(deliveries.id).agg(n=tg.count()),
         "TG202",
-        "group by a window as well: group_by(Deliveries.id, window=tg.tumbling(Deliveries.day, 1))",
+        "group by a window as well: group_by(deliveries.id, window=tg.tumbling(deliveries.day, 1))",
         lambda: deliveries.group_by(deliveries.id, window=tg.tumbling(deliveries.day, 1)).agg(n=tg.count()),
     ),
     Case(
@@ -577,7 +577,7 @@ def test_a_stream_that_is_read_twice_is_bounded_twice() -> None:
 def test_a_hint_takes_a_name_that_is_free() -> None:
     asked = orders.with_(window=orders.amount).group_by("customer", "window").agg(n=tg.count())
     (problem,) = tg.program(Asked=asked).check()
-    assert problem.hint.endswith('window_2=tg.tumbling(Orders.time, "1h"))')
+    assert problem.hint.endswith('window_2=tg.tumbling(orders.time, "1h"))')
 
 
 def test_what_all_queries_of_a_result_progress_on_may_be_promised_instead() -> None:

@@ -152,7 +152,7 @@ def test_an_alternative_on_data_is_named_and_bounding_it_is_a_mend() -> None:
 
     (problem,) = unheated(heat.deg > 100)
     assert problem.because[-2:] == ("with the alternative:", "  T.deg > 100.0")
-    assert problem.hint == 'bound it there, too: T.t <= A.at + "1h"'
+    assert problem.hint == 'bound it there, too: heat.t <= alarms.at + "1h"'
     assert not unheated((heat.deg > 100) & (heat.t <= alarms.at + "1h"))
 
 
@@ -227,7 +227,7 @@ def test_a_contradiction_with_a_declaration_names_the_stream() -> None:
 
 def test_rows_that_are_kept_for_ever_are_noted_with_a_condition_that_frees_them() -> None:
     o = tg.stream("Orders", "id bigint, placed timestamp", progress="placed").as_("o")
-    s = tg.stream("Shipments", "id bigint, shipped timestamp", progress="shipped").as_("s")
+    s = tg.stream("Shipments", "id bigint, shipped timestamp", progress="shipped").as_("sent")
     within = (s.id == o.id, s.shipped <= o.placed + "2d")
     (note,) = tg.program(Q=o.anti_join(s, *within)).notes()
     assert (note.code, note.query) == ("TG224", "Q")

@@ -183,6 +183,10 @@ def counted(source: tg.Source) -> object:
     return tg.program(Out=ticks).session(sources={"I": source})
 
 
+def counting() -> tg.Session:
+    return tg.program(Out=ticks).session(sources={"I": tg.source(None, delay=5)})
+
+
 #: What is told, and how to mend it.
 TOLD: list[tuple[Callable[[], object], str, str]] = [
     (lambda: session(sources={"E": tg.source(None, delay=float("inf"))}), "TG401 delay=inf is no duration", '"10m"'),  # type: ignore[arg-type]
@@ -199,6 +203,10 @@ TOLD: list[tuple[Callable[[], object], str, str]] = [
     (lambda: tg.schedule(every=3), "TG401 every is a mapping of names, not an int", 'every={"Name": 10}'),  # type: ignore[arg-type]
     (lambda: tg.schedule(every=["X"]), "TG401 every is a mapping of names, not a list", 'every={"Name": 10}'),  # type: ignore[arg-type]
     (lambda: tg.program(Out=events).run([]), "TG401 inputs is a mapping of names, not a list", 'inputs={"Name": rows}'),  # type: ignore[arg-type]
+    (lambda: counting().advance("I", "2026-03-02"), "TG403 I.t: '2026-03-02' is no instant", "a whole number"),
+    (lambda: session(**STATICS).advance("E", "soon"), "TG403 E.t: 'soon' is no instant", "give a datetime, ISO text"),
+    (lambda: session(tune="500mss", **STATICS), "TG401 tune='500mss' is nothing", "did you mean ms? give"),
+    (lambda: session(tune="troughput", **STATICS), "TG401 tune='troughput' is", 'did you mean "throughput"?'),
     (lambda: session(on_batch=3, **STATICS), "TG401 on_batch is a function, not an int", "on_batch=print"),
     (lambda: session(clock=dt.datetime(2026, 3, 2), **STATICS), "TG401 clock is a function", "returns a datetime"),
     (lambda: drive(program, sorces={}), "TG114 drive.. got an unexpected keyword argument 'sorces'", "sources="),

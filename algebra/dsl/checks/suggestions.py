@@ -511,12 +511,17 @@ def row_value_hint(function: str) -> str:
 
 def aggregate_hint(name: str) -> str:
     """How what is asked of an aggregate is written here."""
-    return AGGREGATE_METHODS.get(name, "an aggregate gets its name in agg(n=...), and is computed with afterwards")
+    return _nearly(name, AGGREGATE_METHODS, "an aggregate gets its name in agg(n=...), and is computed with afterwards")
 
 
 def group_hint(name: str) -> str:
     """How what is asked of groups is written here."""
-    return GROUP_METHODS.get(name, "say what each group yields: .agg(n=tg.count())")
+    return _nearly(name, GROUP_METHODS, "say what each group yields: .agg(n=tg.count())")
+
+
+def _nearly(name: str, known: Mapping[str, str], otherwise: str) -> str:
+    """The hint on a name, or on one that it is misspelt of."""
+    return next((known[one] for one in (name, *misspelt(name, known)) if one in known), otherwise)
 
 
 #: A condition as it would be text, as other libraries take it.
