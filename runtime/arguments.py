@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -28,20 +29,37 @@ def mapping_of(option: str, value: object, each: str) -> Mapping[str, Any]:
     return value
 
 
-def check_function(option: str, value: object, hint: str) -> None:
-    """`QueryError` TG401 for what can not be called; None stands for no function."""
-    if value is not None and not callable(value):
-        raise QueryError("TG401", f"{option} is a function, not {kind_of(value)}", hint=hint)
+def check_function(option: str, value: object, takes: tuple[str, ...], hint: str) -> None:
+    """`QueryError` TG401 for what can not be called, or not with so many values; None stands for no function."""
+    if value is None:
+        return
+    with Here():
+        if not callable(value):
+            raise QueryError("TG401", f"{option} is a function, not {kind_of(value)}", hint=hint)
+        try:
+            signature = inspect.signature(value)
+        except (TypeError, ValueError):  # functions of C may have none
+            return
+        try:
+            signature.bind(*takes)
+        except TypeError as error:
+            given = f"is called with {' and '.join(takes)}" if takes else "is called with nothing"
+            raise QueryError("TG401", f"{option} {given}: {error}", hint=hint) from None
 
 
 def check_clock(value: object) -> None:
     """`QueryError` TG401 for a clock that is no function."""
-    check_function("clock", value, "a clock is a function that returns a datetime")
+    check_function("clock", value, (), "a clock is a function that returns a datetime")
 
 
 def check_on_batch(value: object) -> None:
     """`QueryError` TG401 for an `on_batch` that is no function."""
-    check_function("on_batch", value, "give a function that takes the report of a batch: on_batch=print")
+    check_function(
+        "on_batch",
+        value,
+        ("the report of a batch",),
+        "give a function that takes the report of a batch: on_batch=print",
+    )
 
 
 def check_bytes(option: str, value: object) -> None:

@@ -21,7 +21,7 @@ from tidegate.analysis.ordered.family import (
     rate_of,
     stream_of,
 )
-from tidegate.analysis.zones.wording import amount, usual_spans
+from tidegate.analysis.zones.wording import amount, factor, usual_spans
 from tidegate.analysis.zones.zone import Layout, Zone
 
 #: The names of what is kept: the last right row of each partition, and left rows that wait.
@@ -115,11 +115,11 @@ def _last_bound(node: AsOf) -> str:
     if node.within is None:
         return many
     span = amount(node.within, node.left.schema[node.left_time].type)
-    return f"{rate_of(node.right)} × ({span}), at most {many}"
+    return f"{rate_of(node.right)} × {factor(span)}, at most {many}"
 
 
 def _waiting_bound(node: AsOf) -> str:
     """How many left rows wait at most."""
     if node.within is None:
         return f"unbounded: rows of {stream_of(node.left)[1]} wait until one of {stream_of(node.right)[1]} follows"
-    return f"{rate_of(node.left)} × ({amount(node.within, node.left.schema[node.left_time].type)})"
+    return f"{rate_of(node.left)} × {factor(amount(node.within, node.left.schema[node.left_time].type))}"

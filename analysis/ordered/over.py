@@ -33,7 +33,7 @@ from tidegate.analysis.ordered.family import (
     rate_of,
     stream_of,
 )
-from tidegate.analysis.zones.wording import amount, usual_spans
+from tidegate.analysis.zones.wording import amount, factor, usual_spans
 from tidegate.analysis.zones.zone import Layout, Zone
 
 #: The name of what is kept.
@@ -150,7 +150,7 @@ def _bound(node: Over) -> str:
     if spans or ahead:
         span = amount(max(spans, default=0) + max(ahead, default=0), node.input.schema[node.time].type)
         # Of a partition in which a row waits for another one, the rows of its span wait with it.
-        found.append(f"{_partitions(node) if waiting else ''}{rate_of(node.input)} × ({span})")
+        found.append(f"{_partitions(node) if waiting else ''}{rate_of(node.input)} × {factor(span)}")
     return f"{ROWS}: {' + '.join(found)}"
 
 

@@ -11,7 +11,7 @@ from tidegate.algebra.ordered.process import Process
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import multiplying_tables
 from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, completing
-from tidegate.analysis.zones.wording import amount
+from tidegate.analysis.zones.wording import amount, factor
 from tidegate.analysis.zones.zone import Zone
 
 
@@ -58,4 +58,4 @@ def _partitions(node: Process) -> str:
         return f"keys({streams[at].name} by {', '.join(node.keys)})"
     matches = [f"matches({table})" for table in tables.get(at, ())]
     span = amount(node.kept_for, node.input.schema[node.time].type)
-    return " × ".join([f"rate({streams[at].name})", *matches, f"({span})"])
+    return " × ".join([f"rate({streams[at].name})", *matches, factor(span)])

@@ -11,6 +11,7 @@ from tidegate.analysis.progress.propagation import Latencies
 from tidegate.analysis.progress.symbolic import sum_text
 from tidegate.analysis.state.keep import Keep
 from tidegate.analysis.zones.federation import Federation
+from tidegate.analysis.zones.wording import factor
 
 if TYPE_CHECKING:
     import sympy
@@ -41,7 +42,7 @@ class Bounded:
         if self.horizon == -INF:
             return f"no row of {self.stream} is kept"
         factors = [f"rate({self.stream})", *(f"matches({table})" for table in self.tables)]
-        return f"{' × '.join(factors)} × ({sum_text(int(self.horizon), self._names(), self.type)})"
+        return " × ".join([*factors, factor(sum_text(int(self.horizon), self._names(), self.type))])
 
     def expression(self) -> sympy.Expr:
         """The bound as a sympy expression: rate × most matches of a row in tables × (horizon in ticks + skew + lag)."""

@@ -22,6 +22,11 @@ def amount(ticks: int, type_: DataType) -> str:
     return format_duration(ticks) if type_.kind is Kind.TIMESTAMP else str(ticks)
 
 
+def factor(text: str) -> str:
+    """A duration or a sum as a factor of a product: in parentheses where it has several parts."""
+    return f"({text})" if " " in text else text
+
+
 def ordinal(number: int) -> str:
     """1st, 2nd, 3rd, 4th, …"""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")

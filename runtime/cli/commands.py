@@ -118,7 +118,9 @@ def _add_explain(commands: _Commands) -> None:
 
 def _add_run(commands: _Commands) -> None:
     run = commands.add_parser("run", help="run a query in the text language over files")
-    run.add_argument("--query", type=Path, required=True, metavar="FILE", help="a file with the query")
+    run.add_argument(
+        "--query", type=Path, required=True, metavar="FILE", help="a file with the query, or - for standard input"
+    )
     run.add_argument(
         "--input",
         action="append",
@@ -145,7 +147,7 @@ def _add_run(commands: _Commands) -> None:
 
 def _add_timeline(commands: _Commands) -> None:
     drawn = commands.add_parser("timeline", help="draw situations and matches, of a query or of result files")
-    drawn.add_argument("--query", type=Path, metavar="FILE", help="a file with a query in the text language")
+    drawn.add_argument("--query", type=Path, metavar="FILE", help="a file with a query in the text language, or -")
     _add_query_options(drawn)
     drawn.add_argument("--close-open", metavar="INSTANT", help="as in run")
     drawn.add_argument(
@@ -238,7 +240,9 @@ def _add_programs(command: argparse.ArgumentParser) -> None:
     """What `check` and `explain` are about: a Python file, or a query as text."""
     given = command.add_mutually_exclusive_group(required=True)
     given.add_argument("file", nargs="?", type=Path, help="a Python file that defines one program or several")
-    given.add_argument("--query", type=Path, metavar="FILE", help="a file with a query in the text language instead")
+    given.add_argument(
+        "--query", type=Path, metavar="FILE", help="a file with a query in the text language instead, or -"
+    )
     _add_query_options(command)
     command.set_defaults(close_open=None)
 

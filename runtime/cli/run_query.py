@@ -44,7 +44,7 @@ TICKS = re.compile(r"-?\d{1,40}")
 
 @dataclass(frozen=True, slots=True)
 class QueryRun:
-    """What `tidegate run` is asked: the file of the query, the path of each input, and what the files do not say."""
+    """What `tidegate run` is asked: the file of the query, or `-`, the path of each input, and what files do not say."""
 
     query: Path
     inputs: Mapping[str, Path]
@@ -96,14 +96,18 @@ class QueryRun:
             return program(**{self.name: self._read(rows=False)[0]})
 
     def _read(self, *, rows: bool = True) -> tuple[Relation, dict[str, Source]]:
-        if not self.query.is_file():
-            raise QueryError("TG140", f"there is no file {self.query}", hint="name a file with a query")
+        file, is_input = str(self.query), self.query == Path("-")
+        if not is_input and (self.query.is_dir() or not self.query.exists()):
+            raise QueryError(
+                "TG140", f"there is no file {file}", hint="name a file with a query, or - for standard input"
+            )
         try:
-            text = self.query.read_text(encoding="utf-8")
+            with open(0 if is_input else file, encoding="utf-8", closefd=not is_input) as opened:
+                text = opened.read()
         except UnicodeDecodeError as error:
-            raise QueryError("TG140", f"{self.query} is no text: {error}", hint="save it as UTF-8") from None
+            raise QueryError("TG140", f"{file} is no text: {error}", hint="save it as UTF-8") from None
         try:
-            asked = source_of(text, str(self.query))
+            asked = source_of(text, file)
         except QueryError as error:
             if self.query.suffix != ".py":
                 raise
@@ -120,7 +124,7 @@ class QueryRun:
                 sources[name] = Source(files, ties="fail")  # whoever calls can name what orders them
                 schemas[name] = self._schema(name, files)
                 streams[name] = self._stream(name, schemas[name].schema, asked)
-            relation = read_query(text, streams, dialect=self.dialect, units=self.units, file=str(self.query))
+            relation = read_query(text, streams, dialect=self.dialect, units=self.units, file=file)
         except QueryError as error:
             known = schemas.get(asked.stream)
             raise error if known is None else known.meant_by(error) from None

@@ -91,5 +91,10 @@ def callback(function: Callable[[Any, int], None]) -> CallbackSink:
         batch 1: remind Bob Ada
     """
     with Here():
-        check_function("callback", function, "give a function that takes a table and the number of its batch")
+        check_function(
+            "callback",
+            function,
+            ("a table", "the number of its batch"),
+            "give a function that takes both: def seen(table, batch): ...",
+        )
     return CallbackSink(function)

@@ -132,6 +132,9 @@ class Files:
             path = os.path.join(path, own.pop("pattern"))
         return _call(self.format, [repr(path)], {**own, **options})
 
+    def __dir__(self) -> list[str]:
+        return [name for name in object.__dir__(self) if name.startswith("__") or name in self.__dataclass_fields__]
+
     def found(self) -> list[SourceFile]:
         """The files there are now, oldest first, then by name; a file that vanishes meanwhile is left out."""
         files = []
@@ -260,6 +263,9 @@ class Source:
     on_bad_file: OnBadFile = "fail"
     site: Site | None = field(default=None, compare=False, repr=False)
     """Where it was written."""
+
+    def __dir__(self) -> list[str]:
+        return [name for name in object.__dir__(self) if name not in ("options", "site")]
 
     def __repr__(self) -> str:
         """As it is written, with the options that were given."""

@@ -48,6 +48,7 @@ from tidegate.runtime.state.outputs.staging import Sink as StateSink
 from tidegate.runtime.state.quarantine import Retention
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import make_directory
+from tidegate.runtime.state.store.memory import MemoryStore
 from tidegate.runtime.state.store.paths import slug, without_secrets
 from tidegate.version import VERSION
 
@@ -301,7 +302,8 @@ def _open(
     # Remembered keys are state, and rows of before cannot be judged by another key.
     description |= {f"key of {name}": ", ".join(one.key) for name, one in options.items() if one.key}
     fingerprint = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
-    targets = {query.name: _target(query.stream, sinks[query.stream]) for query in plan.queries}
+    lasting = not isinstance(store, MemoryStore)
+    targets = {query.name: _target(query.stream, sinks[query.stream], lasting) for query in plan.queries}
     wanted = {name: target for name, target in targets.items() if target is not None}
     return Checkpoint.open(
         store,
@@ -326,7 +328,7 @@ def results_area(stream: str) -> str:
     return f"results/{slug(stream)}"
 
 
-def _target(stream: str, sink: Sink) -> StateSink | None:
+def _target(stream: str, sink: Sink, lasting: bool) -> StateSink | None:
     match sink:
         case MemorySink():
             return results_area(stream)
@@ -342,8 +344,11 @@ def _target(stream: str, sink: Sink) -> StateSink | None:
                 except Exception as error:
                     raise QueryError(
                         CALLBACK_FAILED,
-                        f"batch {seq} is committed, but the function that takes results of {stream} failed: {error!r}",
-                        hint="open the checkpoint again: it is called again with the same rows; do not push them again",
+                        (f"batch {seq} is committed, but " if lasting else f"in batch {seq} ")
+                        + f"the function that takes results of {stream} failed: {error!r}",
+                        hint="open the checkpoint again: it is called again with the same rows; do not push them again"
+                        if lasting
+                        else "what it was given is not given again; a run with checkpoint= calls it again when it goes on",
                     ) from error
 
             return deliver

@@ -275,6 +275,9 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         ),
         (lambda: tg_.parquet_sink("out", compact="no"), "TG401", "compact=True merges small files"),
         (lambda: tg_.callback("print"), "TG401", "give a function"),
+        (lambda: tg_.callback(lambda table: None), "TG401", "def seen(table, batch)"),
+        (lambda: tg_.program(Out=r).session(on_batch=lambda: None), "TG401", "takes the report of a batch"),
+        (lambda: tg_.program(Out=r).session(clock=lambda zone: None), "TG401", "returns a datetime"),
         (lambda: tg_.program(Out=r).run([1]), "TG401", 'inputs={"Name": rows}'),
     ],
 )

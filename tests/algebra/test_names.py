@@ -218,6 +218,10 @@ def test_what_relations_do_not_do_themselves_is_told_where_it_is_done(asked: Any
 
 def test_completion_offers_what_the_library_promises_and_the_names_of_columns() -> None:
     assert {"stream", "csv", "RunWarning"} < set(dir(tg))
+    source = tg.parquet("in", delay="5m")
+    shown = {name for one in (source, source.data) for name in dir(one) if not name.startswith("_")}
+    assert {"delay", "is_complete", "directory", "pattern"} < shown
+    assert not {"options", "site", "found", "written", "takes"} & shown
     assert not {"os", "runtime", "trimmed", "TYPE_CHECKING"} & set(dir(tg))
     assert untyped(two)._ipython_key_completions_() == ["k", "Hi.ts", "Hi.te", "Hi.n", "Lo.ts", "Lo.te", "detected"]
     assert untyped(derived)._ipython_key_completions_() == ["Hi", "Lo", "Mid"]

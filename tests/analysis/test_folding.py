@@ -71,7 +71,7 @@ def test_a_comparison_settles_at_the_tick_before() -> None:
 
 def test_existence_needs_one_row_a_key() -> None:
     first = foldings(p.anti_join(earlier, p.k == earlier.k, earlier.t < p.t))[1]
-    assert str(first) == "keys(P by k) + rate(P) × (skew(P))"
+    assert str(first) == "keys(P by k) + rate(P) × skew(P)"
     assert first.existence
     assert first.classes.payload == ()
     ever = foldings(o.semi_join(p, SAME, p.t < o.t))[1]
@@ -81,7 +81,7 @@ def test_existence_needs_one_row_a_key() -> None:
 def test_previous_event_of_the_same_stream() -> None:
     pairs = p.left_join(earlier, p.k == earlier.k, earlier.t < p.t)
     found = foldings(pairs.group_by(p.k, p.t).agg(before=tg.last(earlier.v, by=earlier.t)))[1]
-    assert str(found) == "keys(P by k) + rate(P) × (skew(P))"
+    assert str(found) == "keys(P by k) + rate(P) × skew(P)"
 
 
 def test_in_a_context_the_latest_start_and_end_of_each_key_stand_for_all() -> None:

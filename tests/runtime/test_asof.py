@@ -353,13 +353,13 @@ def test_one_row_of_each_key_is_kept_and_those_that_wait() -> None:
     ("relation", "bounds"),
     [
         (joined(), ["last: keys(R by j)"]),
-        (joined(within=5), ["last: rate(R) × (5), at most keys(R by j)"]),
+        (joined(within=5), ["last: rate(R) × 5, at most keys(R by j)"]),
         (L.asof_join(R), ["last: 1"]),
-        (joined(direction="forward", within=5), ["waiting: rate(L) × (5)"]),
+        (joined(direction="forward", within=5), ["waiting: rate(L) × 5"]),
         (joined(direction="forward"), ["waiting: unbounded: rows of L wait until one of R follows"]),
         (
             joined(direction="nearest", within=5),
-            ["last: rate(R) × (5), at most keys(R by j)", "waiting: rate(L) × (5)"],
+            ["last: rate(R) × 5, at most keys(R by j)", "waiting: rate(L) × 5"],
         ),
     ],
 )

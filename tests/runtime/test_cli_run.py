@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -44,6 +45,23 @@ def test_parquet_with_timestamps(tmp_path: Path, capsys: pytest.CaptureFixture[s
     printed = capsys.readouterr()
     assert printed.out == "car,began,n,detected\n1,1970-01-01T00:00:01+00:00,4,1970-01-01T00:00:05+00:00\n"
     assert printed.err == "1 result\n"
+
+
+@pytest.mark.parametrize("named", ["-", "/dev/fd/{}"])
+def test_a_query_comes_through_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str], named: str) -> None:
+    pq.write_table(table(pa.timestamp("us", "UTC")), tmp_path / "cars.parquet")
+    (end, begin), before = os.pipe(), os.dup(0)
+    os.write(begin, QUERY.encode())
+    os.close(begin)
+    os.dup2(end, 0)
+    try:
+        given = ["run", "--query", named.format(end), "--input", f"CarSensors={tmp_path / 'cars.parquet'}"]
+        assert main(given) == 0
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        os.close(end)
+    assert capsys.readouterr().err == "1 result\n"
 
 
 def test_parquet_with_integer_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -375,8 +375,8 @@ def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:
     assert "over r0 by k in order of t: before = lag(v, 1), n = row_number(), total = sum(v)" in told
     assert "least = min(v) range between 9 preceding and current row" in told
     assert "holds       rows: keys(S by k) × 1" in told
-    assert "holds       rows: rate(S) × (9)" in told
-    assert "holds       rows: rate(S) × (7)" in told
+    assert "holds       rows: rate(S) × 9" in told
+    assert "holds       rows: rate(S) × 7" in told
     assert "holds       rows: 2" in told
     with program().session(checkpoint=tmp_path) as session:
         session.push("S", [("a", 10, 1), ("b", 12, 1)])
@@ -393,11 +393,11 @@ def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:
     [
         (over(a=tg.lag(S.v, 3), b=tg.sum(S.v)), "keys(S by k) × 3"),
         (over(a=tg.lead(S.v, 2), b=tg.lag(S.v)), "keys(S by k) × 3"),
-        (over(a=tg.lead(S.v, 2, within=4), b=tg.row_number()), "keys(S by k) × 1 + rate(S) × (4)"),
-        (over(range=(5, 3), a=tg.sum(S.v)), "rate(S) × (8)"),
-        (over(range=5, a=tg.sum(S.v), b=tg.lead(S.v)), "keys(S by k) × 1 + keys(S by k) × rate(S) × (5)"),
+        (over(a=tg.lead(S.v, 2, within=4), b=tg.row_number()), "keys(S by k) × 1 + rate(S) × 4"),
+        (over(range=(5, 3), a=tg.sum(S.v)), "rate(S) × 8"),
+        (over(range=5, a=tg.sum(S.v), b=tg.lead(S.v)), "keys(S by k) × 1 + keys(S by k) × rate(S) × 5"),
         (S.over(order="t", a=tg.lag(S.v, 3)), "3"),
-        (over(a=tg.next_different(S.v, within=4)), "rate(S) × (4)"),
+        (over(a=tg.next_different(S.v, within=4)), "rate(S) × 4"),
         (over(a=tg.next_different(S.v)), "unbounded: missing next_different(..., within=)"),
     ],
 )

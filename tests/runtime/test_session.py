@@ -451,6 +451,12 @@ def test_a_failing_callback_says_that_the_batch_is_committed(tmp_path: Path) -> 
     seen: list[int] = []
     with Session(counted().facts, store, sinks={"Counted": CallbackSink(lambda table, batch: seen.append(batch))}):
         assert seen == [1]
+    with Session(counted().facts, sinks={"Counted": CallbackSink(fail)}) as session:
+        session.push("E", [event(1, 3)])
+        session.finish()
+        with pytest.raises(QueryError, match=r"TG414 in batch 1 the function .*no room") as caught:
+            session.step()
+        assert "open the checkpoint" not in caught.value.hint
 
 
 def test_a_session_prints_as_what_it_is() -> None:
