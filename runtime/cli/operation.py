@@ -34,6 +34,7 @@ from tidegate.version import VERSION
 #: Seconds beyond the time between two looks, after which a run that has neither looked nor ended a batch counts as
 #: unhealthy: a batch over all that came in while nothing ran takes long, and is healthy.
 STALE = 600.0
+_UNHEALTHY = ("stale", "failed")
 
 
 @dataclass(slots=True)
@@ -42,6 +43,10 @@ class Health:
 
     every: float = 0.0
     """Seconds between two looks."""
+    stop: Event = field(default_factory=Event)
+    """Set when the run was told to stop."""
+    begun: bool = False
+    """Whether the program has started: until then a session opens, or Spark starts."""
     looked: float = field(default_factory=time.monotonic)
     report: BatchReport | None = None
     error: str | None = None
@@ -50,10 +55,9 @@ class Health:
         self.looked, self.report = time.monotonic(), report
 
     def to_dict(self) -> dict[str, object]:
-        """As JSON; `status` is "ok", "stale" or "failed"."""
+        """As JSON; `status` is "starting", "ok", "stopping", "stale" or "failed"."""
         silent = time.monotonic() - self.looked
-        status = "failed" if self.error is not None else "stale" if silent > self.every + STALE else "ok"
-        told: dict[str, object] = {"status": status, "seconds_since_look": round(silent, 1)}
+        told: dict[str, object] = {"status": self._status(silent), "seconds_since_look": round(silent, 1)}
         if self.error is not None:
             told["error"] = self.error
         if self.report is not None:
@@ -63,6 +67,15 @@ class Health:
                 "live_rows": sum(self.report.live_rows.values()),
             }
         return told
+
+    def _status(self, silent: float) -> str:
+        if self.error is not None:
+            return "failed"
+        if self.stop.is_set():
+            return "stopping"
+        if silent > self.every + STALE:
+            return "stale"
+        return "ok" if self.begun else "starting"
 
 
 @dataclass(slots=True)
@@ -113,11 +126,15 @@ def operate(
     health, tally = Health(deployment.seconds), Tally()
     display = LiveDisplay(False if log else progress, "the first batch")
     with _stopping() as stop, _served(host, port, health), _logged(log) as line, display:
+        health.stop = stop
         hooks: list[OnBatch] = [health.after, tally.after, display.after]
         hooks += [hook for hook in (line, _metrics() if port is not None else None) if hook is not None]
         after = each(*hooks)
 
         def begun() -> None:
+            if stop.is_set():
+                return
+            health.begun = True
             if not once:
                 print(_beginning(deployment, host, port), file=sys.stderr, flush=True)
             for note in deployment.program.notes():
@@ -306,7 +323,9 @@ def _served(host: str, port: int | None, health: Health) -> Iterator[None]:
         def do_GET(self) -> None:  # the name that http.server calls
             if self.path == "/health":
                 told = health.to_dict()
-                self._answer(200 if told["status"] == "ok" else 503, "application/json", json.dumps(told).encode())
+                self._answer(
+                    503 if told["status"] in _UNHEALTHY else 200, "application/json", json.dumps(told).encode()
+                )
             elif self.path == "/metrics" and _has_prometheus():
                 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 

@@ -44,7 +44,7 @@ TICKS = re.compile(r"-?\d{1,40}")
 
 @dataclass(frozen=True, slots=True)
 class QueryRun:
-    """What `tidegate run` is asked: the file of the query, or `-`, the path of each input, and what files do not say."""
+    """What `tidegate run` is asked: the query's file, or `-`, the path of each input, and what files do not say."""
 
     query: Path
     inputs: Mapping[str, Path]

@@ -263,11 +263,15 @@ def test_it_runs_until_it_is_told_to_stop_and_says_how_it_is(place: Path) -> Non
 
 def test_a_run_that_fails_or_stands_still_is_unhealthy() -> None:
     health = Health(every=3600.0)
+    assert health.to_dict()["status"] == "starting"
+    health.begun = True
     assert health.to_dict()["status"] == "ok"
     health.looked -= 3600 + STALE - 1
     assert health.to_dict()["status"] == "ok"
     health.looked -= 2
     assert health.to_dict()["status"] == "stale"
+    health.stop.set()
+    assert health.to_dict()["status"] == "stopping"
     health.error = "TG412 a file can not be read"
     assert health.to_dict()["status"] == "failed"
     assert health.to_dict()["error"] == "TG412 a file can not be read"
@@ -491,14 +495,37 @@ def test_a_host_without_a_port_is_told(place: Path, capsys: pytest.CaptureFixtur
 def test_being_told_to_stop_while_spark_starts_ends_it_at_once(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    seen, port = [], free_port()
+
+    def status() -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as answer:
+            return str(json.load(answer)["status"])
+
     def starting(*_: object, **__: object) -> None:
+        seen.append(status())
         os.kill(os.getpid(), signal.SIGTERM)
         Event().wait(60)
         pytest.fail("it waited")
 
+    monkeypatch.setattr(operation, "_has_prometheus", lambda: False)
     monkeypatch.setattr("tidegate.runtime.engines.spark.setup.session.spark_session", starting)
     (place / "program.py").write_text(PROGRAM + DEPLOYED.replace("every=", 'engine="spark", every='))
-    assert main(["start", "program.py"]) == 0
+    assert main(["start", "program.py", "--port", str(port)]) == 0
+    assert seen == ["starting"]
     assert capsys.readouterr().err.splitlines()[0] == "starting Spark"
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     assert not (place / "state").exists()
+
+
+def test_being_told_to_stop_while_the_program_starts_it_does_not_say_that_it_runs(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = Session.__enter__
+
+    def opened(session: Session) -> Session:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return real(session)
+
+    monkeypatch.setattr(Session, "__enter__", opened)
+    assert main(["start", "program.py"]) == 0
+    assert capsys.readouterr().err.splitlines()[0].startswith("0 batches")

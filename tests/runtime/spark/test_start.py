@@ -1,0 +1,48 @@
+"""`tidegate start` on Spark, as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.test_start_command import DEPLOYED, PROGRAM, free_port, put, results
+
+pytestmark = pytest.mark.spark
+
+
+def test_it_runs_until_it_is_told_to_stop_and_says_what_it_does(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "program.py").write_text(PROGRAM + DEPLOYED.replace("every=", 'engine="spark", every='))
+    put(tmp_path, 1)
+    port, seen = free_port(), list[str]()
+    command = [sys.executable, "-m", "tidegate", "start", "program.py", "--port", str(port)]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            until = time.monotonic() + 120
+            while not (results(tmp_path) and "ok" in seen) and time.monotonic() < until and process.poll() is None:
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as answer:
+                        seen.append(json.load(answer)["status"])
+                except urllib.error.URLError:
+                    time.sleep(0.05)
+        finally:
+            process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert list(dict.fromkeys(seen)) == ["starting", "ok"]
+    assert results(tmp_path) == [2]
+    lines = said.splitlines()
+    (runs,) = (number for number, line in enumerate(lines) if "runs Large on Spark" in line)
+    assert lines.index("starting Spark") < runs < lines.index("stopping"), said
+    assert lines[-2:] == [
+        "  in   E      3 rows, accepted",
+        "  out  Large  1 row, final up to t 2026-01-01T02:59:59.999999Z",
+    ]
