@@ -29,7 +29,7 @@ _ISO = re.compile(
     r"(?P<sign>-)?P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d{1,6})?)S)?)?"
 )
 #: What people write of months and years, of which some is near to other units.
-_NO_LENGTH = re.compile(
+NO_LENGTH = re.compile(
     r"\s*(?:-?P(?:\d+[YMWD])*\d+[YM].*|[+-]?\s*[\d.]+\s*(?:mo|mon|months?|q|quarters?|y|yr|years?)\b.*)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -95,7 +95,7 @@ def _parse(text: str) -> int:
         hint = f"did you mean {near[0]}? " if near else ""
         if unit is not None and unit[2] == "M":
             hint = f'write "{unit[1]}m" for minutes; months differ in length: move instants by them, t.add_months({unit[1]}); else '
-        elif _NO_LENGTH.match(text, position):
+        elif NO_LENGTH.match(text, position):
             hint = (
                 "months and years differ in length: say it in days, or move instants by months: t.add_months(1); else "
             )

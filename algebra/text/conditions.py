@@ -7,6 +7,7 @@ one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -31,7 +32,8 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.terms import Attr, balanced
 from tidegate.algebra.text.parsing import Part, Text
-from tidegate.algebra.text.units import TIME, Unit, converted, number_of, unit_of
+from tidegate.algebra.text.units import TIME, UNITS, Unit, converted, number_of, unit_of
+from tidegate.algebra.time import duration_ticks
 from tidegate.algebra.typed.operations import operation
 from tidegate.algebra.types import DATE, Kind
 
@@ -45,7 +47,8 @@ WRITTEN = {
     "eq_null_safe": "<=>", "is_null": "IS NULL", "is_not_null": "IS NOT NULL",
     "add": "+", "sub": "-", "mul": "*", "div": "/", "idiv": "DIV", "mod": "%", "neg": "-",
 }  # fmt: skip
-TYPED = ("TIMESTAMP", "DATE", "DURATION", "DECIMAL")
+TYPED = ("TIMESTAMP", "DATE", "DURATION", "INTERVAL", "DECIMAL")
+_ISO = re.compile(r"PT?\d+[YMWDHS]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class Conditions:
         names = [name_of(part) for part in tree.parts]
         with written_at(self.text.at(tree)):
             if len(names) == 1 or names[0] in self.prefixes:
-                self._check_quoted(tree.parts[-1])
+                self._check_name(tree.parts[-1])
                 return self.relation[names[-1]]
             if names[0] in self.symbols:
                 raise QueryError(
@@ -107,19 +110,24 @@ class Conditions:
             hint = f"did you mean {near[0]}.{names[1]}?" if near else f"write {self.prefixes[0]}.{names[1]}"
             raise QueryError("TG172", f"{names[0]} is no name of the stream", hint=hint)
 
-    def _check_quoted(self, part: Part) -> None:
-        """`QueryError` TG101 for a name in quotes that is no attribute, and so may be meant as a text."""
+    def _check_name(self, part: Part) -> None:
+        """`QueryError` TG101 for a name that is no attribute, and may be meant as a text or a duration."""
         name, known = name_of(part), self.relation.schema.names
         if is_quoted(part) and name not in known and not nearest(name, known):
             text = name.replace("'", "''")
             hint = f"names are in double quotes, texts in single ones: '{text}'"
             raise QueryError("TG101", f"unknown attribute {shown(name)}", hint=hint)
+        if name not in known and _ISO.match(name):
+            raise QueryError("TG101", f"unknown attribute {shown(name)}", hint=f"of a duration write DURATION '{name}'")
 
     def _value(self, tree: Part) -> Value:
         with written_at(self.text.at(tree)):
             match tree.kind:
                 case "quantity":
                     return self._quantity(tree)
+                case "compound":
+                    seconds = seconds_of(tree.parts[0])
+                    return Value(converted(seconds, UNITS["s"], UNITS["s"]), UNITS["s"], seconds)
                 case "string":
                     return Value(unquoted(tree.parts[0]))
                 case "typed":
@@ -153,14 +161,18 @@ class Conditions:
         with written_at(self.text.at(tree.parts[1])):
             return Value(value, unit_of(tree.parts[1].text), exact)
 
-    def _typed(self, kind: Part, text: Part) -> Operand:
+    def _typed(self, kind: Part, text: Part, *unit: Part) -> Operand:
         content = unquoted(text)
         with written_at(self.text.at(kind)):
+            if unit and kind.text.upper() != "INTERVAL":
+                raise QueryError(
+                    "TG170", f"{unit[0].text!r} does not fit here", hint=f"write INTERVAL {text.text} {unit[0].text}"
+                )
             match kind.text.upper():
                 case "TIMESTAMP":
                     return timestamp(content)
-                case "DURATION":
-                    return duration(content)
+                case "DURATION" | "INTERVAL":
+                    return duration(" ".join([content, *(part.text for part in unit)]))
                 case "DATE":
                     return constant(literal(content, DATE))
                 case "DECIMAL":
@@ -320,6 +332,12 @@ def _as_duration(value: Value) -> Value:
         hint = "m is the metre here; write min" if unit.name == "m" else "write a time, such as 5s"
         raise QueryError("TG174", f"{unit.measures} ({unit.name}) beside an instant or a duration", hint=hint)
     return Value(constant(literal(f"{ticks_of(value.number * unit.factor)}us", duration("1s").type)))
+
+
+def seconds_of(*parts: Part) -> Fraction:
+    """A duration as people write it, in any form but a number without a unit."""
+    texts = (part.text.strip("'\"") for part in parts)
+    return Fraction(duration_ticks(" ".join(texts)), 1_000_000)
 
 
 def ticks_of(seconds: Fraction) -> int:

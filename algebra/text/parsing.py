@@ -26,6 +26,9 @@ _CALLED = {
     "STRING": "a text in quotes",
     "NUMBER": "a number",
     "UNIT": "a unit",
+    "COMPOUND": "a duration",
+    "ISO": "a duration",
+    "_KIND": "a duration",
     "RELATION": "a relation such as before, meets, overlaps or during",
     "$END": "the end of the text",
 }
@@ -65,7 +68,7 @@ _ELSEWHERE = {
         "WHERE": "conditions on events stand in DEFINE; matches are filtered in Python, with where(...)",
         "GROUP": _GROUPS,
     },
-    "WITHIN": {"'": "write it without quotes: WITHIN 5m", "PATTERN": "PATTERN stands before WITHIN", "GROUP": _GROUPS},
+    "WITHIN": {"PATTERN": "PATTERN stands before WITHIN", "GROUP": _GROUPS},
     "RETURN": dict.fromkeys(("+", "-", "/", "%", "(", "||"), _COMPUTED)
     | {
         "*": "without RETURN a result is the whole match",
@@ -78,6 +81,12 @@ _ELSEWHERE = {
 _COMMENTS = ("#", "//", "/*")
 #: A comma behind the last of several things, before the clause that follows.
 _LAST_COMMA = re.compile(r",\s*(PATTERN|WITHIN|RETURN|EMIT)\s*$", re.IGNORECASE)
+#: A duration has begun, and what follows it is none of its parts.
+_DURATION = re.compile(r"\b(?:WITHIN|LEAST|MOST|BETWEEN)\s+[\d.]+\s*[^\W\d]*\s*$", re.IGNORECASE)
+#: A number with a unit.
+_QUANTITY = re.compile(r"[\d.]+\s*[^\W\d]+")
+_ENDS_IN_QUANTITY = re.compile(rf"{_QUANTITY.pattern}\s*$")
+_DURATIONS = "a duration is 5m, 1h 30m, PT1H30M, '1 hour 30 min' or INTERVAL '1' HOUR"
 #: The definition of a situation begins.
 _DEFINITION = re.compile(r"[^\W\d]\w*\s+AS\b", re.IGNORECASE)
 #: The last condition has a `||`, which may be meant as an OR.
@@ -157,13 +166,16 @@ class Text:
         if elsewhere:
             return elsewhere
         words = {word.start(): word[0] for word in _WORD.finditer(site.code) if len(word[0]) <= _LONGEST}
-        before = [words[start] for start in sorted(words) if start < site.column - 1]
+        earlier = [words[start] for start in sorted(words) if start < site.column - 1]
         keywords = [name for name in allowed if name not in _CALLED and _signs().get(name, name) == name]
-        for word in (words.get(site.column - 1, ""), *before[-1:]):
+        for word in (words.get(site.column - 1, ""), *earlier[-1:]):
             near = nearest(word, keywords, 1)
             if near and near[0] != word.upper():
                 return f"did you mean {near[0]}?"
-        return ""
+        before, rest = self._lines[site.line - 1][: site.column - 1], self._lines[site.line - 1][site.column - 1 :]
+        if _QUANTITY.match(rest) and _ENDS_IN_QUANTITY.search(before):
+            return "write both parts as one, such as 1h30m"
+        return _DURATIONS if "ISO" in allowed or _DURATION.search(before) else ""
 
     def _said_elsewhere(self, line: int, column: int) -> str:
         """How that is written here which the text writes as SQL or EPL do; empty where it is none of theirs."""

@@ -22,7 +22,7 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Scan
 from tidegate.algebra.ordered.match import Emission
 from tidegate.algebra.terms import Attr
-from tidegate.algebra.text.conditions import Conditions, name_of, ticks_of
+from tidegate.algebra.text.conditions import Conditions, name_of, seconds_of, ticks_of
 from tidegate.algebra.text.parsing import Part, Text
 from tidegate.algebra.text.returned import ReturnReader, unknown_symbol
 from tidegate.algebra.text.units import TIME, UNITS, Unit, duration_unit, number_of, unit_of
@@ -258,16 +258,11 @@ class _Reader:
         with written_at(self.text.at(part)):
             kind = events._relation.schema[events._time].type.kind
             tick = UNITS["d"] if kind is Kind.DATE else units.get(events._time)
-            if len(parts) == 1:
+            if len(parts) == 1 and parts[0].kind == "NUMBER":
                 if kind is Kind.TIMESTAMP:
                     raise QueryError("TG174", f"{parts[0].text} of what?", hint=f"give it a unit: {parts[0].text}s")
                 return _whole(number_of(parts[0].text), parts[0].text)
-            seconds = Fraction(0)
-            for number, unit in zip(parts[::2], parts[1::2], strict=True):
-                with written_at(self.text.at(number)):
-                    count = number_of(number.text)
-                with written_at(self.text.at(unit)):
-                    seconds += count * duration_unit(unit.text).factor
+            seconds = self._seconds(parts) if parts[0].kind == "NUMBER" else seconds_of(*parts)
             if kind is Kind.TIMESTAMP:
                 return f"{ticks_of(seconds)}us"
             if tick is None or tick.dimension != TIME:
@@ -278,6 +273,16 @@ class _Reader:
                     hint=f'write a number of them, or say it: units={{"{name}": "s"}}, --unit {name}=s',
                 )
             return _whole(seconds / tick.factor, f"the duration in {tick.name}")
+
+    def _seconds(self, parts: tuple[Part, ...]) -> Fraction:
+        """Numbers, each with its unit, as a sum."""
+        seconds = Fraction(0)
+        for number, unit in zip(parts[::2], parts[1::2], strict=True):
+            with written_at(self.text.at(number)):
+                count = number_of(number.text)
+            with written_at(self.text.at(unit)):
+                seconds += count * duration_unit(unit.text).factor
+        return seconds
 
     # PATTERN, WITHIN, EMIT -------------------------------------------------------------------------------------------
     def _match(self, derived: Mapping[str, Intervals], events: Partitioned, units: Mapping[str, Unit]) -> Relation:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tidegate.algebra.diagnostics.shown import nearest
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.time import MICROSECONDS
+from tidegate.algebra.time import MICROSECONDS, NO_LENGTH
 
 #: Exponents of metre, kilogram, second, ampere, kelvin and radian.
 Dimension = tuple[int, int, int, int, int, int]
@@ -163,6 +163,9 @@ def number_of(text: str) -> Fraction:
 
 def duration_unit(text: str) -> Unit:
     """A unit of time, by a name that may stand in a duration."""
+    if NO_LENGTH.match(f"1{text}"):
+        hint = "months and years differ in length: say it in days"
+        raise QueryError("TG174", f"unknown unit {text!r}", hint=hint)
     return _named(text, _DURATIONS, text)
 
 

@@ -26,6 +26,7 @@ SAID: Final = (
     (r'(\b\w+)\.cast\("(\w+)"\)', r"cast_\2(\1)"),
     (r'\.cast\("(\w+)"\)', r"cast_\1(...)"),
     (r'\bcast\("(\w+)"\)', r"cast_\1"),
+    (r"\bt\.add_months\((\w+)\)", r"add_months(t, \1)"),
     (r"\btg\.hours\((\d+)\)", r"\1h"),
     (r"\btg\.minutes\((\d+)\)", r"\1min"),
     (r"\btg\.seconds\((\d+)\)", r"\1s"),

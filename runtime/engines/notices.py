@@ -28,6 +28,7 @@ from tidegate.runtime.engines.rejections import (
     place_of_term,
     rows_of,
 )
+from tidegate.runtime.ingest.raw_rows import Raw
 from tidegate.runtime.ingest.values import MISSING
 from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts, added, unreadable_files
 
@@ -116,6 +117,8 @@ class Notices:
     """Whether the run has ended: it may be closed several times."""
     gone: set[str] = field(default_factory=set)
     """The sources, and the results by their names, whose directory was not there when it was looked at last."""
+    named: dict[str, set[str]] = field(default_factory=dict)
+    """The attributes that a row had that was pushed, by stream."""
     lacking: dict[str, set[str]] = field(default_factory=dict)
     """The files that lacked a column, by source: all of their rows were rejected."""
     judged_at_end: bool = False
@@ -342,8 +345,11 @@ class Notices:
                     ),
                 )
 
-    def pushed(self, name: str, known: Mapping[tuple[str, str], Extended]) -> None:
-        """Warns of rows that are pushed to a stream that has ended: all of them are late."""
+    def pushed(self, name: str, rows: Raw, known: Mapping[tuple[str, str], Extended]) -> None:
+        """Warns of rows that are pushed to a stream that has ended, all of which are late, and of attributes that no
+        row has had so far.
+        """
+        self._pushed_unnamed(name, rows)
         said = f"{name} ended"
         if said not in self.reported and any(
             stream == name and value == INF and (name, a) in self.kinds for (stream, a), value in known.items()
@@ -388,6 +394,25 @@ class Notices:
         """Whether a stream's rows come by calls alone."""
         source = self.sources.get(name)
         return source is None or source.data is None
+
+    def _pushed_unnamed(self, name: str, rows: Raw) -> None:
+        """Warns of attributes that are NULL in all rows, as none names them; rows without a value are rejected where
+        they need one.
+        """
+        schema, named = self.setup.streams[name].schema, self.named.setdefault(name, set())
+        named |= {a for a in schema if rows.count and a not in rows.unnamed}
+        lacking = [a.name for a in schema.attributes if a.nullable and a.name in rows.unnamed - named]
+        said = f"{name} lacks"
+        if lacking and named and said not in self.reported:
+            self._say(
+                name,
+                said,
+                Problem(
+                    "TG438",
+                    f"{name}: no row that was pushed has {', '.join(map(repr, lacking))}, so it is NULL in all of them",
+                    hint="name it in the rows, with None where it has no value",
+                ),
+            )
 
     def _say(self, stream: str, notice: str, problem: Problem) -> None:
         self.reported.add(notice)

@@ -27,7 +27,7 @@ from tidegate.runtime.connectors.parquet_files import read_parquet
 from tidegate.runtime.connectors.read_files import check_stays
 from tidegate.runtime.connectors.sources import FileFormat, Files, Source, source_given
 from tidegate.runtime.ingest.ingest import REPAIR_HINT, SET_ASIDE_HINT, Arrival, UnreadableFile
-from tidegate.runtime.ingest.raw_rows import Rows
+from tidegate.runtime.ingest.raw_rows import Raw, Rows, check_named, raw
 from tidegate.runtime.ingest.stored_rows import read_stored
 from tidegate.runtime.ingest.validation import validate
 from tidegate.runtime.ingest.values import OUT_OF_RANGE, MalformedValue, UnreadableValue, held_value
@@ -117,7 +117,9 @@ def hold_static(stream: StreamDef, data: Any) -> pl.DataFrame:
 
 def _hold_rows(stream: StreamDef, rows: Rows, file: str = "") -> pl.DataFrame:
     try:
-        checked = validate(rows, stream.schema)
+        source = rows if isinstance(rows, Raw) else raw(rows, stream.schema)
+        check_named(source, stream.schema)
+        checked = validate(source, stream.schema)
     except QueryError as error:
         where = f" ({file})" if file else ""
         raise QueryError(error.code, f"table {stream.name}: {error.message}{where}", hint=error.hint) from error

@@ -46,6 +46,8 @@ class Raw:
     """Attributes that the input has no column for; `columns` has NULLs in their place."""
     content: Mapping[str, Column] = field(default_factory=dict)
     """All columns of an input that lacks some, under its own names."""
+    unnamed: frozenset[str] = frozenset()
+    """Attributes that no row names, of rows that are all mappings; `columns` has NULLs in their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,17 +317,14 @@ def _raw_rows(rows: list[Any], schema: Schema) -> Raw:
                 f"row {position} is no row of ({', '.join(names)}): {shown(row)}",
                 hint="pass a mapping, or a tuple in this order",
             )
-    _check_keys(rows, columns)
-    return Raw(columns, len(rows))
+    return Raw(columns, len(rows), unnamed=_unnamed(rows, columns))
 
 
-def _check_keys(rows: list[Any], columns: Mapping[str, list[object]]) -> None:
-    """`QueryError` TG312 for an attribute that no row has, while a key has nearly its name: it would be NULL
-    unnoticed.
-    """
+def _unnamed(rows: list[Any], columns: Mapping[str, list[object]]) -> frozenset[str]:
+    """The attributes that no row names; `QueryError` TG312 for one while a key has nearly its name."""
     empty = [name for name, values in columns.items() if all(value is None for value in values)]
     if not rows or not empty:
-        return
+        return frozenset()
     keys = {key for row in rows if isinstance(row, Mapping) for key in row if isinstance(key, str)}
     for name in empty:
         meant = nearest(name, keys - {*columns}) if name not in keys else []
@@ -333,6 +332,17 @@ def _check_keys(rows: list[Any], columns: Mapping[str, list[object]]) -> None:
             raise QueryError(
                 "TG312", f"no row has {name!r}", hint=f"is it what they call {' or '.join(map(repr, meant))}?"
             )
+    return frozenset(empty) - keys if all(isinstance(row, Mapping) for row in rows) else frozenset()
+
+
+def check_named(rows: Raw, schema: Schema) -> None:
+    """`QueryError` TG312 for an attribute that no row names, of rows that are all there will be."""
+    if lacking := [name for name in schema if name in rows.unnamed]:
+        raise QueryError(
+            "TG312",
+            f"no row has {', '.join(map(repr, lacking))}",
+            hint="name it in one row at least, with None where it has no value",
+        )
 
 
 def missing_columns(columns: list[Any], schema: Schema, absent: Collection[str] = ()) -> frozenset[str]:

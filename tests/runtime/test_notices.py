@@ -58,6 +58,27 @@ def test_a_frame_without_a_column_is_told_with_its_stream() -> None:
         session.push("E", pl.DataFrame({"n": [1]}))
 
 
+def test_an_attribute_that_no_dictionary_has_is_told() -> None:
+    rows = [{"t": "2026-01-01"}, {"t": "2026-01-02"}]
+    with pytest.raises(tg.QueryError, match="TG312 E: no row has 'n'"):
+        program.run({"E": rows})
+    numbers = tg.table("N", "n bigint, name string")
+    named = tg.program(All=events.as_("e").join(numbers, lambda e, n: e["e.n"] == n.n).select("e.n", "t", "name"))
+    with pytest.raises(tg.QueryError, match="TG312 table N: no row has 'name'"):
+        named.run({"E": [(1, "2026-01-01")], "N": [{"n": 1}]})
+    assert len(program.run({"E": [*rows, {"n": 1, "t": "2026-01-03"}]})["All"]) == 3
+    with program.session(sources={"E": tg.source(None, delay="1m")}) as session:
+        with pytest.warns(tg.RunWarning, match="TG438 E: no row that was pushed has 'n'"):
+            session.push("E", rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            session.push("E", rows)
+    with program.session(sources={"E": tg.source(None, delay="1m")}) as session, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session.push("E", [{"n": 1, "t": "2026-01-01"}])
+        session.push("E", rows)
+
+
 def test_a_session_warns_of_it_once_and_goes_on() -> None:
     with program.session(sources={"E": tg.source(None, delay="1m")}) as session:
         session.push("E", [(1, None)])

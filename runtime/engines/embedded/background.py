@@ -138,10 +138,11 @@ class BackgroundSession:
         with Here():
             self._check_open()
             self._session._stream(stream)
-            entry = QueuedRows(stream, self._session._input.made(stream, rows))
+            made = self._session._input.made(stream, rows)
+            entry = QueuedRows(stream, made)
             if not entry.rows:
                 return
-            self._session._notices.pushed(stream, self._session._progress())
+            self._session._notices.pushed(stream, made, self._session._progress())
             # Who empties the queues can not wait for room in them.
             wait = 0.0 if threading.current_thread() is self._thread else self._options.wait
             try:

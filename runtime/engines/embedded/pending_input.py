@@ -13,7 +13,7 @@ from tidegate.runtime.engines.embedded.digests import digest_of
 from tidegate.runtime.engines.setup import Setup
 from tidegate.runtime.ingest.bounded_frames import check_noted, content_of, note_frame
 from tidegate.runtime.ingest.ingest import Arrival
-from tidegate.runtime.ingest.raw_rows import Raw, Rows, raw
+from tidegate.runtime.ingest.raw_rows import Raw, Rows, check_named, raw
 from tidegate.runtime.ingest.stored_rows import input_table
 from tidegate.runtime.state.store.memory import MemoryStore
 
@@ -46,7 +46,7 @@ class PendingInput:
             if source.data is None or isinstance(source.data, Files) or (begun and not lasting):
                 continue
             schema = self.setup.judged(name)
-            rows = _read(name, source.data, schema)
+            rows = _read(name, source.data, schema, whole=self.setup.streams[name].schema)
             if lasting:
                 note, content = check_noted if begun else note_frame, content_of(input_table(rows, schema))
                 note(checkpoint.store, name, content)
@@ -108,10 +108,13 @@ class PendingInput:
         self.discard()
 
 
-def _read(name: str, rows: Rows, schema: Schema) -> Raw:
-    """Rows for an input; what is wrong with them says for which."""
+def _read(name: str, rows: Rows, schema: Schema, whole: Schema | None = None) -> Raw:
+    """Rows for an input, the `whole` of a stream of that schema if given; what is wrong with them says for which."""
     try:
-        return raw(rows, schema)
+        found = raw(rows, schema)
+        if whole is not None:
+            check_named(found, whole)
+        return found
     except QueryError as error:
         named = [replace(problem, message=f"{name}: {problem.message}") for problem in error.problems]
         raise QueryError.of(named) from error.__cause__

@@ -139,9 +139,10 @@ class Session:
             SourceCounts(rows_in=1, accepted=1, rejected={})
         """
         self._check_stream(stream)
-        self._notices.pushed(stream, self._progress())
         with Here():
-            self._input.push(stream, self._input.made(stream, rows))
+            made = self._input.made(stream, rows)
+        self._notices.pushed(stream, made, self._progress())
+        self._input.push(stream, made)
 
     def discard(self) -> None:
         """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail; frames

@@ -165,6 +165,28 @@ def test_units_are_what_their_definitions_say(quantity: str, number: float, unit
     assert float(found.removeprefix("speed > ")) == pytest.approx(number, rel=1e-15)
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "1h 30m", "1h30m", "1.5h", "90 minutes", "PT1H30M", "INTERVAL '1.5' HOUR", "INTERVAL '1 hour 30 min'",
+        "INTERVAL 90 MINUTE", '"1 hour 30 min"', "'1 hour and 30 min'", "'PT1H30M'", "DURATION '1h 30m'",
+    ],
+)  # fmt: skip
+def test_durations_are_read_as_people_write_them(written: str) -> None:
+    assert printed(f"speed > 1 AT LEAST {written}") == "speed > 1.0 AT LEAST 1h 30m"
+    assert printed(f"speed > 1 BETWEEN {written} AND 2h") == "speed > 1.0 BETWEEN 1h 30m AND 2h"
+    assert printed(f"speed > 1 AT MOST {written}", TICKS, time="s") == "speed > 1.0 AT MOST 5400"
+    text = f"FROM CarSensors DEFINE A AS speed > 1, B AS accel > 1 PATTERN A before B WITHIN {written}"
+    assert tg.query_text(tg.read_query(text, CARS)).rstrip().endswith("WITHIN 1h 30m")
+
+
+@pytest.mark.parametrize(
+    "written", ["1h30m", "90 min", "INTERVAL '90' MINUTES", "DURATION 'PT1H30M'", "'1 hour 30 min'"]
+)
+def test_durations_in_conditions_are_read_as_people_write_them(written: str) -> None:
+    assert printed(f"time > time - {written}") == "time > time - DURATION '1h 30m'"
+
+
 def test_durations_on_integer_time_count_in_its_unit() -> None:
     assert printed("speed > 1 AT LEAST 5", TICKS) == "speed > 1.0 AT LEAST 5"
     assert printed("speed > 1 AT LEAST 5m", TICKS, time="s") == "speed > 1.0 AT LEAST 300"
@@ -225,7 +247,16 @@ WRONG = [
     ("A before C WITHIN", "A NOT before C WITHIN", "TG170", "C WITHIN", "an anti_join"),
     ("A before C WITHIN", "A before C WHERE A.x > 5 WITHIN", "TG170", "WHERE", "stand in DEFINE"),
     ("A before C WITHIN", "A before C GROUP BY car_id WITHIN", "TG170", "GROUP", "groups are made in Python"),
-    ("5 MINUTES", "'5m'", "TG170", "'5m'", "without quotes: WITHIN 5m"),
+    ("5 MINUTES", "1 hour and 30 min", "TG170", "and 30", "a duration is 5m, 1h 30m, PT1H30M"),
+    ("5 MINUTES", "1 hour, 30 min", "TG170", ", 30", "'1 hour 30 min'"),
+    ("5 MINUTES", "five minutes", "TG170", "five", "INTERVAL '1' HOUR"),
+    ("at least 5s", "at least 00:05", "TG170", ":05", "a duration is 5m, 1h 30m, PT1H30M"),
+    ("5 MINUTES", "1 month", "TG174", "month", "say it in days"),
+    ("5 MINUTES", "P1M", "TG104", "P1M", "add_months(t, 1)"),
+    ("5 MINUTES", "'5 minuts'", "TG104", "'5 minuts'", "did you mean minute"),
+    ("CS.accel > 8m/s2", "PT1H > CS.time - CS.time", "TG101", "PT1H", "DURATION 'PT1H'"),
+    ("CS.accel > 8m/s2", "CS.time < CS.time + 1h 30min", "TG170", "30min", "as one, such as 1h30m"),
+    ("CS.accel > 8m/s2", "CS.time < DATE '2026-01-01' HOUR", "TG170", "DATE", "INTERVAL"),
     ("5 MINUTES", "5 MINUTES PATTERN A before B", "TG170", "PATTERN A", "PATTERN stands before WITHIN"),
     ("first(B.car_id) AS id,", "*,", "TG170", "*,", "without RETURN a result is the whole match"),
     ("avg_speed;", "avg_speed WITHIN 5m;", "TG170", "WITHIN", "WITHIN stands before RETURN"),
@@ -352,7 +383,7 @@ def test_what_is_expected_is_said() -> None:
         tg.read_query("FROM CarSensors DEFINE A AS speed >", CARS)
     (problem,) = raised.value.problems
     assert problem.message == "the text ends here"
-    assert problem.because == ("expected: a name, a number, a text in quotes, (, -, FALSE, NULL, TRUE",)
+    assert problem.because == ("expected: a duration, a name, a number, a text in quotes, (, -, FALSE, NULL, TRUE",)
     assert problem.site is not None
     assert problem.site.column == 36
 
