@@ -345,6 +345,18 @@ def check_named(rows: Raw, schema: Schema) -> None:
         )
 
 
+def raw_of(name: str, rows: Rows, schema: Schema, whole: Schema | None = None) -> Raw:
+    """Rows for an input, the `whole` of a stream of that schema if given; what is wrong with them says for which."""
+    try:
+        found = raw(rows, schema)
+        if whole is not None:
+            check_named(found, whole)
+        return found
+    except QueryError as error:
+        named = [replace(problem, message=f"{name}: {problem.message}") for problem in error.problems]
+        raise QueryError.of(named) from error.__cause__
+
+
 def missing_columns(columns: list[Any], schema: Schema, absent: Collection[str] = ()) -> frozenset[str]:
     """The attributes without a column; `QueryError` TG312 for one that may not be absent, or that is there twice."""
     missing = frozenset(name for name in schema if name not in columns)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from tidegate.algebra.errors import QueryError
-from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.connectors.sources import Files
 from tidegate.runtime.engines.embedded.digests import digest_of
 from tidegate.runtime.engines.setup import Setup
 from tidegate.runtime.ingest.bounded_frames import check_noted, content_of, note_frame
 from tidegate.runtime.ingest.ingest import Arrival
-from tidegate.runtime.ingest.raw_rows import Raw, Rows, check_named, raw
+from tidegate.runtime.ingest.raw_rows import Raw, Rows, raw_of
 from tidegate.runtime.ingest.stored_rows import input_table
 from tidegate.runtime.state.store.memory import MemoryStore
 
@@ -46,7 +45,7 @@ class PendingInput:
             if source.data is None or isinstance(source.data, Files) or (begun and not lasting):
                 continue
             schema = self.setup.judged(name)
-            rows = _read(name, source.data, schema, whole=self.setup.streams[name].schema)
+            rows = raw_of(name, source.data, schema, whole=self.setup.streams[name].schema)
             if lasting:
                 note, content = check_noted if begun else note_frame, content_of(input_table(rows, schema))
                 note(checkpoint.store, name, content)
@@ -62,7 +61,7 @@ class PendingInput:
         """
         if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "copy"):
             rows = rows.copy()
-        return _read(stream, rows, self.setup.judged(stream))
+        return raw_of(stream, rows, self.setup.judged(stream))
 
     def push(self, stream: str, rows: Raw) -> None:
         self.pushed.setdefault(stream, []).append(Arrival("push", rows))
@@ -106,15 +105,3 @@ class PendingInput:
         self.frames.clear()
         self.noted.clear()
         self.discard()
-
-
-def _read(name: str, rows: Rows, schema: Schema, whole: Schema | None = None) -> Raw:
-    """Rows for an input, the `whole` of a stream of that schema if given; what is wrong with them says for which."""
-    try:
-        found = raw(rows, schema)
-        if whole is not None:
-            check_named(found, whole)
-        return found
-    except QueryError as error:
-        named = [replace(problem, message=f"{name}: {problem.message}") for problem in error.problems]
-        raise QueryError.of(named) from error.__cause__

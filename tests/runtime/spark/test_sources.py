@@ -79,6 +79,8 @@ def test_a_missing_column_of_a_dataframe_is_refused_before_the_query_starts(
         with pytest.raises(tg.QueryError, match="TG312 E: input lacks 't'") as found:
             program.start(spark, sources={"E": source}, checkpoint=tmp_path / str(number))
         assert found.value.hint == ("its columns are k, other" if number == 0 else "its columns are k, T")
+    with pytest.raises(tg.QueryError, match="TG312 E: no row has 't'"):
+        program.start(spark, sources={"E": [{"k": 1}]}, checkpoint=tmp_path / "rows")
 
 
 @pytest.fixture

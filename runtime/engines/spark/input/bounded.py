@@ -30,7 +30,7 @@ from tidegate.runtime.ingest.bounded_frames import (
     read_complete,
 )
 from tidegate.runtime.ingest.inputs import static_digest
-from tidegate.runtime.ingest.raw_rows import missing_columns
+from tidegate.runtime.ingest.raw_rows import missing_columns, raw_of
 from tidegate.runtime.ingest.stored_rows import input_table
 from tidegate.runtime.rows import as_table
 from tidegate.runtime.state.codec import encode
@@ -98,7 +98,8 @@ def _write_input(data: Any, directory: Path, stream: StreamDef, source: Source) 
         with described(frame.sparkSession, f"start: write rows of {stream.name}"):
             frame.observe(seen, *_measures(frame)).toDF(*names).write.mode("overwrite").parquet(local_uri(rows))
         return _measured(frame, names, seen.get)
-    table = input_table(data, source.options(stream).judged(stream.schema))
+    judged = source.options(stream).judged(stream.schema)
+    table = input_table(raw_of(stream.name, data, judged, whole=stream.schema), judged)
     with storage_errors(f"writing the rows of {stream.name}"):
         Path(rows).mkdir(exist_ok=True)
         pq.write_table(table, f"{rows}/rows.parquet")
