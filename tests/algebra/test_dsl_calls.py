@@ -524,6 +524,6 @@ def test_every_aggregate_takes_a_filter() -> None:
 
 def test_count_if_with_a_filter_counts_rows_for_which_both_are_true() -> None:
     values = ((0, "a"), (2, "a"), (3, "a"), (2, "b"), (None, "a"), (2, None))
-    rows = [{"time": dt.datetime(2026, 3, 2, hour), "k": k, "s": s} for hour, (k, s) in enumerate(values, 1)]
+    rows = [(dt.datetime(2026, 3, 2, hour), k, s, None) for hour, (k, s) in enumerate(values, 1)]
     counted = r.group_by(day=tg.ceil(r.time, "1d")).agg(n=tg.count_if(r.k > 1, filter=r.s == "a"))
     assert [row["n"] for row in tg.program(Out=counted).run({"R": rows})["Out"]] == [2]

@@ -183,7 +183,9 @@ def test_what_is_written_instead_of_a_name_means_the_same(
 ) -> None:
     with pytest.raises(AttributeError, match=re.escape(said)):
         getattr(timed.x, name)
-    row = {"time": NOON, **{attribute: given for attribute in written(timed)._reads if attribute != "time"}}
+    row = {attribute: given if attribute in written(timed)._reads else None for attribute in timed.schema} | {
+        "time": NOON
+    }
     results = tg.program(Out=timed.select(timed.time, got=written(timed))).run({"T": [row]})
     assert [row["got"] for row in results["Out"]] == [meant]
 
