@@ -178,6 +178,7 @@ def test_labels_of_the_axis_tell_its_instants_apart(tick: int, shown: str) -> No
 
 @settings(max_examples=300)
 @given(first=st.integers(0, 1_000_000 * 10**9), span=st.integers(4, 10**16))
+@example(first=0, span=9)
 @example(first=0, span=9 * 60 * 10**6)
 @example(first=50 * 86_400 * 10**6, span=249 * 86_400 * 10**6)
 def test_an_axis_has_some_marks_whatever_its_span(first: int, span: int) -> None:

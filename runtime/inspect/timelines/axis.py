@@ -108,7 +108,7 @@ class Axis:
 
     def _level(self, span: int) -> Level:
         """Whole hours and the like, so that a span has some marks."""
-        least = max(1, span // MARKS)
+        least = max(1, -(-span // MARKS))
         if self.zone is None:
             return Level(_round_number(least), 0, (0, 0), 0)
         if least > 20 * _DAY:
