@@ -156,7 +156,7 @@ def test_labels_of_years_before_1000_have_four_digits() -> None:
 @pytest.mark.parametrize(
     ("tick", "shown"),
     [
-        (1, "00:00:00.000005"),
+        (1, "00:00:00.000004"),
         (20_000, "00:00:00.10"),
         (1_000_000, "00:00:06"),
         (60_000_000, "03-02 00:06"),
