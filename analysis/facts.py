@@ -14,6 +14,7 @@ from tidegate.analysis.components import Component
 from tidegate.analysis.progress.pass_ import pass_condition
 from tidegate.analysis.progress.propagation import Propagation
 from tidegate.analysis.state.bounds import Bound
+from tidegate.analysis.state.folding.folding import Foldable
 from tidegate.analysis.state.keep import Keep
 from tidegate.analysis.state.relevance import Relevance
 from tidegate.analysis.zones.federation import Federation
@@ -32,6 +33,18 @@ class OccurrenceFacts:
     keep: Keep
     relevance: Relevance
     bound: Bound
+    folding: Foldable | None = None
+    """How rows that keep lets stay for ever become one row per class, where that is known."""
+
+    @property
+    def folds(self) -> bool:
+        """Whether the runtime folds its rows."""
+        return self.folding is not None and self.folding.runs
+
+    @property
+    def state(self) -> str:
+        """How many of its rows are stored at most, as text."""
+        return str(self.folding if self.folds else self.bound)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,7 +20,8 @@ from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Latencies, Propagation, propagations
 from tidegate.analysis.recursion import Standstill, recursion, standstill_problem
-from tidegate.analysis.state.bounds import bound
+from tidegate.analysis.state.bounds import Collected, Unbounded, bound
+from tidegate.analysis.state.folding.folding import folding
 from tidegate.analysis.state.keep import keep
 from tidegate.analysis.state.relevance import relevance
 from tidegate.analysis.validity.mends import Mends
@@ -145,7 +146,7 @@ def _component(program: ProgramDef, component: Component, known: Mapping[str, St
         problems += output.problems
         if output.value is not None:
             streams[stream] = output.value
-            facts += [_facts(draft, output.value) for draft in drafts]
+            facts += [_facts(draft, output.value, recursive=component.recursive) for draft in drafts]
     return _ComponentFacts(facts, streams, problems)
 
 
@@ -339,8 +340,8 @@ def _found_by(query: Query) -> str | None:
     return completion(query.node)
 
 
-def _facts(draft: _QueryDraft, output: StreamDef) -> QueryFacts:
-    """Keep, relevance and state bound of every occurrence, for what the stream promises."""
+def _facts(draft: _QueryDraft, output: StreamDef, *, recursive: bool) -> QueryFacts:
+    """Keep, relevance, state bound and folding of every occurrence, for what the stream promises."""
     promised = {a: draft.functions[a] for a in output.progress}
     tables = multiplying_tables(draft.query.node)
     operator = ordered_operator(draft.query.node)
@@ -353,7 +354,10 @@ def _facts(draft: _QueryDraft, output: StreamDef) -> QueryFacts:
     for i, stream in enumerate(draft.federation.occurrences):
         kept = keep(draft.federation, i, waited)
         limit = bound(draft.federation, i, kept, latencies, tables.get(i, ()))
-        found.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit))
+        folds = None
+        if isinstance(limit, Unbounded | Collected) and not recursive:
+            folds = folding(draft.query.node, i, draft.streams, output.progress, latencies, tables.get(i, ()))
+        found.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit, folds))
     return QueryFacts(
         draft.query, output, draft.federation, promised, tuple(found), grids(draft.query.node, tuple(promised))
     )

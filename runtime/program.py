@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tidegate.algebra.dsl.expression import DurationOption
     from tidegate.analysis.pipeline import ProgramFacts
-    from tidegate.runtime.batch.garbage import GarbageCollection
+    from tidegate.runtime.batch.garbage import Folding, GarbageCollection
     from tidegate.runtime.batch.report import BatchReport
     from tidegate.runtime.connectors.sinks import Sink
     from tidegate.runtime.connectors.sources import OnError
@@ -209,6 +209,7 @@ class Program:
         clock: Clock | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
         purging: PurgeMode = "planned",
+        folding: Folding = "on",
         schedule: Schedule | None = None,
         threads: int = 1,
         quarantine_keep: Keep | None = None,
@@ -219,12 +220,12 @@ class Program:
 
         `clock` says what time it is, the system's clock by default; skew guard, idle policy and times of arrival go by
         it. `on_batch` is called after each commit. `purging`: partner and kill rule where they pay ("planned"),
-        "always" or "off". `schedule`: which queries are evaluated less often or later (`tg.schedule`). Up to `threads`
-        take in the files of a batch side by side, each some that follow each other, if that is measured to be sooner.
-        `quarantine_keep`: rejected rows older than "30d", or beyond "10 GiB", or both, are dropped, oldest first; None
-        keeps all. `tune`: as many rows a second as can be ("throughput"), or so many files a batch that one takes about
-        as long as a duration such as "500ms"; or the choices of a run before, {report.seq: report.choices}. Results
-        depend on none of these three.
+        "always" or "off". `folding` "off": rows that are settled stay as they are. `schedule`: which queries are
+        evaluated less often or later (`tg.schedule`). Up to `threads` take in the files of a batch side by side, each
+        some that follow each other, if that is measured to be sooner. `quarantine_keep`: rejected rows older than
+        "30d", or beyond "10 GiB", or both, are dropped, oldest first; None keeps all. `tune`: as many rows a second as
+        can be ("throughput"), or so many files a batch that one takes about as long as a duration such as "500ms"; or
+        the choices of a run before, {report.seq: report.choices}. Results depend on none of these four.
 
         `QueryError` TG402 for names that the program does not have, TG408 for a directory of results without a
         checkpoint. `StateError` TG501 for the checkpoint of another program, TG503 while another run has it.
@@ -245,6 +246,7 @@ class Program:
         options = RunOptions(
             collect_garbage=collect_garbage,
             purging=purging,
+            folding=folding,
             clock=system_clock if clock is None else clock,
             on_batch=on_batch,
             schedule=schedule,
@@ -332,6 +334,7 @@ class Program:
         advance: Mapping[str, Any] | None = None,
         close_at: Any = None,
         purging: PurgeMode = "planned",
+        folding: Folding = "on",
         schedule: Schedule | None = None,
         quarantine_keep: Keep | None = None,
         on_error: OnError | Mapping[str, OnError] = "quarantine",
@@ -366,6 +369,7 @@ class Program:
         options = RunOptions(
             collect_garbage=collect_garbage,
             purging=purging,
+            folding=folding,
             clock=system_clock if clock is None else clock,
             on_batch=on_batch,
             schedule=schedule,

@@ -109,7 +109,7 @@ def _query_text(query: QueryFacts, recursion: Recursion | None, *, zones: bool) 
     width = max(len(query.federation.occurrence_name(o.index)) for o in query.occurrences)
     names = [query.federation.occurrence_name(o.index).ljust(width) for o in query.occurrences]
     lines.append(_entry("kept", [f"{n}  {_kept(o)}" for n, o in zip(names, query.occurrences, strict=True)]))
-    lines.append(_entry("state", [f"{n}  {o.bound}" for n, o in zip(names, query.occurrences, strict=True)]))
+    lines.append(_entry("state", [f"{n}  {o.state}" for n, o in zip(names, query.occurrences, strict=True)]))
     holds = _holds(query)
     if holds:
         lines.append(_entry("holds", holds))
@@ -124,7 +124,7 @@ def _query_text(query: QueryFacts, recursion: Recursion | None, *, zones: bool) 
 
 def _words(facts: ProgramFacts) -> list[str]:
     """What the words mean by which it is said what is kept: a block with those that occur."""
-    parts = [f"{_kept(o)} {o.bound}" for query in facts.queries for o in query.occurrences]
+    parts = [f"{_kept(o)} {o.state}" for query in facts.queries for o in query.occurrences]
     parts += [bound for query in facts.queries for bound in _holds(query)]
     said = " ".join(parts)
     found = {
@@ -143,6 +143,8 @@ def _entry(name: str, values: list[str], width: int = 0) -> str:
 
 
 def _kept(occurrence: OccurrenceFacts) -> str:
+    if occurrence.folds and occurrence.folding is not None:
+        return occurrence.folding.describe()
     text = occurrence.keep.describe()
     return text if text in ("always", "never") else f"while {text}"
 
@@ -179,9 +181,12 @@ def _occurrence_dict(query: QueryFacts, occurrence: OccurrenceFacts) -> dict[str
         "occurrence": query.federation.occurrence_name(occurrence.index),
         "stream": occurrence.stream.name,
         "kept": occurrence.keep.describe(),
-        "state": type(bound).__name__.lower(),
-        "bound": str(bound),
+        "state": "folded" if occurrence.folds else type(bound).__name__.lower(),
+        "bound": occurrence.state,
     }
+    if occurrence.folding is not None:
+        found["folded"] = occurrence.folding.describe() if occurrence.folds else None
+        found["not_folded"] = list(occurrence.folding.obstacles())
     if isinstance(bound, Bounded):
         found["horizon"] = None if bound.horizon == -INF else int(bound.horizon)
     return found

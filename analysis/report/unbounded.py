@@ -16,7 +16,7 @@ def kept_for_ever(facts: QueryFacts) -> list[Problem]:
     notes = []
     for one in facts.occurrences:
         zone = next((zone for zone in federation.zones if one.index not in zone.ignored), None)
-        if not isinstance(one.bound, Unbounded) or zone is None:
+        if not isinstance(one.bound, Unbounded) or one.folds or zone is None:
             continue
         attribute, stream = one.bound.missing.attributes[0], federation.occurrences[one.index]
         later = federation.label(zone.layout.rows[zone.layout.attributes[attribute]])
@@ -24,5 +24,6 @@ def kept_for_ever(facts: QueryFacts) -> list[Problem]:
         text = f"every row of {federation.occurrence_name(one.index)} is kept for ever: nothing says how long before {later.text} it matters"
         bound = at_most(written_attribute(later.text), written_attribute(earlier.text), 0, earlier.type)
         hint = f"where that is not meant, bound it: {bound}, or with a duration more"
-        notes.append(Problem("TG224", text, partner_site(query, one.index) or query.site, (), hint, query.name))
+        stopped = () if one.folding is None else tuple(f"nor is it folded: {why}" for why in one.folding.obstacles())
+        notes.append(Problem("TG224", text, partner_site(query, one.index) or query.site, stopped, hint, query.name))
     return notes

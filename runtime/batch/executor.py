@@ -13,6 +13,7 @@ from tidegate.analysis.facts import Rank
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
+from tidegate.runtime.plan.folding.fold import Settled
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.state.batch import Batch
@@ -87,13 +88,15 @@ class Work:
 class Rewrite:
     """A compaction: rewrites these segments as few segments, with the rows that `keep` accepts.
 
-    Many bytes are read and written piece by piece. Each piece but the last has at least `least` rows.
+    Many bytes are read and written piece by piece. Each piece but the last has at least `least` rows. With `settled`
+    the rows for which it holds become one row per class, where the engine can do that.
     """
 
     buffer: Buffer
     segments: Sequence[Segment]
     keep: Term
     least: int = 0
+    settled: Settled | None = None
 
     @property
     def rows(self) -> int:

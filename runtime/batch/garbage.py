@@ -13,12 +13,14 @@ from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.batch.executor import Executor, Rewrite
 from tidegate.runtime.eval.purge_schedule import FLOOR, STEP, STRIDE, WHOLE_STEPS, WORTH, Sweep, Watch
 from tidegate.runtime.ingest.keys import KeyMemory
+from tidegate.runtime.plan.folding.fold import Settled
 from tidegate.runtime.plan.progress import ProgressState
 from tidegate.runtime.plan.steps import Buffer, Plan
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment, plan_compaction
 
 GarbageCollection = Literal["amortised", "exact", "off"]
+Folding = Literal["on", "off"]
 Segments = Mapping[str, Sequence[Segment]]
 
 #: Segments of so many rows, or bytes, are not merged any more, unless there would be too many of them.
@@ -39,12 +41,15 @@ class Garbage:
     plan: Plan
     keys: Mapping[str, KeyMemory]
     mode: GarbageCollection
+    folding: Folding = "on"
     watches: dict[str, Watch] = field(default_factory=dict)
     """Amortised: what partner and kill rule look at next, by the first buffer of those whose rows depend on each
     other.
     """
     _arrived: dict[str, int] = field(default_factory=dict)
     """Rows that the batch has stored, per buffer."""
+    _folded: set[str] = field(default_factory=set)
+    """The paths of segments that are settled and folded; after a restart those that were are folded once more."""
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -77,22 +82,54 @@ class Garbage:
             if self.mode != "off":
                 stored = left[buffer.id] = tuple(s for s in stored if self._needed(buffer, s, progress, _whole))
             free = [s for s in stored if s.path not in judged]
+            folding = self._folding(buffer, progress)
             dying = {s.path for s in free if self.mode != "off" and self._wants_rewriting(buffer, s, progress)}
             most = merged_rows(stored, self._arrived[buffer.id])
-            groups = plan_compaction(free, max_rows=most)
+            groups = self._merging(buffer, free, most, progress) if folding else plan_compaction(free, max_rows=most)
             merging = {segment.path for group in groups for segment in group}
             groups += [[s] for s in stored if s.path in dying - merging]
             if groups:
                 keep = self.keep(buffer, progress)
                 for group in groups:
-                    is_due = self.mode == "exact" and any(s.path in dying for s in group)
-                    (due if is_due else waiting).append(Rewrite(buffer, group, keep, most))
+                    is_due = self.mode == "exact" and (folding is not None or any(s.path in dying for s in group))
+                    (due if is_due else waiting).append(Rewrite(buffer, group, keep, most, folding))
         rewrites = [*due, *affordable(waiting, sum(self._arrived.values()))]
         for rewrite, merged in zip(rewrites, executor.rewrite(batch, rewrites), strict=True):
             gone = {segment.path for segment in rewrite.segments}
             kept = (s for s in left[rewrite.buffer.id] if s.path not in gone)
             left[rewrite.buffer.id] = (*kept, *merged)
+            if rewrite.settled is not None:
+                self._folded.update(s.path for s in merged if self._settles(rewrite.buffer, s, progress))
+        self._folded.intersection_update(segment.path for some in left.values() for segment in some)
         return left
+
+    def _folding(self, buffer: Buffer, progress: ProgressState) -> Settled | None:
+        """Which rows of a buffer are to be folded, if any."""
+        if buffer.fold is None or self.mode == "off" or self.folding == "off":
+            return None
+        return buffer.fold.settled(progress.queries[buffer.fold.query])
+
+    def _settles(self, buffer: Buffer, segment: Segment, progress: ProgressState) -> bool:
+        assert buffer.fold is not None
+        return buffer.fold.settles_segment(segment.bounds, progress.queries[buffer.fold.query])
+
+    def _merging(
+        self, buffer: Buffer, segments: Sequence[Segment], most: int, progress: ProgressState
+    ) -> list[list[Segment]]:
+        """Segments of a buffer that are merged, and folded where they are settled.
+
+        Exact: all of them, unless they are one that is. Amortised: those that are settled once there are as many rows
+        beside the largest as in it, so that each fold looks at no more than twice the rows that it is for, and at most
+        twice as many rows are settled as there are classes.
+        """
+        if self.mode == "exact":
+            return [list(segments)] if any(s.path not in self._folded for s in segments[:1]) or segments[1:] else []
+        settled = [s for s in segments if self._settles(buffer, s, progress)]
+        fresh = [s for s in segments if s not in settled]
+        largest = max(settled, key=lambda s: s.rows, default=None)
+        if largest is not None and (largest.path not in self._folded or _rows_of(settled) >= 2 * largest.rows):
+            return [settled, *plan_compaction(fresh, max_rows=most)]
+        return plan_compaction(settled, max_rows=most) + plan_compaction(fresh, max_rows=most)
 
     def swept(
         self, executor: Executor, batch: Batch, segments: Segments, progress: ProgressState
@@ -165,6 +202,9 @@ class Garbage:
         paths = {one.path: other.path for one, other in pairs if one.path != other.path}
         for watch in self.watches.values():
             watch.renamed(paths)
+        renamed = {paths.get(path, path) for path in self._folded}
+        self._folded.clear()
+        self._folded.update(renamed)
 
     def _memory(self, buffer: Buffer) -> KeyMemory | None:
         memory = self.keys.get(buffer.stream.name)

@@ -16,7 +16,7 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.analysis.zones.sites import site_of_failure
 from tidegate.runtime.batch.admission import Admission
 from tidegate.runtime.batch.executor import Executor, Increment, IngestResult, Work
-from tidegate.runtime.batch.garbage import Garbage, GarbageCollection
+from tidegate.runtime.batch.garbage import Folding, Garbage, GarbageCollection
 from tidegate.runtime.batch.increments import Evaluation, Leniency
 from tidegate.runtime.batch.report import BatchReport, greatest_instants
 from tidegate.runtime.batch.scheduler import Scheduler
@@ -48,6 +48,7 @@ class Runner:
     executor: Executor
     options: Mapping[str, SourceOptions]
     collect_garbage: GarbageCollection = "amortised"
+    folding: Folding = "on"
     timetable: Timetable = field(default_factory=Timetable)
     on_error: Mapping[str, OnError] = field(default_factory=dict)
     """Per result stream what happens to rows of its queries without a value; by default they are set aside."""
@@ -62,7 +63,7 @@ class Runner:
     def __post_init__(self) -> None:
         keyed = [(stream, self.options[stream.name].key) for stream in input_streams(self.plan)]
         keys = {stream.name: key_memory(stream, key) for stream, key in keyed if key}
-        self.garbage = Garbage(self.plan, keys, self.collect_garbage)
+        self.garbage = Garbage(self.plan, keys, self.collect_garbage, self.folding)
         self.admission = Admission.of(self.plan, self.options, self.garbage)
         self.leniency = Leniency.of(self.plan, self.options, self.on_error)
         self.state = RunState.load(self.plan, self.garbage.buffers, self.checkpoint.manifest)

@@ -9,7 +9,7 @@ from typing import get_args
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.arguments import check_clock, check_on_batch, check_threads
-from tidegate.runtime.batch.garbage import GarbageCollection
+from tidegate.runtime.batch.garbage import Folding, GarbageCollection
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sources import OnError
 from tidegate.runtime.engines.clock import Clock, system_clock
@@ -31,6 +31,7 @@ class RunOptions:
 
     collect_garbage: GarbageCollection = "amortised"
     purging: PurgeMode = "planned"
+    folding: Folding = "on"
     clock: Clock = system_clock
     on_batch: Callable[[BatchReport], None] | None = None
     schedule: Schedule | None = None
@@ -48,6 +49,7 @@ class RunOptions:
         object.__setattr__(self, "retention", retention(self.quarantine_keep))
         _check_one_of("garbage collection", self.collect_garbage, get_args(GarbageCollection))
         _check_one_of("purging", self.purging, get_args(PurgeMode))
+        _check_one_of("folding", self.folding, get_args(Folding))
         self.tuner()
 
     def tuner(self) -> Tuner:

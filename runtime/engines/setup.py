@@ -19,7 +19,7 @@ from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.pipeline import ProgramFacts
 from tidegate.runtime.batch.executor import Executor
-from tidegate.runtime.batch.garbage import GarbageCollection
+from tidegate.runtime.batch.garbage import Folding, GarbageCollection
 from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.connectors.directory import Directory
 from tidegate.runtime.connectors.overlaps import check_apart, read_places
@@ -71,6 +71,7 @@ class Setup:
     checkpoint: Checkpoint
     timetable: Timetable
     collect_garbage: GarbageCollection
+    folding: Folding
     on_error: Mapping[str, OnError]
     """Per result stream what happens to rows of its queries without a value."""
     remade: tuple[str, ...] = ()
@@ -91,7 +92,14 @@ class Setup:
     def runner(self, executor: Executor) -> Runner:
         """The batch loop of this run, on an engine."""
         return Runner(
-            self.plan, self.checkpoint, executor, self.options, self.collect_garbage, self.timetable, self.on_error
+            self.plan,
+            self.checkpoint,
+            executor,
+            self.options,
+            self.collect_garbage,
+            self.folding,
+            self.timetable,
+            self.on_error,
         )
 
     def judged(self, stream: str) -> Schema:
@@ -222,6 +230,7 @@ def prepare(
         checkpoint,
         timetable,
         run.collect_garbage,
+        run.folding,
         told,
         remade,
     )

@@ -155,7 +155,7 @@ def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
 def _bounds(plan: Plan, buffer: Buffer) -> list[str]:
     """What keep alone bounds of the rows, once per reader that says something else."""
     readers = (leaf for _, leaf in plan.readers(buffer) if leaf.occurrence is not None)
-    return list(dict.fromkeys(str(leaf.occurrence.bound) for leaf in readers if leaf.occurrence is not None))
+    return list(dict.fromkeys(leaf.occurrence.state for leaf in readers if leaf.occurrence is not None))
 
 
 def _swept(names: Sequence[str], limits: Limits) -> str:

@@ -46,12 +46,14 @@ from tidegate.algebra.row_wise import (
     ordered_operator,
 )
 from tidegate.algebra.schema import Schema, StreamDef
-from tidegate.algebra.terms import TRUE, Term, disjunction, rename_attributes
+from tidegate.algebra.terms import TRUE, Term, attributes_of, disjunction, rename_attributes
 from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.analysis.purge import Purge, purge
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.analysis.state.keep import kept_of
+from tidegate.runtime.plan.folding.fold import Fold
+from tidegate.runtime.plan.folding.weights import weighed
 from tidegate.runtime.plan.sharding import required_leaves, shard_key
 from tidegate.runtime.plan.shared_parts import find_common
 from tidegate.runtime.plan.steps import (
@@ -159,8 +161,8 @@ class Partitioning:
 
 
 #: What makes two row-wise parts share a buffer: the part without renames and projections, and its partial grouping, or
-#: partition and time of its event runs.
-_Key = tuple[Node, Group | Partitioning | None]
+#: partition and time of its event runs, or its fold.
+_Key = tuple[Node, Group | Partitioning | Fold | None]
 
 
 @dataclass(slots=True)
@@ -185,19 +187,20 @@ class _Layout:
         for key in sorted(self.columns, key=lambda key: (key[1] is not None, digest(key))):
             (part, kind), wanted, keys = key, self.columns[key], self.keys[key]
             partial = kind if isinstance(kind, Group) else None
+            fold = kind if isinstance(kind, Fold) else None
             streams = occurrences(part)
             scan = next(i for i, stream in enumerate(streams) if not stream.static)
             stream = streams[scan]
             number = sum(1 for buffer in made.values() if buffer.stream.name == stream.name)
             chain = (
-                _kept(part, scan, disjunction(self.kept[key]))
-                if partial is not None
-                else Project(part, tuple(c for c in part.schema if c in wanted))
+                _kept(part, scan, disjunction(self.kept[key])) if partial is not None else _chain(part, wanted, fold)
             )
             statics = tuple((i, s.name) for i, s in enumerate(streams) if s.static)
             instants = tuple(name for name in (part if partial is None else partial).schema if name in keys)
             encoding = kind.encoding(part.schema, self.conditions[key]) if isinstance(kind, Partitioning) else None
-            made[key] = Buffer(f"{stream.name}#{number}", stream, chain, scan, statics, instants, partial, encoding)
+            made[key] = Buffer(
+                f"{stream.name}#{number}", stream, chain, scan, statics, instants, partial, encoding, fold
+            )
         return {key: made[key] for key in self.columns}  # shown in the order of their first use
 
 
@@ -260,7 +263,25 @@ def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
     if operator is not None:
         return _ordered(facts, node, operator, layout)
     leaves: list[_LeafDraft] = []
-    tree = _cut(node, facts, 0, layout, leaves)
+    tree = _cut(node, facts, 0, layout.multiplies, leaves)
+    return _read_folded(facts, tree, leaves, layout)
+
+
+def _read_folded(facts: QueryFacts, tree: Node, leaves: list[_LeafDraft], layout: _Layout) -> _QueryDraft:
+    """The query over buffers, those among them that fold with what it needs of rows that stand for several."""
+    occurring = [leaf.occurrence for leaf in leaves]
+    foldings = {i: one.folding for i, one in enumerate(occurring) if one is not None and one.folds and one.folding}
+    tree, folds = weighed(tree, foldings, facts.query.name)
+    for i, leaf in enumerate(leaves):
+        if leaf.key is None or leaf.occurrence is None:
+            continue
+        columns = leaf.columns
+        if i in folds:
+            columns = (*columns, *(name for term in folds[i].keys for name in sorted(attributes_of(term))))
+            added = tuple(name for name, _ in folds[i].added)
+            leaf = leaves[i] = replace(leaf, key=(leaf.key[0], folds[i]), columns=(*leaf.columns, *added))
+        assert leaf.key is not None
+        layout.want(leaf.key, columns, leaf.occurrence.stream.schema.temporal)
     return _QueryDraft(facts, tree, tuple(leaves))
 
 
@@ -354,7 +375,7 @@ def _cut(
     node: Node,
     facts: QueryFacts,
     first: int,
-    layout: _Layout,
+    multiplies: Callable[[Join | Product], bool],
     leaves: list[_LeafDraft],
     later: tuple[str, ...] = (),
 ) -> Node:
@@ -368,11 +389,10 @@ def _cut(
         leaves.extend(_LeafDraft(None, stream.name, None) for stream in streams)
         return node
     row_wise = is_row_wise(node)
-    if row_wise and not _multiplied(node, layout.multiplies):
+    if row_wise and not _multiplied(node, multiplies):
         part, names = _bare(node)
         scan = next(i for i, stream in enumerate(streams) if not stream.static)
         columns = tuple(dict.fromkeys(names.values()))
-        layout.want((part, None), columns, streams[scan].schema.temporal)
         leaves.append(_LeafDraft((part, None), None, facts.occurrences[first + scan], columns, later=later))
         stored = _stored(f"{streams[scan].name} rows", Schema(tuple(part.schema[name] for name in columns)))
         pairs = tuple((name, outer) for outer, name in names.items() if outer != name)
@@ -385,9 +405,9 @@ def _cut(
         held: Node = child
         if row_wise and isinstance(node, Join) and node.kind == "inner" and not is_static(child):
             table = below[1] if child is below[0] else below[0]
-            if not _multiplied(child, layout.multiplies):
+            if not _multiplied(child, multiplies):
                 held = Join(child, table, node.condition, "semi")
-        cut.append(_cut(held, facts, offset, layout, leaves, later if row_wise else ()))
+        cut.append(_cut(held, facts, offset, multiplies, leaves, later if row_wise else ()))
         offset += len(occurrences(child))
     return with_children(node, tuple(cut))
 
@@ -471,6 +491,15 @@ def _kept(part: Node, scan: int, condition: Term) -> Node:
             below[place] = _kept(child, scan - first, condition)
         first += count
     return with_children(part, tuple(below))
+
+
+def _chain(part: Node, wanted: Collection[str], fold: Fold | None) -> Node:
+    """The part with the attributes that are wanted, and what a row carries that may stand for several."""
+    added = () if fold is None else fold.added
+    names = tuple(c for c in part.schema if c in wanted)
+    for name, term in added:
+        part = Imbed(part, name, term)
+    return Project(part, (*names, *(name for name, _ in added)))
 
 
 def _free(name: str, schema: Schema, taken: Collection[str] = ()) -> str:

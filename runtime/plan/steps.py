@@ -18,6 +18,7 @@ from tidegate.analysis.purge import Purge
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.analysis.state.keep import Extents
 from tidegate.runtime.plan.aggregate_states import partial_schema
+from tidegate.runtime.plan.folding.fold import Fold
 
 T = TypeVar("T")
 #: Progress of a query's result, per promised attribute.
@@ -55,7 +56,7 @@ class Buffer:
     `chain` maps the stream's rows (occurrence `scan`; its other occurrences are static tables) to stored rows, in which
     `instants`, the temporal attributes of the stream, keep their names. With `partial`, not rows are stored but partial
     aggregates of that grouping over the chain's result, and `instants` are the grouping keys that time results. With
-    `encoding`, these are stored of the chain's result.
+    `encoding`, these are stored of the chain's result. With `fold` rows that are settled become one row per class.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Buffer:
     instants: tuple[str, ...]
     partial: Group | None = None
     encoding: RunEncoding | None = None
+    fold: Fold | None = None
 
     @property
     def schema(self) -> Schema:
@@ -84,6 +86,8 @@ class Buffer:
         """The kind of rows that the buffer stores, in words."""
         if self.encoding is not None:
             return "event runs"
+        if self.fold is not None:
+            return "folded rows"
         return "rows" if self.partial is None else "partial aggregates"
 
 

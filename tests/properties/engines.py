@@ -25,7 +25,7 @@ from tidegate.algebra.types import Kind
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime import rows as small_rows
 from tidegate.runtime.batch import garbage
-from tidegate.runtime.batch.garbage import GarbageCollection
+from tidegate.runtime.batch.garbage import Folding, GarbageCollection
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.embedded.steps import evaluation, rewriting, segment_cache, segment_reader
 from tidegate.runtime.engines.options import RunOptions
@@ -130,9 +130,9 @@ def _check_steps(
     statics = {s.name: [as_given(row, s.schema) for row in case.rows[s.name]] for s in case.statics}
 
     def begin() -> Session:
-        return Session(
-            facts, store, declared(delays), statics, options=RunOptions(collect_garbage=collect, purging=purging)
-        )
+        folding: Folding = rng.choice(("on", "on", "on", "off"))
+        options = RunOptions(collect_garbage=collect, purging=purging, folding=folding)
+        return Session(facts, store, declared(delays), statics, options=options)
 
     session = begin()
     inputs = as_tuples(case)

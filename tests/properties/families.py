@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tests.properties.drive import Broken, Tally, check_rules
 from tests.strategies.asof import random_asof_case
+from tests.strategies.folds import random_folding_case
 from tests.strategies.operators import random_operator_case
 from tests.strategies.over import random_over_case
 from tests.strategies.programs import DECIDED, JOINED, ONE_QUERY, STAGED, WINDOWED, Case, Options, random_case
@@ -132,6 +133,8 @@ FAMILIES: dict[str, Family] = {
     "operators": Family(by_delays, make=random_operator_case, scripts=1),
     "over": Family(by_delays, make=random_over_case, scripts=1),
     "asof": Family(by_delays, make=random_asof_case, scripts=1),
+    "folding": Family(by_embedded, make=random_folding_case, scripts=1),
+    "folding-turns": Family(by_any_turns, make=random_folding_case, scripts=1),
     "lagging": Family(by_lagging_rules, STAGED),
     "turns": Family(by_any_turns, STAGED, scripts=1),
     "turns-kills": Family(by_any_turns, DECIDED, scripts=1),

@@ -16,10 +16,10 @@ from tidegate.runtime.engines.clock import system_clock
 from tidegate.runtime.engines.options import RunOptions
 
 OPTIONS = {option.name: option for option in fields(RunOptions) if option.init}
-#: Options that a call does not have: a whole run needs no purging and is as quick as it can be, Spark has threads of
-#: its own.
+#: Options that a call does not have: a whole run needs neither purging nor folding and is as quick as it can be, Spark
+#: has threads of its own.
 LEFT_OUT = {
-    tg.Program.run: {"collect_garbage", "purging", "clock", "quarantine_keep", "tune"},
+    tg.Program.run: {"collect_garbage", "purging", "folding", "clock", "quarantine_keep", "tune"},
     tg.Program.session: set[str](),
     tg.Program.start: {"threads"},
     tg.deployment: {*OPTIONS} - {"quarantine_keep", "tune"},
@@ -29,6 +29,7 @@ LEFT_OUT = {
 VALUES: dict[str, Any] = {
     "collect_garbage": "exact",
     "purging": "always",
+    "folding": "off",
     "clock": lambda: dt.datetime(2026, 3, 2, tzinfo=dt.UTC),
     "on_batch": print,
     "schedule": tg.schedule(budget="1m"),

@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tests.strategies.programs import Case
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import (
     Difference,
@@ -25,6 +26,7 @@ from tidegate.algebra.nodes import (
     Select,
     Union,
 )
+from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Attr, Lit, Term, attributes_of, call, conjunction, disjunction
 from tidegate.algebra.types import BIGINT, BOOLEAN
@@ -61,6 +63,17 @@ def random_fold_case(seed: int) -> FoldCase:
     node = maker.query()
     rows = {one.name: maker.rows(one) for one in maker.streams}
     return FoldCase(seed, node, tuple(maker.streams), rows)
+
+
+def random_folding_case(seed: int) -> Case:
+    """The same as a program, with rows by name. Mostly nothing in it stands against a fold."""
+    maker = _Foldable(random.Random(f"folding {seed}"))
+    node = maker.query()
+    rows = {
+        one.name: tuple(dict(zip(one.schema.names, row, strict=True)) for row in maker.rows(one))
+        for one in maker.streams
+    }
+    return Case(seed, ProgramDef((Query("R", "R", node),)), rows)
 
 
 class _Maker:
@@ -220,7 +233,7 @@ class _Maker:
         rng = self.rng
         latest = [name for name in node.schema.names if name.endswith(".m")]
         instant = latest[0] if latest and rng.random() < 0.9 else driver
-        others = tuple(name for name in node.schema.names if name != instant and rng.random() < 0.25)
+        others = self.others(node, instant)
         choice = rng.random()
         if choice < 0.6:
             node = self.grouped(node, (instant, *others))
@@ -237,16 +250,76 @@ class _Maker:
             node = self.looked_up(node, instant) if any(n.endswith(".k") for n in node.schema.names) else node
         return node
 
+    def others(self, node: Node, instant: str) -> tuple[str, ...]:
+        """What the result has beside its instant."""
+        return tuple(name for name in node.schema.names if name != instant and self.rng.random() < 0.25)
+
+    def function(self) -> Function:
+        return self.rng.choice(_FUNCTIONS)
+
+    def order(self, schema: Schema) -> Term:
+        """What first and last go by."""
+        return self.value(schema)
+
     def grouped(self, node: Node, keys: Sequence[str]) -> Node:
         rng = self.rng
         aggregates = []
         for _ in range(rng.randint(1, 3)):
             self.number += 1
-            function = rng.choice(_FUNCTIONS)
+            function = self.function()
             argument = None if function is Function.COUNT and rng.random() < 0.5 else self.value(node.schema)
-            by = self.value(node.schema) if function in (Function.FIRST, Function.LAST) else None
+            by = self.order(node.schema) if function in (Function.FIRST, Function.LAST) else None
             aggregates.append(Aggregate(f"{self.number}.v", function, argument, by))
         return Group(node, tuple(keys), tuple(aggregates))
+
+
+class _Foldable(_Maker):
+    """Queries with hardly a term that can fail, an instant that is read, or an aggregate without partial results."""
+
+    def rows(self, stream: StreamDef) -> tuple[Row, ...]:
+        return (*super().rows(stream), *super().rows(stream))
+
+    def further(self, both: Schema, right: Schema, left: Schema, driver: str) -> Term:
+        if self.rng.random() < 0.5:
+            return self.data(both)
+        return super().further(both, right, left, driver)
+
+    def data(self, schema: Schema) -> Term:
+        if self.rng.random() < 0.05:
+            return super().data(schema)
+        values = [name for name in schema.names if name.endswith((".v", ".k"))]
+        first, other = (Attr(self.rng.choice(values)) for _ in range(2))
+        return self.rng.choice(
+            (
+                call("le", first, Lit(1, BIGINT)),
+                call("ne", first, other),
+                call("le", other, first),
+                call("is_null", first),
+            )
+        )
+
+    def value(self, schema: Schema) -> Term:
+        if self.rng.random() < 0.05:
+            return super().value(schema)
+        first = Attr(self.rng.choice([name for name in schema.names if name.endswith((".v", ".k"))]))
+        return call("coalesce", first, Lit(7, BIGINT)) if self.rng.random() < 0.2 else first
+
+    def order(self, schema: Schema) -> Term:
+        if self.rng.random() < 0.6 and schema.temporal:
+            return Attr(self.rng.choice(schema.temporal))
+        return self.value(schema)
+
+    def others(self, node: Node, instant: str) -> tuple[str, ...]:
+        found = super().others(node, instant)
+        if self.rng.random() < 0.1:
+            return found
+        driving = instant.split(".")[0]
+        return tuple(name for name in found if name.startswith(f"{driving}.") or not node.schema[name].temporal)
+
+    def function(self) -> Function:
+        return self.rng.choice(
+            _FUNCTIONS if self.rng.random() < 0.1 else [one for one in _FUNCTIONS if one is not Function.MEDIAN]
+        )
 
 
 def _one(rng: random.Random, schema: Schema) -> str:

@@ -121,7 +121,7 @@ def _reads(region: Region, settled: Collection[Literal]) -> tuple[Read, ...]:
         reads += _of_attributes(sink.held, tuple(sink.held), "the distinct attribute")
     elif isinstance(sink.node, Group):
         reads += _of_attributes(sink.held, sink.node.keys, "the group key")
-        reads += [read for aggregate in sink.node.aggregates for read in _of_aggregate(aggregate, sink.held)]
+        reads += [read for aggregate in sink.node.aggregates for read in _of_aggregate(aggregate, sink)]
     return tuple({read.term: read for read in reversed(reads)}.values())[::-1]
 
 
@@ -141,12 +141,12 @@ def _of_attributes(held: Mapping[str, Held], names: tuple[str, ...], by: str) ->
             yield Read(term, f"{by} {name}")
 
 
-def _of_aggregate(aggregate: Aggregate, held: Mapping[str, Held]) -> Iterator[Read]:
+def _of_aggregate(aggregate: Aggregate, sink: Step) -> Iterator[Read]:
     """What an aggregate reads that is not payload."""
     for term in (aggregate.argument, aggregate.by):
-        if term is not None and not _is_payload(aggregate, term, held):
-            for part in own_parts(term, held):
-                yield Read(part, aggregate_text(aggregate), mixed=not reads_alone(term, held))
+        if term is not None and payload_of(aggregate, term, sink) is None:
+            for part in own_parts(term, sink.held):
+                yield Read(part, aggregate_text(aggregate), mixed=not reads_alone(term, sink.held))
 
 
 def _payload(region: Region) -> tuple[Payload, ...]:
@@ -155,23 +155,27 @@ def _payload(region: Region) -> tuple[Payload, ...]:
         return ()
     stored = [
         Payload(
-            aggregate, _stored(aggregate, aggregate.argument, sink.held), _stored(aggregate, aggregate.by, sink.held)
+            aggregate,
+            *(
+                None if term is None else payload_of(aggregate, term, sink)
+                for term in (aggregate.argument, aggregate.by)
+            ),
         )
         for aggregate in sink.node.aggregates
     ]
     return tuple(payload for payload in stored if payload.argument is not None or payload.order is not None)
 
 
-def _stored(aggregate: Aggregate, term: Term | None, held: Mapping[str, Held]) -> Term | None:
-    """The argument or order as a term over the row, where partials of it are stored."""
-    if term is None or not _is_payload(aggregate, term, held):
+def payload_of(aggregate: Aggregate, term: Term, sink: Step) -> Term | None:
+    """An argument, or an order, of an aggregate as a term over the row, where the row alone gives it and partial
+    results merge.
+
+    Where a left join pads the row, only an attribute is NULL for sure: another term may have a value of NULLs.
+    """
+    if not aggregate.entry.merges or not reads_alone(term, sink.held):
         return None
-    return next(own_parts(term, held))
-
-
-def _is_payload(aggregate: Aggregate, term: Term, held: Mapping[str, Held]) -> bool:
-    """Whether the row alone gives an argument, or an order, of an aggregate whose partial results merge."""
-    return aggregate.entry.merges and reads_alone(term, held)
+    (own,) = own_parts(term, sink.held)
+    return own if sink.timed or isinstance(own, Attr) else None
 
 
 def _dominance(region: Region, x: str, settled: Collection[Literal]) -> Dominance | None:

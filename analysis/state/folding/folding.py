@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Node, occurrences
+from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import attributes_of, conjuncts
@@ -17,6 +18,7 @@ from tidegate.analysis.state.bounds import Bound, Bounded, Collected, MissingCon
 from tidegate.analysis.state.folding.classes import Classes, Read, classes
 from tidegate.analysis.state.folding.complement import complement, complements_of_term
 from tidegate.analysis.state.folding.region import LaterOf, Literal, Region, later_ofs, literals, region, without
+from tidegate.analysis.state.folding.unfit import unfit
 from tidegate.analysis.state.keep import Keep, keep
 
 
@@ -48,9 +50,14 @@ class SettledComparison:
         return tuple(one.bound for one in (self.true, self.false) if isinstance(one.bound, Bounded))
 
     @property
+    def sides(self) -> tuple[Complement, ...]:
+        """The complements that let go of all rows in time."""
+        return tuple(one for one in (self.true, self.false) if not isinstance(one.bound, Unbounded))
+
+    @property
     def both(self) -> bool:
         """Whether rows may be settled either way."""
-        return not isinstance(self.true.bound, Unbounded) and not isinstance(self.false.bound, Unbounded)
+        return len(self.sides) > 1
 
     def horizon(self) -> Extended:
         return min(one.horizon for one in self.bounds)
@@ -87,7 +94,8 @@ class StaysOpen:
 class Foldable:
     """An occurrence whose rows can be folded: what has to be settled of them, their classes, and what stays open.
 
-    `instants` are those that classes read: with one of them there may be as many classes as instants.
+    `instants` are those that classes read: with one of them there may be as many classes as instants. `unfit` says why
+    the runtime does not fold them although they might be.
     """
 
     stream: StreamDef
@@ -98,11 +106,17 @@ class Foldable:
     open: tuple[StaysOpen, ...]
     instants: tuple[Read, ...]
     rest: Bounded
+    unfit: tuple[str, ...] = ()
 
     @property
     def is_bounded(self) -> bool:
         """Whether classes and rows that are not settled bound the state (rule R34)."""
         return not self.instants
+
+    @property
+    def runs(self) -> bool:
+        """Whether the runtime folds these rows."""
+        return self.is_bounded and not self.unfit
 
     def truth_values(self, row: Mapping[str, int], p: Mapping[str, Extended]) -> tuple[bool, ...] | None:
         """The truth values of the comparisons of a row that can be folded at progress p; None of one that cannot."""
@@ -112,18 +126,35 @@ class Foldable:
         return tuple(value is True for value in values)
 
     def obstacles(self) -> tuple[str, ...]:
-        """What stands against a bound, by name."""
+        """What stands against a bound, by name; of a folding that has one, what keeps the runtime from it."""
         if self.is_bounded:
-            return ()
+            return self.unfit
         stopped = [str(one) for one in self.open]
         return (*stopped, *(str(read) if read.mixed else f"{read}: one row per value" for read in self.instants))
+
+    def describe(self) -> str:
+        """Until when a row is one of its own, and what is left of it then, as text; `p(a)` is the query's progress."""
+        open_ = dict.fromkeys(side.keep.describe() for one in self.comparisons for side in one.sides)
+        open_ |= dict.fromkeys(side.keep.describe() for one in self.terms for side in one.queries)
+        by = self._by()
+        one = f"one row by {', '.join(by)}" if by else "one row"
+        best = self.classes.dominance
+        if best is not None:
+            one += f", of the {best.best.value} {best.attribute}"
+        stored = [aggregate_text(one.aggregate) for one in self.classes.payload]
+        if stored:
+            one += f", with {', '.join(stored)}"
+        return f"while {' or '.join(open_)}, then {one}" if open_ else one
+
+    def _by(self) -> list[str]:
+        read = [term_text(read.term) for read in self.classes.read]
+        return read + [term_text(one.literal.term) for one in self.comparisons if one.both]
 
     def __str__(self) -> str:
         """The bound as text; where there is none, what stands against it."""
         if not self.is_bounded:
             return "; ".join(self.obstacles())
-        by = [*(term_text(read.term) for read in self.classes.read)]
-        by += [term_text(comparison.literal.term) for comparison in self.comparisons if comparison.both]
+        by = self._by()
         keys = f"keys({self.stream.name} by {', '.join(by)})" if by else "1 row"
         return keys if self.rest.horizon == -INF else f"{keys} + {self.rest}"
 
@@ -208,6 +239,7 @@ def _settled(asked: _Question, region: Region, later: LaterOf | None) -> Foldabl
         tuple(_stays_open(region, one) for one in left_open),
         made.instants(asked.stream.schema),
         _rest(asked, [comparison.horizon() for comparison in comparisons] + [term.horizon() for term in terms]),
+        (*(f"{term_text(one.term.term)} is an instant of several streams" for one in terms), *unfit(region)),
     )
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from tidegate.runtime.batch.executor import Rewrite
 from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
+from tidegate.runtime.eval.aggregates.folding import folded
 from tidegate.runtime.eval.aggregates.partials import merge
 from tidegate.runtime.eval.dependents import Judgement
 from tidegate.runtime.eval.increment import keep_true
@@ -59,7 +60,10 @@ class SegmentRewriter:
         return LookStep(spent, done=True, dead=dead, segments=segments)
 
     def _rewritten(self, rewrite: Rewrite) -> Iterator[Rows]:
-        """The rows that live, in one piece or, where they are many bytes, in several."""
+        """The rows that live, in one piece or, where they are many bytes, in several. Folded rows are in one piece."""
+        if rewrite.settled is not None:
+            yield self._folded(rewrite)
+            return
         try:
             yield small_kept(self.segments.read_small(rewrite.buffer, rewrite.segments), rewrite.buffer, rewrite.keep)
             return
@@ -76,6 +80,18 @@ class SegmentRewriter:
                 waiting, size = [], 0
         if waiting:
             yield _merged(rewrite, waiting)
+
+    def _folded(self, rewrite: Rewrite) -> pl.DataFrame:
+        """The rows that live, piece by piece joined with the classes of those before."""
+        buffer, settled = rewrite.buffer, rewrite.settled
+        assert buffer.fold is not None
+        assert settled is not None
+        done: pl.DataFrame | None = None
+        for piece in self.segments.pieces(rewrite.segments, PIECE_ROWS):
+            rows = keep_true(piece, rewrite.keep, buffer.schema)
+            done = folded(rows if done is None else pl.concat([done, rows]), buffer.fold, settled, buffer.schema)
+        assert done is not None
+        return done
 
 
 def _merged(rewrite: Rewrite, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -1,0 +1,55 @@
+"""Folds: how the rows of a buffer that are settled become one row per class (rules R30 to R33)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidegate.algebra.functions.aggregates import Aggregate
+from tidegate.algebra.terms import Term, call, conjunction, disjunction
+from tidegate.algebra.time import Extended
+from tidegate.analysis.state.folding.classes import Dominance
+from tidegate.analysis.state.folding.folding import Foldable
+from tidegate.analysis.state.keep import Extents
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Which stored rows are settled at some progress, and their truth values there, as conditions."""
+
+    condition: Term
+    truths: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The fold of a buffer's rows, read by one leaf of one query.
+
+    `keys` are the terms over stored columns that tell classes apart, beside truth values. `added` are columns that
+    stand for several rows, each with the term that gives it for one row; `merged` says, by the name of the column, how
+    those of a class merge. All other columns of a class are those of one of its rows: the best, if there is one.
+    """
+
+    query: str
+    leaf: int
+    keys: tuple[Term, ...]
+    added: tuple[tuple[str, Term], ...]
+    merged: tuple[Aggregate, ...]
+    foldable: Foldable = field(compare=False, metadata={"advice": True})
+
+    @property
+    def best(self) -> Dominance | None:
+        return self.foldable.classes.dominance
+
+    def settled(self, p: Mapping[str, Extended]) -> Settled:
+        """The rows that are settled at progress p of the query (rule R30)."""
+        compared = self.foldable.comparisons
+        true = [call("not", one.true.keep.condition(p)) for one in compared]
+        false = [call("not", one.false.keep.condition(p)) for one in compared]
+        return Settled(conjunction([disjunction(list(pair)) for pair in zip(true, false, strict=True)]), tuple(true))
+
+    def settles_segment(self, bounds: Extents, p: Mapping[str, Extended]) -> bool:
+        """Whether all rows of a segment with these bounds are settled."""
+        return all(
+            any(not side.keep.segment(bounds, p) for side in (one.true, one.false)) for one in self.foldable.comparisons
+        )

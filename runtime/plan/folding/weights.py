@@ -1,0 +1,262 @@
+"""Trees over folded rows: a grouping counts a row as often as the rows that it stands for (rule R32).
+
+A folded row carries how many rows it stands for, and partial results of them where an argument is no part of its class.
+These columns pass through the operators up to the grouping, whose aggregates read them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from tidegate.algebra.functions.aggregates import Aggregate, Form, Function, aggregate_type
+from tidegate.algebra.nodes import Group, Imbed, Node, Project, Scan, children, occurrences, with_children
+from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
+from tidegate.algebra.typed.operations import resolve, term_type
+from tidegate.algebra.types import BIGINT, NULL
+from tidegate.analysis.state.folding.classes import payload_of
+from tidegate.analysis.state.folding.folding import Foldable
+from tidegate.analysis.state.folding.region import Step, own_parts, region
+from tidegate.runtime.plan.folding.fold import Fold
+
+_ADDS: Final = (Form.COUNT, Form.INTEGER_SUM)
+_ENDS: Final = {Form.EARLIEST: Function.MIN, Form.LATEST: Function.MAX}
+_ONE, _NONE = Lit(1, BIGINT), Lit(0, BIGINT)
+
+
+@dataclass(slots=True)
+class _Carried:
+    """What a leaf's rows carry to their grouping: the column of their number, and partial results by aggregate."""
+
+    leaf: int
+    schema: Schema
+    mark: str
+    keys: dict[Term, None] = field(default_factory=dict)
+    added: dict[str, Term] = field(default_factory=dict)
+    merged: list[Aggregate] = field(default_factory=list)
+    number: str | None = None
+    parts: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By aggregate the column of each part: `n`, `s`, `v`, `by`."""
+
+    def column(self, part: str, term: Term, function: Function, by: str | None = None) -> str:
+        for one in self.merged:
+            if self.added[one.name] == term and one.function == function and one.by == (by and Attr(by)):
+                return one.name
+        name = f"{self.mark}{self.leaf}{part}"
+        self.added[name] = term
+        self.merged.append(Aggregate(name, function, Attr(name), None if by is None else Attr(by)))
+        return name
+
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The columns, in a schema."""
+        made = ((name, resolve(term, self.schema)) for name, term in self.added.items())
+        return tuple(Attribute(name, typed.type, nullable=typed.nullable) for name, typed in made)
+
+
+def weighed(tree: Node, foldings: Mapping[int, Foldable], query: str) -> tuple[Node, dict[int, Fold]]:
+    """The tree over rows that may stand for several, and the fold of each leaf that has a folding."""
+    mark = _mark(tree)
+    carried = {leaf: _carried(tree, leaf, folding, mark) for leaf, folding in foldings.items()}
+    made, _ = _Weighing(carried, mark).node(tree, 0) if carried else (tree, ())
+    folds = {
+        leaf: Fold(query, leaf, tuple(one.keys), tuple(one.added.items()), tuple(one.merged), foldings[leaf])
+        for leaf, one in carried.items()
+    }
+    return made, folds
+
+
+def _mark(tree: Node) -> str:
+    """A beginning that no attribute of the tree has."""
+    names = (name for node in _nodes(tree) for name in node.schema)
+    return "~" * (1 + max((len(name) - len(name.lstrip("~")) for name in names), default=0))
+
+
+def _nodes(tree: Node) -> Iterator[Node]:
+    yield tree
+    for child in children(tree):
+        yield from _nodes(child)
+
+
+def _carried(tree: Node, leaf: int, folding: Foldable, mark: str) -> _Carried:
+    found = region(tree, leaf)
+    assert found is not None
+    one = _Carried(leaf, occurrences(tree)[leaf].schema, mark)
+    one.keys |= dict.fromkeys(read.term for read in folding.classes.read)
+    if found.sink is not None and isinstance(found.sink.node, Group):
+        for number, aggregate in enumerate(found.sink.node.aggregates):
+            _carry(one, number, aggregate, found.sink)
+        adding = (a for a in found.sink.node.aggregates if _form(a, found.sink) in _ADDS)
+        if any(a.name not in one.parts for a in adding):
+            one.number = one.column("m", _ONE, Function.SUM)
+    return one
+
+
+def _form(aggregate: Aggregate, sink: Step) -> Form:
+    schema = sink.node.input.schema  # type: ignore[union-attr]  # a grouping
+    return aggregate.entry.form_of(NULL if aggregate.argument is None else term_type(aggregate.argument, schema))
+
+
+def _carry(one: _Carried, number: int, aggregate: Aggregate, sink: Step) -> None:
+    """What an aggregate needs of the leaf's rows: partial results, where the row alone gives them; else a key."""
+
+    def own(term: Term | None) -> Term | None:
+        if term is None:
+            return None
+        found = payload_of(aggregate, term, sink)
+        if found is None:
+            one.keys.update(dict.fromkeys(own_parts(term, sink.held)))
+        return found
+
+    x, t = own(aggregate.argument), own(aggregate.by)
+    form = _form(aggregate, sink)
+    parts = _parts(one, number, aggregate, form, x, t)
+    if parts:
+        one.parts[aggregate.name] = parts
+
+
+def _parts(
+    one: _Carried, number: int, aggregate: Aggregate, form: Form, x: Term | None, t: Term | None
+) -> dict[str, str]:
+    if x is not None and form in _ADDS:
+        parts = {}
+        if form is Form.COUNT or aggregate.entry.averages:
+            parts["n"] = one.column(f"n{number}", _present(x, one.schema), Function.SUM)
+        if form is Form.INTEGER_SUM:
+            type_ = aggregate_type(replace(aggregate, function=Function.SUM), term_type(x, one.schema), None)
+            total = x if type_ == term_type(x, one.schema) else call("coalesce", x, Lit(None, type_))
+            parts["s"] = one.column(f"s{number}", total, Function.SUM)
+        return parts
+    if x is not None and t is not None:
+        nullable = [term for term in (x, t) if resolve(term, one.schema).nullable]
+        known = conjunction([call("is_not_null", term) for term in nullable])
+        both = [
+            call("if", known, term, Lit(None, term_type(term, one.schema))) if nullable else term for term in (x, t)
+        ]
+        by = one.column(f"t{number}", both[1], _ENDS[form])
+        return {"v": one.column(f"v{number}", both[0], aggregate.function, by), "by": by}
+    if x is not None:
+        # Of equal orders the smallest value counts.
+        return {"v": one.column(f"v{number}", x, Function.MAX if form is Form.GREATEST else Function.MIN)}
+    return {"by": one.column(f"t{number}", t, _ENDS[form])} if t is not None else {}
+
+
+def _present(term: Term, schema: Schema) -> Term:
+    return call("if", call("is_null", term), _NONE, _ONE) if resolve(term, schema).nullable else _ONE
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighing:
+    carried: Mapping[int, _Carried]
+    mark: str
+
+    def node(self, node: Node, first: int) -> tuple[Node, tuple[_Carried, ...]]:
+        """The part of the tree that begins with this leaf, and what its rows carry."""
+        if isinstance(node, Scan):
+            one = self.carried.get(first)
+            if one is None:
+                return node, ()
+            schema = Schema((*node.stream.schema.attributes, *one.attributes()))
+            return Scan(replace(node.stream, schema=schema)), (one,)
+        below: list[Node] = []
+        carried: list[_Carried] = []
+        for child in children(node):
+            made, some = self.node(child, first)
+            below.append(made)
+            carried += some
+            first += len(occurrences(child))
+        if isinstance(node, Project):
+            names = (*node.names, *(name for one in carried for name in one.added))
+            return Project(below[0], names), tuple(carried)
+        if isinstance(node, Group) and carried:
+            return self.grouped(node, below[0], carried), ()
+        made = with_children(node, tuple(below))
+        return made, tuple(one for one in carried if set(one.added) <= set(made.schema) and one.added)
+
+    def grouped(self, node: Group, rows: Node, carried: Sequence[_Carried]) -> Node:
+        """The grouping of rows that stand for several."""
+        counted = _Counted(rows.schema, carried, self.mark)
+        for number, aggregate in enumerate(node.aggregates):
+            counted.add(number, aggregate)
+        made: Node = Group(rows, node.keys, tuple(counted.aggregates))
+        if not counted.finished:
+            return made
+        for name, term in counted.finished.items():
+            made = Imbed(made, name, term)
+        return Project(made, node.schema.names)
+
+
+@dataclass(slots=True)
+class _Counted:
+    """Aggregates over rows that stand for several, and the terms that make of them what was asked for."""
+
+    schema: Schema
+    carried: Sequence[_Carried]
+    mark: str
+    aggregates: list[Aggregate] = field(default_factory=list)
+    finished: dict[str, Term] = field(default_factory=dict)
+
+    def add(self, number: int, aggregate: Aggregate) -> None:
+        argument = aggregate.argument
+        form = aggregate.entry.form_of(NULL if argument is None else term_type(argument, self.schema))
+        of = next((one for one in self.carried if aggregate.name in one.parts), None)
+        if form not in _ADDS:
+            for one in self.carried:
+                parts = one.parts.get(aggregate.name, {})
+                if "v" in parts:
+                    aggregate = replace(aggregate, argument=Attr(parts["v"]))
+                if "by" in parts:
+                    aggregate = replace(aggregate, by=Attr(parts["by"]))
+            self.aggregates.append(aggregate)
+            return
+        counts, adds = self.terms(argument, None if of is None else (of, of.parts[aggregate.name]))
+        if form is Form.COUNT:
+            self.finished[aggregate.name] = call("coalesce", self.made(number, "n", Function.SUM, counts), _NONE)
+        elif not aggregate.entry.averages:
+            self.aggregates.append(replace(aggregate, argument=adds))
+        else:
+            self.finished[aggregate.name] = self.average(number, counts, adds)
+
+    def terms(self, argument: Term | None, of: tuple[_Carried, dict[str, str]] | None) -> tuple[Term, Term]:
+        """What a row adds to the number of values, and to their sum."""
+        if of is not None:
+            one, parts = of
+            others = self.times([other for other in self.carried if other is not one])
+            return tuple(_product(Attr(parts[part]) if part in parts else _NONE, others) for part in ("n", "s"))  # type: ignore[return-value]  # two
+        times = self.times(self.carried) or _ONE
+        if argument is None:
+            return times, _NONE
+        nullable = resolve(argument, self.schema).nullable
+        counts = call("if", call("is_null", argument), _NONE, times) if nullable else times
+        return counts, _product(argument, times) if term_type(argument, self.schema) == BIGINT else _NONE
+
+    def times(self, of: Sequence[_Carried]) -> Term | None:
+        """How many rows a row stands for in these leaves; a padded row is one. None: it stands for itself."""
+        found: Term | None = None
+        for one in of:
+            if one.number is not None:
+                nullable = self.schema[one.number].nullable
+                number: Term = call("coalesce", Attr(one.number), _ONE) if nullable else Attr(one.number)
+                found = number if found is None else call("mul", found, number)
+        return found
+
+    def average(self, number: int, counts: Term, adds: Term) -> Term:
+        """The exact total divided by the number of values, also where the total is beyond its type."""
+        total = self.made(number, "s", Function.TRY_SUM, adds)
+        rough = call(
+            "mul",
+            self.made(number, "a", Function.AVG, adds),
+            call("cast_double", self.made(number, "c", Function.COUNT, adds)),
+        )
+        values = call("greatest", self.made(number, "n", Function.SUM, counts), _ONE)
+        return call("div", call("coalesce", call("cast_double", total), rough), call("cast_double", values))
+
+    def made(self, number: int, part: str, function: Function, argument: Term) -> Attr:
+        name = f"{self.mark}{part}{number}"
+        self.aggregates.append(Aggregate(name, function, argument))
+        return Attr(name)
+
+
+def _product(one: Term, other: Term | None) -> Term:
+    return one if other is None else call("mul", one, other)
