@@ -42,6 +42,11 @@ class OccurrenceFacts:
         return self.folding is not None and self.folding.runs
 
     @property
+    def kept(self) -> str:
+        """Until when a row is stored, as text, and what is left of it then."""
+        return self.folding.describe() if self.folding is not None and self.folding.runs else self.keep.describe()
+
+    @property
     def state(self) -> str:
         """How many of its rows are stored at most, as text."""
         return str(self.folding if self.folds else self.bound)

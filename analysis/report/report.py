@@ -143,10 +143,12 @@ def _entry(name: str, values: list[str], width: int = 0) -> str:
 
 
 def _kept(occurrence: OccurrenceFacts) -> str:
-    if occurrence.folds and occurrence.folding is not None:
-        return occurrence.folding.describe()
-    text = occurrence.keep.describe()
-    return text if text in ("always", "never") else f"while {text}"
+    return kept_text(occurrence.kept)
+
+
+def kept_text(condition: str) -> str:
+    """A condition under which rows are kept, as a part of a sentence."""
+    return condition if condition == "never" or condition.partition(":")[0] == "always" else f"while {condition}"
 
 
 def _holds(query: QueryFacts) -> list[str]:
@@ -180,12 +182,11 @@ def _occurrence_dict(query: QueryFacts, occurrence: OccurrenceFacts) -> dict[str
     found: dict[str, object] = {
         "occurrence": query.federation.occurrence_name(occurrence.index),
         "stream": occurrence.stream.name,
-        "kept": occurrence.keep.describe(),
+        "kept": occurrence.kept,
         "state": "folded" if occurrence.folds else type(bound).__name__.lower(),
         "bound": occurrence.state,
     }
     if occurrence.folding is not None:
-        found["folded"] = occurrence.folding.describe() if occurrence.folds else None
         found["not_folded"] = list(occurrence.folding.obstacles())
     if isinstance(bound, Bounded):
         found["horizon"] = None if bound.horizon == -INF else int(bound.horizon)

@@ -16,6 +16,7 @@ from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import INF, Extended, format_instant
 from tidegate.algebra.types import Kind
 from tidegate.analysis.inner_queries import with_inner_names
+from tidegate.analysis.report.report import kept_text
 from tidegate.runtime.batch.instants import instant_text, plain_instant
 from tidegate.runtime.inspect.operator_listing import (
     OperatorRows,
@@ -336,7 +337,7 @@ def _buffer_text(buffer: BufferState) -> str:
         lines.append(f"  kept        until they are late, since no other row may repeat their {', '.join(held.key)}")
     for kept in buffer.kept:
         if not held.key:
-            lines.append(f"  kept        for {kept.query} {_while(kept.keep)}")
+            lines.append(f"  kept        for {kept.query} {kept_text(kept.keep)}")
         lines += [
             f"              p({a}) is {instant_text(value, Kind(kept.kinds[a]))}" for a, value in kept.progress.items()
         ]
@@ -382,10 +383,6 @@ def _quarantine_dict(kept: Quarantine) -> dict[str, object]:
             "until": instant(kept.dropped.until),
         },
     }
-
-
-def _while(keep: str) -> str:
-    return keep if keep in ("always", "never") else f"while {keep}"
 
 
 def _until_text(kept: Kept) -> str:

@@ -29,7 +29,8 @@ Kinds = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A query that reads a buffer, and its keep condition (rule R14) as text and in numbers.
+    """A query that reads a buffer, and its keep condition (rule R14) in numbers and as text, with what is left of rows
+    that are folded.
 
     `ahead` has an entry per view: for every promised attribute a the columns x with `a <= x + d`. A row may go once in
     every view, for some a, `x + d <= p(a)` for some x.
@@ -135,4 +136,5 @@ def _reader(query: str, buffer: Buffer, leaf: Leaf) -> Reader:
         return Reader(query, " and ".join(parts), ({a: {column: by} for a, column, by in leaf.outputs},))
     assert leaf.occurrence is not None
     keep = leaf.occurrence.keep
-    return Reader(query, keep.describe(), tuple({a: dict(known) for a, known in n.ahead} for n in keep.needed))
+    kept = leaf.occurrence.kept if buffer.fold is not None else keep.describe()
+    return Reader(query, kept, tuple({a: dict(known) for a, known in n.ahead} for n in keep.needed))

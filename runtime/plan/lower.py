@@ -272,16 +272,16 @@ def _read_folded(facts: QueryFacts, tree: Node, leaves: list[_LeafDraft], layout
     occurring = [leaf.occurrence for leaf in leaves]
     foldings = {i: one.folding for i, one in enumerate(occurring) if one is not None and one.folds and one.folding}
     tree, folds = weighed(tree, foldings, facts.query.name)
-    for i, leaf in enumerate(leaves):
-        if leaf.key is None or leaf.occurrence is None:
+    for i, (leaf, occurrence) in enumerate(zip(leaves, occurring, strict=True)):
+        if leaf.key is None or occurrence is None:
             continue
-        columns = leaf.columns
+        key, columns = leaf.key, leaf.columns
         if i in folds:
-            columns = (*columns, *(name for term in folds[i].keys for name in sorted(attributes_of(term))))
-            added = tuple(name for name, _ in folds[i].added)
-            leaf = leaves[i] = replace(leaf, key=(leaf.key[0], folds[i]), columns=(*leaf.columns, *added))
-        assert leaf.key is not None
-        layout.want(leaf.key, columns, leaf.occurrence.stream.schema.temporal)
+            key = (leaf.key[0], folds[i])
+            columns += tuple(name for term in folds[i].keys for name in sorted(attributes_of(term)))
+            read = (*leaf.columns, *(name for name, _ in folds[i].added))
+            leaves[i] = replace(leaf, key=key, columns=read)
+        layout.want(key, columns, occurrence.stream.schema.temporal)
     return _QueryDraft(facts, tree, tuple(leaves))
 
 

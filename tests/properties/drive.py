@@ -52,6 +52,7 @@ class Tally:
     strata: int = 0
     lagged: int = 0
     joined: int = 0
+    folded: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
 
 

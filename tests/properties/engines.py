@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 from tests.properties.delays import Delays, counting_joined, declared, delayed
 from tests.properties.drive import Broken, Tally, as_tuples, compare, final, instants_of
+from tests.properties.folded_state import check_folded
 from tests.strategies.programs import Case, Row
 from tests.strategies.streams import Script
 from tests.thresholds import drawn, small
@@ -139,6 +140,7 @@ def _check_steps(
     complete = {**inputs, **evaluate_program(case.program, inputs)}
     whole = {query.name: evaluate(query.node, complete) for query in case.program.queries}
     b: dict[tuple[str, str], Extended] = {(s.name, a): -INF for s in case.streams for a in s.progress}
+    arrived: dict[str, list[Row]] = {s.name: [] for s in case.streams}
     tally.runs += 1
     for number, step in enumerate(script):
         where = f"step {number} (garbage collection {collect})"
@@ -161,6 +163,10 @@ def _check_steps(
             raise Broken(f"{where}: slices interleave, although the rows keep the delay")
         _check_counts(report.counts, pushed, where)
         _check_progress(session, facts, b, where)
+        for name, rows in step.rows.items():
+            arrived[name] += rows
+        if collect == "exact":
+            tally.folded += check_folded(session, arrived, where)
         tally.increments += len(report.results)
         tally.freed += sum(report.freed.values())
         if restarts and rng.random() < 0.3:

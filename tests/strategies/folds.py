@@ -69,7 +69,7 @@ def random_folding_case(seed: int) -> Case:
     """The same as a program, with rows by name. Mostly nothing in it stands against a fold."""
     maker = _Foldable(random.Random(f"folding {seed}"))
     node = maker.query()
-    rows = {
+    rows: dict[str, tuple[dict[str, object], ...]] = {
         one.name: tuple(dict(zip(one.schema.names, row, strict=True)) for row in maker.rows(one))
         for one in maker.streams
     }

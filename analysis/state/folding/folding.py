@@ -144,7 +144,7 @@ class Foldable:
         stored = [aggregate_text(one.aggregate) for one in self.classes.payload]
         if stored:
             one += f", with {', '.join(stored)}"
-        return f"while {' or '.join(open_)}, then {one}" if open_ else one
+        return f"{' or '.join(open_)}, then {one}" if open_ else f"always: {one}"
 
     def _by(self) -> list[str]:
         read = [term_text(read.term) for read in self.classes.read]

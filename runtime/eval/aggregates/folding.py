@@ -51,10 +51,11 @@ def _classes(fold: Fold, schema: Schema, truths: int) -> Group:
     keys = tuple(Attribute(f"\0{j}", type_) for j, type_ in enumerate(types))
     row = Attribute(_ROW, BIGINT, nullable=False)
     read = StreamDef("settled", Schema((*schema.attributes, *keys, row)), static=True)
-    best = fold.best
-    if best is None:
+    if fold.best is None:
         chosen = Aggregate(_ROW, Function.MIN, Attr(_ROW))
     else:
-        function = Function.LAST if best.best is Best.GREATEST else Function.FIRST
-        chosen = Aggregate(_ROW, function, Attr(_ROW), Attr(best.attribute))
+        attribute, best = fold.best
+        chosen = Aggregate(
+            _ROW, Function.LAST if best is Best.GREATEST else Function.FIRST, Attr(_ROW), Attr(attribute)
+        )
     return Group(Scan(read), tuple(key.name for key in keys), (chosen, *fold.merged))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.terms import Term, call, conjunction, disjunction
 from tidegate.algebra.time import Extended
-from tidegate.analysis.state.folding.classes import Dominance
+from tidegate.analysis.state.folding.classes import Best
 from tidegate.analysis.state.folding.folding import Foldable
 from tidegate.analysis.state.keep import Extents
 
@@ -27,7 +27,8 @@ class Fold:
 
     `keys` are the terms over stored columns that tell classes apart, beside truth values. `added` are columns that
     stand for several rows, each with the term that gives it for one row; `merged` says, by the name of the column, how
-    those of a class merge. All other columns of a class are those of one of its rows: the best, if there is one.
+    those of a class merge. All other columns of a class are those of one of its rows: with `best` of that which has the
+    best value there.
     """
 
     query: str
@@ -35,11 +36,8 @@ class Fold:
     keys: tuple[Term, ...]
     added: tuple[tuple[str, Term], ...]
     merged: tuple[Aggregate, ...]
+    best: tuple[str, Best] | None
     foldable: Foldable = field(compare=False, metadata={"advice": True})
-
-    @property
-    def best(self) -> Dominance | None:
-        return self.foldable.classes.dominance
 
     def settled(self, p: Mapping[str, Extended]) -> Settled:
         """The rows that are settled at progress p of the query (rule R30)."""

@@ -60,11 +60,13 @@ def weighed(tree: Node, foldings: Mapping[int, Foldable], query: str) -> tuple[N
     mark = _mark(tree)
     carried = {leaf: _carried(tree, leaf, folding, mark) for leaf, folding in foldings.items()}
     made, _ = _Weighing(carried, mark).node(tree, 0) if carried else (tree, ())
-    folds = {
-        leaf: Fold(query, leaf, tuple(one.keys), tuple(one.added.items()), tuple(one.merged), foldings[leaf])
-        for leaf, one in carried.items()
-    }
-    return made, folds
+    return made, {leaf: _fold(query, one, foldings[leaf]) for leaf, one in carried.items()}
+
+
+def _fold(query: str, of: _Carried, foldable: Foldable) -> Fold:
+    dominance = foldable.classes.dominance
+    best = None if dominance is None else (dominance.attribute, dominance.best)
+    return Fold(query, of.leaf, tuple(of.keys), tuple(of.added.items()), tuple(of.merged), best, foldable)
 
 
 def _mark(tree: Node) -> str:

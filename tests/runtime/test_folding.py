@@ -1,0 +1,222 @@
+"""Rows that stay for ever become one row per class: what is stored then, what results say, and what is not folded."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tidegate.runtime.batch.garbage import Folding, GarbageCollection
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.embedded.steps import rewriting
+from tidegate.runtime.engines.options import RunOptions
+from tidegate.runtime.eval.aggregates.folding import folded
+from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.plan.lower import lower
+from tidegate.runtime.state.store.interface import Store
+from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.memory import MemoryStore
+
+KEYS = 5
+o = tg.stream("O", "k bigint, t bigint, qty bigint", progress="t").as_("o")
+p = tg.stream("P", "k bigint, t bigint, v bigint, name string, cost decimal(9, 2)", progress="t").as_("p")
+earlier = tg.stream("O", "k bigint, t bigint, qty bigint", progress="t").as_("e")
+z = tg.stream("Z", "k bigint, t bigint", progress="t").as_("z")
+SAME = o.k == p.k
+PAST = p.t <= o.t
+BEFORE = o.left_join(earlier, o.k == earlier.k, earlier.t < o.t)
+WITHIN = o.join(p, SAME, p.t < o.t).anti_join(z, z.k == p.k, p.t < z.t, z.t < o.t)
+LATEST = (
+    o.left_join(p, SAME, PAST)
+    .group_by(o.k, o.t, o.qty)
+    .agg(v=tg.last(p.v, by=p.t), first=tg.first(p.name, by=p.t), at=tg.last(o.qty, by=p.t), x=tg.last(p.v, by=o.qty))
+)
+TOTALS = (
+    o.left_join(p, SAME, PAST)
+    .group_by(o.k, o.t)
+    .agg(
+        n=tg.count(), some=tg.count(p.v), s=tg.sum(p.v), mean=tg.avg(p.v), cost=tg.sum(p.cost), paid=tg.avg(p.cost),
+        sold=tg.sum(o.qty), lots=tg.avg(o.qty), held=tg.count(o.qty), least=tg.min(p.name), most=tg.max(p.v),
+    )
+)  # fmt: skip
+TWICE = (
+    o.join(p, SAME, PAST)
+    .left_join(z, z.k == o.k, z.t <= o.t)
+    .group_by(o.k, o.t)
+    .agg(n=tg.count(), s=tg.sum(p.v), ends=tg.count(z.k), mean=tg.avg(p.v), last=tg.last(z.t, by=z.t))
+)
+#: By name the query, and how many rows of each folded buffer are left at most when all is settled.
+QUERIES: Mapping[str, tuple[Any, Mapping[str, int]]] = {
+    "the latest price": (LATEST, {"P#0": KEYS}),
+    "running totals": (TOTALS, {"P#0": KEYS}),
+    "two look-ups multiply": (TWICE, {"P#0": KEYS, "Z#0": KEYS}),
+    "the event before": (BEFORE.group_by(o.k, o.t).agg(b=tg.last(earlier.qty, by=earlier.t)), {"O#1": KEYS}),
+    "seen first": (o.anti_join(earlier, o.k == earlier.k, earlier.t < o.t), {"O#1": KEYS}),
+    "ever before": (o.semi_join(p, SAME, p.t < o.t), {"P#0": KEYS}),
+    "in a context": (WITHIN.select(o.k, o.t, o.qty).distinct(), {"P#0": KEYS, "Z#0": KEYS}),
+    "what data say": (o.join(p, SAME, PAST, p.v <= o.qty).group_by(o.k, o.t).agg(n=tg.count()), {"P#0": 5 * KEYS}),
+    "each different value": (
+        o.join(p, SAME, PAST).group_by(o.k, o.t).agg(n=tg.count_distinct(p.v), all=tg.count()),
+        {"P#0": 5 * KEYS},
+    ),
+}
+
+
+def batches(seed: int, number: int = 30) -> Iterator[tuple[int, dict[str, list[dict[str, Any]]]]]:
+    """Rows of each stream, ten ticks a batch, and how far they are complete then: some come later than others."""
+    rng = random.Random(seed)
+    for end in range(9, number * 10, 10):
+        instants = [rng.randint(end - 8, end + 3) for _ in range(14)]
+        yield (
+            end,
+            {
+                "O": [{"k": rng.randrange(KEYS), "t": t, "qty": rng.randrange(4)} for t in instants[:4]],
+                "P": [
+                    {"k": rng.randrange(KEYS), "t": t, "v": rng.choice((None, 1, 2, 3, 9)), "name": rng.choice("abc")}
+                    | {"cost": rng.choice(("0.10", "2.25"))}
+                    for t in instants[4:12]
+                ],
+                "Z": [{"k": rng.randrange(KEYS), "t": t} for t in instants[12:]],
+            },
+        )
+
+
+def run(
+    query: Any,
+    *,
+    collect: GarbageCollection = "exact",
+    folding: Sequence[Folding] = ("on",),
+    store: Store | None = None,
+    every: int = 0,
+) -> tuple[pl.DataFrame, list[dict[str, int]]]:
+    """The results, and what was stored after each batch. After so many batches the run begins again, folding or not."""
+    program = tg.program(R=query)
+    inputs = {stream.name for stream in program.facts.program.inputs}
+    store = store or MemoryStore()
+    starts = 0
+
+    def begin() -> Session:
+        options = RunOptions(collect_garbage=collect, purging="off", folding=folding[starts % len(folding)])
+        return Session(program.facts, store, options=options)
+
+    session, live = begin(), []
+    for number, (end, rows) in enumerate(batches(1)):
+        for name in inputs:
+            session.push(name, rows[name])
+            session.advance(name, {"t": end})
+        live.append(dict(session.step().live_rows))
+        if every and number % every == every - 1:
+            session.close()
+            starts += 1
+            session = begin()
+    found = pl.DataFrame(session.results("R"))
+    session.close()
+    return found.sort(found.columns), live
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_results_are_those_of_all_rows_and_state_is_a_row_a_class(name: str) -> None:
+    query, left = QUERIES[name]
+    wanted, unfolded = run(query, folding=["off"])
+    exact, live = run(query)
+    assert wanted.height >= KEYS
+    assert exact.equals(wanted)
+    for buffer, classes in left.items():
+        ahead = max(sum(row["t"] > end for row in rows[buffer[0]]) for end, rows in batches(1))
+        assert unfolded[-1][buffer] > 2 * (classes + ahead), "so that it shows"
+        assert max(one[buffer] for one in live) <= classes + ahead
+    amortised, live = run(query, collect="amortised")
+    assert amortised.equals(wanted)
+    for buffer, classes in left.items():
+        assert max(one[buffer] for one in live) <= 2 * classes + 3 * 14
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_run_goes_on_with_what_is_folded_whether_or_not_it_folds(name: str, tmp_path: Path) -> None:
+    query, _ = QUERIES[name]
+    wanted, _ = run(query, folding=["off"])
+    found, _ = run(
+        query, folding=["on", "on", "off"], every=4, collect="amortised", store=LocalStore(tmp_path / "state")
+    )
+    assert found.equals(wanted)
+
+
+def test_folded_pieces_of_a_large_rewrite_are_folded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted, _ = run(TOTALS, folding=["off"])
+    monkeypatch.setattr(rewriting, "PIECE_ROWS", 3)
+    found, live = run(TOTALS)
+    assert found.equals(wanted)
+    assert live[-1]["P#0"] <= KEYS + 8
+
+
+def test_classes_whose_totals_do_not_fit_stay_as_they_are() -> None:
+    program = tg.program(R=o.join(p, SAME, PAST).group_by(o.k, o.t).agg(s=tg.sum(p.v)))
+    with Session(program.facts, options=RunOptions(collect_garbage="exact")) as session:
+        session.push("P", [{"k": 0, "t": t, "v": 2**62, "name": "a", "cost": "1"} for t in range(2)])
+        for end, v in ((10, -(2**62)), (20, 0)):
+            session.push("P", [{"k": 0, "t": end, "v": v, "name": "a", "cost": "1"}])
+            session.push("O", [{"k": 0, "t": end, "qty": 1}])
+            for name in "OP":
+                session.advance(name, {"t": end})
+            session.step()
+        assert [row["s"] for row in session.results("R")] == [2**62, 2**62]
+
+
+def test_an_average_beyond_what_a_total_can_be() -> None:
+    query = o.join(p, SAME, PAST).group_by(o.k, o.t).agg(a=tg.avg(p.v))
+    for folding in ("on", "off"):
+        options = RunOptions(collect_garbage="exact", folding=folding)  # type: ignore[arg-type]  # one of both
+        with Session(tg.program(R=query).facts, options=options) as session:
+            for end in (10, 20, 30):
+                session.push("P", [{"k": 0, "t": end, "v": 2**62, "name": "a", "cost": "1"}])
+                session.push("O", [{"k": 0, "t": end, "qty": 1}])
+                for name in "OP":
+                    session.advance(name, {"t": end})
+                session.step()
+            assert [row["a"] for row in session.results("R")] == [2.0**62] * 3
+
+
+def test_the_row_of_a_class_is_one_of_its_rows() -> None:
+    """A mixture of instants might be no row that keep lets stay."""
+    started = tg.stream("S", "k bigint, t bigint, u bigint", progress="t", temporal=["u"]).as_("s")
+    query = o.semi_join(started, o.k == started.k, started.t < o.t)
+    (buffer,) = (one for one in lower(tg.program(R=query).facts).buffers if one.fold is not None)
+    rows = pl.DataFrame({"k": [0, 0, 0], "t": [1, 2, 3], "u": [7, 5, 6]})
+    assert buffer.fold is not None
+    found = folded(rows, buffer.fold, buffer.fold.settled({"t": 5}), buffer.stored)
+    assert found.height == 1
+    assert found.row(0) in set(rows.iter_rows())
+
+
+def test_what_the_analysis_allows_and_the_runtime_does_not_is_said_by_name() -> None:
+    pairs = o.join(p, SAME, PAST)
+    price = tg.stream("D", "k bigint, t bigint, v double", progress="t").as_("d")
+    doubles = o.join(price, o.k == price.k, price.t <= o.t).group_by(o.k, o.t)
+    unfit = {
+        "median(p.v) needs every value": pairs.group_by(o.k, o.t).agg(m=tg.median(p.v)),
+        "sum(d.v) adds doubles": doubles.agg(s=tg.sum(price.v)),
+        "the result has each row by itself": pairs.select(o.k, o.t, p.v),
+        "o.qty * p.v can fail": pairs.group_by(o.k, o.t).agg(s=tg.sum(o.qty * p.v)),
+    }
+    for why, query in unfit.items():
+        explained = tg.program(R=query).explain()
+        (occurrence,) = (one for one in explained.to_dict()["queries"][0]["occurrences"] if "not_folded" in one)
+        assert why in occurrence["not_folded"]
+        assert "unbounded" in str(explained.report)
+
+
+def test_explain_and_the_state_listing_say_what_is_left_of_a_row(tmp_path: Path) -> None:
+    program = tg.program(R=o.join(p, SAME, PAST).group_by(o.k, o.t).agg(v=tg.last(p.v, by=p.t)))
+    report = str(program.explain().report)
+    assert "P  while t - 1 > p(t), then one row by k, with last(p.v, by=p.t)\n" in report
+    assert "P  keys(P by k) + rate(P) × (skew(P) + lag)\n" in report
+    with program.session(checkpoint=tmp_path / "state") as session:
+        session.push("P", [{"k": 0, "t": 1, "v": 1, "name": "a", "cost": "1"}])
+        session.step()
+    assert "buffer P#0: 1 folded row of P" in (listed := str(list_state(LocalStore(tmp_path / "state"))))
+    assert "while t - 1 > p(t), then one row by k, with last(p.v, by=p.t)" in listed
