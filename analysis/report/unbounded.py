@@ -16,12 +16,17 @@ def kept_for_ever(facts: QueryFacts) -> list[Problem]:
     notes = []
     for one in facts.occurrences:
         zone = next((zone for zone in federation.zones if one.index not in zone.ignored), None)
-        if not isinstance(one.bound, Unbounded) or one.folds or zone is None:
+        if not isinstance(one.bound, Unbounded) or zone is None:
             continue
+        rows = "every row"
+        if one.folding is not None and one.folding.runs:
+            if not one.folding.by:
+                continue
+            rows = f"one row by {', '.join(one.folding.by)}"
         attribute, stream = one.bound.missing.attributes[0], federation.occurrences[one.index]
         later = federation.label(zone.layout.rows[zone.layout.attributes[attribute]])
         earlier = federation.label(("x", one.index, stream.progress[0]))
-        text = f"every row of {federation.occurrence_name(one.index)} is kept for ever: nothing says how long before {later.text} it matters"
+        text = f"{rows} of {federation.occurrence_name(one.index)} is kept for ever: nothing says how long before {later.text} it matters"
         bound = at_most(written_attribute(later.text), written_attribute(earlier.text), 0, earlier.type)
         hint = f"where that is not meant, bound it: {bound}, or with a duration more"
         stopped = () if one.folding is None else tuple(f"nor is it folded: {why}" for why in one.folding.obstacles())

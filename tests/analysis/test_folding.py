@@ -147,6 +147,13 @@ def test_an_instant_that_is_bounded_by_a_promised_one_settles() -> None:
     assert str(found) == "keys(P by k) + rate(P) × (9 + skew(P) + lag)"
 
 
+def test_a_row_is_settled_once_it_is_in_every_case() -> None:
+    near = o.where((o.t <= o.u + 10) | ((o.qty == 1) & (o.t <= o.u + 100)))
+    found = foldings(near.join(p, SAME, p.t <= o.u, p.t <= o.t).group_by(o.k, o.t).agg(s=tg.sum(p.v)))[1]
+    looked = next(one for one in found.comparisons if "o.u" in str(one.literal.term))
+    assert [looked.value({"t": 5, "u": 0}, {"t": at}) for at in (5, 50, 103, 104)] == [None, None, None, True]
+
+
 def test_comparisons_do_not_settle_each_other() -> None:
     """Each would follow from the other, if that were known."""
     found = looked_up(SAME, p.u <= o.u, p.u < o.u + 1, p.t <= o.t, s=tg.sum(p.v))
@@ -167,11 +174,19 @@ def test_what_is_read_stands_by_name() -> None:
 
 
 def test_an_argument_of_both_tells_classes_apart() -> None:
+    assert looked_up(SAME, p.t <= o.t, different=tg.count_distinct(p.v)).classes.payload == ()
     found = looked_up(SAME, p.t <= o.t, paid=tg.sum(o.qty * p.v), different=tg.count_distinct(p.u % 3))
     assert not found.is_bounded  # the values of P.u are instants
     found = looked_up(SAME, p.t <= o.t, paid=tg.sum(o.qty * p.v))
     assert str(found) == f"keys(P by k, v) + {NOW.format('P')}"
     assert found.classes.payload == ()
+
+
+def test_an_argument_of_a_padded_row_tells_classes_apart() -> None:
+    """It may have a value where the row is NULL; an attribute has none."""
+    found = looked_up(SAME, p.t <= o.t, how="left", least=tg.min(tg.coalesce(p.v, 7)), most=tg.max(p.v))
+    assert str(found) == f"keys(P by k, coalesce(v, 7)) + {NOW.format('P')}"
+    assert [one.aggregate.name for one in found.classes.payload] == ["most"]
 
 
 def test_conditions_on_data_tell_classes_apart_and_of_a_rows_own_instants_the_truth_value_does() -> None:

@@ -233,9 +233,14 @@ def test_rows_that_are_kept_for_ever_are_noted_with_a_condition_that_frees_them(
     assert (note.code, note.query) == ("TG224", "Q")
     assert note.site is not None
     assert "anti_join" in note.site.code
-    assert "Shipments is kept for ever" in note.message
+    assert "one row by id of Shipments is kept for ever" in note.message
     assert "bound it: o.placed <= s.shipped" in note.hint
     assert tg.program(Q=o.anti_join(s, *within, o.placed <= s.shipped)).notes() == []
+    latest = o.join(s, s.shipped <= o.placed).group_by(o.placed).agg(last=tg.last(s.id, by=s.shipped))
+    assert tg.program(Q=latest).notes() == []
+    (every,) = tg.program(Q=o.join(s, *within)).notes()
+    assert "every row of Shipments is kept for ever" in every.message
+    assert every.because == ("nor is it folded: shipped is read by the result attribute shipped: one row per value",)
 
 
 def test_a_false_branch_of_a_union_is_no_contradiction() -> None:

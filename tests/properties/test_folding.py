@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import pytest
 
-from tests.properties.families import seeds
+from tests.properties.families import FAMILIES, seeds
 from tests.properties.folded import run
 
 SHARDS = 4
@@ -22,3 +22,12 @@ def test_folded_rows_change_no_result(shard: int) -> None:
         counts.update({name: bool(number) for name, number in asdict(statistics).items()})
     assert counts["merged"] > counts["cases"] / 4, counts
     assert min(counts.values()) > 0, counts
+
+
+@pytest.mark.parametrize(("family", "cases"), [("folding", 120), ("folding-turns", 80)])
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_folded_runs_give_the_complete_result(family: str, cases: int, shard: int) -> None:
+    for seed in seeds(cases)[shard::SHARDS]:
+        failure = FAMILIES[family].run(seed)
+        assert failure is None, failure
+    assert family != "folding" or FAMILIES[family].tally.folded > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import polars as pl
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.terms import Attr, Lit, call
+from tidegate.algebra.types import BIGINT
 from tidegate.runtime.batch.garbage import Folding, GarbageCollection
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.embedded.steps import rewriting
@@ -191,6 +194,18 @@ def test_the_row_of_a_class_is_one_of_its_rows() -> None:
     found = folded(rows, buffer.fold, buffer.fold.settled({"t": 5}), buffer.stored)
     assert found.height == 1
     assert found.row(0) in set(rows.iter_rows())
+
+
+def test_rows_of_other_truth_values_are_of_other_classes() -> None:
+    query = o.semi_join(p, SAME, p.t < o.t)
+    (buffer,) = (one for one in lower(tg.program(R=query).facts).buffers if one.fold is not None)
+    rows = pl.DataFrame({"k": [0, 0, 0], "t": [1, 2, 3]})
+    assert buffer.fold is not None
+    settled = buffer.fold.settled({"t": 5})
+    assert len(settled.truths) == 1
+    assert folded(rows, buffer.fold, settled, buffer.stored).height == 1
+    told_apart = replace(settled, truths=(call("le", Attr("t"), Lit(2, BIGINT)),))
+    assert folded(rows, buffer.fold, told_apart, buffer.stored)["t"].sort().to_list() == [1, 3]
 
 
 def test_what_the_analysis_allows_and_the_runtime_does_not_is_said_by_name() -> None:

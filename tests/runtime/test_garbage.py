@@ -207,14 +207,14 @@ def made(mode: Any, *names: str, groups: Any = None, memory: str | None = None) 
     """Buffers of rows that are needed while t is at least the progress; with `memory` of a key, in the buffer of this
     name.
     """
-    buffers = {name: SimpleNamespace(id=name, stream=SimpleNamespace(name=name)) for name in names}
+    buffers = {name: SimpleNamespace(id=name, stream=SimpleNamespace(name=name), fold=None) for name in names}
 
     def keeps(buffer: Any, bounds: Any, progress: Any) -> bool:
         return bool(bounds["t"][1] >= progress)
 
     keys: dict[str, Any] = {}
     if memory is not None:
-        own = SimpleNamespace(id=f"keys of {memory}", stream=buffers[memory].stream)
+        own = SimpleNamespace(id=f"keys of {memory}", stream=buffers[memory].stream, fold=None)
         keys[memory] = SimpleNamespace(
             buffer=own, keep=lambda p: ("memory", p), keeps_segment=lambda bounds, p: keeps(own, bounds, p)
         )

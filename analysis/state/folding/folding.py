@@ -136,8 +136,7 @@ class Foldable:
         """Until when a row is one of its own, and what is left of it then, as text; `p(a)` is the query's progress."""
         open_ = dict.fromkeys(side.keep.describe() for one in self.comparisons for side in one.sides)
         open_ |= dict.fromkeys(side.keep.describe() for one in self.terms for side in one.queries)
-        by = self._by()
-        one = f"one row by {', '.join(by)}" if by else "one row"
+        one = f"one row by {', '.join(self.by)}" if self.by else "one row"
         best = self.classes.dominance
         if best is not None:
             one += f", of the {best.best.value} {best.attribute}"
@@ -146,7 +145,9 @@ class Foldable:
             one += f", with {', '.join(stored)}"
         return f"{' or '.join(open_)}, then {one}" if open_ else f"always: {one}"
 
-    def _by(self) -> list[str]:
+    @property
+    def by(self) -> list[str]:
+        """What tells classes apart, as text."""
         read = [term_text(read.term) for read in self.classes.read]
         return read + [term_text(one.literal.term) for one in self.comparisons if one.both]
 
@@ -154,8 +155,7 @@ class Foldable:
         """The bound as text; where there is none, what stands against it."""
         if not self.is_bounded:
             return "; ".join(self.obstacles())
-        by = self._by()
-        keys = f"keys({self.stream.name} by {', '.join(by)})" if by else "1 row"
+        keys = f"keys({self.stream.name} by {', '.join(self.by)})" if self.by else "1 row"
         return keys if self.rest.horizon == -INF else f"{keys} + {self.rest}"
 
 

@@ -1,0 +1,303 @@
+"""Slips in folding: versions of its rules that R30 to R35 say do not serve, and what a run makes of them."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+REGION = "analysis/state/folding/region.py"
+COMPLEMENT = "analysis/state/folding/complement.py"
+CLASSES = "analysis/state/folding/classes.py"
+FOLDING = "analysis/state/folding/folding.py"
+FOLD = "runtime/plan/folding/fold.py"
+WEIGHTS = "runtime/plan/folding/weights.py"
+FOLDED = "runtime/eval/aggregates/folding.py"
+GARBAGE = "runtime/batch/garbage.py"
+
+GROUP = Group(
+    "folding",
+    ("tests/analysis/test_folding.py", "tests/runtime/test_folding.py", "tests/properties/test_folding.py"),
+    (
+        bug(
+            "the query's own zones settle a comparison",
+            COMPLEMENT,
+            'conjunction([call("not", term) if true else term, *rest, either])',
+            "conjunction([term, *rest, either])",
+        ),
+        bug(
+            "comparisons that are to be settled are known of each other",
+            COMPLEMENT,
+            "    if not terms or not isinstance(node, Select | Join):\n",
+            "    if terms or not isinstance(node, Select | Join):\n",
+        ),
+        bug(
+            "a rounding is loosened before it is negated",
+            COMPLEMENT,
+            'call("not", term) if true else term, *rest',
+            'call("not", call(term.op, *(a.args[0] if isinstance(a, Call) and a.op in ("floor", "ceil") else a for a in term.args)) if isinstance(term, Call) else term) if true else term, *rest',
+        ),
+        bug(
+            "one view that does not keep a row settles it",
+            FOLDING,
+            "        if not self.true.keep.row(row, p):\n",
+            "        if not all(Keep(self.true.keep.stream, (view,), ()).row(row, p) for view in self.true.keep.views):\n",
+        ),
+        bug(
+            "rows settle a tick early",
+            FOLDING,
+            "        if not self.true.keep.row(row, p):\n",
+            "        if not self.true.keep.row({x: instant - 1 for x, instant in row.items()}, p):\n",
+        ),
+        bug(
+            "what depends on a comparison is asked where it is true alone",
+            COMPLEMENT,
+            "for value in (TRUE, FALSE)]",
+            "for value in (TRUE,)]",
+        ),
+        bug(
+            "of a term only the row that comes is asked for",
+            COMPLEMENT,
+            "for value in (later.term, later.others))",
+            "for value in (later.others, later.others))",
+        ),
+        bug(
+            "of a term only the row that goes is asked for",
+            COMPLEMENT,
+            "for value in (later.term, later.others))",
+            "for value in (later.term, later.term))",
+        ),
+        bug(
+            "comparisons of NULLs above a left join are of instants",
+            REGION,
+            '        timed = timed and not (isinstance(node, Join) and node.kind == "left" and place == 1)\n',
+            "",
+        ),
+        bug(
+            "the complement of a left join pads",
+            COMPLEMENT,
+            '    if isinstance(node, Select) or node.kind == "inner":\n',
+            '    if isinstance(node, Select) or node.kind in ("inner", "left"):\n',
+        ),
+        bug(
+            "the complement of an anti-join is an anti-join",
+            COMPLEMENT,
+            '    if isinstance(node, Select) or node.kind == "inner":\n',
+            '    if isinstance(node, Select) or node.kind in ("inner", "anti"):\n',
+        ),
+        bug(
+            "a settled comparison counts as settled within data",
+            REGION,
+            '        case Call("and" | "or" | "not", args) if not reads_alone(condition, held):\n',
+            "        case Call(_, args) if not reads_alone(condition, held):\n",
+        ),
+        bug(
+            "classes do not tell truth values apart",
+            FOLDING,
+            "        return tuple(value is True for value in values)\n",
+            "        return tuple(True for value in values)\n",
+        ),
+        bug(
+            "classes do not tell apart what conditions read",
+            CLASSES,
+            '            yield Read(term, f"the condition {term_text(step.condition)}")\n',
+            "            yield from ()\n",
+        ),
+        bug(
+            "conditions on data alone tell no classes apart",
+            REGION,
+            "        case _:\n            yield from own_parts(condition, held)\n",
+            "        case _ if not reads_alone(condition, held):\n            yield from own_parts(condition, held)\n        case _:\n            pass\n",
+        ),
+        bug(
+            "group keys tell no classes apart",
+            CLASSES,
+            '        reads += _of_attributes(sink.held, sink.node.keys, "the group key")\n',
+            "",
+        ),
+        bug(
+            "a difference reads nothing",
+            CLASSES,
+            "    if isinstance(step.node, Difference):\n",
+            "    if False:\n",
+        ),
+        bug(
+            "an argument of several occurrences is payload of one",
+            CLASSES,
+            "    if not aggregate.entry.merges or not reads_alone(term, sink.held):\n        return None\n    (own,) = own_parts(term, sink.held)\n",
+            "    if not aggregate.entry.merges:\n        return None\n    own = next(own_parts(term, sink.held), None)\n",
+        ),
+        bug(
+            "aggregates that do not merge have payload",
+            CLASSES,
+            "    if not aggregate.entry.merges or not reads_alone(term, sink.held):\n",
+            "    if not reads_alone(term, sink.held):\n",
+        ),
+        bug(
+            "what is mixed is forgotten",
+            REGION,
+            "        case Attr(name) if name in held:\n            yield from held[name].terms\n",
+            "",
+        ),
+        bug(
+            "the best row stands for a class that is counted",
+            CLASSES,
+            "    if not found.existence:\n        return Classes(_reads(found, settled), _payload(found))\n",
+            "    if not found.existence and not any(_dominated(found, x, settled) for x in schema.temporal):\n        return Classes(_reads(found, settled), _payload(found))\n",
+        ),
+        bug(
+            "one of two directions decides which row is best",
+            CLASSES,
+            "    best = wanted.pop() if len(wanted) == 1 else None\n",
+            "    best = next(iter(wanted), None)\n",
+        ),
+        bug(
+            "the best row stands for others whose instant is read",
+            CLASSES,
+            "    return None if any(x in attributes_of(one.term) for one in read) else Classes(read, (), best)\n",
+            "    return Classes(tuple(one for one in read if x not in attributes_of(one.term)), (), best)\n",
+        ),
+        bug(
+            "the best row is the same on either side of an anti-join",
+            CLASSES,
+            "            return best if positive != reversing else best.reversed\n",
+            "            return best if positive else best.reversed\n",
+        ),
+        bug(
+            "the best row is the same under a negation",
+            CLASSES,
+            "            return best if positive != reversing else best.reversed\n",
+            "            return best if not reversing else best.reversed\n",
+        ),
+        bug(
+            "the best row passes the left of a left join",
+            CLASSES,
+            '    if isinstance(step.node, Join) and step.node.kind == "left" and step.place == 0:\n',
+            "    if False:\n",
+        ),
+        bug(
+            "the best row is the worst",
+            CLASSES,
+            '    "<=": Best.GREATEST,\n    "<": Best.GREATEST,\n    ">=": Best.LEAST,\n',
+            '    "<=": Best.LEAST,\n    "<": Best.GREATEST,\n    ">=": Best.LEAST,\n',
+        ),
+        bug(
+            "a distinct is passed through",
+            REGION,
+            "        case Group() | Distinct():\n            return True\n",
+            "        case Group():\n            return True\n        case Distinct():\n            return False\n",
+        ),
+        bug(
+            "the horizon is the least of what has to be settled",
+            FOLDING,
+            "    longest = max(horizons, default=-INF)\n",
+            "    longest = min(horizons, default=-INF)\n",
+        ),
+        bug(
+            "a comparison that is never settled is waited for",
+            FOLDING,
+            "        return isinstance(one.true.bound, Bounded)\n    return bool(one.bounds)\n",
+            "        return not isinstance(one.false.bound, Static)\n    return True\n",
+        ),
+        bug(
+            "an argument of a padded row is payload",
+            CLASSES,
+            "    return own if sink.timed or isinstance(own, Attr) else None\n",
+            "    return own\n",
+        ),
+        bug(
+            "rows fold by how far the inputs have come",
+            GARBAGE,
+            "        return buffer.fold.settled(progress.queries[buffer.fold.query])\n",
+            "        ((query, _),) = self.plan.readers(buffer)\n        return buffer.fold.settled(query.propagate(progress.bounds(self.plan), progress.queries[query.name]))\n",
+        ),
+        bug(
+            "the row of a class is a mixture",
+            FOLDED,
+            "    merged = [made[one.name] for one in fold.merged]\n",
+            "    merged = [made[one.name] for one in fold.merged]\n    merged += [old[name].reverse()[made[_ROW]] for name in schema.temporal[:1]]\n",
+        ),
+        bug(
+            "folded rows of other truth values are one",
+            FOLD,
+            " for pair in zip(true, false, strict=True)]), tuple(true))\n",
+            " for pair in zip(true, false, strict=True)]), ())\n",
+        ),
+        bug(
+            "folded rows forget what is read of them",
+            WEIGHTS,
+            "    one.keys |= dict.fromkeys(read.term for read in folding.classes.read)\n",
+            "",
+        ),
+        bug(
+            "a row that stands for several counts once beside others",
+            WEIGHTS,
+            "        if any(a.name not in one.parts for a in adding):\n",
+            "        if False:\n",
+        ),
+        bug(
+            "of two folded streams the rows of one count",
+            WEIGHTS,
+            '                found = number if found is None else call("mul", found, number)\n',
+            "                found = number\n",
+        ),
+        bug(
+            "partial totals count once beside other folded rows",
+            WEIGHTS,
+            "            others = self.times([other for other in self.carried if other is not one])\n",
+            "            others = self.times([])\n",
+        ),
+        bug(
+            "a padded row is none",
+            WEIGHTS,
+            '                number: Term = call("coalesce", Attr(one.number), _ONE) if nullable else Attr(one.number)\n',
+            "                number: Term = Attr(one.number)\n",
+        ),
+        bug(
+            "the best order may be one of no value",
+            WEIGHTS,
+            "        nullable = [term for term in (x, t) if resolve(term, one.schema).nullable]\n",
+            "        nullable: list[Term] = []\n",
+        ),
+        bug(
+            "of equal orders the greatest value counts",
+            WEIGHTS,
+            "Function.MAX if form is Form.GREATEST else Function.MIN)",
+            "Function.MIN if form is Form.LEAST else Function.MAX)",
+        ),
+        bug(
+            "a folded row is read beside the rows that it stands for",
+            FOLDED,
+            "    return pl.concat([rows.filter(~condition), ",
+            "    return pl.concat([rows, ",
+        ),
+        bug(
+            "rows go that are not folded",
+            FOLDED,
+            "    return pl.concat([rows.filter(~condition), ",
+            "    return pl.concat([rows.clear(), ",
+        ),
+        bug(
+            "the best row of a class goes",
+            FOLDED,
+            "Function.LAST if best is Best.GREATEST else Function.FIRST",
+            "Function.FIRST if best is Best.GREATEST else Function.LAST",
+        ),
+        bug(
+            "totals that do not fit end the run",
+            FOLDED,
+            "    except EvaluationError:\n",
+            "    except ZeroDivisionError:\n",
+        ),
+        bug(
+            "pieces are folded by themselves",
+            "runtime/engines/embedded/steps/rewriting.py",
+            "folded(rows if done is None else pl.concat([done, rows]), buffer.fold",
+            "folded(rows, buffer.fold",
+        ),
+        bug(
+            "nothing is folded before the end",
+            GARBAGE,
+            "        if largest is not None and (largest.path not in self._folded or _rows_of(settled) >= 2 * largest.rows):\n",
+            "        if largest is not None and _rows_of(settled) >= 200 * largest.rows:\n",
+        ),
+    ),
+)
