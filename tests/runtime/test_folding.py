@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -24,6 +25,9 @@ from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 KEYS = 5
 o = tg.stream("O", "k bigint, t bigint, qty bigint", progress="t").as_("o")
@@ -147,6 +151,78 @@ def test_a_run_goes_on_with_what_is_folded_whether_or_not_it_folds(name: str, tm
         query, folding=["on", "on", "off"], every=4, collect="amortised", store=LocalStore(tmp_path / "state")
     )
     assert found.equals(wanted)
+
+
+def test_a_table_with_several_matches_is_joined_when_folded_rows_are_read() -> None:
+    names = tg.table("Names", "k bigint, label string").as_("n")
+    query = o.join(p, SAME, PAST).join(names, names.k == p.k).group_by(o.k, o.t).agg(n=tg.count(), s=tg.sum(p.v))
+    statics = {"Names": [{"k": k % KEYS, "label": str(k)} for k in range(2 * KEYS - 1)]}
+    found = []
+    for folding in ("on", "off"):
+        options = RunOptions(collect_garbage="exact", folding=folding)  # type: ignore[arg-type]  # one of both
+        with Session(tg.program(R=query).facts, statics=statics, options=options) as session:
+            for end, rows in batches(2):
+                for name in "OP":
+                    session.push(name, rows[name])
+                    session.advance(name, {"t": end})
+                live = session.step().live_rows
+            found.append(pl.DataFrame(session.results("R")).sort("t", "k"))
+        assert (live["P#0"] <= KEYS + 8) == (folding == "on")
+    assert found[0].equals(found[1])
+
+
+BOTH = tg.program(Totals=TOTALS, Context=QUERIES["in a context"][0])
+
+
+def write(place: Path, numbers: range) -> None:
+    """A file of each stream for each of these batches, with times that follow each other."""
+    for number, (_, rows) in enumerate(batches(1)):
+        for name in "OPZ":
+            if number in numbers:
+                path = place / name / f"{number:03d}.parquet"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                casts = {"cost": pl.Decimal(9, 2)} if name == "P" else {}
+                pl.DataFrame(rows[name]).cast(casts).write_parquet(path)
+                os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))
+
+
+def go_on(place: Path, spark: SparkSession | None, driver_bytes: int | None = None, **options: Any) -> None:
+    """What is in the directories, on an engine, with results in files."""
+    sources = {name: tg.parquet(place / name, per_batch=1, delay=12) for name in "OPZ"}
+    given: dict[str, Any] = {
+        "sources": sources,
+        "sinks": {name: tg.parquet_sink(place / name) for name in ("Totals", "Context")},
+        "checkpoint": place / "state",
+        **options,
+    }
+    if spark is None:
+        with BOTH.session(**given) as session:
+            session.process()
+    else:
+        BOTH.start(spark, driver_bytes=driver_bytes, shard_bytes=driver_bytes, **given).awaitTermination()
+
+
+def written(place: Path) -> list[pl.DataFrame]:
+    made = [pl.read_parquet(place / name / "*.parquet") for name in ("Totals", "Context")]
+    return [frame.sort(frame.columns) for frame in made]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("driver_bytes", [None, 0])
+def test_a_folded_run_goes_on_with_the_other_engine(
+    driver_bytes: int | None, tmp_path: Path, spark: SparkSession
+) -> None:
+    for end, engine in ((10, None), (14, spark), (24, None), (30, spark)):
+        write(tmp_path, range(end))
+        go_on(tmp_path, engine, driver_bytes)
+    write(tmp_path / "whole", range(30))
+    go_on(tmp_path / "whole", None, folding="off")
+    wanted = written(tmp_path / "whole")
+    assert all(frame.height > 50 for frame in wanted)
+    assert all(one.equals(other) for one, other in zip(written(tmp_path), wanted, strict=True))
+    state = list_state(LocalStore(tmp_path / "state"))
+    if driver_bytes is None:
+        assert all(one.rows <= 4 * KEYS + 24 for one in state.buffers)
 
 
 def test_folded_pieces_of_a_large_rewrite_are_folded_together(monkeypatch: pytest.MonkeyPatch) -> None:
