@@ -124,7 +124,7 @@ def by_folding(case: Case, script: Script, facts: ProgramFacts, tally: Tally) ->
     """The embedded engine, in two cases of three with partner and kill rule over folded rows."""
     from tests.properties.engines import check_embedded
 
-    purge: Literal["exact", "amortised"] | None = ("exact", "amortised", None)[case.seed % 3]  # type: ignore[assignment]  # each is one
+    purge: Literal["exact", "amortised"] | None = ("exact", "amortised", None)[case.seed % 3]
     check_embedded(case, script, facts, tally, purge=purge)
 
 

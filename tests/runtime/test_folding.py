@@ -13,6 +13,8 @@ import polars as pl
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.nodes import Group, children
+from tidegate.algebra.rewrites import rewrite_program
 from tidegate.algebra.terms import Attr, Lit, call
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime.batch.garbage import Folding, GarbageCollection
@@ -20,6 +22,7 @@ from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.embedded.steps import rewriting
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval.aggregates.folding import folded
+from tidegate.runtime.eval.aggregates.look_back import look_back
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.state.store.interface import Store
@@ -153,13 +156,22 @@ def test_a_run_goes_on_with_what_is_folded_whether_or_not_it_folds(name: str, tm
     assert found.equals(wanted)
 
 
+def test_what_rows_look_up_is_counted_without_a_list_of_pairs() -> None:
+    query = o.left_join(p, SAME, PAST).group_by(o.k, o.t)
+    program = tg.program(R=query.agg(n=tg.count(), v=tg.last(p.v, by=p.t), s=tg.sum(p.v), mean=tg.avg(p.v)))
+    tree = lower(program.facts, optimise=rewrite_program).queries[0].tree
+    while not isinstance(tree, Group):
+        (tree,) = children(tree)
+    assert look_back(tree) is not None
+
+
 def test_a_table_with_several_matches_is_joined_when_folded_rows_are_read() -> None:
     names = tg.table("Names", "k bigint, label string").as_("n")
     query = o.join(p, SAME, PAST).join(names, names.k == p.k).group_by(o.k, o.t).agg(n=tg.count(), s=tg.sum(p.v))
     statics = {"Names": [{"k": k % KEYS, "label": str(k)} for k in range(2 * KEYS - 1)]}
     found = []
     for folding in ("on", "off"):
-        options = RunOptions(collect_garbage="exact", folding=folding)  # type: ignore[arg-type]  # one of both
+        options = RunOptions(collect_garbage="exact", folding=folding)
         with Session(tg.program(R=query).facts, statics=statics, options=options) as session:
             for end, rows in batches(2):
                 for name in "OP":
@@ -181,8 +193,10 @@ def write(place: Path, numbers: range) -> None:
             if number in numbers:
                 path = place / name / f"{number:03d}.parquet"
                 path.parent.mkdir(parents=True, exist_ok=True)
-                casts = {"cost": pl.Decimal(9, 2)} if name == "P" else {}
-                pl.DataFrame(rows[name]).cast(casts).write_parquet(path)
+                frame = pl.DataFrame(rows[name])
+                if name == "P":
+                    frame = frame.with_columns(pl.col("cost").cast(pl.Decimal(9, 2)))
+                frame.write_parquet(path)
                 os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))
 
 
@@ -249,7 +263,7 @@ def test_classes_whose_totals_do_not_fit_stay_as_they_are() -> None:
 def test_an_average_beyond_what_a_total_can_be() -> None:
     query = o.join(p, SAME, PAST).group_by(o.k, o.t).agg(a=tg.avg(p.v))
     for folding in ("on", "off"):
-        options = RunOptions(collect_garbage="exact", folding=folding)  # type: ignore[arg-type]  # one of both
+        options = RunOptions(collect_garbage="exact", folding=folding)
         with Session(tg.program(R=query).facts, options=options) as session:
             for end in (10, 20, 30):
                 session.push("P", [{"k": 0, "t": end, "v": 2**62, "name": "a", "cost": "1"}])

@@ -236,7 +236,7 @@ GROUP = Group(
         bug(
             "of two folded streams the rows of one count",
             WEIGHTS,
-            '                found = number if found is None else call("mul", found, number)\n',
+            '                found = number if found is None else call("try_mul", found, number)\n',
             "                found = number\n",
         ),
         bug(

@@ -23,7 +23,7 @@ from tidegate.runtime.plan.folding.fold import Fold
 
 _ADDS: Final = (Form.COUNT, Form.INTEGER_SUM)
 _ENDS: Final = {Form.EARLIEST: Function.MIN, Form.LATEST: Function.MAX}
-_ONE, _NONE = Lit(1, BIGINT), Lit(0, BIGINT)
+_ONE, _NONE, _MANY = Lit(1, BIGINT), Lit(0, BIGINT), Lit(2**61, BIGINT)
 
 
 @dataclass(slots=True)
@@ -214,7 +214,9 @@ class _Counted:
             return
         counts, adds = self.terms(argument, None if of is None else (of, of.parts[aggregate.name]))
         if form is Form.COUNT:
-            self.finished[aggregate.name] = call("coalesce", self.made(number, "n", Function.SUM, counts), _NONE)
+            rows = self.padded(number) if argument is None else None
+            total = call("coalesce", self.made(number, "n", Function.TRY_SUM, counts), _NONE) if rows is None else rows
+            self.finished[aggregate.name] = total
         elif not aggregate.entry.averages:
             self.aggregates.append(replace(aggregate, argument=adds))
         else:
@@ -240,8 +242,22 @@ class _Counted:
             if one.number is not None:
                 nullable = self.schema[one.number].nullable
                 number: Term = call("coalesce", Attr(one.number), _ONE) if nullable else Attr(one.number)
-                found = number if found is None else call("mul", found, number)
+                found = number if found is None else call("try_mul", found, number)
         return found
+
+    def padded(self, number: int) -> Term | None:
+        """The number of rows where one leaf has some that stand for several, and padded ones, of attributes alone: what
+        a row looks up can then be counted without a list of the pairs (`look_back`).
+        """
+        found = [one.number for one in self.carried if one.number is not None]
+        if len(found) != 1 or not self.schema[found[0]].nullable:
+            return None
+        standing = self.made(number, "n", Function.TRY_SUM, Attr(found[0]))
+        rows, matched = (
+            _counted(self.made(number, part, Function.COUNT, argument))
+            for part, argument in (("r", None), ("m", Attr(found[0])))
+        )
+        return call("add", _counted(call("coalesce", standing, _NONE)), call("sub", rows, matched))
 
     def average(self, number: int, counts: Term, adds: Term) -> Term:
         """The exact total divided by the number of values, also where the total is beyond its type."""
@@ -251,13 +267,18 @@ class _Counted:
             self.made(number, "a", Function.AVG, adds),
             call("cast_double", self.made(number, "c", Function.COUNT, adds)),
         )
-        values = call("greatest", self.made(number, "n", Function.SUM, counts), _ONE)
-        return call("div", call("coalesce", call("cast_double", total), rough), call("cast_double", values))
+        values = call("greatest", self.made(number, "n", Function.TRY_SUM, counts), _ONE)
+        return call("try_div", call("coalesce", call("cast_double", total), rough), call("cast_double", values))
 
-    def made(self, number: int, part: str, function: Function, argument: Term) -> Attr:
+    def made(self, number: int, part: str, function: Function, argument: Term | None) -> Attr:
         name = f"{self.mark}{part}{number}"
         self.aggregates.append(Aggregate(name, function, argument))
         return Attr(name)
+
+
+def _counted(term: Term) -> Term:
+    """A number of rows, as one of which is known that it is none below zero and not beyond any state."""
+    return call("greatest", call("least", term, _MANY), _NONE)
 
 
 def _product(one: Term, other: Term | None) -> Term:
