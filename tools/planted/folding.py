@@ -140,8 +140,8 @@ GROUP = Group(
         bug(
             "the best row stands for a class that is counted",
             CLASSES,
-            "    if not found.existence:\n        return Classes(_reads(found, settled), _payload(found))\n",
-            "    if not found.existence and not any(_dominated(found, x, settled) for x in schema.temporal):\n        return Classes(_reads(found, settled), _payload(found))\n",
+            "    if not region.existence:\n        return Classes(_reads(region, settled), _payload(region))\n",
+            "    if not region.existence and not any(_dominated(region, x, settled) for x in schema.temporal):\n        return Classes(_reads(region, settled), _payload(region))\n",
         ),
         bug(
             "one of two directions decides which row is best",
@@ -152,7 +152,7 @@ GROUP = Group(
         bug(
             "the best row stands for others whose instant is read",
             CLASSES,
-            "    return None if any(x in attributes_of(one.term) for one in read) else Classes(read, (), best)\n",
+            "    return None if any(x in attributes_of(entry.term) for entry in read) else Classes(read, (), best)\n",
             "    return Classes(tuple(one for one in read if x not in attributes_of(one.term)), (), best)\n",
         ),
         bug(
@@ -194,8 +194,8 @@ GROUP = Group(
         bug(
             "a comparison that is never settled is waited for",
             FOLDING,
-            "        return isinstance(one.true.bound, Bounded)\n    return bool(one.bounds)\n",
-            "        return not isinstance(one.false.bound, Static)\n    return True\n",
+            "        return isinstance(comparison.true.bound, Bounded)\n    return bool(comparison.bounds)\n",
+            "        return not isinstance(comparison.false.bound, Static)\n    return True\n",
         ),
         bug(
             "an argument of a padded row is payload",
