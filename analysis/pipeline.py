@@ -21,7 +21,7 @@ from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Latencies, Propagation, propagations
 from tidegate.analysis.recursion import Standstill, recursion, standstill_problem
 from tidegate.analysis.state.bounds import Collected, Unbounded, bound
-from tidegate.analysis.state.folding.folding import folding
+from tidegate.analysis.state.folding.folding import MOST_OCCURRENCES, folding
 from tidegate.analysis.state.keep import keep
 from tidegate.analysis.state.relevance import relevance
 from tidegate.analysis.validity.mends import Mends
@@ -355,7 +355,8 @@ def _facts(draft: _QueryDraft, output: StreamDef, *, recursive: bool) -> QueryFa
         kept = keep(draft.federation, i, waited)
         limit = bound(draft.federation, i, kept, latencies, tables.get(i, ()))
         folds = None
-        if isinstance(limit, Unbounded | Collected) and not recursive:
+        few = len(draft.federation.occurrences) <= MOST_OCCURRENCES
+        if isinstance(limit, Unbounded | Collected) and few and not recursive:
             folds = folding(draft.query.node, i, draft.streams, output.progress, latencies, tables.get(i, ()))
         found.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit, folds))
     return QueryFacts(

@@ -9,7 +9,7 @@ import pytest
 import tidegate as tg
 from tidegate.analysis.progress.propagation import Latencies
 from tidegate.analysis.state.folding.classes import Best
-from tidegate.analysis.state.folding.folding import Foldable, folding
+from tidegate.analysis.state.folding.folding import MOST_OCCURRENCES, Foldable, folding
 
 o = tg.stream("O", "k bigint, t bigint, u bigint, qty bigint", progress="t", temporal=["u"]).as_("o")
 p = tg.stream("P", "k bigint, t bigint, u bigint, v bigint", progress="t", temporal=["u"]).as_("p")
@@ -175,6 +175,8 @@ def test_what_is_read_stands_by_name() -> None:
 
 def test_an_argument_of_both_tells_classes_apart() -> None:
     assert looked_up(SAME, p.t <= o.t, different=tg.count_distinct(p.v)).classes.payload == ()
+    mixed = o.join(p, SAME, p.t <= o.t).select(o.k, o.t, paid=o.qty * p.v)
+    assert "keys(P by k, v) +" in str(foldings(mixed.group_by(mixed.k, mixed.t).agg(least=tg.min(mixed.paid)))[1])
     found = looked_up(SAME, p.t <= o.t, paid=tg.sum(o.qty * p.v), different=tg.count_distinct(p.u % 3))
     assert not found.is_bounded  # the values of P.u are instants
     found = looked_up(SAME, p.t <= o.t, paid=tg.sum(o.qty * p.v))
@@ -206,6 +208,17 @@ def test_nothing_is_an_instant_above_a_left_join_that_pads_it() -> None:
     found = foldings(padded.group_by(o.k, o.t).agg(n=tg.count()))[1]
     assert [one.literal.step for one in found.comparisons] == [1]
     assert not found.is_bounded
+
+
+def test_a_query_of_very_many_streams_is_not_asked() -> None:
+    streams = [tg.stream(f"S{i}", "k bigint, t bigint", progress="t").as_(f"s{i}") for i in range(MOST_OCCURRENCES + 1)]
+    query: Any = streams[0]
+    folded = []
+    for other in streams[1:]:
+        query = query.anti_join(other, other.k == streams[0].k, other.t <= streams[0].t)
+        if other in (streams[1], streams[-1]):
+            folded.append([one.folds for one in tg.program(R=query).facts.queries[0].occurrences[1:]])
+    assert folded == [[True], [False] * MOST_OCCURRENCES]
 
 
 def test_tables_and_rows_below_operators_in_order_do_not_fold() -> None:

@@ -66,24 +66,6 @@ GROUP = Group(
             "for value in (later.term, later.term))",
         ),
         bug(
-            "comparisons of NULLs above a left join are of instants",
-            REGION,
-            '        timed = timed and not (isinstance(node, Join) and node.kind == "left" and place == 1)\n',
-            "",
-        ),
-        bug(
-            "the complement of a left join pads",
-            COMPLEMENT,
-            '    if isinstance(node, Select) or node.kind == "inner":\n',
-            '    if isinstance(node, Select) or node.kind in ("inner", "left"):\n',
-        ),
-        bug(
-            "the complement of an anti-join is an anti-join",
-            COMPLEMENT,
-            '    if isinstance(node, Select) or node.kind == "inner":\n',
-            '    if isinstance(node, Select) or node.kind in ("inner", "anti"):\n',
-        ),
-        bug(
             "a settled comparison counts as settled within data",
             REGION,
             '        case Call("and" | "or" | "not", args) if not reads_alone(condition, held):\n',
