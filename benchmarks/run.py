@@ -89,8 +89,9 @@ def main() -> int:
         )
         for name in wanted:
             if name not in done:
-                before = provenance.ticks()
+                before, began = provenance.ticks(), time.monotonic()
                 figures, equal = SECTIONS[name](data)
+                print(f"section {name}: {time.monotonic() - began:.0f} s", flush=True)
                 if provenance.code() != code:
                     raise SystemExit(f"the code has changed while {name} ran: its figures are of no commit")
                 done[name] = Measurement(figures, equal, load, provenance.stolen(before, provenance.ticks()))
