@@ -1328,12 +1328,7 @@ def _logical(op: str, sign: str, *operands: object) -> Expression:
                     hint=_no_condition_hint(op, sign, bits=all(part.type == BIGINT for part in parts)),
                 )
         if op != "not":
-            flat = [
-                a
-                for p in parts
-                for a in (p._term.args if isinstance(p._term, Call) and p._term.op == op else (p._term,))
-            ]
-            return _flat(op, flat, parts)
+            return _joined(op, parts)
         return build(op, *parts)
 
 
@@ -1345,13 +1340,46 @@ def _no_condition_hint(op: str, sign: str, *, bits: bool) -> str:
     return f"{hint}; of bits write x.bit_{op}(y)" if bits else hint
 
 
-def _flat(op: str, args: list[Term], parts: list[Expression]) -> Expression:
+class _Joined(Expression):
+    """Conditions joined by one sign. Term and sites are made when they are first read: of a thousand that
+    `functools.reduce` joins one by one, each sum of the first ones would be as long as they are.
+    """
+
+    __slots__ = ("_length", "_op", "_parts", "_site")
+
+    def __init__(
+        self, op: str, parts: list[Expression], length: int, reads: Mapping[str, AttributeUse], site: Site | None
+    ) -> None:
+        self._op, self._parts, self._length, self._site = op, parts, length, site
+        self._type, self._reads = BOOLEAN, reads
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            if name not in ("_term", "_sites"):
+                return super().__getattr__(name)
+            parts = self._parts[: self._length]
+            flat = [arg for part in parts for arg in _args_of(self._op, part._term)]
+            self._term, self._sites = Call(self._op, tuple(flat)), merged_sites(parts)
+            if self._site is not None:
+                self._sites.setdefault(self._term, self._site)
+            return getattr(self, name)
+
+
+def _args_of(op: str, term: Term) -> tuple[Term, ...]:
+    return term.args if isinstance(term, Call) and term.op == op else (term,)
+
+
+def _joined(op: str, parts: list[Expression]) -> Expression:
     with Here() as site:
-        term = Call(op, tuple(args))
-        sites = merged_sites(parts)
-        if site is not None:
-            sites.setdefault(term, site)
-        return Expression(term, BOOLEAN, merged_reads(parts), sites)
+        first, last = parts
+        reads = merged_reads(parts)
+        if not isinstance(first, _Joined) or first._op != op:
+            return _Joined(op, [first, last], 2, reads, site)
+        # The list is the first one's own as long as nothing else has been added to it.
+        shared = first._parts if len(first._parts) == first._length else first._parts[: first._length]
+        shared.append(last)
+        return _Joined(op, shared, first._length + 1, reads, site)
 
 
 def _cast(op: str, operand: Expression, type_name: str) -> Expression:
