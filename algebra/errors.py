@@ -11,8 +11,9 @@ from tidegate.algebra.diagnostics.frames import cell_name, is_between, is_ours, 
 COMMAND_LINE = "tidegate.runtime.cli.commands"
 
 
-#: Characters of a line of the user's code that an error shows, and of a line that it writes; lines of a witness.
-_CODE, _LINE, _LINES = 200, 2000, 100
+#: Characters of a line of the user's code that an error shows, and of a line that it writes; lines of a witness;
+#: problems.
+_CODE, _LINE, _LINES, _PROBLEMS = 200, 2000, 100, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,10 @@ class TidegateError(Exception):
         problems: tuple[Problem, ...] = (),
     ) -> None:
         self.problems = problems or (Problem(code, message, site, because, hint),)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        shown = [str(problem) for problem in self.problems[:_PROBLEMS]]
+        if (more := len(self.problems) - _PROBLEMS) > 0:
+            shown.append(f"… and {more} more, which `problems` of the error has")
+        super().__init__("\n".join(shown))
 
     @property
     def code(self) -> str:

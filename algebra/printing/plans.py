@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import assert_never
+from collections.abc import Callable, Sequence
+from typing import TypeVar, assert_never
 
 from tidegate.algebra.formulas import (
     And,
@@ -43,6 +43,8 @@ from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.time import format_duration, signed_duration
 from tidegate.algebra.types import DataType, Kind
 
+T = TypeVar("T")
+
 
 def printable(text: str) -> str:
     """Text in which what cannot be printed, or turns the direction of writing, is spelled out."""
@@ -53,10 +55,10 @@ def printable(text: str) -> str:
 _LISTED = 24
 
 
-def listed(texts: Sequence[str]) -> str:
-    """The texts with commas between them; of many the first, and how many more there are."""
-    more = len(texts) - _LISTED
-    return ", ".join(texts) if more <= 0 else f"{', '.join(texts[:_LISTED])} and {more} more"
+def listed(of: Sequence[T], text: Callable[[T], str] = str) -> str:
+    """The texts of these with commas between them; of many the first, and how many more there are."""
+    shown, more = ", ".join(map(text, of[:_LISTED])), len(of) - _LISTED
+    return shown if more <= 0 else f"{shown} and {more} more"
 
 
 def count_of(number: int, noun: str) -> str:

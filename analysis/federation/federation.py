@@ -31,7 +31,7 @@ from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.zones.expansion import MAX_ZONES, Expansion, check_number
 from tidegate.analysis.zones.federation import Federation, Label, Unmatched
 from tidegate.analysis.zones.instants import constrained, defined, relaid, remains
-from tidegate.analysis.zones.pruning import prune
+from tidegate.analysis.zones.pruning import prune, widest
 from tidegate.analysis.zones.zone import Conflict, Copy, Hidden, Layout, Zone, is_copy
 
 
@@ -141,7 +141,8 @@ class Builder:
         second, right = self.build_range(node.right)
         # What holds of a pair for which the condition is true, NULL tests included, is what the inner join says.
         paired = node if node.kind == "inner" else Join(node.left, node.right, node.condition, "inner")
-        pairs = self.joined(first, second, paired.schema, temporal_formula(node.condition, paired.schema))
+        left = widest(first) if node.kind in ("anti", "left") else first
+        pairs = self.joined(left, second, paired.schema, temporal_formula(node.condition, paired.schema))
         match node.kind:
             case "inner":
                 return pairs
@@ -246,23 +247,24 @@ class Builder:
         to be NULL from here on) get a variable of their own, about which nothing is known.
         """
         fresh: dict[str, Copy] = {}
+        temporal = schema.temporal
 
         def over(layout: Layout) -> Layout:
-            if tuple(layout.attributes) == schema.temporal:
+            if tuple(layout.attributes) == temporal:
                 return layout
             rows_of = {name: layout.rows[row] for name, row in layout.attributes.items()}
-            for name in schema.temporal:
+            for name in temporal:
                 if name not in rows_of:
                     if name not in fresh:
                         fresh[name] = self.fresh(schema[name])
                     rows_of[name] = fresh[name]
-            wanted = dict.fromkeys(rows_of[name] for name in schema.temporal)
+            wanted = dict.fromkeys(rows_of[name] for name in temporal)
             rows = (
                 *(row for row in layout.rows if remains(row, wanted)),
                 *(row for row in wanted if row not in layout.index),
             )
             index = {row: k for k, row in enumerate(rows)}
-            return Layout(rows, {name: index[rows_of[name]] for name in schema.temporal})
+            return Layout(rows, {name: index[rows_of[name]] for name in temporal})
 
         return relaid(zones, over)
 

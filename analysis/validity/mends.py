@@ -86,7 +86,7 @@ class Mends:
     node: Node
     streams: Mapping[str, StreamDef]
     effort: int = EFFORT
-    _bounds: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    _tried: dict[tuple[str, str | None, bool, bool], tuple[str, Mapping[str, str], str]] = field(default_factory=dict)
 
     # Results that do not progress -------------------------------------------------------------------------------------
     def progress(
@@ -98,20 +98,23 @@ class Mends:
         Where periods are waited for that last as long as they will, the bound comes last. A `declared` result gets
         another attribute only where no other query feeds it. Empty where nothing was found.
         """
-        if days := self._days(attribute):
-            return days
-        if attribute not in self._bounds:
-            self._bounds[attribute] = self._all_bounds(attribute)
-        bound, other = self._bounds[attribute].get(clause.stream, ""), ""
-        if instead is not None:
-            other = f'let the result progress on {instead}: progress="{instead}"'
-        elif (alone or not declared) and (known := self._known()) is not None:
-            name, written = known
-            other = f"say when a row is known: {written}" + (f', and progress="{name}"' if declared else "")
-        else:
-            other = self._regrouped(attribute)
+        asked = attribute, instead, declared, alone
+        if asked not in self._tried:
+            days = self._days(attribute)
+            self._tried[asked] = (days, {}, "") if days else ("", self._all_bounds(attribute), self._instead(*asked))
+        days, bounds, other = self._tried[asked]
+        bound = bounds.get(clause.stream, "")
         first, second = (other, bound) if _ends_later(attribute, clause) else (bound, other)
-        return "; or ".join(text for text in (first, second) if text)
+        return days or "; or ".join(text for text in (first, second) if text)
+
+    def _instead(self, attribute: str, instead: str | None, declared: bool, alone: bool) -> str:
+        """What else than a bound lets the result progress; empty where nothing is known."""
+        if instead is not None:
+            return f'let the result progress on {instead}: progress="{instead}"'
+        if (alone or not declared) and (known := self._known()) is not None:
+            name, written = known
+            return f"say when a row is known: {written}" + (f', and progress="{name}"' if declared else "")
+        return self._regrouped(attribute)
 
     def ends(self, detected: str) -> str:
         """How matches pass that wait for intervals of rows to end, long after their detection; empty where none

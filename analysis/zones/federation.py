@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.algebra.nodes import Join
 from tidegate.algebra.schema import Schema, StreamDef
@@ -43,6 +43,13 @@ class Federation:
     labels: Mapping[Hidden, Label]
     conflicts: tuple[Conflict, ...] = ()
     unmatched: tuple[Unmatched, ...] = ()
+    _places: Mapping[str, list[int]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        places: dict[str, list[int]] = {}
+        for i, stream in enumerate(self.occurrences):
+            places.setdefault(stream.name, []).append(i)
+        object.__setattr__(self, "_places", places)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -64,7 +71,7 @@ class Federation:
 
     def _mark(self, i: int) -> str:
         """What tells an occurrence from others of its stream; empty where there is one."""
-        same = [j for j, stream in enumerate(self.occurrences) if stream.name == self.occurrences[i].name]
+        same = self._places[self.occurrences[i].name]
         if len(same) == 1:
             return ""
         aliases = [self._aliases(j) for j in same]

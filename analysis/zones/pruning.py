@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -27,16 +28,18 @@ def prune(zones: list[Zone], attributes: Sequence[str], occurrences: int) -> lis
     if len(by_flags) == 1:
         return zones
     every = frozenset(range(occurrences))
+    groups = {every - flags: group for flags, group in by_flags.items()}
+    coarser_than = _subsets(groups)
     names: list[Variable] = [("a", name) for name in attributes]
     dropped: set[int] = set()
-    for ignored, group in by_flags.items():
-        coarser = [(flags, other) for flags, other in by_flags.items() if flags > ignored]
-        reachable = frozenset[int]().union(*(every - flags for flags, _ in coarser))
+    for speaking, group in groups.items():
+        coarser = coarser_than(speaking)
         # Nobody else speaks of some occurrence of this group: no zone of it can go.
-        if not coarser or not (every - ignored) <= reachable:
+        if not coarser or not speaking <= frozenset[int]().union(*coarser):
             continue
         served: dict[int, frozenset[int]] = {id(zone): frozenset() for zone in group}
-        for flags, other in coarser:
+        for fewer in coarser:
+            other = groups[fewer]
             over: list[Variable] = list(names)
             # A rounding too: that D says more of it than C does is not seen in the instants that it rounds.
             rows = dict.fromkeys(
@@ -45,9 +48,33 @@ def prune(zones: list[Zone], attributes: Sequence[str], occurrences: int) -> lis
             over.extend(row for row in rows if is_copy(row) or isinstance(row, Rounding))
             for zone, inside in zip(group, _inside_any(group, other, over), strict=True):
                 if inside:
-                    served[id(zone)] |= every - flags
-        dropped.update(id(zone) for zone in group if served[id(zone)] >= every - ignored)
+                    served[id(zone)] |= fewer
+        dropped.update(id(zone) for zone in group if served[id(zone)] >= speaking)
     return [zone for zone in zones if id(zone) not in dropped] if dropped else zones
+
+
+def widest(zones: Sequence[Zone]) -> list[Zone]:
+    """The zones without those that have all constraints of another one, which ignores more, and further ones.
+
+    Of the left side of a left or anti-join these are all that need pairs: what another zone makes with the right side
+    lies in that zone by itself and in what the wider one makes, and these serve all needs (see `prune`).
+    """
+    found: list[Zone] = []
+    for zone in sorted(zones, key=lambda zone: len(zone.ignored), reverse=True):
+        if not any(zone.extends(wider) for wider in found):
+            found.append(zone)
+    kept = set(map(id, found))
+    return [zone for zone in zones if id(zone) in kept]
+
+
+def _subsets(sets: Iterable[frozenset[int]]) -> Callable[[frozenset[int]], list[frozenset[int]]]:
+    """What finds the proper subsets of a set among these: each is looked for under its rarest member only."""
+    sets = list(sets)
+    uses = Counter(member for one in sets for member in one)
+    by_rarest: dict[int | None, list[frozenset[int]]] = {}
+    for one in sets:
+        by_rarest.setdefault(min(one, key=lambda member: uses[member], default=None), []).append(one)
+    return lambda of: [one for member in (None, *of) for one in by_rarest.get(member, ()) if one < of]
 
 
 def prune_equal_flags(zones: list[Zone]) -> list[Zone]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tidegate.algebra.errors import Site
 from tidegate.algebra.nodes import Scan, children, occurrences
+from tidegate.algebra.printing.plans import listed
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, subterms
@@ -131,7 +132,7 @@ def zone_lines(federation: Federation, zone: Zone) -> tuple[str, ...]:
         for name, row in zone.layout.attributes.items()
         if names[zone.layout.rows[row]] != name
     ]
-    ignored = [f"ignores {federation.occurrence_name(i)}" for i in sorted(zone.ignored)]
+    ignored = [f"ignores {listed(sorted(zone.ignored), federation.occurrence_name)}"] if zone.ignored else []
     return (*lines, *equal, *ignored)
 
 

@@ -72,6 +72,10 @@ class Layout:
     def __post_init__(self) -> None:
         object.__setattr__(self, "index", {row: i for i, row in enumerate(self.rows)})
 
+    def named(self) -> dict[str, Hidden]:
+        """What each output attribute stands for."""
+        return {name: self.rows[row] for name, row in self.attributes.items()}
+
     def find(self, variable: Variable) -> int | None:
         """Row of a variable, or None where the zone says nothing of it."""
         if isinstance(variable, tuple) and variable[0] == "a":
@@ -186,6 +190,15 @@ class Zone:
         known = [i for i, row in enumerate(found) if row is not None]
         matrix[np.ix_(known, known)] = self.view([variables[i] for i in known])
         return matrix
+
+    def extends(self, other: Zone) -> bool:
+        """Whether this zone is made of another one, which ignores more, by further constraints."""
+        return (
+            other.ignored > self.ignored
+            and other.edges == self.edges[: len(other.edges)]
+            and self.layout.index.keys() >= other.layout.index.keys()
+            and self.layout.named() == other.layout.named()
+        )
 
     def chain(self, w: Variable, v: Variable) -> tuple[Edge, ...]:
         """The given constraints that add up to `d(w, v)`, from w to v; empty where there is no bound."""
