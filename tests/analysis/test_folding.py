@@ -106,13 +106,21 @@ def test_the_best_row_does_not_stand_for_others_where_a_distinct_puts_their_inst
 
 def test_no_best_row_where_comparisons_want_both_ends() -> None:
     started = o.join(p, SAME, p.t <= o.t)
-    either = [(z.t > p.u, Best.GREATEST), (z.t < p.u, Best.LEAST)]
+    either = [
+        (z.t > p.u, Best.GREATEST),
+        (z.t < p.u, Best.LEAST),
+        (z.t <= p.u, Best.LEAST),
+        (~(z.t <= p.u), Best.GREATEST),
+    ]
     for condition, best in either:
         found = foldings(started.anti_join(z, condition, z.t <= o.t).select(o.k, o.t).distinct())[1]
         assert found.classes.dominance is not None
         assert found.classes.dominance.best is best
     both = started.anti_join(z, (z.t > p.u) | (z.t < p.u - 5), z.t <= o.t)
     assert foldings(both.select(o.k, o.t).distinct())[1].classes.dominance is None
+    # A match more takes a padded row away.
+    padded = started.left_join(z, z.t <= p.u, z.t <= o.t)
+    assert foldings(padded.select(o.k, o.t, ended=z.k).distinct())[1].classes.dominance is None
 
 
 def test_the_later_of_two_instants_settles_to_the_other() -> None:
@@ -148,8 +156,8 @@ def test_an_instant_that_is_bounded_by_a_promised_one_settles() -> None:
 
 
 def test_a_row_is_settled_once_it_is_in_every_case() -> None:
-    near = o.where((o.t <= o.u + 10) | ((o.u <= o.t) & (o.t <= o.u + 100)))
-    found = foldings(near.join(p, SAME, p.t <= o.u, p.t <= o.t).group_by(o.k, o.t).agg(s=tg.sum(p.v)))[1]
+    near = (o.t <= o.u + 10) | ((p.u <= p.t) & (o.t <= o.u + 100))
+    found = looked_up(SAME, near, p.t <= o.u, p.t <= o.t, s=tg.sum(p.v))
     looked = next(one for one in found.comparisons if "o.u" in str(one.literal.term))
     assert [looked.value({"t": 5, "u": 0}, {"t": at}) for at in (5, 50, 103, 104)] == [None, None, None, True]
 
