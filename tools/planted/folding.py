@@ -275,11 +275,5 @@ GROUP = Group(
             "folded(rows if done is None else pl.concat([done, rows]), buffer.fold",
             "folded(rows, buffer.fold",
         ),
-        bug(
-            "nothing is folded before the end",
-            GARBAGE,
-            "        if largest is not None and (largest.path not in self._folded or _rows_of(settled) >= 2 * largest.rows):\n",
-            "        if largest is not None and _rows_of(settled) >= 200 * largest.rows:\n",
-        ),
     ),
 )
