@@ -240,6 +240,11 @@ class OrderedNode(CachedNode):
         raise NotImplementedError
 
     @property
+    def leaves_open(self) -> bool:
+        """Whether rows may not be complete yet after the last event, so that somebody may say where they end."""
+        return any(reading.time is not None for reading in self.readings)
+
+    @property
     def keeps(self) -> str:
         """What it keeps of its events, as people say it."""
         return "state"

@@ -68,6 +68,10 @@ class AsOf(OrderedNode):
         return self.direction != "backward"
 
     @property
+    def leaves_open(self) -> bool:
+        return self.waits
+
+    @property
     def completed_by(self) -> str:
         return COMPLETE if self.waits else self.left_time
 

@@ -162,6 +162,10 @@ class Over(OrderedNode):
         return aggregate.by == Attr(self.time)
 
     @property
+    def leaves_open(self) -> bool:
+        return self.waits
+
+    @property
     def completed_by(self) -> str:
         return COMPLETE if self.waits else self.time
 

@@ -1,7 +1,7 @@
 """Closing what is open when all streams have ended: a statement about the end of the input, which no event makes.
 
-As if every partition had one more event at an instant after all others, for which no condition is true: a situation
-that is still open ends there. That event has to be later than all others, and later than what any progress has
+As if every partition had one more event at an instant after all others, which completes what is still open: a situation
+ends there, for no condition is true. That event has to be later than all others, and later than what any progress has
 declared: else what would be closed depended on how far the queries had come by then, and so on how the input was cut
 into batches.
 """
@@ -19,9 +19,9 @@ from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.batch.executor import IngestResult, Work
 from tidegate.runtime.ingest.inputs import instant_of
-from tidegate.runtime.plan.operator_state import instants_of, queries_that_keep
+from tidegate.runtime.plan.operator_state import instants_of
 from tidegate.runtime.plan.progress import ProgressState, input_streams, reach
-from tidegate.runtime.plan.steps import Plan, QueryPlan
+from tidegate.runtime.plan.steps import OrderedStep, Plan, QueryPlan
 from tidegate.runtime.state.codec import Json
 
 #: Where it stands in a manifest's `extra`.
@@ -40,26 +40,32 @@ def check_all_end(stream: str | None) -> None:
 
 def closing_instant(plan: Plan, value: Any) -> int:
     """The instant in ticks, as users write it; `QueryError` TG417 where there is nothing that it could close."""
-    types = dict.fromkeys(instants_of(query.ordered) for query in queries_that_keep(plan) if query.ordered is not None)
+    types = dict.fromkeys(instants_of(ordered) for _, ordered in _left_open(plan))
     if not types:
-        raise QueryError("TG417", "nothing can be open: the program derives no situations", hint="leave out close_at")
+        raise QueryError(
+            "TG417",
+            "nothing can be open: the program has no operator that leaves rows open at the end",
+            hint="leave out close_at",
+        )
     if len(types) > 1:
         raise QueryError(
             "TG417",
-            f"no instant closes situations of {' and '.join(sorted(map(str, types)))}",
+            f"no instant closes what is open both in {' and '.join(sorted(map(str, types)))}",
             hint="run the queries of each timeline as a program of their own",
         )
     (type_,) = types
     schema = Schema((Attribute("the end", type_, nullable=False, temporal=True),))
     ticks = instant_of(value, StreamDef("the end", schema, progress=("the end",)), "the end")
     if not isinstance(ticks, int):
-        raise QueryError("TG417", f"situations can not end at {shown(value)}", hint="give an instant after all events")
+        raise QueryError(
+            "TG417", f"what is open can not end at {shown(value)}", hint="give an instant after all events"
+        )
     return ticks
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """What a run knows of closing: where situations end (`at`, None: nobody has said), and per input stream and
+    """What a run knows of closing: where open rows end (`at`, None: nobody has said), and per input stream and
     attribute the greatest instant that an event had or that progress declared. The end of a stream declares no instant.
     """
 
@@ -97,19 +103,19 @@ class Closing:
 
     def check(self, plan: Plan, progress: ProgressState) -> None:
         """`QueryError` TG417 where the inputs have ended and all is to end by an instant that has passed."""
-        for query in queries_that_keep(plan) if self.at is not None else []:
-            if _reached(plan, progress.inputs, query) == INF:
-                passed = _passed(plan, self.declared, query)
+        for query, ordered in _left_open(plan) if self.at is not None else []:
+            if _reached(plan, progress.inputs, query, ordered) == INF:
+                passed = _passed(plan, self.declared, query, ordered)
                 if passed is not None and self.at is not None and self.at <= passed.at:
-                    raise _too_early(self.at, passed, query)
+                    raise _too_early(self.at, passed, query, ordered)
 
     def check_open(self, plan: Plan, progress: ProgressState, asked: int) -> None:
         """`QueryError` TG417 where the end has been stated already, in another way."""
         if self.at == asked:
             return
-        for query in queries_that_keep(plan):
-            if query.ordered is not None and progress.queries[query.name][query.ordered.time] == INF:
-                how = "what was open then is not reported" if self.at is None else "situations were closed elsewhere"
+        for query, ordered in _left_open(plan):
+            if progress.queries[query.name][ordered.time] == INF:
+                how = "what was open then is not reported" if self.at is None else "all was closed at another instant"
                 raise QueryError(
                     "TG417",
                     f"the streams have ended before, and {how}",
@@ -117,14 +123,22 @@ class Closing:
                 )
 
 
-def _reached(plan: Plan, inputs: Mapping[tuple[str, str], Extended], query: QueryPlan) -> Extended:
+def _left_open(plan: Plan) -> list[tuple[QueryPlan, OrderedStep]]:
+    """The queries that may have something to close, with their operators."""
+    return [
+        (query, query.ordered) for query in plan.queries if query.ordered is not None and query.ordered.node.leaves_open
+    ]
+
+
+def _reached(
+    plan: Plan, inputs: Mapping[tuple[str, str], Extended], query: QueryPlan, ordered: OrderedStep
+) -> Extended:
     """How far an operator reads its events once every query has come as far as these inputs let it."""
     ahead = ProgressState.start(plan)
     ahead.inputs |= inputs
     for level in plan.levels():
         ahead.queries |= reach(plan, level, ahead)
-    assert query.ordered is not None
-    return ahead.queries[query.name][query.ordered.time]
+    return ahead.queries[query.name][ordered.time]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +152,7 @@ class _Finality:
     """Whether it takes the end of other streams that have a part in it."""
 
 
-def _passed(plan: Plan, declared: Declared, query: QueryPlan) -> _Finality | None:
+def _passed(plan: Plan, declared: Declared, query: QueryPlan, ordered: OrderedStep) -> _Finality | None:
     """The greatest instant of the operator's timeline that what was declared amounts to; None where nothing was.
 
     Stream by stream, as if the others had ended: whatever was read in whichever batches, no operator can have come
@@ -152,9 +166,9 @@ def _passed(plan: Plan, declared: Declared, query: QueryPlan) -> _Finality | Non
             (name, a): declared.get((name, a), -INF) if name in names else INF
             for name, a in ProgressState.start(plan).inputs
         }
-        at = _reached(plan, inputs, query)
+        at = _reached(plan, inputs, query, ordered)
         if isinstance(at, int):
-            telling = [key for key in inputs if _matters(plan, inputs, query, key)]
+            telling = [key for key in inputs if _matters(plan, inputs, query, ordered, key)]
             because = tuple(
                 (stream, a, value)
                 for stream in chosen
@@ -165,20 +179,25 @@ def _passed(plan: Plan, declared: Declared, query: QueryPlan) -> _Finality | Non
     return max(finalities, key=lambda one: one.at, default=None)
 
 
-def _matters(plan: Plan, inputs: Mapping[tuple[str, str], Extended], query: QueryPlan, key: tuple[str, str]) -> bool:
+def _matters(
+    plan: Plan,
+    inputs: Mapping[tuple[str, str], Extended],
+    query: QueryPlan,
+    ordered: OrderedStep,
+    key: tuple[str, str],
+) -> bool:
     """Whether the operator would have come elsewhere had nothing been declared of this attribute."""
-    return _reached(plan, {**inputs, key: -INF}, query) != _reached(plan, inputs, query)
+    return _reached(plan, {**inputs, key: -INF}, query, ordered) != _reached(plan, inputs, query, ordered)
 
 
-def _too_early(at: int, passed: _Finality, query: QueryPlan) -> QueryError:
-    assert query.ordered is not None
-    type_ = instants_of(query.ordered)
+def _too_early(at: int, passed: _Finality, query: QueryPlan, ordered: OrderedStep) -> QueryError:
+    type_ = instants_of(ordered)
     end, last, least = (value_text(instant, type_) for instant in (at, passed.at, passed.at + 1))
     come = [f"{s.name}.{a} has come to {value_text(value, s.schema[a].type)}" for s, a, value in passed.because]
     ended = ", and the other streams end" if passed.others else ""
     return QueryError(
         "TG417",
-        f"{query.stream}: open situations can not end at {end}: {query.stream} is final up to {query.ordered.time} = {last}",
+        f"{query.stream}: what is open can not end at {end}: {query.stream} is final up to {ordered.time} = {last}",
         because=(f"{', '.join(come)} (the last event, or declared progress){ended}",),
-        hint=f"close them at {least} or later",
+        hint=f"close it at {least} or later",
     )

@@ -72,7 +72,7 @@ class Stratum:
 class Work:
     """What a batch is asked to do: rows per stream in the engine's own form, progress from outside, streams that end.
 
-    `close_at`: where situations end that are open after the last event. `declared`: the greatest instants that were
+    `close_at`: where that ends which is open after the last event. `declared`: the greatest instants that were
     among the progress from outside, also of a stream that then ended. `waiting`: streams of which there are files that
     no batch has read yet, so that they are not silent.
     """

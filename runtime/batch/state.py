@@ -30,7 +30,7 @@ class RunState:
     Nothing in a state is changed, its progress included: a step works on copies. `counts` are rows by fate per input
     stream since the beginning, `activity` is per input stream, `skipped` are the results that the last batch did not
     evaluate, and `operators` is what the operators that gather events in order keep, by their queries. `closing` says
-    where situations end that are open when all streams have ended; None: the program derives none.
+    where that ends which is open when all streams have ended; None: nothing can be open.
     """
 
     progress: ProgressState

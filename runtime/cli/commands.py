@@ -137,7 +137,7 @@ def _add_run(commands: _Commands) -> None:
     )
     run.add_argument("--dialect", choices=("allen", "tpstream"), help="whose `finishes` is meant")
     run.add_argument(
-        "--close-open", metavar="INSTANT", help="after the last event, situations that are still open end then"
+        "--close-open", metavar="INSTANT", help="an instant after the last event: what is still open ends then"
     )
     run.add_argument("--name", default="Matches", help="the name of the results")
     run.add_argument("--out", type=Path, metavar="DIR", help="write a Parquet file there instead of printing CSV")

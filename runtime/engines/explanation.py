@@ -30,8 +30,8 @@ how it runs
   increment   what a batch adds to a result; `tree` says how it is computed from the buffers"""
 #: And those of a query that gathers events in order.
 _ORDERED = """\
-  events      how the events are stored of which situations are made
-  order       when a situation has come, in which order those that match it are looked for; the cost is that of the search"""
+  events      how the rows are stored that an operator reads in order
+  order       when one of them has come, in which order an operator looks for those that go with it; the cost is that of the search"""
 
 
 @checked_calls

@@ -115,7 +115,7 @@ def _events(ordered: OrderedStep) -> str:
     if ordered.encoded is not None:
         return "those that follow each other and meet the same conditions are stored as one row, where the source has a delay"
     why = family_of(ordered.node).one_by_one(ordered.node, shared=len(set(ordered.leaves)) == 1)
-    return f"each is stored, because {' and '.join(why)}" if why else "none: its situations are rows already"
+    return f"each is stored, because {' and '.join(why)}" if why else "none: it reads rows that are complete"
 
 
 def _indented(name: str, text: str) -> str:

@@ -196,7 +196,7 @@ def test_rows_are_those_of_sql(strict: bool, seed: int) -> None:
         with tg.program(Q=joined(direction=direction, strict=strict)).session() as session:
             session.push("L", left)
             session.push("R", right)
-            session.finish(close_at=1000)
+            session.finish(close_at=1000 if direction == "forward" else None)
             session.step()
             rows = sorted(((row["v"], row["u"], row["p"]) for row in session.results("Q")), key=str)
         assert rows == sorted(connection.execute(told).fetchall(), key=str)

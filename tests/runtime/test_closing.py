@@ -61,8 +61,11 @@ def test_it_is_recorded_and_happens_once(tmp_path: Path) -> None:
 
 
 def test_refused_where_it_makes_no_sense() -> None:
-    with pytest.raises(QueryError, match="TG417 nothing can be open"):
-        tg.program(Q=readings.where(readings.x > 3)).run({"R": EVENTS}, close_at=9)
+    others = tg.stream("O", "k bigint, u bigint", progress="u").rename(k="j")
+    earlier = readings.over(by="k", order="t", before=tg.lag(readings.x))
+    queries = {"Kept": readings.where(readings.x > 3), "Earlier": earlier}
+    with pytest.raises(QueryError, match="TG417 nothing can be open: the program has no operator that leaves rows"):
+        tg.program(**queries, Last=readings.asof_join(others, by=[("k", "j")])).run({"R": EVENTS, "O": []}, close_at=9)
     program = tg.program(High=found.High)
     with program.session() as run:
         with pytest.raises(QueryError, match="TG417"):

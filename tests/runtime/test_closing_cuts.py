@@ -59,9 +59,9 @@ def test_a_refusal_says_what_is_final_where_and_why() -> None:
             with pytest.raises(TidegateError) as refused:
                 run.step()
             assert str(refused.value).splitlines() == [
-                "TG417 Later: open situations can not end at 47: Later is final up to te = 47",
+                "TG417 Later: what is open can not end at 47: Later is final up to te = 47",
                 "  because       R.t has come to 40 (the last event, or declared progress)",
-                "  hint          close them at 48 or later",
+                "  hint          close it at 48 or later",
             ]
 
 

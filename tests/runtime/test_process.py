@@ -118,6 +118,7 @@ def test_spark_has_the_same_rows(shard_bytes: int, spark: SparkSession, monkeypa
 
 def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:
     told = str(program().explain())
+    assert "situation" not in told
     assert "Silences(gap=7) into since bigint not null, at bigint not null" in told
     assert "holds       last: rate(S) × 7 × 1" in told
     with program().session(checkpoint=tmp_path) as session:

@@ -181,9 +181,9 @@ class Session:
     def finish(self, stream: str | None = None, *, close_at: Any = None) -> None:
         """Declare the end of a stream, or of all.
 
-        With `close_at`, an instant after all events and all declared progress, situations that are open then end there,
-        and complete what matches they can; `QueryError` TG417 for another instant. It is recorded with the batch: said
-        again, it changes nothing.
+        With `close_at`, an instant after all events and all declared progress, what is open then ends there:
+        situations, and rows that wait for later ones. `QueryError` TG417 for another instant. It is recorded with the
+        batch: said again, it changes nothing.
 
         Examples:
             >>> session = program.session()
@@ -199,7 +199,7 @@ class Session:
             self._input.finish(self._check_stream(name))
 
     def close_open(self, at: Any) -> None:
-        """Say where situations end that are open when all streams have ended, without ending any stream.
+        """Say where that ends which is open when all streams have ended, without ending any stream.
 
         It is recorded with the next batch and judged in the one with the end; until then another instant can be said.
         `QueryError` TG417 where nothing can be open.

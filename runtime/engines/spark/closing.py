@@ -1,4 +1,4 @@
-"""Where open situations end, as said of a running query: kept in the checkpoint until a batch has recorded it."""
+"""Where what is open ends, as said of a running query: kept in the checkpoint until a batch has recorded it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ClosingCall:
             return
         number = int(PurePosixPath(self._files[-1]).stem) + 1 if self._files else 0
         path = f"{AREA}/{number:06d}.json"
-        with storage_errors("recording where situations are closed"):
+        with storage_errors("recording where all that is open ends"):
             self._store.create_exclusive(path, encode("closing", CloseAt(at)))
         self._files.append(path)
         self.waiting = at

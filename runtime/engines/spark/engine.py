@@ -193,7 +193,8 @@ class RunningQuery(StreamingQuery):
     def finish(self, stream: str | None = None, *, close_at: Any = None) -> None:
         """Declare the end of a stream, or of all, as `advance` does.
 
-        With `close_at`, an instant after all events and all declared progress, situations that are open then end there.
+        With `close_at`, an instant after all events and all declared progress, what is open then ends there:
+        situations, and rows that wait for later ones.
 
         Examples:
             >>> live = program.start(spark, sources=coming, checkpoint="finished", trigger="100 milliseconds")
@@ -209,7 +210,7 @@ class RunningQuery(StreamingQuery):
         self._run.finish(stream)
 
     def close_open(self, at: Any) -> None:
-        """Say where situations end that are open when all streams have ended, without ending any stream.
+        """Say where that ends which is open when all streams have ended, without ending any stream.
 
         The call is kept in the checkpoint until a batch records it; until the end another instant can be said. It waits
         for the batch that runs. `QueryError` TG417 where nothing can be open.
