@@ -288,13 +288,13 @@ def _inferred(name: str, drafts: Sequence[_QueryDraft]) -> _Checked[StreamDef]:
     if not moving:
         return _Checked(StreamDef(name, schema, relations, static=True))
     for draft in moving:
-        if unbounded := _unbounded_detection(draft):
+        if unbounded := _unbounded_completion(draft):
             return _Checked(None, unbounded)
-    found_by = [detected for draft in moving if (detected := _found_by(draft.query)) is not None]
+    alone = [completed for draft in moving if (completed := _passing_by(draft.query)) is not None]
     promised = tuple(
         a
         for a in schema.temporal
-        if all(draft.functions[a].is_finite for draft in moving) and all(a == detected for detected in found_by)
+        if all(draft.functions[a].is_finite for draft in moving) and all(a == completed for completed in alone)
     )
     if promised:
         return _Checked(StreamDef(name, schema, relations, promised))
@@ -304,15 +304,13 @@ def _inferred(name: str, drafts: Sequence[_QueryDraft]) -> _Checked[StreamDef]:
     return _Checked(None, [_no_common_progress(name, moving)])
 
 
-def _unbounded_detection(draft: _QueryDraft) -> list[Problem]:
-    """The problem of matches with intervals of rows that are detected without bound: their detection alone may let
-    them pass (rule R28).
-    """
-    detected = _found_by(draft.query)
-    if detected is None or draft.functions[detected].is_finite:
+def _unbounded_completion(draft: _QueryDraft) -> list[Problem]:
+    """The problem of an operator of which nothing bounds the instant that alone may let its rows pass."""
+    operator, completed = ordered_operator(draft.query.node), _passing_by(draft.query)
+    if operator is None or completed is None or draft.functions[completed].is_finite:
         return []
-    hint = draft.mends().ends(detected) or _ENDS
-    problems = progress_problems(draft.query, draft.federation, draft.functions, [detected], lambda *_: "")
+    hint = draft.mends().completion(operator, completed) or family_of(operator).completion_hint(operator)
+    problems = progress_problems(draft.query, draft.federation, draft.functions, [completed], lambda *_: "")
     return [replace(problem, hint=hint) for problem in problems]
 
 
@@ -328,16 +326,11 @@ def _no_common_progress(name: str, drafts: Sequence[_QueryDraft]) -> Problem:
     )
 
 
-#: What to do where matches wait for rows that end long after the match is detected.
-_ENDS = "let the stream progress on starts too, or declare how long a period may be: relations=lambda r: r.end <= r.start + ..."
-
-
-def _found_by(query: Query) -> str | None:
-    """The attribute of an operator over intervals that says when a row was complete."""
+def _passing_by(query: Query) -> str | None:
+    """The attribute that says when a row was complete, where that alone may let rows pass."""
     operator = ordered_operator(query.node)
-    if operator is None or not any(reading.interval is not None for reading in operator.readings):
-        return None
-    return completion(query.node)
+    alone = operator is not None and family_of(operator).completion_hint(operator) is not None
+    return completion(query.node) if alone else None
 
 
 def _facts(draft: _QueryDraft, output: StreamDef, *, recursive: bool) -> QueryFacts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -11,12 +11,14 @@ from tidegate.algebra.formulas import And, Compare, Formula, Var
 from tidegate.algebra.nodes import Node, OrderedNode, Reading, occurrences
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import multiplying_tables
-from tidegate.algebra.schema import Schema
-from tidegate.analysis.zones.federation import Label
+from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.analysis.zones.federation import Federation, Label
 from tidegate.analysis.zones.instants import relaid
 from tidegate.analysis.zones.zone import Conflict, Copy, Edge, Hidden, Layout, Zone, reduced
 
 N = TypeVar("N", bound=OrderedNode)
+#: The zones of a node over the streams as they are declared; None where it has none, or nobody knows.
+Analysis = Callable[[Node], Federation | None]
 
 
 class ZoneBuilder(Protocol):
@@ -94,6 +96,16 @@ class Family(Generic[N]):
     def with_progress(self, node: N) -> Sequence[tuple[N, str]]:
         """Variants of the operator whose results may progress, each with its text."""
         raise NotImplementedError
+
+    def completion_hint(self, node: N) -> str | None:
+        """What to do where nothing bounds the instant at which a row is complete, if that alone may let rows pass; None
+        where other attributes may, too.
+        """
+        return None
+
+    def declarations(self, node: N, analysed: Analysis) -> Sequence[tuple[Mapping[str, StreamDef], str]]:
+        """Streams as they may be declared as well, by name, so that rows pass in time; each with its text."""
+        return ()
 
     def state(self, node: N) -> StateBound:
         """The state that the operator keeps, and until when."""

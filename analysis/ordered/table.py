@@ -21,7 +21,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
     "the analysis",
     Family,
     (AsOfFamily(), DeriveFamily(), MatchFamily(), OverFamily(), ProcessFamily()),
-    optional=("orders",),
+    optional=("orders", "completion_hint", "declarations"),
 )
 
 

@@ -23,7 +23,6 @@ from tidegate.algebra.nodes import (
     OrderedNode,
     Product,
     Project,
-    Reading,
     Rename,
     Scan,
     Select,
@@ -33,7 +32,7 @@ from tidegate.algebra.nodes import (
     with_children,
 )
 from tidegate.algebra.program import Query
-from tidegate.algebra.row_wise import is_static, ordered_operator
+from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjunction, subterms
 from tidegate.algebra.time import INF, duration_ticks, format_duration
@@ -116,30 +115,12 @@ class Mends:
             return f"say when a row is known: {written}" + (f', and progress="{name}"' if declared else "")
         return self._regrouped(attribute)
 
-    def ends(self, detected: str) -> str:
-        """How matches pass that wait for intervals of rows to end, long after their detection; empty where none
-        is known.
-        """
-        operator = ordered_operator(self.node)
-        assert operator is not None, "they are given to an operator that gathers rows in order"
-        hints = [text for text in (self._variant(operator, detected),) if text]
-        streams, relations = dict(self.streams), dict(self.streams)
-        starts: dict[str, str] = {}
-        lengths: dict[str, str] = {}
-        for reading in (reading for reading in operator.readings if reading.interval is not None):
-            for stream, start, end in self._ends_of(reading):
-                type_ = stream.schema[end].type
-                ticks, span = usual_spans(type_)[0]
-                streams[stream.name] = replace(stream, progress=(*stream.progress, start))
-                lasting = conjunction([stream.relations, _at_most(end, start, type_, ticks)])
-                relations[stream.name] = replace(stream, relations=lasting)
-                starts[stream.name], lengths[stream.name] = start, f"{end} <= {start} + {span}"
-        if starts and self._progresses(self.node, detected, streams):
-            also = " and ".join(f"{name} on {start}" for name, start in starts.items())
-            hints.append(f"declare progress of {also}, too")
-        if starts and self._progresses(self.node, detected, relations):
-            long = " and ".join(f"{length} in {name}" for name, length in lengths.items())
-            hints.append(f"declare how long periods last: {long}")
+    def completion(self, operator: OrderedNode, completed: str) -> str:
+        """How rows of the query's operator pass that wait for others without bound; empty where none is known."""
+        hints = [text for text in (self._variant(operator, completed),) if text]
+        for streams, text in family_of(operator).declarations(operator, self._analysed):
+            if self._progresses(self.node, completed, {**self.streams, **streams}):
+                hints.append(text)
         return "; or ".join(hints)
 
     def _variant(self, operator: OrderedNode, attribute: str) -> str:
@@ -287,17 +268,6 @@ class Mends:
                         return f"group by when a row is known: {key}"
             above.append(step)
         return ""
-
-    def _ends_of(self, reading: Reading) -> list[tuple[StreamDef, str, str]]:
-        """The user's stream that intervals are rows of, where it does not progress on their starts, and their ends."""
-        found = self._analysed(reading.input)
-        if found is None or reading.interval is None:
-            return []
-        rows = [found.zones[0].layout.rows[found.zones[0].layout.attributes[end]] for end in reading.interval]
-        if not all(map(is_copy, rows)):
-            return []
-        (start, end), stream = (row[2] for row in rows if is_copy(row)), found.occurrences[0]
-        return [] if start in stream.progress or inner_owner(stream.name) else [(stream, start, end)]
 
     # Results without instants -----------------------------------------------------------------------------------------
     def instant(self) -> str:

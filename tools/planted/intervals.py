@@ -69,7 +69,7 @@ GROUP = Group(
         bug(
             "matches of given situations pass by other instants than their detection",
             PIPELINE,
-            " and all(a == detected for detected in found_by)",
+            " and all(a == completed for completed in alone)",
             "",
         ),
         bug(

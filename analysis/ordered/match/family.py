@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.ordered.derive import END, START, Derive
 from tidegate.algebra.ordered.match import DETECTED, Match, RowIntervals, endpoint_schema
 from tidegate.algebra.program import Query
-from tidegate.algebra.schema import Schema
+from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import INF
 from tidegate.analysis.ordered.derive import KEPT_END, KEPT_START, different_values, reasons, situation_rows
-from tidegate.analysis.ordered.family import Family, StateBound, ZoneBuilder, completing, equal_instants
+from tidegate.analysis.ordered.family import Analysis, Family, StateBound, ZoneBuilder, completing, equal_instants
 from tidegate.analysis.ordered.match.bounds import SituationBound, situation_bounds
 from tidegate.analysis.ordered.match.chosen_orders import chosen_orders, first_statistics, order_lines, pinned_order
 from tidegate.analysis.ordered.match.detection import detection_of
+from tidegate.analysis.ordered.match.interval_ends import interval_declarations, waiting_hint
 from tidegate.analysis.ordered.match.matches import matching
 from tidegate.analysis.ordered.match.partners import situation_partners
 from tidegate.analysis.ordered.match.problems import match_problems
@@ -80,6 +81,13 @@ class MatchFamily(Family[Match]):
         final = replace(node, emission="final")
         said = 'wait for all ends: emission="final"'
         return ((final, said), (replace(final, within=ticks), f"{said} and within={span}"))
+
+    def completion_hint(self, node: Match) -> str | None:
+        """Matches of rows that are intervals may pass by their detection alone (rule R28)."""
+        return waiting_hint(node)
+
+    def declarations(self, node: Match, analysed: Analysis) -> Sequence[tuple[Mapping[str, StreamDef], str]]:
+        return interval_declarations(node, analysed)
 
     def state(self, node: Match) -> StateBound:
         bounds = situation_bounds(node)
