@@ -9,7 +9,7 @@ import numpy as np
 import tidegate as tg
 from benchmarks.pattern_runs import Rows, at_once, pattern_of, periods
 from benchmarks.situations_data import GAP, SITUATION, booleans
-from tidegate.algebra.ordered.match import Match
+from tidegate.algebra.ordered.match.node import Match
 from tidegate.analysis.ordered.match.bounds import situation_bounds
 
 RATIOS = {"2:1": 0.5, "4:3": 0.75, "1:1": 1.0, "2:3": 1.5, "1:2": 2.0}

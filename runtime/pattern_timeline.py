@@ -12,7 +12,7 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.situations import parts_of_match
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Node, children
-from tidegate.algebra.ordered.match import Match
+from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.analysis.pipeline import analyse
 from tidegate.runtime.api import run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.derive import Derive
 from tidegate.algebra.ordered.families import by_node
-from tidegate.algebra.ordered.match import Match
+from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.ordered.process import Process
 from tidegate.analysis.ordered import table as analysed
@@ -90,13 +91,34 @@ def test_a_family_and_what_belongs_to_none_are_told_apart() -> None:
     assert family_of("tidegate.algebra") is None
 
 
+def test_what_belongs_to_one_family_alone_stands_with_it() -> None:
+    """A module beside the families serves several of them, or somebody else."""
+    importers: dict[str, set[str | None]] = {}
+    for module, imported in rooms.imports().edges:
+        if imported.split(".")[2:3] == ["ordered"] and family_of(imported) is None:
+            importers.setdefault(imported, set()).add(family_of(module))
+    assert {module for module, of in importers.items() if len(of) == 1 and None not in of} == set()
+
+
+def used_names(code: str) -> set[str]:
+    """The names in a module: of variables, attributes and imports, and in strings that are one, or are annotations."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+                found.add(name)
+            case ast.Constant(value=str(text)):
+                found |= {*re.findall(r"\w+", text)} if "\n" not in text and text.count(" ") < 4 else set()
+    return found
+
+
 def test_no_generic_module_names_a_family() -> None:
+    """Not as an attribute of a module, nor in an annotation."""
+    assert used_names("import a\nx: 'Match | None' = a.Over") >= {"Match", "Over"}
     naming = set()
-    for layer in ("algebra", "analysis", "contexts", "runtime"):
-        for path in (ROOT / layer).rglob("*.py"):
-            if "ordered" not in path.relative_to(ROOT).parts:
-                used = {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
-                naming |= {str(path.relative_to(ROOT))} if used & NAMES else set()
+    for module, path in rooms.modules().items():
+        if family_of(module) is None and used_names(path.read_text()) & NAMES:
+            naming.add(path_of(module))
     assert naming == NAMING < {*FRONT}
 
 

@@ -27,7 +27,7 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node, Project, Rename, Scan, children
 from tidegate.algebra.ordered.derive import END, START, Derive, derivation_text, situation_text
-from tidegate.algebra.ordered.match import Emission, Match, RowIntervals
+from tidegate.algebra.ordered.match.node import Emission, Match, RowIntervals
 from tidegate.algebra.ordered.process import Operator, Process
 from tidegate.algebra.printing.plans import preformatted, printable
 from tidegate.algebra.row_wise import is_static

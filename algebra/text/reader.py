@@ -20,7 +20,7 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.situations import Intervals, Partitioned, match, situation
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Scan
-from tidegate.algebra.ordered.match import Emission
+from tidegate.algebra.ordered.match.node import Emission
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.text.conditions import Conditions, name_of, seconds_of, ticks_of
 from tidegate.algebra.text.parsing import Part, Text

@@ -16,7 +16,7 @@ from tidegate.algebra.dsl.situations import Partitioned
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import TABLE, Function
 from tidegate.algebra.ordered.derive import END, START
-from tidegate.algebra.ordered.match import DETECTED
+from tidegate.algebra.ordered.match.node import DETECTED
 from tidegate.algebra.text.conditions import Conditions, name_of
 from tidegate.algebra.text.parsing import Part
 

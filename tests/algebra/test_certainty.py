@@ -8,7 +8,7 @@ from tests.properties.brute import Grid, Mask, every, grid, holds, some
 from tests.strategies.formulas import Options, random_formula
 from tidegate.algebra.allen import RELATIONS
 from tidegate.algebra.formulas import temporal_formula
-from tidegate.algebra.ordered.certainty import Conjunction, first_certain, refutations_of
+from tidegate.algebra.ordered.match.certainty import Conjunction, first_certain, refutations_of
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.terms import Attr, Term, disjunction
 from tidegate.algebra.types import BIGINT

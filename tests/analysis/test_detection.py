@@ -22,7 +22,7 @@ from tidegate.algebra.allen import (
     relations_in,
 )
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.ordered.match import Emission
+from tidegate.algebra.ordered.match.node import Emission
 from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT, BOOLEAN, INT64_MAX

@@ -10,7 +10,7 @@ from tests.analysis.build import MINUTE, le, lt, plus, query, scan, span, stream
 from tests.analysis.test_detection import A, B, C, plan, related
 from tidegate.algebra.allen import PREFIX_GROUPS, Allen
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.ordered.match import DETECTED
+from tidegate.algebra.ordered.match.node import DETECTED
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import FALSE, TRUE, Attr, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended

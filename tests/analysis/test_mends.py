@@ -15,7 +15,7 @@ from tests.strategies.programs import Case as Cased
 from tests.strategies.programs import random_case
 from tests.strategies.situations import random_situation_case
 from tidegate.algebra.nodes import Product, Project
-from tidegate.algebra.ordered.match import Emission
+from tidegate.algebra.ordered.match.node import Emission
 from tidegate.algebra.program import ProgramDef
 from tidegate.analysis.pipeline import analyse
 from tidegate.analysis.validity.mends import Mends

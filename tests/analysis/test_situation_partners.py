@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tidegate as tg
-from tidegate.algebra.ordered.match import Match
+from tidegate.algebra.ordered.match.node import Match
 from tidegate.analysis.ordered.match.partners import SituationPartners, situation_partners
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")

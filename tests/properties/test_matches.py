@@ -12,7 +12,7 @@ import pytest
 from tests.properties.test_detection import likely_match
 from tests.strategies.patterns import RandomPattern, random_chain, random_pattern
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.ordered.match import DETECTED, Emission
+from tidegate.algebra.ordered.match.node import DETECTED, Emission
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.ordered.match import matches

@@ -12,7 +12,7 @@ from tests.strategies.situations import random_situation_case
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.derive import Derive
-from tidegate.algebra.ordered.match import Match
+from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.time import INF
 from tidegate.analysis.ordered.match.bounds import situation_bounds
 from tidegate.analysis.pipeline import analyse

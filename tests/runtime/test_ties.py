@@ -16,7 +16,7 @@ from tests.properties.families import seeds
 from tests.runtime.conftest import Start
 from tidegate.algebra.nodes import Node, children
 from tidegate.algebra.ordered.derive import Derive, untied
-from tidegate.algebra.ordered.match import Match
+from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.semantics import Row, bags_equal, evaluate
 
 R = tg.stream("R", "k bigint, t bigint, z bigint, x double, y bigint", progress="t")

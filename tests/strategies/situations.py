@@ -14,7 +14,7 @@ from tidegate.algebra.evaluation import EvaluationError, evaluate_term
 from tidegate.algebra.functions.aggregates import TABLE, Aggregate, Function
 from tidegate.algebra.nodes import Group, Imbed, Join, Node, Project, Rename, Scan, Select
 from tidegate.algebra.ordered.derive import Derive
-from tidegate.algebra.ordered.match import Emission, Match, RowIntervals
+from tidegate.algebra.ordered.match.node import Emission, Match, RowIntervals
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import Row as Tuple

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.algebra.ordered.match import Match
+from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.printing.plans import listed
 from tidegate.analysis.ordered.match.detection import Detection
 from tidegate.analysis.ordered.match.order import Pair, Statistics, best_order, cost_of, initial_statistics

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tidegate.algebra.allen import ANY, converse_mask, group_bits, relation_of
 from tidegate.algebra.ordered.derive import START, Derive
-from tidegate.algebra.ordered.match import Emission, Match, RowIntervals
+from tidegate.algebra.ordered.match.node import Emission, Match, RowIntervals
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import INT64_MAX, DataType

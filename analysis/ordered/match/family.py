@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.ordered.derive import END, START, Derive
-from tidegate.algebra.ordered.match import DETECTED, Match, RowIntervals, endpoint_schema
+from tidegate.algebra.ordered.match.node import DETECTED, Match, RowIntervals, endpoint_schema
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import INF

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from tidegate.algebra.nodes import Reading
-from tidegate.algebra.ordered.match import Match
+from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import Attr, Lit, call, conjunction
 from tidegate.analysis.inner_queries import inner_owner

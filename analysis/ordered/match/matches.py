@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tidegate.algebra.allen import Allen, relations_in
-from tidegate.algebra.ordered.match import DETECTED
+from tidegate.algebra.ordered.match.node import DETECTED
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.ordered.match.detection import Detection
 from tidegate.analysis.ordered.match.pattern import General, Pair, Symbol, interval_bound, mask_cases, named_layout

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.algebra.ordered.derive import Derive
-from tidegate.algebra.ordered.match import Match
+from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.ordered.match.detection import Detection, detection_of
 from tidegate.analysis.ordered.match.matches import horizons, matching

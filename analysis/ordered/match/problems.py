@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.algebra.errors import Problem, QueryError, Site
-from tidegate.algebra.ordered.match import DETECTED
+from tidegate.algebra.ordered.match.node import DETECTED
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema

@@ -11,7 +11,7 @@ import polars as pl
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.derive import Derive
-from tidegate.algebra.ordered.match import RowIntervals
+from tidegate.algebra.ordered.match.node import RowIntervals
 from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.arrays import BoolArray, Int64Array

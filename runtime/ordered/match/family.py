@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.algebra.ordered.match import Match
+from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.time import Extended
 from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.ordered.match.operator import MatchOperator

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.ordered.derive import END, START
-from tidegate.algebra.ordered.match import RowIntervals, measures
+from tidegate.algebra.ordered.match.node import RowIntervals, measures
 from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.kernels.situations import ClosedSituations
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.ordered.derive import Derive
-from tidegate.algebra.ordered.match import Match, RowIntervals, measures
+from tidegate.algebra.ordered.match.node import Match, RowIntervals, measures
 from tidegate.algebra.time import Extended
 from tidegate.algebra.types import MAX_INSTANT
 from tidegate.analysis.ordered.match.chosen_orders import order_lines, pinned_order

@@ -22,7 +22,6 @@ from tidegate.algebra.nodes import (
     check_condition,
     require_attribute,
 )
-from tidegate.algebra.ordered.certainty import Conjunction, first_certain, refutations_of
 from tidegate.algebra.ordered.derive import (
     END,
     START,
@@ -34,6 +33,7 @@ from tidegate.algebra.ordered.derive import (
     runs,
 )
 from tidegate.algebra.ordered.events import instant_of
+from tidegate.algebra.ordered.match.certainty import Conjunction, first_certain, refutations_of
 from tidegate.algebra.printing.plans import ticks_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
