@@ -372,7 +372,7 @@ class Expression:
         return build("try_idiv", self, other)
 
     def try_mod(self, other: Operand) -> Expression:
-        """Remainder of the integer division, with the sign of the dividend; NULL on division by zero.
+        """Remainder of `x // y`, with the sign of the divisor; NULL on division by zero.
 
         Examples:
             >>> show(tg.lit(12).try_mod(orders.pieces))

@@ -54,7 +54,7 @@ def _floordiv(a: int, b: int) -> int:
 
 
 def _mod(a: int, b: int) -> int:
-    return a - _idiv(a, b) * b
+    return a - _floordiv(a, b) * b
 
 
 def _div(a: float, b: float) -> float:
@@ -94,8 +94,9 @@ def _rounded_down_range(a: Range, b: Range) -> Range:
 
 
 def _remainder_range(a: Range, b: Range) -> Range:
-    most = max(abs(b[0]), abs(b[1])) - 1
-    return (max(-most, a[0]) if a[0] < 0 else 0), (min(most, a[1]) if a[1] > 0 else 0)
+    # Of the divisor's sign, and nearer to 0 than it; a dividend that is already is its own remainder.
+    low, high = min(b[0] + 1, 0), max(b[1] - 1, 0)
+    return (low if a[1] > 0 else max(low, a[0])), (high if a[0] < 0 else min(high, a[1]))
 
 
 def _abs_range(a: Range) -> Range:
@@ -230,7 +231,7 @@ def _division(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
 _OF_OTHER_NUMBERS: Final = {
     "idiv": "of other numbers write (x / y).trunc(), which is a double",
     "floordiv": "of other numbers write tg.floor(x / y), which is a double",
-    "mod": "of other numbers write x - y * (x / y).trunc(), or x - y * tg.floor(x / y) for the sign of y",
+    "mod": "of other numbers write x - y * tg.floor(x / y), or x - y * (x / y).trunc() for the sign of x",
 }
 
 
@@ -278,9 +279,9 @@ OPERATIONS: Final = (
     Operation("sub", "numbers, durations, instants", _additive, "x - y", fallible=True, temporal=True, doc="Overflow fails."),
     Operation("mul", "numbers, duration and bigint", _multiplication, "x * y", fallible=True, doc="Overflow fails."),
     Operation("div", _TWO, _division, "x / y", fallible=True, doc="Both become doubles; division by zero fails, of doubles too."),
-    Operation("idiv", "bigints, durations", _integer_division, "x.div(y)", fallible=True, doc="Truncates towards zero; by zero fails."),
+    Operation("idiv", "bigints, durations", _integer_division, "x.div(y)", fallible=True, doc="Truncates towards zero; by zero fails. What it leaves is x - x.div(y) * y."),
     Operation("floordiv", "bigints, durations", _integer_division, "x // y", fallible=True, doc="Rounds down, as Python does; by zero fails."),
-    Operation("mod", "bigints, durations", _integer_division, "x % y", fallible=True, doc="Remainder of idiv, with the dividend's sign."),
+    Operation("mod", "bigints, durations", _integer_division, "x % y", fallible=True, doc="Remainder of x // y, with the divisor's sign, as in Python; by zero fails."),
     Operation("neg", "a number or duration", _sign, "-x", fallible=True),
     Operation("abs", "a number or duration", _sign, "x.abs()", fallible=True),
     Operation("least", "values of one type", _extreme, "tg.min(x, y, …)", fallible=True, temporal=True, counts=(2,), doc=_LEAST),

@@ -186,7 +186,7 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: r.k // 2.5, "TG102", "tg.floor(x / y)"),
         (lambda: r.k * Decimal("0.5") // 2, "TG102", "tg.floor(x / y)"),
         (lambda: r.k.cast("double").div(2), "TG102", "(x / y).trunc()"),
-        (lambda: r.k.try_mod(2.5), "TG102", "x - y * (x / y).trunc()"),
+        (lambda: r.k.try_mod(2.5), "TG102", "x - y * tg.floor(x / y)"),
         (lambda: True ^ (r.k < 3), "TG114", "a != b"),
         (lambda: tg_.parquet("in", dealy="5m"), "TG114", "did you mean delay=?"),
         (lambda: tg_.source([], delays="5m"), "TG114", "did you mean delay=?"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import math
 
 import pytest
@@ -11,6 +12,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError, evaluate_term
 from tidegate.algebra.formulas import UNITS, And, Compare, Floor, Not, Opaque, Or, Shift, Var, temporal_term
 from tidegate.algebra.functions.aggregates import Aggregate, Function, aggregate_type
+from tidegate.algebra.functions.numbers import MOD
 from tidegate.algebra.printing.plans import formula_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
@@ -160,7 +162,8 @@ def test_what_still_matters_fails(term: Term) -> None:
 def test_integer_arithmetic() -> None:
     pairs = [(7, 2), (-7, 2), (7, -2), (-7, -2)]
     assert [of("idiv", (a, BIGINT), (b, BIGINT)) for a, b in pairs] == [3, -3, -3, 3]
-    assert [of("mod", (a, BIGINT), (b, BIGINT)) for a, b in pairs] == [1, -1, 1, -1]
+    assert [of("floordiv", (a, BIGINT), (b, BIGINT)) for a, b in pairs] == [3, -4, -4, 3]
+    assert [of("mod", (a, BIGINT), (b, BIGINT)) for a, b in pairs] == [1, 1, -1, -1]
     assert of("div", (7, BIGINT), (2, BIGINT)) == 3.5
     assert of("mod", (INT64_MIN, BIGINT), (-1, BIGINT)) == 0
     assert of("add", (None, BIGINT), (1, BIGINT)) is None
@@ -207,6 +210,16 @@ def test_an_evaluation_error_survives_as_text() -> None:
         of("idiv", (1, BIGINT), (0, BIGINT))
     again = EvaluationError(f"some engine failed: {failed.value}\n\nThis error occurred somewhere\n")
     assert again.problems == failed.value.problems
+
+
+def test_the_range_of_a_remainder_holds_all_of_them() -> None:
+    ends = range(-4, 5)
+    ranges = [(low, high) for low in ends for high in ends if low <= high]
+    for a, b in itertools.product(ranges, ranges):
+        assert MOD.range is not None
+        low, high = MOD.range(a, b)
+        found = {x % y for x in range(a[0], a[1] + 1) for y in range(b[0], b[1] + 1) if y}
+        assert all(low <= one <= high for one in found), (a, b)
 
 
 def test_comparisons() -> None:

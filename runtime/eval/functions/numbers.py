@@ -38,11 +38,6 @@ def _idiv(a: pl.Expr, b: pl.Expr) -> pl.Expr:
     return a // b + inexact.cast(pl.Int64)
 
 
-def _mod(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    rest = a % b
-    return rest - pl.when((rest != 0) & ((a < 0) != (b < 0))).then(b).otherwise(0)
-
-
 def _clamped(a: pl.Expr, factor: int) -> pl.Expr:
     most = 10**18 // factor
     return a.clip(-most, most) * factor
@@ -146,7 +141,7 @@ FORMS: Final[Mapping[str, Form[pl.Expr]]] = {
     "mul_int": Form(lambda a, b: a * b, beyond=_product_beyond),
     "idiv_int": Form(_idiv, fails=_no_divisor, beyond=_quotient_beyond),
     "floordiv_int": Form(lambda a, b: a // b, fails=_no_divisor, beyond=_quotient_beyond),
-    "mod_int": Form(_mod, fails=_no_divisor),
+    "mod_int": Form(lambda a, b: a % b, fails=_no_divisor),
     "neg_int": Form(lambda a: -a, beyond=_least_integer),
     "abs_int": Form(lambda a: a.abs(), beyond=_least_integer),
     "add_double": Form(lambda a, b: a + b),

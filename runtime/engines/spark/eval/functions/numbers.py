@@ -69,6 +69,12 @@ def _floordiv(term: TypedTerm, a: Column, b: Column) -> Column:
     return _idiv(term, a, b) - ((rest != 0) & ((rest < 0) != (b < 0))).cast("bigint")
 
 
+def _mod(a: Column, b: Column) -> Column:
+    # `%` truncates: the remainder, if any, moves to the divisor's side.
+    rest = F.when(b != 0, a % b)
+    return F.when((rest != 0) & ((rest < 0) != (b < 0)), rest + b).otherwise(rest)
+
+
 def _abs(term: TypedTerm, a: Column) -> Column:
     return F.when(a < 0, subtract(term, long(0), a)).otherwise(a)
 
@@ -107,7 +113,7 @@ FORMS: Final[Mapping[str, Form[Column]]] = {
     "mul_int": Form(_multiply, typed=True),
     "idiv_int": Form(_idiv, fails=_no_divisor, typed=True),
     "floordiv_int": Form(_floordiv, fails=_no_divisor, typed=True),
-    "mod_int": Form(lambda a, b: F.when(b != 0, a % b), fails=_no_divisor),
+    "mod_int": Form(_mod, fails=_no_divisor),
     "neg_int": Form(lambda term, a: subtract(term, long(0), a), typed=True),
     "abs_int": Form(_abs, typed=True),
     "add_double": Form(lambda a, b: a + b),
