@@ -184,33 +184,55 @@ def rows(**columns: object) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("does", "message"),
+    ("does", "message", "hint"),
     [
-        (lambda *_: None, "step returned a NoneType, not rows and tables"),
-        (lambda *_: (None, {}), "not rows and tables"),
-        (lambda events, *_: (events, {}), "its result has the columns partition, since, t"),
-        (lambda *_: (rows(t="soon"), {}), "its result has t bigint, and step returned String ('soon')"),
-        (lambda *_: (rows(partition=0.0), {}), "its result has partition bigint, and step returned Float64 (0.0)"),
-        (lambda *_: (rows(since=None), {}), "a row has no since, which is declared not null"),
+        (lambda *_: None, "step returned a NoneType, not rows and tables", ""),
+        (lambda *_: (None, {}), "not rows and tables", ""),
+        (lambda events, *_: (events, {}), "its result has the columns partition, since, t", ""),
+        (lambda *_: (rows(t="soon"), {}), "its result has t bigint, and step returned String ('soon')", ""),
+        (lambda *_: (rows(partition=0.0), {}), "its result has partition bigint, and step returned Float64 (0.0)", ""),
+        (
+            lambda *_: (rows(since=None), {}),
+            "a row has no since, which is declared not null",
+            'rows.drop_nulls("since")',
+        ),
         (
             lambda *_: (rows(t=6), {}),
             "a row is complete at t = 6, and this step is about instants up to 5",
+            "yield a row in the step",
         ),
-        (lambda *_: (rows(since=6), {}), "a declared relation does not hold of the row"),
-        (lambda *_: (rows(partition=1), {}), "its result has a row of a partition that step was not given"),
-        (lambda *_: (rows(), {"other": rows()}), "a table 'other' that it does not declare"),
-        (lambda *_: (rows(), {"one": rows()}), "table 'one' has the columns partition, v"),
-        (lambda *_: (rows(), {"one": pl.DataFrame({"partition": [7], "v": [1]})}), "of a partition that step was not"),
-        (lambda *_: 1 / 0, "step of Broken failed: ZeroDivisionError: division by zero"),
+        (
+            lambda *_: (rows(since=6), {}),
+            "the declared relation since <= t does not hold of the row {'k': 'a', 'since': 6, 't': 5}",
+            "leave it out of relations=",
+        ),
+        (
+            lambda *_: (rows(partition=1), {}),
+            "its result has a row of a partition that step was not given: 1",
+            "take it from the rows of events",
+        ),
+        (
+            lambda *_: (rows(), {"other": rows()}),
+            "a table 'other' that it does not declare",
+            "it declares 'one': return one of those, or add 'other'",
+        ),
+        (lambda *_: (rows(), {"one": rows()}), "table 'one' has the columns partition, v", ""),
+        (
+            lambda *_: (rows(), {"one": pl.DataFrame({"partition": [7], "v": [1]})}),
+            "of a partition that step was not given: 7",
+            "take it",
+        ),
+        (lambda *_: 1 / 0, "step of Broken failed: ZeroDivisionError: division by zero", ""),
     ],
 )
-def test_what_breaks_its_word_is_told(does: Step, message: str) -> None:
+def test_what_breaks_its_word_is_told(does: Step, message: str, hint: str) -> None:
     with tg.program(Q=BY_KEY.process(Broken(does))).session() as session:
         session.push("S", [("a", 5, 1)])
         session.advance("S", 5)
         with pytest.raises(tg.TidegateError, match="TG305") as raised:
             session.step()
         assert message in str(raised.value)
+        assert hint in str(raised.value)
     # And nothing has changed: another that keeps its word may go on.
 
 
@@ -766,6 +788,12 @@ def declaring(**given: Any) -> tg.Operator:
     return cast("tg.Operator", cls())
 
 
+@dataclass(frozen=True)
+class MisspeltField(Broken):
+    read: tuple[str, ...] = ("v",)
+    table: str = "one"
+
+
 @pytest.mark.parametrize(
     ("operator", "message", "hint"),
     [
@@ -797,6 +825,8 @@ def declaring(**given: Any) -> tg.Operator:
             "the table has v bigint, w double",
         ),
         (declaring(table={"one": "v bigint"}), "an operator declares no 'table': Declaring", "did you mean tables?"),
+        (declaring(read=("v",)), "an operator declares no 'read': Declaring", "did you mean reads?"),
+        (MisspeltField(lambda *_: None), "an operator declares no 'read': MisspeltField", "did you mean reads?"),
         (declaring(keep_for="1h"), "an operator declares no 'keep_for': Declaring", "did you mean kept_for?"),
     ],
 )

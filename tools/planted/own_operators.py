@@ -114,7 +114,7 @@ GROUP = Group(
             "if unknown := values_beside_fields(operator):",
             "if unknown := list[str]():",
         ),
-        bug("declared relations are not checked", CHECKS, "if node.result.relations != TRUE and", "if False and"),
+        bug("declared relations are not checked", CHECKS, "in conjuncts(node.result.relations):", "in ():"),
         bug(
             "what must have a value may have none",
             CHECKS,

@@ -20,6 +20,8 @@ _DECLARED: Final = {
     "most": 'most = {"last": 1}',
     "kept_for": 'kept_for = "1h"',
 }
+#: Of which kind what it declares is: a field of this kind, with nearly such a name, is misspelt.
+_KINDS: Final = {"reads": tuple, "tables": Mapping, "wakes": tuple, "most": Mapping, "kept_for": str}
 #: What every operator defines, and how.
 _DEFINED: Final = {
     "result": 'def result(self, events): return tg.stream("Name", "t timestamp, ...", progress="t")',
@@ -72,11 +74,12 @@ def _check_names(cls: type[Operator]) -> None:
         except TypeError as error:
             raise QueryError("TG114", f"{name} of {cls.__name__}: {error}", hint=f"write {written}") from None
     for name in own:
-        if name.startswith("_") or name in parameters(cls) or callable(getattr(cls, name, None)):
+        if name.startswith("_") or callable(getattr(cls, name, None)):
             continue
         # A name of the user's own is left alone, unless it is that of a declaration but for a letter.
         near = [one for one in nearest(name, _DECLARED, 1) if abs(len(one) - len(name)) <= 1 and one not in own]
-        if near and name not in _DECLARED:
+        is_field = near and name in parameters(cls) and not isinstance(getattr(cls, name, None), _KINDS[near[0]])
+        if near and name not in _DECLARED and not is_field:
             raise QueryError(
                 "TG114", f"an operator declares no {name!r}: {cls.__name__}", hint=f"did you mean {near[0]}?"
             )

@@ -16,7 +16,8 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.ordered.process import Process, Reach, values_beside_fields
 from tidegate.algebra.printing.plans import count_of
-from tidegate.algebra.terms import TRUE
+from tidegate.algebra.printing.terms import term_text
+from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.types import DataType
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.joins.bands import evaluated
@@ -72,7 +73,11 @@ def called(
             hint=f"return a frame of Polars and the tables by their names: return rows, {{{written}}}",
         )
     if unknown := sorted({*left} - {*declared}):
-        raise wrong(what, f"step returned a table {unknown[0]!r} that it does not declare")
+        raise wrong(
+            what,
+            f"step returned a table {unknown[0]!r} that it does not declare",
+            hint=f"it declares {', '.join(map(repr, declared)) or 'none'}: return one of those, or add {unknown[0]!r} to tables",
+        )
     tables = {}
     for name, columns in declared.items():
         schema = table_schema(columns)
@@ -169,16 +174,20 @@ def _difference(first: pl.DataFrame, second: pl.DataFrame, types: Mapping[str, D
     return f"{row_text(dict(zip(first.columns, row, strict=True)), types)} is {how} there then"
 
 
-def result_of(node: Process, rows: pl.DataFrame, partitions: int, reach: Reach) -> pl.DataFrame:
+def result_of(node: Process, rows: pl.DataFrame, keys: pl.DataFrame, partitions: int, reach: Reach) -> pl.DataFrame:
     """The rows as declared; `EvaluationError` TG305 for one that is complete too early or too late, or of which a
-    relation is not true.
+    relation is not true. `keys` has the keys of the partitions, of which there are `partitions`.
     """
     what, schema = type(node.operator).__name__, node.result.schema
     result = conforming(what, "its result", rows, schema)
     _check_partitions(what, "its result", result, partitions)
     for attribute in schema.attributes:
         if not attribute.nullable and result.get_column(attribute.name).null_count():
-            raise wrong(what, f"a row has no {attribute.name}, which is declared not null")
+            raise wrong(
+                what,
+                f"a row has no {attribute.name}, which is declared not null",
+                hint=f'yield a value, or leave such rows out: rows.drop_nulls("{attribute.name}")',
+            )
     at = pl.col(node.completed_by)
     late = [at <= reach.after] if reach.after is not None else []
     late += [at > reach.until] if reach.until is not None else []
@@ -191,11 +200,17 @@ def result_of(node: Process, rows: pl.DataFrame, partitions: int, reach: Reach) 
                 f"and this step is about instants {_span(reach, type_)}",
                 hint="yield a row in the step that reaches its instant: keep it until then, and do not yield it again",
             )
-    if node.result.relations != TRUE and result.height:
-        holds = evaluated(result, compile_term(node.result.relations, schema)).to_series()
-        if not holds.fill_null(value=False).all():
-            bad_row = result.filter(~holds.fill_null(value=False)).row(0, named=True)
-            raise wrong(what, f"a declared relation does not hold of the row {row_text(bad_row, _types(node))}")
+    for relation in conjuncts(node.result.relations):
+        broken = ~evaluated(result, compile_term(relation, schema)).to_series().fill_null(value=False)
+        if result.height and broken.any():
+            row = result.filter(broken).row(0, named=True)
+            at = row.pop(PARTITION)
+            bad_row = (keys.row(at, named=True) if node.keys else {}) | row
+            raise wrong(
+                what,
+                f"the declared relation {term_text(relation)} does not hold of the row {row_text(bad_row, _types(node))}",
+                hint="yield rows of which it is true, or leave it out of relations=... in result",
+            )
     return result
 
 
@@ -208,7 +223,12 @@ def _span(reach: Reach, type_: DataType) -> str:
 def _check_partitions(what: str, where: str, rows: pl.DataFrame, partitions: int) -> None:
     numbers = rows.get_column(PARTITION)
     if numbers.null_count() or (rows.height and not numbers.is_between(0, partitions - 1).all()):
-        raise wrong(what, f"{where} has a row of a partition that step was not given")
+        given = numbers.filter(~numbers.is_between(0, partitions - 1).fill_null(value=False))[0]
+        raise wrong(
+            what,
+            f"{where} has a row of a partition that step was not given: {given}",
+            hint="partition is a number of this step alone: take it from the rows of events and state, and keep no other",
+        )
 
 
 #: The column that Polars did not find.

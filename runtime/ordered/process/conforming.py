@@ -114,7 +114,7 @@ def written(value: Value, type_: DataType | None) -> str:
     return shown(value) if value is None or type_ is None or type_.kind not in _WRITTEN else value_text(value, type_)
 
 
-def wrong(what: str, message: str, hint: str = "correct its step or its declaration") -> EvaluationError:
+def wrong(what: str, message: str, hint: str) -> EvaluationError:
     """`EvaluationError` TG305 of an operator that does not do what it declares."""
     return EvaluationError("TG305", _BREAKS.format(what) + message, hint=hint)
 

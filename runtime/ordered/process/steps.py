@@ -31,8 +31,9 @@ def stepped(
     made, left = called(node, step or node.operator.step, events, before.tables, reach, len(partitions))
     last = before.last.copy()
     np.maximum.at(last, events.get_column(PARTITION).to_numpy(), events.get_column(node.time).to_numpy())
-    require_bounds(node, left, held.partitions.rows(partitions), last, reach)
-    yielded = result_of(node, made, len(partitions), reach)
+    given = held.partitions.rows(partitions)
+    require_bounds(node, left, given, last, reach)
+    yielded = result_of(node, made, given, len(partitions), reach)
     keys = held.partitions.rows(partitions[yielded.get_column(PARTITION).to_numpy()])
     result = pl.concat([keys, yielded], how="horizontal").select(node.schema.names)
     return before, held.after(before, left, last), result
