@@ -849,11 +849,13 @@ class Expression:
         return build("reverse", self)
 
     def initcap(self) -> Expression:
-        """The string with the first letter of each word large and the others small, of ASCII alone.
+        """The string with the first letter of each word large and the others small, of all scripts.
+
+        A word is made of letters, digits and accents on them; what is neither ends it, as `-`, `'` and `_` do.
 
         Examples:
-            >>> show(orders.customer.lower().initcap())
-            Ada, Bob, Ada
+            >>> show(tg.concat(orders.customer, " élan-été").initcap())
+            Ada Élan-Été, Bob Élan-Été, Ada Élan-Été
         """
         return build("initcap", self)
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from tidegate.algebra.diagnostics.shown import nearest
 from tidegate.algebra.formulas import UNITS
 from tidegate.algebra.functions.instants import FLOOR, PART, day_of
 from tidegate.algebra.functions.numbers import ADD
@@ -270,7 +271,19 @@ def _add_months(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     return apply(ADD, (midnight, apply(PART, (arg,), DURATION, call, DAY, 1)), TIMESTAMP, call)
 
 
-_ZONES_HINT: Final = 'zones are called "Europe/Berlin", "America/New_York", "UTC"'
+def _is_zone(name: str) -> bool:
+    try:
+        return bool(_zone(name))
+    except (KeyError, ValueError, OSError):
+        return False
+
+
+def _zone_hint(name: object) -> str:
+    from zoneinfo import available_timezones  # as above
+
+    near = nearest(name, sorted(available_timezones())) if isinstance(name, str) else []
+    meant = " or ".join(f'"{one}"' for one in near)
+    return f"did you mean {meant}?" if near else 'zones are called "Europe/Berlin", "America/New_York", "UTC"'
 
 
 def _local(kernel: Kernel) -> Rule:
@@ -278,13 +291,9 @@ def _local(kernel: Kernel) -> Rule:
         takes = "a timestamp, and the constant name of a time zone"
         arity(call, args, 2, 2, takes)
         zone = constant(args[1], STRING)
-        refused = misfit(call, args, takes, (Kind.TIMESTAMP,), f'x.{call.op}("Europe/Berlin")', _ZONES_HINT)
-        if args[0].type not in (TIMESTAMP, NULL) or not isinstance(zone, str):
-            raise refused
-        try:
-            _zone(zone)
-        except (KeyError, ValueError, OSError):
-            raise refused from None
+        if args[0].type not in (TIMESTAMP, NULL) or not isinstance(zone, str) or not _is_zone(zone):
+            written = f'x.{call.op}("Europe/Berlin")'
+            raise misfit(call, args, takes, (Kind.TIMESTAMP,), written, _zone_hint(zone))
         return apply(kernel, (coerce(args[0], TIMESTAMP),), TIMESTAMP, call, zone)
 
     return rule

@@ -117,7 +117,10 @@ def _json_rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     arity(call, args, 2, 2, takes)
     path = constant(args[1], STRING)
     if args[0].type not in (STRING, NULL) or not isinstance(path, str) or json_path(path) is None:
-        raise misfit(call, args, takes, (Kind.STRING,), 'x.json("$.a")', 'a path is $ and steps, such as $.a[0]["b c"]')
+        hint = 'a path is $ and steps, such as $.a[0]["b c"]'
+        if isinstance(path, str) and json_path(f"$.{path}") is not None:
+            hint = f'write x.json("$.{path}")'
+        raise misfit(call, args, takes, (Kind.STRING,), 'x.json("$.a")', hint)
     return apply(JSON, (coerce(args[0], STRING),), STRING, call, path)
 
 

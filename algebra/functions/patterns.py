@@ -253,37 +253,70 @@ KERNELS: Final = (LIKE, MATCHES, EXTRACT, REPLACE)
 
 
 def _pattern_rule(
-    kernel: Kernel, takes: str, result: DataType, written: str, check: Callable[..., bool], *types: DataType
+    kernel: Kernel, takes: str, result: DataType, written: str, check: Callable[..., str], *types: DataType
 ) -> Rule:
-    """A string, a constant pattern, and more constants of these types; `check` takes all constants."""
+    """A string, a constant pattern, and more constants of these types; `check` takes all constants, and says what the
+    last may be if it is wrong.
+    """
 
     def rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
         arity(call, args, 2 + len(types), 2 + len(types), takes)
         constants = [constant(arg, type_) for arg, type_ in zip(args[1:], (STRING, *types), strict=True)]
         given = [value for value in constants if isinstance(value, str | int)]
-        if args[0].type not in (STRING, NULL) or len(given) < len(constants) or not check(*given):
+        if args[0].type not in (STRING, NULL) or len(given) < len(constants):
             raise misfit(call, args, takes, (Kind.STRING,), written)
+        if hint := check(*given):
+            raise misfit(call, args, takes, (Kind.STRING,), written, hint, wrong=(len(given),))
         return apply(kernel, (coerce(args[0], STRING),), result, call, *given)
 
     return rule
 
 
-def _has_group(pattern: str, group: int) -> bool:
-    return 0 <= group <= read_pattern(pattern).groups
+def _has_group(pattern: str, group: int) -> str:
+    groups = read_pattern(pattern).groups
+    if 0 <= group <= groups:
+        return ""
+    return (
+        f"0 is all of the match, and 1 to {groups} are its groups"
+        if groups
+        else "0 is all of the match; a group is written (...)"
+    )
 
 
-def _replaceable(pattern: str, _: str) -> bool:
+#: How others refer to a group in the text that replaces a match.
+_REFERENCE: Final = re.compile(r"\\(\d|g<)|\$(\d|\{)")
+
+
+def _replaceable(pattern: str, new: str) -> str:
     if read_pattern(pattern).empty:
         raise QueryError(
             "TG134",
             f"a pattern that matches no characters is replaced differently by engines: {pattern!r}",
             hint="take + instead of *",
         )
-    return True
+    if found := _REFERENCE.search(new):
+        raise QueryError(
+            "TG134",
+            f"regexp_replace takes text as it is, and {found[0]!r} would refer to a group: {new!r}",
+            hint=f'x.regexp_extract("{pattern}", 1) is the first group; texts are put together with tg.concat(a, b)',
+        )
+    return ""
 
 
-def _readable(pattern: str) -> bool:
-    return bool(read_pattern(pattern))
+def _readable(pattern: str) -> str:
+    read_pattern(pattern)
+    return ""
+
+
+def _complete(pattern: str) -> str:
+    """`QueryError` TG134 for a pattern of LIKE whose last \\ takes no character as itself."""
+    if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
+        raise QueryError(
+            "TG134",
+            f"nothing follows the last \\ of a pattern of like: {pattern!r}",
+            hint="\\ takes the next character as itself; write it twice for one of them",
+        )
+    return ""
 
 
 def _texts(*values: str) -> tuple[Lit, ...]:
@@ -293,8 +326,8 @@ def _texts(*values: str) -> tuple[Lit, ...]:
 _SAMPLES = (r"a", r"^\d+$", r"(?:a|aa)b?", r"[^a-c\s]+", r"\.[0-9]{1,3}|T", r"^$", r".", r"e.?x?", r"\w+?\W", "[é\\-z]")
 _WITH_GROUPS = ((r"(\d+)-(\d+)", 2), (r"(a)|(b)", 2), (r"^(.)(.*)$", 1), (r"[A-Z]", 0), (r"(\d{2}):?(?:\d{2})?", 1))
 OPERATIONS: Final = (
-    Operation("like", "a string and a constant", _pattern_rule(LIKE, "a string and a constant pattern", BOOLEAN, 'x.like("a%")', lambda _: True), 'x.like("a%")', counts=(1,), constants=tuple(_texts(one) for one in ("%", "a%", "%b", "_", "%a%b%", "1.5\\\\%", "__", "")), doc="% is any characters, _ is one; \\ takes the next as itself."),
+    Operation("like", "a string and a constant", _pattern_rule(LIKE, "a string and a constant pattern", BOOLEAN, 'x.like("a%")', _complete), 'x.like("a%")', counts=(1,), constants=tuple(_texts(one) for one in ("%", "a%", "%b", "_", "%a%b%", "1.5\\\\%", "__", "")), doc="% is any characters, _ is one; \\ takes the next as itself, which there has to be."),
     Operation("regexp_like", "a string and a constant", _pattern_rule(MATCHES, "a string and a constant pattern", BOOLEAN, 'x.regexp_like("^a+$")', _readable), 'x.regexp_like("^a+$")', counts=(1,), constants=tuple(_texts(one) for one in _SAMPLES), doc="Whether the pattern matches somewhere."),
     Operation("regexp_extract", "a string and constants", _pattern_rule(EXTRACT, "a string, a constant pattern and the number of one of its groups", STRING, 'x.regexp_extract("(a+)b", 1)', _has_group, BIGINT), 'x.regexp_extract("(a+)b", 1)', counts=(1,), constants=tuple((Lit(one, STRING), Lit(group, BIGINT)) for one, group in _WITH_GROUPS), doc="The group of the first match, 0 is all of it; NULL where there is none, empty where the group is no part of it."),
-    Operation("regexp_replace", "a string and constants", _pattern_rule(REPLACE, "a string, a constant pattern and a constant string", STRING, 'x.regexp_replace("a+", "b")', _replaceable, STRING), 'x.regexp_replace("a+", "b")', counts=(1,), constants=tuple(_texts(one, "$0\\1-") for one in (r"\d", r"a+", r"[^\w]", r"(a)|b")), doc="Every match, left to right, by the text as it is."),
+    Operation("regexp_replace", "a string and constants", _pattern_rule(REPLACE, "a string, a constant pattern and a constant string", STRING, 'x.regexp_replace("a+", "b")', _replaceable, STRING), 'x.regexp_replace("a+", "b")', counts=(1,), constants=tuple(_texts(one, "$\\-") for one in (r"\d", r"a+", r"[^\w]", r"(a)|b")), doc="Every match, left to right, by the text as it is; references to groups, such as \\1 and $1, are refused."),
 )  # fmt: skip

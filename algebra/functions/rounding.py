@@ -140,9 +140,7 @@ def _round(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     arity(call, args, 1, 2, takes)
     digits = 0 if len(args) == 1 else constant(args[1], BIGINT)
     if not isinstance(digits, int) or not 0 <= digits <= MAX_DECIMAL_PRECISION:
-        fewer = isinstance(digits, int) and digits < 0
-        of_type = "tg.floor(x + 50, 100)" if args[0].type == BIGINT else "(x / 100).round() * 100"
-        raise misfit(call, args, takes, _NUMBERS, "x.round(2)", f"whole hundreds are {of_type}" if fewer else "")
+        raise misfit(call, args, takes, _NUMBERS, "x.round(2)", _multiples(args[0].type, digits))
     (arg, *_) = args
     if arg.type == DOUBLE and digits:
         return apply(ROUND_TO, (arg,), DOUBLE, call, digits)
@@ -151,6 +149,15 @@ def _round(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     if arg.type.scale <= digits:
         return arg
     return apply(UNSCALE_ROUNDED, (arg,), _with_scale(arg.type, digits), call, 10 ** (arg.type.scale - digits))
+
+
+def _multiples(type_: DataType, digits: object) -> str:
+    """How a number is rounded to fewer digits than those before the point."""
+    if not isinstance(digits, int) or not -MAX_DECIMAL_PRECISION <= digits < 0:
+        return ""
+    unit = 10**-digits
+    written = f"tg.floor(x + {unit // 2}, {unit})" if type_ == BIGINT else f"(x / {unit}).round() * {unit}"
+    return f"multiples of {unit} are {written}"
 
 
 def _sign_rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
@@ -168,9 +168,9 @@ def fixed(kernel: Kernel, takes: tuple[DataType, ...], result: DataType) -> Rule
 # ------------------------------------------------------------------
 
 
-def mismatch(call: Call, args: tuple[TypedTerm, ...], takes: str, hint: str = "") -> QueryError:
-    """The error for arguments that an operation does not take."""
-    got = ", ".join(str(arg.type) for arg in args) or "nothing"
+def mismatch(call: Call, args: tuple[TypedTerm, ...], takes: str, hint: str = "", got: str = "") -> QueryError:
+    """The error for arguments that an operation does not take: `got`, else all of them, by their types."""
+    got = got or ", ".join(str(arg.type) for arg in args) or "nothing"
     return QueryError(
         "TG102",
         f"{_written(call.op)} takes {takes}, not {got}: {term_text(call)}",
@@ -179,18 +179,25 @@ def mismatch(call: Call, args: tuple[TypedTerm, ...], takes: str, hint: str = ""
 
 
 def misfit(
-    call: Call, args: tuple[TypedTerm, ...], takes: str, wanted: tuple[Kind, ...], written: str, hint: str = ""
+    call: Call,
+    args: tuple[TypedTerm, ...],
+    takes: str,
+    wanted: tuple[Kind, ...],
+    written: str,
+    hint: str = "",
+    wrong: Sequence[int] = (),
 ) -> QueryError:
     """The error for arguments of an operation that takes a value of these kinds, and constants after it.
 
     Its hint is for the value, or where that fits for the constants: `hint`, else how they are `written`, or why what
-    differs between rows is no constant.
+    differs between rows is no constant. `wrong`: the places of the constants that do not fit, where others do.
     """
     value, *constants = args
     if value.type.kind not in (*wanted, Kind.NULL):
         return mismatch(call, args, takes, value_hint(call, value, wanted[0]))
     if all(one.kernel is LITERAL for one in constants):
-        return mismatch(call, args, takes, hint or f"write {written}")
+        got = ", ".join(term_text(args[at].source) for at in wrong or range(1, len(args)))
+        return mismatch(call, args, takes, hint or f"write {written}", got)
     hint = f"what stands after the value is given to engines once, for all rows: {written}"
     return mismatch(
         call, args, takes, f"{hint}; where it differs choose the result: tg.when(condition, {written}, ...)"

@@ -1,4 +1,4 @@
-"""Text: in code points, and what depends on letters for those of ASCII alone."""
+"""Text: in code points. Large and small letters are those of ASCII alone, but for `initcap`, which knows all."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ def _concat_ws(*given: Value) -> str:
     return str(separator).join(str(part) for part in parts if part is not None)
 
 
-_WORD: Final = re.compile(r"[A-Za-z0-9]+")
+#: Letters and digits of all scripts, with the accents that are characters of their own.
+_WORD: Final = re.compile(r"[^\W_](?:[^\W_]|[\u0300-\u036F])*")
 
 
 def _initcap(text: str) -> str:
-    return _WORD.sub(lambda word: word[0][0].upper() + word[0][1:].lower(), text)
+    return _WORD.sub(lambda word: word[0][0].title() + word[0][1:].lower(), text)
 
 
 def _levenshtein(left: str, right: str) -> int:
@@ -103,13 +104,10 @@ def _concat(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
 def _replace(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a string and two constant strings, the first not empty"
     arity(call, args, 3, 3, takes)
-    constants = [arg.source for arg in args[1:]]
-    if (
-        args[0].type != STRING
-        or not all(isinstance(c, Lit) and isinstance(c.value, str) for c in constants)
-        or constants[0] == Lit("", STRING)
-    ):
-        raise misfit(call, args, takes, (Kind.STRING,), 'x.replace("a", "b")')
+    constants = [constant(arg, STRING) for arg in args[1:]]
+    wrong = [at for at, one in enumerate(constants, 1) if not isinstance(one, str) or (at == 1 and not one)]
+    if args[0].type != STRING or wrong:
+        raise misfit(call, args, takes, (Kind.STRING,), 'x.replace("a", "b")', wrong=wrong)
     return apply(REPLACE, args, STRING, call)
 
 
@@ -123,11 +121,9 @@ def _pad(kernel: Kernel) -> Rule:
         arity(call, args, 2, 3, takes)
         length = constant(args[1], BIGINT)
         fill = " " if len(args) == 2 else constant(args[2], STRING)
-        refused = misfit(call, args, takes, (Kind.STRING,), f'x.{call.op}(8, "0")')
-        if args[0].type not in (STRING, NULL) or not isinstance(length, int) or not isinstance(fill, str):
-            raise refused
-        if not 0 <= length <= _MOST_PADDED or not fill:
-            raise refused
+        fits = isinstance(length, int) and 0 <= length <= _MOST_PADDED
+        if args[0].type not in (STRING, NULL) or not fits or not isinstance(fill, str) or not fill:
+            raise misfit(call, args, takes, (Kind.STRING,), f'x.{call.op}(8, "0")', wrong=(2 if fits else 1,))
         return apply(kernel, (coerce(args[0], STRING),), STRING, call, length, fill)
 
     return rule
@@ -138,11 +134,9 @@ def _split(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     arity(call, args, 3, 3, takes)
     separator, number = constant(args[1], STRING), constant(args[2], BIGINT)
     hint = 'write x.split_part(",", 1), or -1 for the last part'
-    refused = misfit(call, args, takes, (Kind.STRING,), 'x.split_part(",", 1)', hint)
-    if args[0].type not in (STRING, NULL) or not isinstance(separator, str) or not separator:
-        raise refused
-    if not isinstance(number, int) or not 0 < abs(number) < 2**31:
-        raise refused
+    fits = isinstance(number, int) and 0 < abs(number) < 2**31
+    if args[0].type not in (STRING, NULL) or not isinstance(separator, str) or not separator or not fits:
+        raise misfit(call, args, takes, (Kind.STRING,), 'x.split_part(",", 1)', hint, wrong=(1 if fits else 2,))
     return apply(SPLIT_PART, (coerce(args[0], STRING),), STRING, call, separator, number)
 
 
@@ -180,7 +174,7 @@ OPERATIONS: Final = (
     Operation("split_part", "a string and constants", _split, 'x.split_part("-", 1)', counts=(1,), constants=_PARTS, doc="The part with this number, from the end if negative; empty where there is none."),
     Operation("concat_ws", "a constant and strings", _with_separator, 'tg.concat_ws("-", x, y)', counts=(1, 2), constants=tuple((Lit(one, STRING),) for one in ("", "-")), constants_first=True, doc="With the separator between them; NULL is left out, and the result never NULL."),
     Operation("reverse", "a string", fixed(REVERSE, (STRING,), STRING), "x.reverse()", counts=(1,), doc="By code points."),
-    Operation("initcap", "a string", fixed(INITCAP, (STRING,), STRING), "x.initcap()", counts=(1,), doc="The first letter of each word large, the others small; words are of ASCII letters and digits."),
+    Operation("initcap", "a string", fixed(INITCAP, (STRING,), STRING), "x.initcap()", counts=(1,), doc="The first letter of each word large, the others small, of all scripts. Words are made of letters, digits and accents on them; what is neither ends one: O'Neill, Jean-Luc, A_B."),
     Operation("levenshtein", "two strings", fixed(LEVENSHTEIN, (STRING, STRING), BIGINT), "x.levenshtein(y)", counts=(2,), doc="How many code points are to be changed, added or left out."),
     Operation("replace", "a string and two constants", _replace, "x.replace(old, new)", counts=(1,), constants=_REPLACED, doc="Every occurrence, left to right."),
 )  # fmt: skip

@@ -265,6 +265,9 @@ def test_strings() -> None:
     ]  # fmt: skip
     assert of("substring", ("hello", STRING), (-(2**62), BIGINT), (2**62 + 3, BIGINT)) == "he"
     assert of("upper", ("aé", STRING)) == "Aé"
+    assert (
+        of("initcap", ("élan e\u0301TÉ ñandú o'neill a_b 3rd ßx", STRING)) == "Élan E\u0301té Ñandú O'Neill A_B 3rd Ssx"
+    )
     assert of("trim", (" \ta ", STRING)) == "\ta"
     assert of("contains", ("a.b", STRING), (".", STRING)) is True
     assert of("concat", ("a", STRING), (None, STRING)) is None

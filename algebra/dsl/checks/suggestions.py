@@ -253,6 +253,10 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("session", "session_window"), _SESSION)
     | dict.fromkeys(("now", "current_timestamp", "current_date"), _NO_CLOCK)
     | dict(_COMPUTED)
+    | {"least": "did you mean tg.min(x, y)?", "greatest": "did you mean tg.max(x, y)?"}
+    | {"str": 'text of a value is r.x.cast("string"), and its methods are those of the value: r.x.upper()'}
+    | {"dt": 'its methods are those of the value: r.time.hour(); tg.floor(r.time, "1h") is the start of the hour'}
+    | dict.fromkeys(("pi", "e"), "write a number: math.pi")
     | dict.fromkeys(("rank", "dense_rank", "ntile"), _RANK)
     | dict.fromkeys(("merge_asof", "join_asof"), _AS_OF)
     | dict.fromkeys(("cum_sum", "cumsum", "first_value", "last_value", "nth_value"), _RUNNING)
@@ -387,6 +391,7 @@ VALUE_METHODS: Mapping[str, str] = MappingProxyType(
     | {"within": _WITHIN}
     | dict.fromkeys(("apply", "map", "map_elements", "udf"), _OWN_FUNCTION)
     | {"clip": "write tg.max(low, tg.min(r.x, high))"}
+    | {"least": "it is a function: tg.min(r.x, y)", "greatest": "it is a function: tg.max(r.x, y)"}
     | dict.fromkeys(("mean", "average"), "it is a function: tg.avg(...)")
     | {name: f"it is a function: tg.{ours}(...)" for name, ours in (("std", "stddev"), ("var", "variance"))}
     | dict.fromkeys(("n_unique", "nunique"), "it is a function: tg.count_distinct(...)")
