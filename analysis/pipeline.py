@@ -311,7 +311,7 @@ def _unbounded_completion(draft: _QueryDraft) -> list[Problem]:
         return []
     hint = draft.mends().completion(operator, completed) or family_of(operator).completion_hint(operator)
     problems = progress_problems(draft.query, draft.federation, draft.functions, [completed], lambda *_: "")
-    return [replace(problem, hint=hint) for problem in problems]
+    return [replace(problem, hint=hint or "") for problem in problems]
 
 
 def _no_common_progress(name: str, drafts: Sequence[_QueryDraft]) -> Problem:
