@@ -18,8 +18,14 @@ _RESULT: Final = rf"part-\d{{10}}-(?:to-\d{{10}}-)?{_SLUG}-\d{{5}}\.parquet"  # 
 _OUTPUT: Final = rf"(?:{_RESULT}|\.{_RESULT}\.tmp)"
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 #: A file of Hadoop's local file system, the copy under which it is written, and the checksums of both.
-_HADOOP: Final = rf"(?:{{0}}|\.{{0}}\.crc|\.{{0}}\.{_UUID}\.tmp|\.\.{{0}}\.{_UUID}\.tmp\.crc)"
+_WRITING: Final = rf"{_UUID}(?:\.TID\d+)?\.tmp"
+_HADOOP: Final = rf"(?:{{0}}|\.{{0}}\.crc|\.{{0}}\.{_WRITING}|\.\.{{0}}\.{_WRITING}\.crc)"
 _NUMBERED: Final = _HADOOP.replace("{0}", r"\d+(?:\.compact)?")
+#: What Spark's state stores write, HDFS-backed or RocksDB, below an operator and its partitions.
+_STORED: Final = _HADOOP.replace(
+    "{0}",
+    rf"(?:\d+(?:_{_UUID})?(?:\.(?:delta|snapshot|changelog|zip))?|\d+-{_UUID}\.(?:sst|log)|metadata|schema)",
+)
 _SPARK: Final = "|".join(
     [
         r"tidegate-sources\.json",
@@ -27,10 +33,12 @@ _SPARK: Final = "|".join(
         _HADOOP.replace("{0}", "metadata"),
         rf"(?:offsets|commits)/{_NUMBERED}",
         rf"sources/\d+/{_NUMBERED}",
-        r"state/\d+/.+",  # of streaming DataFrames that aggregate before they are a source
+        # of streaming DataFrames that aggregate before they are a source
+        rf"state/\d+/(?:[A-Za-z0-9_-]+/){{0,4}}{_STORED}",
     ]
 )
-_SPARK_ROWS: Final = rf"\.?(?:rows\.parquet|_SUCCESS|part-\d+-{_UUID}[A-Za-z0-9._-]*\.parquet)(?:\.crc)?|_temporary/.+"
+_WRITTEN: Final = rf"\.?(?:rows\.parquet|_SUCCESS|part-\d+-{_UUID}[A-Za-z0-9._-]*\.parquet)(?:\.crc)?"
+_SPARK_ROWS: Final = rf"(?:_temporary/\d+/(?:_temporary/)?(?:(?:attempt|task)_[0-9a-z_]+/)?)?{_WRITTEN}"
 
 #: The form of the names below each of a checkpoint's directories.
 _AREAS: Final = {

@@ -150,6 +150,8 @@ def test_files_of_others_inside_survive_a_crash_anywhere(
         "spark",
         "notes.txt",
         "spark/offsets/a",
+        "spark/state/0/notes.txt",
+        "spark/state/0/1/mine.delta",
     ],
 )
 def test_a_directory_of_others_is_no_empty_one(local: Place, checkpoint: Path, path: str) -> None:
@@ -173,6 +175,31 @@ def test_what_a_start_left_that_never_came_to_its_end_is_no_obstacle(local: Plac
         path.write_bytes(b"")
     run(local.store(), local)
     check_finished(local)
+
+
+_UUID = "0a1b2c3d-0000-1111-2222-333344445555"
+
+
+@pytest.mark.parametrize(
+    ("path", "own"),
+    [
+        ("spark/state/0/1/3.delta", True),
+        ("spark/state/0/1/.3.delta.crc", True),
+        (f"spark/state/0/1/..3.delta.{_UUID}.TID4.tmp.crc", True),
+        ("spark/state/0/1/left-keyToNumValues/_metadata/schema", True),
+        (f"spark/state/0/1/SSTs/.000009-{_UUID}.sst.crc", True),
+        (f"spark/state/0/1/3_{_UUID}.zip", True),
+        ("spark/state/0/_metadata/v2/3", True),
+        ("spark/state/0/1/notes.txt", False),
+        ("spark/state/3.delta", False),
+        (f"inputs/a/rows/_temporary/0/_temporary/attempt_2026_0001_m_000000_1/part-00000-{_UUID}-c000.parquet", True),
+        (f"inputs/a/rows/_temporary/0/task_2026_0001_m_000000/.part-00000-{_UUID}-c000.parquet.crc", True),
+        ("inputs/a/rows/_temporary/notes.txt", False),
+        (f"inputs/a/rows/mine/part-00000-{_UUID}-c000.parquet", False),
+    ],
+)
+def test_of_what_spark_writes_only_names_of_its_own_form_are_taken_for_its_files(path: str, *, own: bool) -> None:
+    assert is_own(path) is own
 
 
 @pytest.mark.parametrize("text", [b"mine", b"process" * 100, b"\0" * 1000])
