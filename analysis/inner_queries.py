@@ -74,7 +74,7 @@ class _Cutter:
         if is_static(node):
             raise QueryError(
                 "TG162",
-                "situations are those of streams, and this reads static tables only",
+                "rows are read in order from streams, and this reads static tables only",
                 hint="declare a stream instead: rows or a frame given as its source are complete, so nothing waits for more",
                 site=query.sites.get(node, query.site),
             )

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Checked(Generic[T]):
+class _StageResult(Generic[T]):
     """The result of a stage, None where its problems leave none, and the problems in the order of the program."""
 
     value: T | None
@@ -162,12 +162,12 @@ def _declared_ahead(program: ProgramDef, component: Component) -> tuple[dict[str
         if any(query.inner for query in queries):
             problem = Problem(
                 "TG211",
-                "situations or a pattern depend on their own result",
+                "an operator that reads rows in order depends on its own result",
                 queries[0].site,
                 (
-                    f"they read, directly or through others, {', '.join(dict.fromkeys(map(owner_of, component.streams)))}",
+                    f"it reads, directly or through others, {', '.join(dict.fromkeys(map(owner_of, component.streams)))}",
                 ),
-                "derive them of a stream that does not depend on them: a recursion has relational queries only",
+                "let it read a stream that does not depend on it: a recursion has relational queries only",
             )
             return streams, [problem]
         declared = next((query.declared for query in queries if query.declared is not None), None)
@@ -185,7 +185,7 @@ def _declared_ahead(program: ProgramDef, component: Component) -> tuple[dict[str
     return streams, []
 
 
-def _analyse(query: Query, streams: Mapping[str, StreamDef]) -> _Checked[_QueryDraft]:
+def _analyse(query: Query, streams: Mapping[str, StreamDef]) -> _StageResult[_QueryDraft]:
     """Federation and propagation of a query, over the definitions of the result streams known so far."""
     problems: list[Problem] = []
     try:
@@ -198,10 +198,10 @@ def _analyse(query: Query, streams: Mapping[str, StreamDef]) -> _Checked[_QueryD
         problems += [
             Problem(p.code, p.message, p.site or query.site, p.because, p.hint, query.name) for p in error.problems
         ]
-        return _Checked(None, problems)
+        return _StageResult(None, problems)
     if contradictory := _operator_problems(query) or contradictions(query, found):
-        return _Checked(None, [*problems, *contradictory])
-    return _Checked(_QueryDraft(query, found, propagations(found), matching), problems)
+        return _StageResult(None, [*problems, *contradictory])
+    return _StageResult(_QueryDraft(query, found, propagations(found), matching), problems)
 
 
 def _operator_problems(query: Query) -> list[Problem]:
@@ -214,23 +214,25 @@ def _fits(stream: StreamDef, streams: Mapping[str, StreamDef]) -> bool:
     return stream.name in streams and streams[stream.name].schema == stream.schema
 
 
-def _output(name: str, drafts: Sequence[_QueryDraft], *, recursive: bool) -> _Checked[StreamDef]:
+def _output(name: str, drafts: Sequence[_QueryDraft], *, recursive: bool) -> _StageResult[StreamDef]:
     """The definition of a result stream: as declared, or inferred; None where its queries do not keep or agree on
     it.
     """
     declared = list(dict.fromkeys(draft.query.declared for draft in drafts if draft.query.declared is not None))
     if len(declared) > 1:
         site = drafts[0].query.site
-        return _Checked(None, [Problem("TG206", f"{name} is declared in two ways", site, hint="declare a stream once")])
+        return _StageResult(
+            None, [Problem("TG206", f"{name} is declared in two ways", site, hint="declare a stream once")]
+        )
     if declared:
         # What a recursion progresses on is more than a promise: its queries read themselves by it.
         common = () if recursive else _common_progress(declared[0], drafts)
         alone = len(drafts) == 1 and not recursive
         instead = next(iter(common), None)
         broken = [p for draft in drafts for p in _broken_promises(draft, declared[0], instead, alone=alone)]
-        return _Checked(None if broken else declared[0], broken)
+        return _StageResult(None if broken else declared[0], broken)
     disagreements = _disagreements(name, drafts)
-    return _Checked(None, disagreements) if disagreements else _inferred(name, drafts)
+    return _StageResult(None, disagreements) if disagreements else _inferred(name, drafts)
 
 
 def _broken_promises(draft: _QueryDraft, declared: StreamDef, instead: str | None, *, alone: bool) -> list[Problem]:
@@ -280,16 +282,16 @@ def _disagreements(name: str, analysed: Sequence[_QueryDraft]) -> list[Problem]:
     ]
 
 
-def _inferred(name: str, drafts: Sequence[_QueryDraft]) -> _Checked[StreamDef]:
+def _inferred(name: str, drafts: Sequence[_QueryDraft]) -> _StageResult[StreamDef]:
     """The definition of an undeclared result. It progresses where all its queries do, and has the relations of all."""
     schema = drafts[0].query.node.schema
     relations = derived_relations([draft.federation for draft in drafts])
     moving = [draft for draft in drafts if not is_static(draft.federation)]
     if not moving:
-        return _Checked(StreamDef(name, schema, relations, static=True))
+        return _StageResult(StreamDef(name, schema, relations, static=True))
     for draft in moving:
         if unbounded := _unbounded_completion(draft):
-            return _Checked(None, unbounded)
+            return _StageResult(None, unbounded)
     alone = [completed for draft in moving if (completed := _passing_by(draft.query)) is not None]
     promised = tuple(
         a
@@ -297,11 +299,11 @@ def _inferred(name: str, drafts: Sequence[_QueryDraft]) -> _Checked[StreamDef]:
         if all(draft.functions[a].is_finite for draft in moving) and all(a == completed for completed in alone)
     )
     if promised:
-        return _Checked(StreamDef(name, schema, relations, promised))
+        return _StageResult(StreamDef(name, schema, relations, promised))
     for draft in moving:
         if not any(function.is_finite for function in draft.functions.values()):
-            return _Checked(None, no_progress(draft.query, draft.federation, draft.functions, draft.mends()))
-    return _Checked(None, [_no_common_progress(name, moving)])
+            return _StageResult(None, no_progress(draft.query, draft.federation, draft.functions, draft.mends()))
+    return _StageResult(None, [_no_common_progress(name, moving)])
 
 
 def _unbounded_completion(draft: _QueryDraft) -> list[Problem]:

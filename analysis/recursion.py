@@ -56,10 +56,9 @@ def recursion(component: Component, queries: Sequence[QueryFacts]) -> Recursion 
     attributes; accepted iff some choice makes every cycle of dependencies sum to -1 or less.
     """
     demands = _demands(component, queries)
-    stuck: list[tuple[Edge, ...]] = []
-    chosen = _choose(demands, (), stuck)
-    if chosen is None:
-        return Standstill(stuck[0])
+    chosen = _choose(demands, ())
+    if isinstance(chosen, Standstill):
+        return chosen
     nodes = list(dict.fromkeys((q.query.stream, a) for q in queries for a in q.propagation))
     gain = -_greatest_mean(nodes, chosen)
     scale, step = gain.denominator, gain.numerator
@@ -121,21 +120,19 @@ def _demands(component: Component, queries: Iterable[QueryFacts]) -> list[tuple[
     return sorted(found, key=len)
 
 
-def _choose(
-    demands: Sequence[tuple[Edge, ...]], chosen: tuple[Edge, ...], stuck: list[tuple[Edge, ...]]
-) -> tuple[Edge, ...] | None:
-    """One edge per demand such that every cycle advances, by trying; cycles that do not are appended to `stuck`."""
+def _choose(demands: Sequence[tuple[Edge, ...]], chosen: tuple[Edge, ...]) -> tuple[Edge, ...] | Standstill:
+    """One edge per demand such that every cycle advances, by trying; else the first cycle found that does not."""
     if not demands:
         return chosen
+    first: Standstill | None = None
     for edge in demands[0]:
         cycle = _standing_cycle((*chosen, edge))
-        if cycle is not None:
-            stuck.append(cycle)
-            continue
-        found = _choose(demands[1:], (*chosen, edge), stuck)
-        if found is not None:
+        found = _choose(demands[1:], (*chosen, edge)) if cycle is None else Standstill(cycle)
+        if not isinstance(found, Standstill):
             return found
-    return None
+        first = first or found
+    assert first is not None, "every demand has an edge"
+    return first
 
 
 def _standing_cycle(edges: Sequence[Edge]) -> tuple[Edge, ...] | None:

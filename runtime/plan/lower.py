@@ -4,7 +4,7 @@ Each maximal row-wise part above a scan (selections, projections, new attributes
 buffer and runs once, before a row is stored; what stays above runs in increments. Parts that differ in names and kept
 attributes only share a buffer. A grouping that stands directly above
 one such part stores partial aggregates instead of rows, where all promised attributes are grouping keys, or such a key
-and a constant. An operator of which only the conditions of its situations matter stores event runs.
+and a constant. An operator that asks of its events only which conditions are true stores event runs.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class _QueryDraft:
     grouping: Group | None = None
     ordered: OrderedStep | None = None
     conditions: tuple[Term, ...] = ()
-    """The conditions of its situations, where the operator reads event runs."""
+    """The conditions that its readings ask for, where the operator reads event runs."""
     keys: tuple[str, ...] | None = None
     """Of an operator: for each leaf the column by which its partitions can be shared out."""
 
