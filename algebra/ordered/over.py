@@ -104,7 +104,7 @@ class Nth:
 
 
 @dataclass(frozen=True, slots=True)
-class Framed:
+class FrameAggregate:
     """An aggregate of the rows of a frame."""
 
     aggregate: Aggregate
@@ -115,7 +115,7 @@ class Framed:
         return self.aggregate.name
 
 
-OverColumn: TypeAlias = RowNumber | Neighbour | PreviousDifferent | NextDifferent | Nth | Framed
+OverColumn: TypeAlias = RowNumber | Neighbour | PreviousDifferent | NextDifferent | Nth | FrameAggregate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +153,9 @@ class Over(OrderedNode):
     def needs_order(self) -> bool:
         """Whether a column depends on which of several rows of one instant comes first. With a tie-break all do."""
         return self.tie is not None or not all(
-            isinstance(column, Framed) and column.frame.unit == "range" and not self.goes_by_order(column.aggregate)
+            isinstance(column, FrameAggregate)
+            and column.frame.unit == "range"
+            and not self.goes_by_order(column.aggregate)
             for column in self.columns
         )
 
@@ -219,7 +221,7 @@ def terms_of(column: OverColumn) -> tuple[Term, ...]:
             return ()
         case Neighbour() | PreviousDifferent() | NextDifferent() | Nth():
             return (column.argument,)
-        case Framed(aggregate):
+        case FrameAggregate(aggregate):
             return tuple(term for term in (aggregate.argument, aggregate.by) if term is not None)
         case _:
             assert_never(column)
@@ -243,7 +245,7 @@ def wait_of(column: OverColumn) -> Wait | None:
             return Wait(offset, within)
         case NextDifferent(_, argument, within):
             return Wait(None, within, argument)
-        case Nth(frame=frame) | Framed(frame=frame) if frame.after > 0:
+        case Nth(frame=frame) | FrameAggregate(frame=frame) if frame.after > 0:
             return Wait(frame.after, None) if frame.unit == "rows" else Wait(None, frame.after)
         case _:
             return None
@@ -265,7 +267,7 @@ def column_text(column: OverColumn, instants: DataType) -> str:
             return f"next_different({term_text(argument)}){bound}"
         case Nth(_, argument, number, frame):
             return f"nth({term_text(argument)}, {number}){frame.text(instants)}"
-        case Framed(aggregate, frame):
+        case FrameAggregate(aggregate, frame):
             return f"{aggregate_text(aggregate)}{frame.text(instants)}"
         case _:
             assert_never(column)
@@ -295,7 +297,7 @@ def _attribute(column: OverColumn, schema: Schema) -> Attribute:
             return Attribute(name, type_)
         case PreviousDifferent(name, argument) | NextDifferent(name, argument) | Nth(name, argument):
             return Attribute(name, term_type(argument, schema))
-        case Framed(aggregate):
+        case FrameAggregate(aggregate):
             require_mergeable(aggregate)
             return aggregate_attribute(aggregate, schema)
         case _:
@@ -356,7 +358,7 @@ class _Partition:
             case Nth(_, argument, number, frame):
                 within_frame = self.frame(frame, at)
                 return self.of(argument, within_frame[number - 1]) if number <= len(within_frame) else None
-            case Framed(aggregate, frame):
+            case FrameAggregate(aggregate, frame):
                 return self.aggregated(aggregate, [self.events[place] for place in self.frame(frame, at)])
             case _:
                 assert_never(column)

@@ -10,7 +10,7 @@ from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.ordered.over import (
     COMPLETE,
-    Framed,
+    FrameAggregate,
     Neighbour,
     NextDifferent,
     Nth,
@@ -61,7 +61,7 @@ def need_of(column: OverColumn) -> Need:
             return Need(-offset, within) if offset < 0 else Need(0, None)
         case NextDifferent():
             return Need(0, None)
-        case Nth(frame=frame) | Framed(frame=frame):
+        case Nth(frame=frame) | FrameAggregate(frame=frame):
             if frame.before is None:
                 return Need(1, None)
             return Need(frame.before, None) if frame.unit == "rows" else Need(None, frame.before)

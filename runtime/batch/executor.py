@@ -13,7 +13,7 @@ from tidegate.analysis.facts import Rank
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
-from tidegate.runtime.plan.folding.fold import Settled
+from tidegate.runtime.plan.folding.fold import SettledCondition
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.state.batch import Batch
@@ -96,7 +96,7 @@ class Rewrite:
     segments: Sequence[Segment]
     keep: Term
     least: int = 0
-    settled: Settled | None = None
+    settled: SettledCondition | None = None
 
     @property
     def rows(self) -> int:

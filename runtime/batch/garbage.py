@@ -13,7 +13,7 @@ from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.batch.executor import Executor, Rewrite
 from tidegate.runtime.eval.purge_schedule import FLOOR, STEP, STRIDE, WHOLE_STEPS, WORTH, Sweep, Watch
 from tidegate.runtime.ingest.keys import KeyMemory
-from tidegate.runtime.plan.folding.fold import Settled
+from tidegate.runtime.plan.folding.fold import SettledCondition
 from tidegate.runtime.plan.progress import ProgressState
 from tidegate.runtime.plan.steps import Buffer, Plan
 from tidegate.runtime.state.batch import Batch
@@ -103,7 +103,7 @@ class Garbage:
         self._folded.intersection_update(segment.path for some in left.values() for segment in some)
         return left
 
-    def _folding(self, buffer: Buffer, progress: ProgressState) -> Settled | None:
+    def _folding(self, buffer: Buffer, progress: ProgressState) -> SettledCondition | None:
         """Which rows of a buffer are to be folded, if any."""
         if buffer.fold is None or self.mode == "off" or self.folding == "off":
             return None

@@ -26,7 +26,7 @@ from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.keys import key_memory
 from tidegate.runtime.plan.progress import input_streams
 from tidegate.runtime.plan.schedule import Timetable
-from tidegate.runtime.plan.slices import Interleaved
+from tidegate.runtime.plan.slices import InterleavedRuns
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint
@@ -83,7 +83,7 @@ class Runner:
         self.executor.tuner.begin(batch.seq)
         try:
             ingested, evaluation = self._evaluate(batch, work, seconds, joining=self._joining(batch.seq))
-        except Interleaved:
+        except InterleavedRuns:
             # Nothing of it counts yet: once more, with every event stored by itself, and the next batches at once so.
             batch.unstage()
             self.interleaved = batch.seq

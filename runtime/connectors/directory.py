@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Final
 
 from tidegate.runtime.connectors.sources import Files, is_left_out
-from tidegate.runtime.connectors.watch import Lost, Watch
+from tidegate.runtime.connectors.watch import LostEvents, Watch
 from tidegate.runtime.state.inputs.positions import OLDEST_FIRST, ChangedFile, PositionLog, SourceFile
 
 #: So many times as long as a whole look takes, no other is taken.
@@ -92,7 +92,7 @@ class Directory:
         else:
             try:
                 self._look_at_changes()
-            except Lost:
+            except LostEvents:
                 self._look_whole()
         self._judge([path for path in self.changed if path not in self._judged])
         return self._ordered(first)
@@ -144,7 +144,7 @@ class Directory:
         self._watch = Watch.of(self._top)
         try:
             self._judge_all()
-        except Lost:
+        except LostEvents:
             self.close()
             self._judge_all()
         self._whole = began, time.monotonic() - began
@@ -164,7 +164,7 @@ class Directory:
             self._look_at_folders()
             return
         if _place(self._top) != self._place:
-            raise Lost
+            raise LostEvents
         paths: dict[str, None] = {}
         for change in self._watch.changes():
             name = os.path.basename(change.path)
@@ -183,7 +183,7 @@ class Directory:
             if self._watch is not None:
                 try:
                     self._watch.add(one, top=one == self._top)
-                except Lost:
+                except LostEvents:
                     if one == self._top or os.path.isdir(one):
                         raise
                     continue  # it has gone meanwhile

@@ -28,7 +28,7 @@ _LOCAL: Final = frozenset(
 )
 
 
-class Lost(Exception):
+class LostEvents(Exception):
     """What has changed is not known any more: everything is to be looked at again."""
 
 
@@ -61,7 +61,7 @@ class Watch:
         return None if descriptor < 0 else Watch(descriptor, libc)  # a user may have only so many
 
     def add(self, folder: str, *, top: bool = False) -> None:
-        """Watch a folder too, and not what is below the folders in it; `Lost` where that cannot be done.
+        """Watch a folder too, and not what is below the folders in it; `LostEvents` where that cannot be done.
 
         The top may be a link, others not.
         """
@@ -70,10 +70,10 @@ class Watch:
         if (
             number < 0 or self._folders.setdefault(number, folder) != folder
         ):  # gone, too many, or one folder at two places
-            raise Lost
+            raise LostEvents
 
     def changes(self) -> Iterator[Change]:
-        """What has changed, in order; `Lost` where too much has, or a watched folder has another place now."""
+        """What has changed, in order; `LostEvents` where too much has, or a watched folder has another place now."""
         while True:
             try:
                 told = os.read(self._descriptor, 1 << 16)
@@ -84,7 +84,7 @@ class Watch:
                 number, mask, _, length = _EVENT.unpack_from(told, place)
                 place += _EVENT.size + length
                 if mask & (_OVERFLOW | _UNMOUNT | _MOVE_SELF):
-                    raise Lost
+                    raise LostEvents
                 if mask & _IGNORED:
                     self._folders.pop(number, None)
                 elif number in self._folders and length:

@@ -42,7 +42,7 @@ _TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RetentionReason:
     """Why a query, or the key of a stream, keeps rows of a buffer: its condition, its progress p, where p lets all of
     them go.
 
@@ -70,7 +70,7 @@ class BufferState:
     bytes: int
     segments: int
     range: Mapping[str, tuple[int, int]]
-    kept: tuple[Kept, ...]
+    kept: tuple[RetentionReason, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,12 +243,12 @@ def _kept_for_key(
     held: BufferContents,
     range_: Mapping[str, tuple[int, int]],
     progress: Mapping[tuple[str, str, str], Extended],
-) -> Kept:
+) -> RetentionReason:
     """Rows are remembered until they are late by one of the progressing attributes of the key."""
     kinds = {a: kind for a, kind in layout.inputs.get(held.stream, {}).items() if a in held.key}
     reached = {a: progress.get(("input", held.stream, a), -INF) for a in kinds}
     until = {a: range_[a][1] if a in range_ else INF for a in kinds}
-    return Kept(f"the key of {held.stream}", "a row is not late", reached, until, kinds)
+    return RetentionReason(f"the key of {held.stream}", "a row is not late", reached, until, kinds)
 
 
 def _range(instants: Iterable[str], segments: Sequence[Segment]) -> dict[str, tuple[int, int]]:
@@ -261,7 +261,7 @@ def _kept(
     reader: Reader,
     range_: Mapping[str, tuple[int, int]],
     progress: Mapping[tuple[str, str, str], Extended],
-) -> Kept:
+) -> RetentionReason:
     """The newest row decides: in each view the least `x + d` over its columns, over the views the greatest."""
     until: dict[str, Extended] = {}
     for view in reader.ahead:
@@ -270,7 +270,7 @@ def _kept(
             until[a] = max(reach, until.get(a, -INF))
     own = {a: value for (kind, name, a), value in progress.items() if (kind, name) == ("query", reader.query)}
     reached = {a: own.get(a, -INF) for a in until}
-    return Kept(reader.query, reader.keep, reached, until, layout.queries[reader.query])
+    return RetentionReason(reader.query, reader.keep, reached, until, layout.queries[reader.query])
 
 
 def _known(manifest: Manifest | None) -> dict[tuple[str, str, str], Extended]:
@@ -385,7 +385,7 @@ def _quarantine_dict(kept: Quarantine) -> dict[str, object]:
     }
 
 
-def _until_text(kept: Kept) -> str:
+def _until_text(kept: RetentionReason) -> str:
     if kept.over:
         return "which needs none of it any more"
     known = [f"p({a}) reaches {instant_text(t, Kind(kept.kinds[a]))}" for a, t in kept.until.items() if t != INF]

@@ -149,7 +149,7 @@ def required_leaves(tree: Node, leaves: Sequence[Leaf]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Required:
+class _RequiredLeaves:
     """The leaves of which every row of a node has a row, and of which whatever has no value for a term has one: for
     each operator that can fail, this one or one below it.
     """
@@ -158,9 +158,9 @@ class _Required:
     by_failures: tuple[frozenset[int], ...] = ()
 
 
-def _required(node: Node, leaves: Sequence[Leaf], first: int) -> _Required:
+def _required(node: Node, leaves: Sequence[Leaf], first: int) -> _RequiredLeaves:
     """Of a node whose leaves begin at `first`."""
-    inputs, end = list[_Required](), first
+    inputs, end = list[_RequiredLeaves](), first
     for child in children(node):
         inputs.append(_required(child, leaves, end))
         end += len(occurrences(child))
@@ -183,4 +183,4 @@ def _required(node: Node, leaves: Sequence[Leaf], first: int) -> _Required:
     failures = tuple(failure for one in inputs for failure in one.by_failures)
     if has_fallible_term(node) and any(leaf.buffer is not None for leaf in leaves[first:end]):
         failures = (*failures, read)
-    return _Required(made, failures)
+    return _RequiredLeaves(made, failures)

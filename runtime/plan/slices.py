@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-class Interleaved(Exception):
+class InterleavedRuns(Exception):
     """Events lie within event runs of others. These were joined too early and have to be stored one by one."""
 
 

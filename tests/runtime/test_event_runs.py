@@ -24,7 +24,7 @@ from tidegate.runtime.ordered import event_runs as ordered_event_runs
 from tidegate.runtime.ordered.event_runs import encode_events
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.table import start_operator
-from tidegate.runtime.plan.slices import Interleaved, Slice
+from tidegate.runtime.plan.slices import InterleavedRuns, Slice
 from tidegate.runtime.plan.steps import Buffer, Plan
 
 readings = tg.stream("R", "key bigint, t bigint, x bigint", progress="t")
@@ -124,7 +124,7 @@ def test_slices_that_interleave_are_found_or_do_no_harm(seed: int) -> None:
     single = increments(planned, [stored(buffer, slices, None)], [INF])
     try:
         joined = increments(planned, [stored(buffer, slices, 0)], [INF])
-    except Interleaved:
+    except InterleavedRuns:
         return
     assert joined == single
 
@@ -132,7 +132,7 @@ def test_slices_that_interleave_are_found_or_do_no_harm(seed: int) -> None:
 def test_an_event_inside_a_run_of_another_slice_is_interleaved() -> None:
     planned = plan(pattern=False)
     slices: list[list[Row]] = [[(1, 0, 1), (1, 4, 1), (1, 9, 0)], [(1, 2, 0)]]
-    with pytest.raises(Interleaved):
+    with pytest.raises(InterleavedRuns):
         increments(planned, [stored(planned.buffers[0], slices, 0)], [INF])
     # Of another key it is none of its business.
     apart: list[list[Row]] = [slices[0], [(2, 2, 0)]]
@@ -143,7 +143,7 @@ def test_equal_times_are_told_whatever_the_slices(start: Start) -> None:
     (buffer,) = plan(pattern=False).buffers
     tied: list[Row] = [(1, 0, 1), (1, 1, 1), (1, 1, 1), (1, 9, 0)]
     for slices in ([tied], [tied[:2], tied[2:]]):
-        with pytest.raises((EvaluationError, Interleaved)):
+        with pytest.raises((EvaluationError, InterleavedRuns)):
             increments(plan(pattern=False), [stored(buffer, slices, 0)], [INF])
     derived = readings.partition_by("key").derive(A=tg.situation(readings.x > 0))
     with start(tg.program(A=derived.A), sources={"R": tg.source(None, delay=0, ties="fail")}) as run:

@@ -22,7 +22,7 @@ from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.eval import relational
 from tidegate.runtime.eval.joins import key_index
 from tidegate.runtime.eval.joins.indexed_rows import IndexedRows, wanted_rows
-from tidegate.runtime.eval.joins.key_index import KeyIndex, Wanted, size_of_index
+from tidegate.runtime.eval.joins.key_index import KeyIndex, LookUpKeys, size_of_index
 from tidegate.runtime.eval.joins.look_ups import Bound, LookUp
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.rows import Unsupported
@@ -268,10 +268,10 @@ def test_rows_without_a_value_are_set_aside_whichever_rows_a_batch_reads() -> No
                 assert len(session.results("Out")) == 1
 
 
-def wanted(keys: list[Any], type_: Any = pl.Int64) -> Wanted:
+def wanted(keys: list[Any], type_: Any = pl.Int64) -> LookUpKeys:
     """All rows of these keys."""
     none: dict[str, Any] = {}
-    return Wanted.of(pl.Series(keys, dtype=type_), None, none.__getitem__)
+    return LookUpKeys.of(pl.Series(keys, dtype=type_), None, none.__getitem__)
 
 
 def test_an_index_finds_the_rows_of_keys() -> None:
@@ -310,7 +310,7 @@ def test_an_index_finds_the_rows_of_keys_between_instants(far: bool, monkeypatch
         some = [rng.choice([None, "a", "b", "z"]) for _ in range(rng.randrange(6))]
         instants = [rng.choice([*range(-9, 10), INT64_MIN, INT64_MAX]) for _ in some]
         columns = {"at": np.array(instants, dtype=np.int64)}
-        found = index.find(Wanted.of(pl.Series(some, dtype=pl.String), look_up, columns.__getitem__)).tolist()
+        found = index.find(LookUpKeys.of(pl.Series(some, dtype=pl.String), look_up, columns.__getitem__)).tolist()
         assert found == [
             row
             for row, (key, time) in enumerate(zip(keys, times, strict=True))

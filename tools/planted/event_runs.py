@@ -113,8 +113,8 @@ GROUP = Group(
         bug(
             "slices that interleave end the batch",
             RUNNER,
-            "        except Interleaved:\n",
-            "        except Interleaved:\n            raise\n",
+            "        except InterleavedRuns:\n",
+            "        except InterleavedRuns:\n            raise\n",
         ),
         bug(
             "what is read again counts twice",

@@ -200,8 +200,8 @@ GROUP = Group(
         bug(
             "folded rows of other truth values are one",
             FOLD,
-            " for pair in zip(true, false, strict=True)]), tuple(true))\n",
-            " for pair in zip(true, false, strict=True)]), ())\n",
+            " for pair in zip(true, false, strict=True)]), tuple(true)\n",
+            " for pair in zip(true, false, strict=True)]), ()\n",
         ),
         bug(
             "folded rows forget what is read of them",

@@ -13,7 +13,7 @@ from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.over.columns import MOST_ROWS, OverExpression
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.aggregates import Aggregate
-from tidegate.algebra.ordered.over import Frame, Framed, Over, OverColumn, terms_of
+from tidegate.algebra.ordered.over import Frame, FrameAggregate, Over, OverColumn, terms_of
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.types import DataType
@@ -92,7 +92,7 @@ def _column(
         of = [None if one is None else relation._column(one) for one in (value._argument, value._by)]
         parts += [one for one in of if one is not None]
         argument, by = (None if one is None else one._term for one in of)
-        return Framed(Aggregate(name, value._function, argument, by, value._parameter), frame)
+        return FrameAggregate(Aggregate(name, value._function, argument, by, value._parameter), frame)
     if not isinstance(value, OverExpression):
         raise QueryError(
             "TG115",

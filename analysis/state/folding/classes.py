@@ -17,9 +17,9 @@ from tidegate.algebra.terms import Attr, Term, attributes_of
 from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BOOLEAN
 from tidegate.analysis.state.folding.region import (
-    Held,
     Literal,
     Region,
+    RowTerms,
     Step,
     comparisons,
     condition_parts,
@@ -135,7 +135,7 @@ def _of_step(step: Step, number: int, settled: Collection[Literal]) -> Iterator[
         yield from _of_attributes(step.held, tuple(step.held), "the compared attribute")
 
 
-def _of_attributes(held: Mapping[str, Held], names: tuple[str, ...], by: str) -> Iterator[Read]:
+def _of_attributes(held: Mapping[str, RowTerms], names: tuple[str, ...], by: str) -> Iterator[Read]:
     for name in names:
         for term in held[name].terms if name in held else ():
             yield Read(term, f"{by} {name}")
@@ -217,7 +217,7 @@ _BEST: Final[Mapping[Comparison, Best]] = {
 _MIRROR: Final[Mapping[Comparison, Comparison]] = {"<": ">", "<=": ">=", "=": "=", ">=": "<=", ">": "<", "!=": "!="}
 
 
-def _is_shifted(term: TemporalTerm, x: str, held: Mapping[str, Held]) -> bool:
+def _is_shifted(term: TemporalTerm, x: str, held: Mapping[str, RowTerms]) -> bool:
     """Whether a temporal term is the instant, plus a constant."""
     variable = term.term if isinstance(term, Shift) else term
-    return isinstance(variable, Var) and held.get(variable.name) == Held((Attr(x),), alone=True)
+    return isinstance(variable, Var) and held.get(variable.name) == RowTerms((Attr(x),), alone=True)

@@ -29,7 +29,7 @@ from tidegate.algebra.terms import Attr, Call, Param, Term, attributes_of, subst
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class RowTerms:
     """What an attribute holds of the occurrence's row: the largest terms over that row alone.
 
     `alone`: the attribute is the one term, and reads no other occurrence.
@@ -49,7 +49,7 @@ class Step:
 
     node: Node
     place: int
-    held: Mapping[str, Held]
+    held: Mapping[str, RowTerms]
     timed: bool
 
     @property
@@ -74,7 +74,7 @@ class Region:
     steps: tuple[Step, ...]
     sink: Step | None
     above: tuple[tuple[Node, int], ...]
-    held: Mapping[str, Held]
+    held: Mapping[str, RowTerms]
 
     @property
     def inside(self) -> tuple[Step, ...]:
@@ -133,7 +133,7 @@ def _path(node: Node, i: int) -> tuple[tuple[Node, int], ...]:
 
 
 def _along(path: tuple[tuple[Node, int], ...], schema: Schema, settled: int | None) -> Region:
-    held: Mapping[str, Held] = {name: Held((Attr(name),), alone=True) for name in schema}
+    held: Mapping[str, RowTerms] = {name: RowTerms((Attr(name),), alone=True) for name in schema}
     steps: list[Step] = []
     timed = True
     for number, (node, place) in enumerate(path):
@@ -164,7 +164,7 @@ def is_sink(node: Node, place: int) -> bool:
             assert_never(node)
 
 
-def _through(node: Node, held: Mapping[str, Held]) -> Mapping[str, Held]:
+def _through(node: Node, held: Mapping[str, RowTerms]) -> Mapping[str, RowTerms]:
     """What attributes of the operator's result hold, where rows of the occurrence pass through it."""
     match node:
         case Project(_, names):
@@ -174,12 +174,12 @@ def _through(node: Node, held: Mapping[str, Held]) -> Mapping[str, Held]:
             return {new.get(name, name): of for name, of in held.items()}
         case Imbed(_, name, term):
             parts = tuple(own_parts(term, held))
-            return {**held, name: Held(parts, alone=reads_alone(term, held))} if parts else held
+            return {**held, name: RowTerms(parts, alone=reads_alone(term, held))} if parts else held
         case _:
             return held
 
 
-def own_parts(term: Term, held: Mapping[str, Held]) -> Iterator[Term]:
+def own_parts(term: Term, held: Mapping[str, RowTerms]) -> Iterator[Term]:
     """The largest terms over the occurrence's row alone that a term reads."""
     if reads_alone(term, held):
         yield substitute(term, lambda leaf: _of(leaf, held))
@@ -194,7 +194,7 @@ def own_parts(term: Term, held: Mapping[str, Held]) -> Iterator[Term]:
             pass
 
 
-def condition_parts(condition: Term, held: Mapping[str, Held], settled: Collection[Term]) -> Iterator[Term]:
+def condition_parts(condition: Term, held: Mapping[str, RowTerms], settled: Collection[Term]) -> Iterator[Term]:
     """The same of a condition, without the comparisons that are settled. Only those count that and, or and not combine:
     within other terms they are data.
     """
@@ -208,7 +208,7 @@ def condition_parts(condition: Term, held: Mapping[str, Held], settled: Collecti
             yield from own_parts(condition, held)
 
 
-def _of(leaf: Attr | Param, held: Mapping[str, Held]) -> Term:
+def _of(leaf: Attr | Param, held: Mapping[str, RowTerms]) -> Term:
     return held[leaf.name].terms[0] if isinstance(leaf, Attr) else leaf
 
 
@@ -245,7 +245,7 @@ def literals(region: Region) -> tuple[Literal, ...]:
     )
 
 
-def reads_alone(term: Term, held: Mapping[str, Held]) -> bool:
+def reads_alone(term: Term, held: Mapping[str, RowTerms]) -> bool:
     """Whether a term reads the occurrence's row and nothing else."""
     names = attributes_of(term)
     return bool(names) and all(name in held and held[name].alone for name in names)

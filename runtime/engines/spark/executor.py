@@ -57,7 +57,7 @@ from tidegate.runtime.ordered.state import Delta, Part, shared_state
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.shared_parts import Demand
-from tidegate.runtime.plan.slices import Interleaved
+from tidegate.runtime.plan.slices import InterleavedRuns
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.codec import parse_plain
@@ -303,7 +303,7 @@ class SparkExecutor:
         by_query: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in (*jobs, *sharded)}
         for summary in summaries:
             if summary.get("interleaved"):
-                raise Interleaved
+                raise InterleavedRuns
             by_query[summary["query"]].append(summary)
         places = ["catalyst"] * len(jobs) + ["sharded"] * len(sharded)
         return [

@@ -19,12 +19,12 @@ from tidegate.runtime.eval.aggregates.partials import aggregate
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.filters import kept
 from tidegate.runtime.eval.terms import compile_term
-from tidegate.runtime.plan.folding.fold import Fold, Settled
+from tidegate.runtime.plan.folding.fold import Fold, SettledCondition
 
 _ROW: Final = "\0row"
 
 
-def folded(rows: pl.DataFrame, fold: Fold, settled: Settled, schema: Schema) -> pl.DataFrame:
+def folded(rows: pl.DataFrame, fold: Fold, settled: SettledCondition, schema: Schema) -> pl.DataFrame:
     """The stored rows with those that are settled as one row per class.
 
     Rows whose partial results would not fit their types stay as they are: to fold none of them does no harm.

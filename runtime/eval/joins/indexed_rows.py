@@ -12,7 +12,7 @@ import polars as pl
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.arrays import BoolArray, Int64Array, UInt32Array
 from tidegate.runtime.eval.joins.bands import evaluated
-from tidegate.runtime.eval.joins.key_index import KeyIndex, Wanted, listed
+from tidegate.runtime.eval.joins.key_index import KeyIndex, LookUpKeys, listed
 from tidegate.runtime.eval.joins.look_ups import Decider
 from tidegate.runtime.eval.small.increment import small_mask
 from tidegate.runtime.eval.terms import compile_term
@@ -47,7 +47,7 @@ class Deciding:
     def of(cls, decider: Decider, left: Rows) -> Deciding:
         return cls(decider, left, np.ones(left.height, dtype=np.bool_))
 
-    def rows(self, frame: pl.DataFrame, index: KeyIndex, wanted: Wanted) -> UInt32Array:
+    def rows(self, frame: pl.DataFrame, index: KeyIndex, wanted: LookUpKeys) -> UInt32Array:
         """Rows of a segment: one partner of each left row that has any, and those with which none was compared.
 
         No more candidates than left rows are taken as they are: to compare them would cost more.
@@ -105,7 +105,7 @@ class Deciding:
 
 def wanted_rows(
     segments: Sequence[IndexedRows],
-    wanted: Wanted,
+    wanted: LookUpKeys,
     deciding: Deciding | None,
     stored: Schema,
     names: Sequence[str],
@@ -125,7 +125,7 @@ def wanted_rows(
     return stacked(parts)
 
 
-def wanted_frame(segments: Sequence[IndexedRows], wanted: Wanted, deciding: Deciding | None) -> list[pl.DataFrame]:
+def wanted_frame(segments: Sequence[IndexedRows], wanted: LookUpKeys, deciding: Deciding | None) -> list[pl.DataFrame]:
     """The rows that are wanted, of each segment, as frames."""
     parts = []
     for segment in segments:
@@ -134,5 +134,5 @@ def wanted_frame(segments: Sequence[IndexedRows], wanted: Wanted, deciding: Deci
     return parts
 
 
-def _found(frame: pl.DataFrame, index: KeyIndex, wanted: Wanted, deciding: Deciding | None) -> UInt32Array:
+def _found(frame: pl.DataFrame, index: KeyIndex, wanted: LookUpKeys, deciding: Deciding | None) -> UInt32Array:
     return index.find(wanted) if deciding is None else deciding.rows(frame, index, wanted)

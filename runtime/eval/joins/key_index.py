@@ -23,7 +23,7 @@ _MOST: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LookUpKeys:
     """What is looked up: for each of some rows the hash of its key, and the least and the greatest instant of the rows
     that it can meet.
     """
@@ -33,7 +33,7 @@ class Wanted:
     high: Int64Array
 
     @classmethod
-    def of(cls, keys: pl.Series, look_up: LookUp | None, column: Callable[[str], Int64Array]) -> Wanted:
+    def of(cls, keys: pl.Series, look_up: LookUp | None, column: Callable[[str], Int64Array]) -> LookUpKeys:
         """By rows with these keys, and with a column of each name that the look-up needs."""
         low, high = np.full(len(keys), INT64_MIN), np.full(len(keys), INT64_MAX)
         if look_up is not None:
@@ -95,11 +95,11 @@ class KeyIndex:
                     raise Unsupported
         return SmallRows(found, len(rows))
 
-    def find(self, wanted: Wanted) -> UInt32Array:
+    def find(self, wanted: LookUpKeys) -> UInt32Array:
         """The rows that are wanted by any, in their order."""
         return self.rows_in(*self.slices(wanted))
 
-    def slices(self, wanted: Wanted) -> tuple[Int64Array, Int64Array]:
+    def slices(self, wanted: LookUpKeys) -> tuple[Int64Array, Int64Array]:
         """The begin and the end of the rows that each wants, among those of the index."""
         begin, end = np.zeros((2, len(wanted.hashes)), dtype=np.int64)
         if not len(self.hashes):

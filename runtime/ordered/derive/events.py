@@ -20,7 +20,7 @@ from tidegate.runtime.kernels.event_runs import Status, mark
 from tidegate.runtime.kernels.situations import ClosedSituations, Runs, derive
 from tidegate.runtime.ordered.event_runs import bitmaps
 from tidegate.runtime.ordered.partitions import Partitions
-from tidegate.runtime.plan.slices import Interleaved
+from tidegate.runtime.plan.slices import InterleavedRuns
 from tidegate.runtime.plan.steps import EncodedReading
 from tidegate.runtime.rows import Rows, SmallRows, as_frame
 
@@ -114,7 +114,7 @@ def advance(
         order = np.lexsort((np.arange(len(partition)), time, partition))
         if status is Status.TIE or attempt or tie is not None:
             if until is not None and not np.array_equal(time, until):
-                raise Interleaved
+                raise InterleavedRuns
             raise _tied(source, events, partition)
         events, partition = events.take(order) if isinstance(events, SmallRows) else events[order], partition[order]
     if tie is not None:

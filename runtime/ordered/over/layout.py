@@ -12,7 +12,7 @@ import polars as pl
 
 from tidegate.algebra.functions.aggregates import Aggregate, Form
 from tidegate.algebra.ordered.over import (
-    Framed,
+    FrameAggregate,
     Neighbour,
     NextDifferent,
     Nth,
@@ -95,7 +95,7 @@ class OverLayout:
                 return None
             case Nth(_, argument, number, frame):
                 return Running(Kind.NTH, argument, number=number) if frame.before is None else None
-            case Framed(aggregate, frame):
+            case FrameAggregate(aggregate, frame):
                 if frame.before is not None:
                     return None
                 if aggregate.argument is None:

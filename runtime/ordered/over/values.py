@@ -13,7 +13,7 @@ from tidegate.algebra.evaluation import EvaluationError, sum_out_of_range
 from tidegate.algebra.functions.aggregates import Aggregate, Form
 from tidegate.algebra.ordered.over import (
     Frame,
-    Framed,
+    FrameAggregate,
     Neighbour,
     NextDifferent,
     Nth,
@@ -74,7 +74,7 @@ class Values:
                 else:
                     places = np.where(low + number - 1 < high, low + number - 1, -1)
                     values = gathered(self.argument(argument), places)
-            case Framed(aggregate, frame):
+            case FrameAggregate(aggregate, frame):
                 values = self.aggregated(aggregate, frame, at)
             case _:
                 assert_never(column)
@@ -106,7 +106,7 @@ class Values:
             if frame.before is None:
                 return self.running(Running(Kind.ROWS))["n"].gather(high[at] - 1)
             return pl.Series(high[at] - low[at])
-        kept = self.layout.running(Framed(aggregate, frame))
+        kept = self.layout.running(FrameAggregate(aggregate, frame))
         if kept is not None:
             last = high[at] - 1
             parts: Parts = {name: part.gather(last) for name, part in self.running(kept).items()}

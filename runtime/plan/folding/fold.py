@@ -14,7 +14,7 @@ from tidegate.analysis.state.keep import Extents
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledCondition:
     """Which stored rows are settled at some progress, and their truth values there, as conditions."""
 
     condition: Term
@@ -39,12 +39,14 @@ class Fold:
     best: tuple[str, Best] | None
     foldable: Foldable = field(compare=False, metadata={"advice": True})
 
-    def settled(self, p: Mapping[str, Extended]) -> Settled:
+    def settled(self, p: Mapping[str, Extended]) -> SettledCondition:
         """The rows that are settled at progress p of the query (rule R30)."""
         compared = self.foldable.comparisons
         true = [call("not", one.true.keep.condition(p)) for one in compared]
         false = [call("not", one.false.keep.condition(p)) for one in compared]
-        return Settled(conjunction([disjunction(list(pair)) for pair in zip(true, false, strict=True)]), tuple(true))
+        return SettledCondition(
+            conjunction([disjunction(list(pair)) for pair in zip(true, false, strict=True)]), tuple(true)
+        )
 
     def settles_segment(self, bounds: Extents, p: Mapping[str, Extended]) -> bool:
         """Whether all rows of a segment with these bounds are settled."""

@@ -27,7 +27,7 @@ _ONE, _NONE, _MANY = Lit(1, BIGINT), Lit(0, BIGINT), Lit(2**61, BIGINT)
 
 
 @dataclass(slots=True)
-class _Carried:
+class _CarriedColumns:
     """What a leaf's rows carry to their grouping: the column of their number, and partial results by aggregate."""
 
     leaf: int
@@ -63,7 +63,7 @@ def weighed(tree: Node, foldings: Mapping[int, Foldable], query: str) -> tuple[N
     return made, {leaf: _fold(query, one, foldings[leaf]) for leaf, one in carried.items()}
 
 
-def _fold(query: str, of: _Carried, foldable: Foldable) -> Fold:
+def _fold(query: str, of: _CarriedColumns, foldable: Foldable) -> Fold:
     dominance = foldable.classes.dominance
     best = None if dominance is None else (dominance.attribute, dominance.best)
     return Fold(query, of.leaf, tuple(of.keys), tuple(of.added.items()), tuple(of.merged), best, foldable)
@@ -81,10 +81,10 @@ def _nodes(tree: Node) -> Iterator[Node]:
         yield from _nodes(child)
 
 
-def _carried(tree: Node, leaf: int, folding: Foldable, mark: str) -> _Carried:
+def _carried(tree: Node, leaf: int, folding: Foldable, mark: str) -> _CarriedColumns:
     found = region(tree, leaf)
     assert found is not None
-    one = _Carried(leaf, occurrences(tree)[leaf].schema, mark)
+    one = _CarriedColumns(leaf, occurrences(tree)[leaf].schema, mark)
     one.keys |= dict.fromkeys(read.term for read in folding.classes.read)
     if found.sink is not None and isinstance(found.sink.node, Group):
         for number, aggregate in enumerate(found.sink.node.aggregates):
@@ -100,7 +100,7 @@ def _form(aggregate: Aggregate, sink: Step) -> Form:
     return aggregate.entry.form_of(NULL if aggregate.argument is None else term_type(aggregate.argument, schema))
 
 
-def _carry(one: _Carried, number: int, aggregate: Aggregate, sink: Step) -> None:
+def _carry(one: _CarriedColumns, number: int, aggregate: Aggregate, sink: Step) -> None:
     """What an aggregate needs of the leaf's rows: partial results, where the row alone gives them; else a key."""
 
     def own(term: Term | None) -> Term | None:
@@ -119,7 +119,7 @@ def _carry(one: _Carried, number: int, aggregate: Aggregate, sink: Step) -> None
 
 
 def _parts(
-    one: _Carried, number: int, aggregate: Aggregate, form: Form, x: Term | None, t: Term | None
+    one: _CarriedColumns, number: int, aggregate: Aggregate, form: Form, x: Term | None, t: Term | None
 ) -> dict[str, str]:
     if x is not None and form in _ADDS:
         parts = {}
@@ -150,10 +150,10 @@ def _present(term: Term, schema: Schema) -> Term:
 
 @dataclass(frozen=True, slots=True)
 class _Weighing:
-    carried: Mapping[int, _Carried]
+    carried: Mapping[int, _CarriedColumns]
     mark: str
 
-    def node(self, node: Node, first: int) -> tuple[Node, tuple[_Carried, ...]]:
+    def node(self, node: Node, first: int) -> tuple[Node, tuple[_CarriedColumns, ...]]:
         """The part of the tree that begins with this leaf, and what its rows carry."""
         if isinstance(node, Scan):
             one = self.carried.get(first)
@@ -162,7 +162,7 @@ class _Weighing:
             schema = Schema((*node.stream.schema.attributes, *one.attributes()))
             return Scan(replace(node.stream, schema=schema)), (one,)
         below: list[Node] = []
-        carried: list[_Carried] = []
+        carried: list[_CarriedColumns] = []
         for child in children(node):
             made, some = self.node(child, first)
             below.append(made)
@@ -176,9 +176,9 @@ class _Weighing:
         made = with_children(node, tuple(below))
         return made, tuple(one for one in carried if set(one.added) <= set(made.schema) and one.added)
 
-    def grouped(self, node: Group, rows: Node, carried: Sequence[_Carried]) -> Node:
+    def grouped(self, node: Group, rows: Node, carried: Sequence[_CarriedColumns]) -> Node:
         """The grouping of rows that stand for several."""
-        counted = _Counted(rows.schema, carried, self.mark)
+        counted = _WeightedAggregates(rows.schema, carried, self.mark)
         for number, aggregate in enumerate(node.aggregates):
             counted.add(number, aggregate)
         made: Node = Group(rows, node.keys, tuple(counted.aggregates))
@@ -190,11 +190,11 @@ class _Weighing:
 
 
 @dataclass(slots=True)
-class _Counted:
+class _WeightedAggregates:
     """Aggregates over rows that stand for several, and the terms that make of them what was asked for."""
 
     schema: Schema
-    carried: Sequence[_Carried]
+    carried: Sequence[_CarriedColumns]
     mark: str
     aggregates: list[Aggregate] = field(default_factory=list)
     finished: dict[str, Term] = field(default_factory=dict)
@@ -222,7 +222,7 @@ class _Counted:
         else:
             self.finished[aggregate.name] = self.average(number, counts, adds)
 
-    def terms(self, argument: Term | None, of: tuple[_Carried, dict[str, str]] | None) -> tuple[Term, Term]:
+    def terms(self, argument: Term | None, of: tuple[_CarriedColumns, dict[str, str]] | None) -> tuple[Term, Term]:
         """What a row adds to the number of values, and to their sum."""
         if of is not None:
             one, parts = of
@@ -235,7 +235,7 @@ class _Counted:
         counts = call("if", call("is_null", argument), _NONE, times) if nullable else times
         return counts, _product(argument, times) if term_type(argument, self.schema) == BIGINT else _NONE
 
-    def times(self, of: Sequence[_Carried]) -> Term | None:
+    def times(self, of: Sequence[_CarriedColumns]) -> Term | None:
         """How many rows a row stands for in these leaves; a padded row is one. None: it stands for itself."""
         found: Term | None = None
         for one in of:

@@ -17,7 +17,7 @@ from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
 from tidegate.runtime.eval.increment import Ready, common_parts, increment, leaf_rows, no_rows, read_leaf
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.joins.indexed_rows import Deciding, IndexedRows, wanted_frame, wanted_rows
-from tidegate.runtime.eval.joins.key_index import Wanted
+from tidegate.runtime.eval.joins.key_index import LookUpKeys
 from tidegate.runtime.eval.joins.look_ups import LookUp, look_ups
 from tidegate.runtime.eval.lenient import lenient_increment
 from tidegate.runtime.eval.small.increment import small_increment, small_leaf
@@ -151,7 +151,7 @@ class JobEvaluation:
             leaf, relevant, look_up = query.leaves[k], demand.relevant[k], limits.get(k)
             assert leaf.buffer is not None
             assert relevant is not None
-            wanted, stored = Wanted.of(keys, look_up, rows.columns.__getitem__), leaf.buffer.stored
+            wanted, stored = LookUpKeys.of(keys, look_up, rows.columns.__getitem__), leaf.buffer.stored
             if (deciding := _deciding(look_up, rows)) is not None:
                 by_leaf[k] = wanted_rows(indexed, wanted, deciding, stored, leaf.columns or stored.names)
             else:
@@ -240,11 +240,11 @@ def _limits(query: QueryPlan, first: int) -> dict[int, LookUp]:
     return {one.leaf: one for one in look_ups(query.tree, first)}
 
 
-def _wanted(rows: pl.DataFrame, key: str, look_up: LookUp | None) -> tuple[Wanted, Deciding | None]:
+def _wanted(rows: pl.DataFrame, key: str, look_up: LookUp | None) -> tuple[LookUpKeys, Deciding | None]:
     """What rows of the first leaf want of another. Those without an instant that limits their partners have none."""
     if look_up is not None and look_up.column is not None:
         rows = rows.drop_nulls({bound.column for bound in (*look_up.lower, *look_up.upper)})
-    wanted = Wanted.of(rows.get_column(key), look_up, lambda name: rows.get_column(name).to_numpy())
+    wanted = LookUpKeys.of(rows.get_column(key), look_up, lambda name: rows.get_column(name).to_numpy())
     return wanted, _deciding(look_up, rows)
 
 

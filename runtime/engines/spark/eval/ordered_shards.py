@@ -17,7 +17,7 @@ from tidegate.runtime.eval.increment import increment
 from tidegate.runtime.ordered.state import Share, keep_part, part_of, read_state
 from tidegate.runtime.ordered.table import load_operator, start_operator
 from tidegate.runtime.plan.shared_parts import Demand
-from tidegate.runtime.plan.slices import Interleaved
+from tidegate.runtime.plan.slices import InterleavedRuns
 from tidegate.runtime.rows import Rows
 from tidegate.runtime.state.codec import plain
 from tidegate.runtime.state.errors import storage_errors
@@ -47,7 +47,7 @@ def evaluate_ordered(target: WriteTarget, jobs: Sequence[OrderedJob], shards: in
                 for job in jobs:
                     try:
                         lines = _evaluate(target, job, shard, shards)
-                    except Interleaved:
+                    except InterleavedRuns:
                         lines = [json.dumps({"query": job.job.query.name, "interleaved": True})]
                     yield summary_batch(lines)
 
