@@ -9,7 +9,7 @@ there: the operator, or what it reads, feeds a stream that no user sees.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -101,6 +101,11 @@ class _Cutter:
 def inner_owner(stream: str) -> str:
     """The query of which a stream is an unnamed part; empty for any other stream."""
     return stream.rpartition("~")[0]
+
+
+def users_names(streams: Iterable[StreamDef]) -> frozenset[str]:
+    """The names of those streams that are no unnamed parts of a query."""
+    return frozenset(stream.name for stream in streams if not inner_owner(stream.name))
 
 
 def owner_of(name: str) -> str:

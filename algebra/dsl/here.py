@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import Any
 
 from tidegate.algebra.errors import QueryError, Site, call_site, user_frame
-from tidegate.algebra.nodes import OrderedNode, Rename, Scan
+from tidegate.algebra.nodes import Node, OrderedNode, Rename, Scan, children, occurrences
 
 #: Python allows 1,000 calls inside each other; at 300 operators, or 150 operations in a term, they were used up.
 MAX_DEPTH = 256
@@ -75,19 +75,33 @@ def variable_of(relation: object) -> str:
     return next((name for name, held in _relations().items() if held is relation), "relation")
 
 
-def written_attribute(named: str) -> str:
-    """An attribute as its user writes it, from what errors call it: after the variable that holds its relation, not
-    after the relation's name, if the user's frame has such a variable.
+def written_attribute(named: str, query: Node, streams: frozenset[str]) -> str:
+    """An attribute of a query as its user writes it, from what errors call it: after the variable that holds its
+    relation, not after the relation's name, if the user's frame has such a variable. Rows of `streams` hold it.
     """
     label, _, name = named.partition(".")
-    holding = [
-        variable
+    fitting = {
+        variable: held._node
         for variable, held in _relations().items()
         if not held._origins.keys().isdisjoint((name, named))
         and isinstance(held._node, Scan | Rename | OrderedNode)
         and all(origin.label == label for origin in held._origins.values())
-    ]
-    return named if label in holding or not holding else f"{holding[0]}.{name}"
+        and streams <= {stream.name for stream in occurrences(held._node)}
+    }
+    read = _nodes(query)
+    sure = [variable for variable, node in fitting.items() if id(node) in read] or list(fitting)
+    if label in sure or not sure or (len(sure) > 1 and id(fitting[sure[0]]) not in read):
+        return named
+    return f"{sure[0]}.{name}"
+
+
+def _nodes(query: Node) -> Mapping[int, Node]:
+    """The nodes of a query by what tells them from others that are equal."""
+    found, waiting = {id(query): query}, [query]
+    for node in waiting:
+        waiting += [child for child in children(node) if id(child) not in found]
+        found |= {id(child): child for child in children(node)}
+    return found
 
 
 def _relations() -> dict[str, Any]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from tidegate.algebra.dsl.here import written_attribute
 from tidegate.algebra.errors import Problem
 from tidegate.analysis.facts import QueryFacts
+from tidegate.analysis.inner_queries import users_names
 from tidegate.analysis.state.bounds import Unbounded
 from tidegate.analysis.zones.sites import partner_site
 from tidegate.analysis.zones.wording import at_most
+from tidegate.analysis.zones.zone import is_copy
 
 
 def kept_for_ever(facts: QueryFacts) -> list[Problem]:
@@ -24,10 +26,16 @@ def kept_for_ever(facts: QueryFacts) -> list[Problem]:
                 continue
             rows = f"one row by {', '.join(one.folding.by)}"
         attribute, stream = one.bound.missing.attributes[0], federation.occurrences[one.index]
-        later = federation.label(zone.layout.rows[zone.layout.attributes[attribute]])
-        earlier = federation.label(("x", one.index, stream.progress[0]))
+        row = zone.layout.rows[zone.layout.attributes[attribute]]
+        later, earlier = federation.label(row), federation.label(("x", one.index, stream.progress[0]))
         text = f"{rows} of {federation.occurrence_name(one.index)} is kept for ever: nothing says how long before {later.text} it matters"
-        bound = at_most(written_attribute(later.text), written_attribute(earlier.text), 0, earlier.type)
+        partner = users_names([federation.occurrences[row[1]]] if is_copy(row) else [])
+        bound = at_most(
+            written_attribute(later.text, query.node, partner),
+            written_attribute(earlier.text, query.node, users_names([stream])),
+            0,
+            earlier.type,
+        )
         hint = f"where that is not meant, bound it: {bound}, or with a duration more"
         stopped = () if one.folding is None else tuple(f"nor is it folded: {why}" for why in one.folding.obstacles())
         notes.append(Problem("TG224", text, partner_site(query, one.index) or query.site, stopped, hint, query.name))

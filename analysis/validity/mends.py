@@ -38,7 +38,7 @@ from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjunction, sub
 from tidegate.algebra.time import INF, duration_ticks, format_duration
 from tidegate.algebra.types import DURATION, DataType, Kind
 from tidegate.analysis.federation.federation import federation
-from tidegate.analysis.inner_queries import inner_owner
+from tidegate.analysis.inner_queries import inner_owner, users_names
 from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.progress.propagation import Clause, propagation
@@ -737,27 +737,30 @@ def _keys(group: Group) -> str:
 
 def written_name(name: str, node: Node) -> str:
     """An attribute as its user writes it: after the variable that holds its relation, if there is one."""
-    return written_attribute(qualified_name(name, node))
+    origin = _origin(name, node)
+    streams = () if origin is None else occurrences(origin)
+    return written_attribute(qualified_name(name, node), node, users_names(streams))
 
 
 def qualified_name(name: str, node: Node) -> str:
     """An attribute as errors name it: one that still has the name that its stream gave it stands after the stream."""
-    stream = _stream_of(name, node) if "." not in name else None
+    origin = _origin(name, node)
+    stream = origin.stream if isinstance(origin, Scan) and "." not in name else None
     return name if stream is None or inner_owner(stream.name) else f"{stream.name}.{name}"
 
 
-def _stream_of(name: str, node: Node) -> StreamDef | None:
-    """The stream of which an attribute is read, where nothing has computed or renamed it since."""
+def _origin(name: str, node: Node) -> Node | None:
+    """What gave an attribute its name: a stream, a new name or an ordered operator; None where it is computed."""
     match node:
-        case Scan(stream):
-            return stream
+        case Scan() | OrderedNode():
+            return node
         case Select() | Project() | Distinct():
-            return _stream_of(name, node.input)
+            return _origin(name, node.input)
         case Imbed(input_, computed, _):
-            return None if name == computed else _stream_of(name, input_)
+            return None if name == computed else _origin(name, input_)
         case Rename(input_, pairs):
-            return None if name in dict(pairs).values() else _stream_of(name, input_)
+            return node if name in dict(pairs).values() else _origin(name, input_)
         case Join(left, right, _, _) | Product(left, right):
-            return _stream_of(name, left if name in left.schema else right)
+            return _origin(name, left if name in left.schema else right)
         case _:
             return None

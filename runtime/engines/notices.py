@@ -117,8 +117,6 @@ class Notices:
     """Whether the run has ended: it may be closed several times."""
     gone: set[str] = field(default_factory=set)
     """The sources, and the results by their names, whose directory was not there when it was looked at last."""
-    named: dict[str, set[str]] = field(default_factory=dict)
-    """The attributes that a row had that was pushed, by stream."""
     lacking: dict[str, set[str]] = field(default_factory=dict)
     """The files that lacked a column, by source: all of their rows were rejected."""
     judged_at_end: bool = False
@@ -346,8 +344,8 @@ class Notices:
                 )
 
     def pushed(self, name: str, rows: Raw, known: Mapping[tuple[str, str], Extended]) -> None:
-        """Warns of rows that are pushed to a stream that has ended, all of which are late, and of attributes that no
-        row has had so far.
+        """Warns of rows that are pushed to a stream that has ended, all of which are late, and of attributes that
+        none of them has.
         """
         self._pushed_unnamed(name, rows)
         said = f"{name} ended"
@@ -396,20 +394,21 @@ class Notices:
         return source is None or source.data is None
 
     def _pushed_unnamed(self, name: str, rows: Raw) -> None:
-        """Warns of attributes that are NULL in all rows, as none names them; rows without a value are rejected where
-        they need one.
+        """Warns once of each attribute that is NULL in all rows of a push, as none names it; rows without a value are
+        rejected where they need one.
         """
-        schema, named = self.setup.streams[name].schema, self.named.setdefault(name, set())
-        named |= {a for a in schema if rows.count and a not in rows.unnamed}
-        lacking = [a.name for a in schema.attributes if a.nullable and a.name in rows.unnamed - named]
-        said = f"{name} lacks"
-        if lacking and named and said not in self.reported:
-            self._say(
+        schema = self.setup.streams[name].schema
+        if not rows.count or rows.unnamed >= set(schema):
+            return
+        said = {f"{name} lacks {a.name}": a.name for a in schema.attributes if a.nullable and a.name in rows.unnamed}
+        lacking = [attribute for notice, attribute in said.items() if notice not in self.reported]
+        self.reported |= said.keys()
+        if lacking:
+            self._warn(
                 name,
-                said,
                 Problem(
                     "TG438",
-                    f"{name}: no row that was pushed has {', '.join(map(repr, lacking))}, so it is NULL in all of them",
+                    f"{name}: no row of this push has {', '.join(map(repr, lacking))}, so it is NULL in all of them",
                     hint="name it in the rows, with None where it has no value",
                 ),
             )

@@ -40,10 +40,14 @@ _FIRST_ROW = 2
 
 
 _INSTANTS = {
-    Kind.TIMESTAMP: "give a datetime, ISO text, or ticks (microseconds since 1970)",
-    Kind.DATE: "give a date, ISO text, or ticks (days since 1970)",
+    Kind.TIMESTAMP: "give a datetime or ISO text; of seconds since 1970: datetime.fromtimestamp(seconds, timezone.utc)",
+    Kind.DATE: "give a date or ISO text",
     Kind.BIGINT: "give a whole number, as the rows have there",
 }
+
+
+class Ticks(int):
+    """An instant in ticks that the library itself gives: a number of a user does not say what it counts."""
 
 
 def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
@@ -57,8 +61,11 @@ def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
         return instant_ticks(value)
     if kind is Kind.DATE and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return (value - EPOCH.date()).days
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_INSTANT:
-        return value
+    counts = isinstance(value, Ticks) or (
+        kind is Kind.BIGINT and isinstance(value, int) and not isinstance(value, bool)
+    )
+    if counts and abs(value) <= MAX_INSTANT:
+        return int(value)
     if isinstance(value, str) and kind is not Kind.BIGINT:
         try:
             return int(held_value(value, stream.schema[attribute].type) or 0)
@@ -85,6 +92,12 @@ def advances_of(stream: StreamDef, progress: Any, arrival: str | None = None) ->
                 hint=f'write advance("{stream.name}", {{"{stream.progress[0]}": {shown(progress)}}})',
             )
         progress = {moved[0]: progress}
+    if not progress:
+        raise QueryError(
+            "TG403",
+            f"{stream.name}: {{}} names no attribute that progresses",
+            hint=f'write advance("{stream.name}", {{"{next(iter(stream.progress), "time")}": ...}})',
+        )
     for attribute in progress:
         if attribute not in stream.progress:
             raise QueryError(

@@ -574,6 +574,32 @@ def test_a_stream_that_is_read_twice_is_bounded_twice() -> None:
     assert problem.hint == 'bound it: later.time <= o.time + "1h" and bound it: latest.time <= o.time + "1h"'
 
 
+clicks = tg.stream("Clicks", "id bigint, time timestamp", progress="time")
+#: Of another stream under a name that a relation of the queries below has, and before it.
+click, paid, again = clicks.as_("pp"), payments.as_("pp"), payments.as_("pp")
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        (lambda: o.anti_join(paid, paid.id == o.id, o.time <= paid.time), "paid.time"),
+        (lambda: o.anti_join(again, again.id == o.id, o.time <= again.time), "again.time"),
+        (lambda: o.anti_join(click, click.id == o.id, o.time <= click.time), "click.time"),
+        (lambda: o.anti_join((x := payments.as_("pp")), x.id == o.id, o.time <= x.time), "pp.time"),
+        (lambda: o.anti_join((x := refunds.as_("pp")), x.id == o.id, o.time <= x.time), "pp.time"),
+    ],
+)
+def test_a_hint_names_the_variable_of_the_relation_that_is_meant(asked: Callable[[], tg.Relation], hint: str) -> None:
+    (problem,) = tg.program(Asked=asked()).check()
+    assert problem.hint == f'bound it: {hint} <= o.time + "1h"'
+
+
+def test_a_hint_prefers_variables_of_the_function() -> None:
+    mine = paid
+    (problem,) = tg.program(Asked=o.anti_join(mine, mine.id == o.id, o.time <= mine.time)).check()
+    assert problem.hint == 'bound it: mine.time <= o.time + "1h"'
+
+
 def test_a_hint_takes_a_name_that_is_free() -> None:
     asked = orders.with_(window=orders.amount).group_by("customer", "window").agg(n=tg.count())
     (problem,) = tg.program(Asked=asked).check()

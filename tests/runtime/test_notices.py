@@ -68,14 +68,16 @@ def test_an_attribute_that_no_dictionary_has_is_told() -> None:
         named.run({"E": [(1, "2026-01-01")], "N": [{"n": 1}]})
     assert len(program.run({"E": [*rows, {"n": 1, "t": "2026-01-03"}]})["All"]) == 3
     with program.session(sources={"E": tg.source(None, delay="1m")}) as session:
-        with pytest.warns(tg.RunWarning, match="TG438 E: no row that was pushed has 'n'"):
+        with pytest.warns(tg.RunWarning, match="TG438 E: no row of this push has 'n'"):
             session.push("E", rows)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             session.push("E", rows)
     with program.session(sources={"E": tg.source(None, delay="1m")}) as session, warnings.catch_warnings():
         warnings.simplefilter("error")
-        session.push("E", [{"n": 1, "t": "2026-01-01"}])
+        session.push("E", [{"n": 1, "t": "2026-01-01"}, *rows])
+        with pytest.warns(tg.RunWarning, match="TG438 E: no row of this push has 'n'"):
+            session.push("E", rows)
         session.push("E", rows)
 
 

@@ -204,7 +204,14 @@ TOLD: list[tuple[Callable[[], object], str, str]] = [
     (lambda: tg.schedule(every=["X"]), "TG401 every is a mapping of names, not a list", 'every={"Name": 10}'),  # type: ignore[arg-type]
     (lambda: tg.program(Out=events).run([]), "TG401 inputs is a mapping of names, not a list", 'inputs={"Name": rows}'),  # type: ignore[arg-type]
     (lambda: counting().advance("I", "2026-03-02"), "TG403 I.t: '2026-03-02' is no instant", "a whole number"),
-    (lambda: session(**STATICS).advance("E", "soon"), "TG403 E.t: 'soon' is no instant", "give a datetime, ISO text"),
+    (lambda: session(**STATICS).advance("E", "soon"), "TG403 E.t: 'soon' is no instant", "give a datetime or ISO text"),
+    (
+        lambda: session(**STATICS).advance("E", {"t": 1772452800}),
+        "TG403 E.t: 1772452800 is no instant",
+        "fromtimestamp",
+    ),
+    (lambda: session(**STATICS).advance("E", True), "TG403 E.t: True is no instant", "ISO text"),
+    (lambda: session(**STATICS).advance("E", {}), "TG403 E: {} names no attribute", 'write advance("E", {"t": ...})'),
     (lambda: session(tune="500mss", **STATICS), "TG401 tune='500mss' is nothing", "did you mean ms? give"),
     (lambda: session(tune="troughput", **STATICS), "TG401 tune='troughput' is", 'did you mean "throughput"?'),
     (lambda: session(on_batch=3, **STATICS), "TG401 on_batch is a function, not an int", "on_batch=print"),
