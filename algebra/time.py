@@ -26,7 +26,9 @@ _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 
 _SHORT = re.compile(r"\s*([+-]?\s*\d+(?:\.\d+)?)\s*([a-z\u00b5\u03bc]+)", re.IGNORECASE)
 _AND = re.compile(r"\s*,\s*|\s+and\s+", re.IGNORECASE)
 _ISO = re.compile(
-    r"(?P<sign>-)?P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d{1,6})?)S)?)?"
+    "(?P<sign>-)?P{w}{d}(?:T{h}{m}{s})?".format_map(
+        {unit: rf"(?:(?P<{unit}>\d+(?:\.\d+)?){unit.upper()})?" for unit in "wdhms"}
+    )
 )
 #: What people write of months and years, of which some is near to other units.
 NO_LENGTH = re.compile(
@@ -76,8 +78,7 @@ def whole_days(value: object, ticks: int) -> int:
 def _parse(text: str) -> int:
     iso = _ISO.fullmatch(text.strip())
     if iso and any(iso[unit] for unit in "wdhms"):
-        total = sum(int(iso[unit] or 0) * MICROSECONDS[unit] for unit in "wdhm")
-        total += _fraction(iso["s"] or "0", MICROSECONDS["s"], text)
+        total = sum(_fraction(iso[unit] or "0", MICROSECONDS[unit], text) for unit in "wdhms")
         return -total if iso["sign"] else total
     position, total = 0, 0
     while position < len(text):
@@ -95,6 +96,8 @@ def _parse(text: str) -> int:
         hint = f"did you mean {near[0]}? " if near else ""
         if unit is not None and unit[2] == "M":
             hint = f'write "{unit[1]}m" for minutes; months differ in length: move instants by them, t.add_months({unit[1]}); else '
+        elif (capital := _ISO.fullmatch(text.strip().upper())) and any(capital[unit] for unit in "wdhms"):
+            hint = f'did you mean "{capital[0]}"? '
         elif NO_LENGTH.match(text, position):
             hint = (
                 "months and years differ in length: say it in days, or move instants by months: t.add_months(1); else "

@@ -1415,7 +1415,7 @@ def _method_hint(name: str) -> str:
         return f"did you mean {' or '.join(near)}?"
     if meant := misspelt(name, VALUE_METHODS):
         return f"if {meant[0]} is meant: {VALUE_METHODS[meant[0]]}"
-    return f"there are {', '.join(known)}"
+    return f"there are {', '.join(known[:3])} and {len(known) - 3} more: the reference lists all functions"
 
 
 def _truth_hint(site: Site | None) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeAlias
 
-from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.relation import (
+    applied,
     attribute_name,
     check_condition,
     free_name,
@@ -128,8 +129,6 @@ class Relation:
         """For notebooks."""
         return preformatted(repr(self))
 
-    __iter__: ClassVar[None] = None
-
     def __len__(self) -> NoReturn:
         with Here():
             raise QueryError(
@@ -148,6 +147,14 @@ class Relation:
     def __getitem__(self, name: str) -> Expression:
         """The attribute of that name, or the only one that has it after its prefix."""
         with Here():
+            if (
+                isinstance(name, int) and name == 0
+            ):  # what Python asks first that goes through an object without __iter__
+                raise QueryError(
+                    "TG118",
+                    "rows of a relation are not gone through: they come while the program runs",
+                    hint='read results: for row in tg.program(Out=r).run({...})["Out"]',
+                )
             if not isinstance(name, str):
                 raise _no_name(name)
             return self._attribute(name)
@@ -163,6 +170,7 @@ class Relation:
                     raise
                 if any(f".{name}." in f".{full}" for full in self._node.schema):
                     return Prefixed(self, name)  # type: ignore[return-value]  # what follows is an attribute
+                error = self._in_its_words(name, error)
                 methods = [method for method in dir(type(self)) if not method.startswith("_")]
                 own = [
                     method for method in vars(type(self)) if type(self) is not Relation and not method.startswith("_")
@@ -172,6 +180,21 @@ class Relation:
                     attributes = f"; {error.hint}" if unsure else ""
                     error = QueryError("TG101", f"unknown attribute or method {name!r}", hint=hint + attributes)
                 raise UnknownAttributeError.of(error.at(site).problems) from None
+
+    def _in_its_words(self, name: str, error: QueryError) -> QueryError:
+        """The error for an unknown attribute, where what is meant has a prefix: as the user writes that here."""
+        last = [full.rpartition(".")[2] for full in self._node.schema]
+        meant = error.hint.removeprefix("did you mean ").rstrip("?").split(" or ")
+        near = [full for full in self._node.schema if "." in full and full in meant]
+        heads = nearest(name, dict.fromkeys(full.partition(".")[0] for full in self._node.schema if "." in full))
+        if error.hint.startswith("did you mean") and near:
+            names = [full if last.count(short := full.rpartition(".")[2]) > 1 else short for full in near]
+        elif heads and not error.hint.startswith("did you mean"):
+            names = heads
+        else:
+            return error
+        hint = f"did you mean {' or '.join(f'{variable_of(self)}.{one}' for one in names)}?"
+        return QueryError("TG101", f"unknown attribute {name!r}", hint=hint)
 
     def __dir__(self) -> list[str]:
         known = {part for name in self._node.schema for part in name.split(".")}
@@ -501,7 +524,7 @@ class Relation:
                 raise QueryError("TG114", f"no join is called {shown(how)}", hint=join_hint(how))
             origins = joined_origins(self.schema, self._origins, other.schema, other._origins)
             both = Relation(Product(self._node, other._node), origins, {}, {})
-            parts = [both._condition(c(self, other) if callable(c) else c) for c in conditions]
+            parts = [both._condition(applied(c, self, other) if callable(c) else c) for c in conditions]
             node = Join(self._node, other._node, conjunction([part._term for part in parts]), how)
             kept = {name: origins[name] for name in node.schema}
             return self._with(node, kept, site, parts, (other,))
@@ -651,7 +674,7 @@ class Relation:
         if isinstance(column, str):
             return self._attribute(column)
         if callable(column):
-            column = column(self)
+            column = applied(column, self)
         if isinstance(column, list | tuple | set):
             raise QueryError(
                 "TG114", f"{shown(column)} is not taken whole", hint="give its parts one by one: f(*parts)"

@@ -262,6 +262,12 @@ def _suggestion(op: str, args: tuple[TypedTerm, ...]) -> str:
         return "write a number here: integer time has no unit, and dates differ by a number of days"
     if Kind.STRING in kinds and kinds & _NUMBERS and (number := next(filter(None, map(_number, args)), "")):
         return f"write the number without quotes: {number}"
+    if (
+        kinds == {Kind.STRING, Kind.BIGINT}
+        and op in _COMPARISONS
+        and (number := next(filter(None, map(_integer, args)), ""))
+    ):
+        return f'put it in quotes: "{number}"'
     if Kind.STRING in kinds and len(kinds) > 1:
         return _text_suggestion(sorted(kind.value for kind in kinds - {Kind.STRING, Kind.NULL}))
     if op in ("mul", "try_mul") and kinds == {Kind.DURATION, Kind.DOUBLE}:
@@ -277,6 +283,18 @@ def _suggestion(op: str, args: tuple[TypedTerm, ...]) -> str:
     return (
         "cast one side to the type of the other" if len(kinds) > 1 else f"{_written(op)} is not defined for such values"
     )
+
+
+_COMPARISONS = ("eq", "ne", "eq_null_safe")
+
+
+def _integer(arg: TypedTerm) -> str:
+    """A constant that is an integer, as text; empty for others."""
+    match arg.source:
+        case Lit(int() as value) if arg.type.kind is Kind.BIGINT:
+            return str(value)
+        case _:
+            return ""
 
 
 def _is_duration(term: Term) -> bool:

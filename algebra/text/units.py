@@ -137,8 +137,9 @@ def _power(part: str, text: str) -> Unit:
 
 
 def _named(name: str, table: Mapping[str, Unit], text: str) -> Unit:
-    """By its name; words of three letters and more in any case."""
-    found = table.get(name) or (table.get(name.lower()) if len(name) > 2 else None)
+    """By its name; words of three letters and more in any case, and of durations all but M, which may be months."""
+    any_case = len(name) > 2 or (table is _DURATIONS and name != "M")
+    found = table.get(name) or (table.get(name.lower()) if any_case else None)
     if found is None:
         near = nearest(name, table)
         hint = f"did you mean {' or '.join(near)}?" if near else f"such as {_EXAMPLES if table is UNITS else _TIMES}"

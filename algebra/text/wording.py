@@ -20,7 +20,7 @@ _SIGNS: Final = {"&": "AND", "|": "OR", "~": "NOT"}
 SAID: Final = (
     (r'\bname an attribute that orders them: tie=.*\)', "name an attribute that orders them: ORDER BY time, attribute"),
     (r'use it under a second name: .*', "define it twice, under two names: DEFINE A AS ..., B AS ..."),
-    (r"a window, within=…, or bound the wait: .*", "a window: WITHIN"),
+    (r"a window, within=[^,]*, or bound the wait: .*", "a window: WITHIN"),
     (r"leave out close_at|state close_at together with the end, once", "leave out --close-open"),
     (r'\.cast\("bigint"\)\.cast\("(\w+)"\)', r"cast_\1(cast_bigint(...))"),
     (r'(\b\w+)\.cast\("(\w+)"\)', r"cast_\2(\1)"),

@@ -259,6 +259,8 @@ def test_derived_situations_show_what_they_are() -> None:
         ("3\u00b5s", 3),
         ("7 microseconds", 7),
         ("PT1H30M", 5_400_000_000),
+        ("PT1.5H", 5_400_000_000),
+        ("-P0.5DT0.5M", -43_230_000_000),
     ],
 )
 def test_durations_as_people_write_them(text: str, ticks: int) -> None:

@@ -100,7 +100,7 @@ def test_a_pattern_that_can_wait_for_ever_names_the_missing_bound() -> None:
         "                  A.ts < A.te\n"
         "                  A.te < B.ts\n"
         "                  B.ts < B.te\n"
-        "  hint          give the pattern a window, within=…, or bound the wait: B.ts - A.te <= 100"
+        "  hint          give the pattern a window, within=100, or bound the wait: B.ts - A.te <= 100"
     )
 
 
@@ -197,7 +197,7 @@ def test_problems_name_durations_and_the_place_of_the_condition() -> None:
     placed = Query("Q", "Q", Q.node, sites={before: site})
     (held,) = match_problems(detection((A, B), before, TIMESTAMP), placed)
     assert held.site == site
-    assert held.hint.endswith("B.ts - A.te <= hours(1)")
+    assert held.hint.endswith("B.ts - A.te <= tg.hours(1)")
     never = conjunction([before, call("le", call("add", Attr("B.ts"), span(MINUTE)), Attr("A.ts"))])
     (problem,) = match_problems(detection((A, B), never, TIMESTAMP), placed)
     assert problem.code == "TG212"

@@ -10,7 +10,7 @@ from typing import NoReturn, ParamSpec, TypeVar
 
 from tidegate.algebra.diagnostics.shown import nearest
 from tidegate.algebra.diagnostics.tracebacks import trimmed, trimmed_calls
-from tidegate.algebra.dsl.checks.suggestions import KEYWORDS, MEMBERS
+from tidegate.algebra.dsl.checks.suggestions import KEYWORDS, MEMBERS, METHOD_KEYWORDS
 from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.errors import QueryError
 
@@ -89,7 +89,9 @@ def _near(text: str, function: Callable[..., object]) -> str:
     near = nearest(asked[1], known, 1) if asked is not None else []
     if near:
         return f"did you mean {near[0]}=? "
-    return KEYWORDS.get(asked[1], "") if asked is not None else ""
+    if asked is None:
+        return ""
+    return METHOD_KEYWORDS.get((function.__name__, asked[1])) or KEYWORDS.get(asked[1], "")
 
 
 def _written(function: Callable[..., object]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from tidegate.algebra.diagnostics.shown import kind_of, shown
@@ -40,6 +40,21 @@ def require_temporal(parts: Iterable[Expression]) -> None:
                 hint="compare temporal attributes: s.start <= s.end + tg.hours(1); filter by anything else with where()",
                 site=part._sites.get(source),
             )
+
+
+def applied(function: Callable[..., object], *relations: object) -> object:
+    """What a function makes of relations; `QueryError` TG114 for one that does not take so many."""
+    try:
+        return function(*relations)
+    except TypeError as error:
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            raise
+        names = "ab"[: len(relations)] if len(relations) > 1 else "r"
+        raise QueryError(
+            "TG114",
+            f"the function does not take {'the relation' if len(relations) == 1 else 'both relations'}: {error}",
+            hint=f"write lambda {', '.join(names)}: {' == '.join(f'{one}.x' for one in names)}",
+        ) from None
 
 
 def proper_prefixes(node: Node) -> frozenset[str]:

@@ -424,6 +424,20 @@ KEYWORDS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("sep", "separator", "delimiter", "encoding", "header", "has_header", "skip_rows"), f"{CONVERT}; ")
 )
 
+#: Keywords of a method that mean something else than with the others.
+METHOD_KEYWORDS: Mapping[tuple[str, str], str] = MappingProxyType(
+    dict.fromkeys(
+        (("asof_join", name) for name in ("on", "using", "tolerance", "allow_exact_matches")),
+        'equal keys are by="k", or left_on="k", right_on="l"; the limit is within="10m"; ',
+    )
+)
+
+#: What other libraries call the options of `over`.
+OVER_OPTIONS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("partition_by", "partition", "keys", "key", "group_by"), "by")
+    | dict.fromkeys(("order_by", "sort", "sort_by"), "order")
+)
+
 #: What other libraries ask of partitions in order of time.
 PARTITION_METHODS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(NEIGHBOURS, _ROW_BEFORE)
@@ -558,6 +572,10 @@ def join_hint(how: object) -> str:
     )
 
 
+#: Members of relations that are no methods.
+_VALUES = ("schema",)
+
+
 def method_hint(name: str, methods: Iterable[str], own: Iterable[str] = ()) -> str:
     """How what is asked for is written here, or which methods have nearly that name; empty where none does.
 
@@ -572,6 +590,6 @@ def method_hint(name: str, methods: Iterable[str], own: Iterable[str] = ()) -> s
         return RELATION_METHODS[name]
     near = near or nearest(name, methods)
     if near:
-        return f"did you mean {' or '.join(f'{one}(...)' for one in near)}?"
+        return f"did you mean {' or '.join(one if one in _VALUES else f'{one}(...)' for one in near)}?"
     meant = misspelt(name, RELATION_METHODS)
     return f"if {meant[0]} is meant: {RELATION_METHODS[meant[0]]}" if meant else ""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.checks.durations import Duration, check_duration, duration_in_ticks
+from tidegate.algebra.dsl.checks.relation import applied
+from tidegate.algebra.dsl.checks.suggestions import OVER_OPTIONS
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.over.columns import MOST_ROWS, OverExpression
 from tidegate.algebra.errors import QueryError
@@ -87,13 +89,16 @@ def _column(
     relation: Relation, name: str, given: object, time: str, frame: Frame, parts: list[Expression]
 ) -> OverColumn:
     checked_name(name, "an attribute")
-    value = given(relation) if callable(given) else given
+    value = applied(given, relation) if callable(given) else given
     if isinstance(value, AggregateExpression):
         of = [None if one is None else relation._column(one) for one in (value._argument, value._by)]
         parts += [one for one in of if one is not None]
         argument, by = (None if one is None else one._term for one in of)
         return FrameAggregate(Aggregate(name, value._function, argument, by, value._parameter), frame)
     if not isinstance(value, OverExpression):
+        if name in OVER_OPTIONS:
+            option = OVER_OPTIONS[name]
+            raise QueryError("TG115", f"over takes no {name}=", hint=f"write {option}={shown(given)}")
         raise QueryError(
             "TG115",
             f"{name}={shown(value)} says nothing of other rows",

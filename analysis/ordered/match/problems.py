@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidegate.algebra.dsl.here import written_attribute
 from tidegate.algebra.errors import Problem, QueryError, Site
 from tidegate.algebra.ordered.match.node import DETECTED
 from tidegate.algebra.printing.terms import term_text
@@ -87,13 +88,14 @@ def _held(detection: Detection, query: Query, horizon: Horizon, witness: Zone) -
     if known:
         because += ["only the other way round:", *(f"  {line}" for line in edge_lines(query, named, known))]
     because += ["in the case that:", *(f"  {line}" for line in zone_lines(named, witness))]
-    sample = "hours(1)" if detection.pattern.time.kind is Kind.TIMESTAMP else "100"
+    within, wait = ('"1h"', "tg.hours(1)") if detection.pattern.time.kind is Kind.TIMESTAMP else ("100", "100")
+    later, earlier = (written_attribute(end, query.node, frozenset()) for end in (_last(detection, witness), symbol.te))
     return Problem(
         "TG213",
         f"not bounded: when a situation {symbol.name} has ended, it waits for matches for ever",
         first_site(query, known) or first_site(query, witness.edges) or query.site,
         tuple(because),
-        f"give the pattern a window, within=…, or bound the wait: {_last(detection, witness)} - {symbol.te} <= {sample}",
+        f"give the pattern a window, within={within}, or bound the wait: {later} - {earlier} <= {wait}",
         query.name,
     )
 
