@@ -298,7 +298,7 @@ def _replaceable(pattern: str, new: str) -> str:
         raise QueryError(
             "TG134",
             f"regexp_replace takes text as it is, and {found[0]!r} would refer to a group: {new!r}",
-            hint=f'x.regexp_extract("{pattern}", 1) is the first group; texts are put together with tg.concat(a, b)',
+            hint=f"x.regexp_extract({pattern!r}, 1) is the first group; texts are put together with tg.concat(a, b)",
         )
     return ""
 

@@ -122,7 +122,8 @@ def _pad(kernel: Kernel) -> Rule:
         length = constant(args[1], BIGINT)
         fill = " " if len(args) == 2 else constant(args[2], STRING)
         fits = isinstance(length, int) and 0 <= length <= _MOST_PADDED
-        if args[0].type not in (STRING, NULL) or not fits or not isinstance(fill, str) or not fill:
+        string = args[0].type in (STRING, NULL)
+        if not string or not isinstance(length, int) or not fits or not isinstance(fill, str) or not fill:
             raise misfit(call, args, takes, (Kind.STRING,), f'x.{call.op}(8, "0")', wrong=(2 if fits else 1,))
         return apply(kernel, (coerce(args[0], STRING),), STRING, call, length, fill)
 
@@ -135,7 +136,8 @@ def _split(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     separator, number = constant(args[1], STRING), constant(args[2], BIGINT)
     hint = 'write x.split_part(",", 1), or -1 for the last part'
     fits = isinstance(number, int) and 0 < abs(number) < 2**31
-    if args[0].type not in (STRING, NULL) or not isinstance(separator, str) or not separator or not fits:
+    string = args[0].type in (STRING, NULL)
+    if not string or not isinstance(separator, str) or not separator or not isinstance(number, int) or not fits:
         raise misfit(call, args, takes, (Kind.STRING,), 'x.split_part(",", 1)', hint, wrong=(1 if fits else 2,))
     return apply(SPLIT_PART, (coerce(args[0], STRING),), STRING, call, separator, number)
 

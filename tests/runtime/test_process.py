@@ -379,7 +379,7 @@ def test_instants_are_told_as_such() -> None:
             0,
             "complete at at = 2026-03-02T12:00:00.000001Z, and this step is about instants up to 2026-03-02T12:00:00Z",
         ),
-        (0, -1, "{'partition': 0, 'at': 2026-03-02T12:00:00Z, 'since': 2026-03-02T12:00:00.000001Z}"),
+        (0, -1, "{'k': 'a', 'at': 2026-03-02T12:00:00Z, 'since': 2026-03-02T12:00:00.000001Z}"),
     ):
         with tg.program(Q=events.partition_by("k").process(Late(late, before))).session() as session:
             session.push("E", [("a", "2026-03-02T12:00Z")])
@@ -483,9 +483,9 @@ def test_a_partition_has_no_more_rows_than_declared(tmp_path: Path) -> None:
         with pytest.raises(tg.TidegateError) as raised:
             stepped(session, [("b", 2, 1)], 2)
     assert (
-        "TG305 Tails breaks what it declares: table 'tail' has 2 rows of the partition {'k': 'b'}, and it declares 1 at most"
-        in str(raised.value)
-    )
+        "TG305 Tails breaks what it declares: table 'tail' has 2 rows of the partition {'k': 'b'}, and it "
+        "declares 1 at most"
+    ) in str(raised.value)
     assert "declare more: most = {'tail': 2}" in str(raised.value)
     with (
         tg.program(Q=S.partition_by().process(Tails(2, 1))).session() as session,
@@ -525,8 +525,8 @@ def test_rows_that_stay_too_long_are_told(restarts: bool, tmp_path: Path) -> Non
     with session, pytest.raises(tg.TidegateError) as raised:
         stepped(session, [], 13)
     assert (
-        "TG305 Tails breaks what it declares: table 'tail' has 2 rows of the partition {'k': 'a'}, whose last event is at 3; "
-        "it is kept up to 13 by kept_for, and 13 is reached" in str(raised.value)
+        "TG305 Tails breaks what it declares: table 'tail' has 2 rows of the partition {'k': 'a'}, whose "
+        "last event is at 3; it is kept up to 13 by kept_for, and 13 is reached" in str(raised.value)
     )
     assert "keep nothing of a partition once kept_for is over" in str(raised.value)
 
@@ -736,9 +736,9 @@ def test_the_test_kit_finds_steps_that_depend_on_the_order_of_a_set_of_texts(kee
     with pytest.raises(tg.TidegateError) as raised:
         driven(sorts=False)
     assert (
-        f"TG305 Words breaks what it declares: step {'keeps' if keeps else 'yields'} other rows{' of table' if keeps else ''}"
-        in str(raised.value)
-    )
+        f"TG305 Words breaks what it declares: step {'keeps' if keeps else 'yields'} other "
+        f"rows{' of table' if keeps else ''}"
+    ) in str(raised.value)
     assert "when another process did it, where the hashes of texts are others: {'k" in str(raised.value)
     assert "do not depend on the order of a set of texts" in str(raised.value)
 
