@@ -61,7 +61,9 @@ _HINTS: Mapping[str, str] = MappingProxyType(
     {
         "TG301": "try_add, try_sub and try_mul yield NULL instead",
         "TG302": "the try_ form of the operation yields NULL instead (of `/`: try_truediv)",
-        "TG303": "try_cast, try_parse_timestamp and try_to_uuid yield NULL instead; leave other rows out with where(...)",
+        "TG303": (
+            "try_cast, try_parse_timestamp and try_to_uuid yield NULL instead; leave other rows out with where(...)"
+        ),
     }
 )
 

@@ -464,7 +464,10 @@ def _check_same_attributes(first: Schema, other: Schema, what: str) -> None:
         if first[name].type != other[name].type:
             raise QueryError(
                 "TG108",
-                f"{what} needs equal attributes: {name!r} is {first[name].type} on one side, {other[name].type} on the other",
+                (
+                    f"{what} needs equal attributes: {name!r} is {first[name].type} on one side, "
+                    f"{other[name].type} on the other"
+                ),
                 hint="cast one side",
             )
 

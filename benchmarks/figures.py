@@ -295,7 +295,10 @@ def machine() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     packages = ", ".join(f"{name} {version(name.lower())}" for name in ("Polars", "PySpark"))
     cores = len(os.sched_getaffinity(0))
-    return f"{platform.system()} on {platform.machine()}, {cores} cores, {memory:.0f} GiB; Python {platform.python_version()}, {packages}"
+    return (
+        f"{platform.system()} on {platform.machine()}, {cores} cores, {memory:.0f} GiB; Python "
+        f"{platform.python_version()}, {packages}"
+    )
 
 
 def table(figures: Sequence[Figure], heading: str) -> str:

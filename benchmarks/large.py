@@ -190,7 +190,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), pairs, chosen.files)
         print(
-            f"Spark, {pairs:,} orders and as many payments, {chosen.files} batches, one increment over all rows in the last"
+            f"Spark, {pairs:,} orders and as many payments, {chosen.files} batches, one increment over all "
+            "rows in the last"
         )
         print(f"  {'place':<10}{'rows':>13}{'GB':>7}{'increment':>11}{'whole run':>11}   most memory, MiB", flush=True)
         for place in chosen.places:  # a process each, since what a process had most cannot be set back

@@ -30,7 +30,9 @@ SECOND = {
 }
 FIRST = {
     "Q1": "a.te < b.ts",
-    "Q2": "(a.te = b.ts or a.ts < b.ts and b.ts < a.te and a.te < b.te or a.ts >= b.ts and a.te < b.te) and a.te < c.ts",
+    "Q2": (
+        "(a.te = b.ts or a.ts < b.ts and b.ts < a.te and a.te < b.te or a.ts >= b.ts and a.te < b.te) and a.te < c.ts"
+    ),
 }
 DETECTED = {"Q1": "b.te", "Q2": "greatest(b.te, c.ts + 2)"}
 #: No B lasts longer in the data, so the C that begins in it, or as it ends, is in its span of time or the next.

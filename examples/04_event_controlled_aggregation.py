@@ -50,5 +50,6 @@ for minute, results, rows in live:
     print(f"everything up to {at(minute):%H:%M} is here: {results} results, {rows} rows kept")
 for row in answer:
     print(
-        f"fire {row['fid']} in {row['room']}: at most {row['max_conc']} until the brigade came at {row['arrived']:%H:%M}"
+        f"fire {row['fid']} in {row['room']}: at most {row['max_conc']} until the brigade came at "
+        f"{row['arrived']:%H:%M}"
     )

@@ -96,5 +96,6 @@ for now, new, whole in passed:
     for kind, rows in (("fragment", new), ("frame", whole)):
         for row in sorted(rows, key=lambda row: (row["end"], row["area"])):
             print(
-                f"  {kind:8} {row['start']:%H:%M:%S} to {row['end']:%H:%M:%S}, {row['area']:9} at most {row['max_conc']}"
+                f"  {kind:8} {row['start']:%H:%M:%S} to {row['end']:%H:%M:%S}, {row['area']:9} at most "
+                f"{row['max_conc']}"
             )

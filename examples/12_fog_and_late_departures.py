@@ -128,7 +128,10 @@ def main(arguments: list[str]) -> None:
         assert same(as_it_came(WEEK, Path(folder), spark=chosen.spark), week)
     for row in week["Alarm"].sort("detected").iter_rows(named=True):
         print(
-            f"{row['detected']:%d %B %H:%M} {row['origin']}: {row['Wave.flights']} flights late since {row['Wave.ts']:%H:%M},",
+            (
+                f"{row['detected']:%d %B %H:%M} {row['origin']}: {row['Wave.flights']} flights late since "
+                f"{row['Wave.ts']:%H:%M},"
+            ),
             end=" ",
         )
         print(f"fog since {row['Fog.ts']:%H:%M}" + (f" until {row['Fog.te']:%H:%M}" if row["Fog.te"] else ""))

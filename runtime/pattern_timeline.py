@@ -56,7 +56,10 @@ def _pattern(program: ProgramDef, result: str | None) -> Query:
             f"the program has {len(patterns)} patterns of situations",
             hint=f"name one: timeline(..., result={next(iter(patterns))!r})"
             if patterns
-            else 'draw situations of the results, tg.timeline({"A": results["A"]}, partition_by="key"), or a tg.match(...) of them',
+            else (
+                'draw situations of the results, tg.timeline({"A": results["A"]}, partition_by="key"), or a '
+                "tg.match(...) of them"
+            ),
         )
     return next(iter(patterns.values()))
 

@@ -60,7 +60,8 @@ class Program:
 
     def __repr__(self) -> str:
         return "\n".join(
-            f"query {query.name}{f' feeds {query.stream}' if query.stream != query.name else ''}:\n{node_text(query.node)}"
+            f"query {query.name}{f' feeds {query.stream}' if query.stream != query.name else ''}:\n"
+            f"{node_text(query.node)}"
             for query in self._definition.queries
         )
 

@@ -361,7 +361,8 @@ def _told(chosen: dict[str, Mutant], judged: dict[str, str], state: State, secon
     )
     if score < at_least:
         print(
-            f"that is less than the {100 * at_least:g} % asked for: a survivor wants a test, or a reason in {EQUIVALENT.name}"
+            f"that is less than the {100 * at_least:g} % asked for: a survivor wants a test, or a reason in "
+            f"{EQUIVALENT.name}"
         )
         return 1
     return 0

@@ -22,7 +22,8 @@ def main(target: Path, lock: str = "dev.txt") -> int:
         return 1
     if not ours(target):
         print(
-            f"{target} is not an environment that `make setup` made: remove it yourself, or name another (make VENV=...)"
+            f"{target} is not an environment that `make setup` made: remove it yourself, or name another "
+            "(make VENV=...)"
         )
         return 1
     try:

@@ -88,7 +88,9 @@ def to_schema(definition: object) -> Schema:
         f"{kind_of(definition)} is no schema",
         hint="give that of the frame: frame.schema"
         if package == "polars"
-        else 'give DDL text such as "id bigint, time timestamp not null", a StructType, or the schema of Arrow or Polars',
+        else (
+            'give DDL text such as "id bigint, time timestamp not null", a StructType, or the schema of Arrow or Polars'
+        ),
     )
 
 

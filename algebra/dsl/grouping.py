@@ -36,7 +36,10 @@ class Grouped:
         self._of, self._base, self._columns, self._parts = of, base, columns, parts
 
     def __repr__(self) -> str:
-        return f"Grouped by {', '.join(name for name, _ in self._columns) or 'nothing'}; say what each group yields: .agg(...)"
+        return (
+            f"Grouped by {', '.join(name for name, _ in self._columns) or 'nothing'}; say what each group yields: "
+            ".agg(...)"
+        )
 
     if not TYPE_CHECKING:  # type checkers shall refuse unknown methods themselves
 

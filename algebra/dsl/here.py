@@ -63,9 +63,12 @@ def unknown_name(message: str, hint: str) -> UnknownAttributeError:
 def too_deep(site: Site | None, depth: int | None = None) -> QueryError:
     return QueryError(
         "TG152",
-        f"the query nests {'too many' if depth is None else depth} levels, and at most {MAX_DEPTH} are allowed: each operator on "
-        "the longest way to a stream is one level, each operation in the deepest term is two",
-        hint="give parts of it results of their own, with tg.result_of(...); add up many values in groups, or as several attributes",
+        f"the query nests {'too many' if depth is None else depth} levels, and at most {MAX_DEPTH} are "
+        "allowed: each operator on the longest way to a stream is one level, each operation in the deepest term is two",
+        hint=(
+            "give parts of it results of their own, with tg.result_of(...); add up many values in groups, or as "
+            "several attributes"
+        ),
         site=site,
     )
 

@@ -579,7 +579,9 @@ def given_intervals(
             "TG162",
             "situations are those of streams, and this reads static tables only",
             because=("a match is reported when progress has come to its detection, and a table has no progress",),
-            hint="declare a stream instead: rows or a frame given as its source are complete, so nothing waits for more",
+            hint=(
+                "declare a stream instead: rows or a frame given as its source are complete, so nothing waits for more"
+            ),
         )
     if not isinstance(points, bool):
         raise QueryError(
@@ -595,7 +597,10 @@ def given_intervals(
             raise QueryError(
                 "TG117",
                 f"{end_!r} is no end of a period: it holds no instants",
-                hint=f'where the stream is declared, say temporal="{end_}", or relate them: lambda s: s.{start} < s.{end}'
+                hint=(
+                    f'where the stream is declared, say temporal="{end_}", or relate them: lambda s: s.{start} < '
+                    f"s.{end}"
+                )
                 if relation.schema[end_].type.can_be_time
                 else "name an instant",
             )
@@ -687,7 +692,10 @@ def match(
                         "TG153",
                         f"a pattern can not ask for {part!r}",
                         because=(f"patterns compare starts and ends, and {read.attribute.name} is neither",),
-                        hint="filter the matches by it: match(...).where(...); or make it part of a situation's condition",
+                        hint=(
+                            "filter the matches by it: match(...).where(...); or make it part of a situation's "
+                            "condition"
+                        ),
                         site=part._sites.get(part._term),
                     )
                 _take(symbols, read.origin.intervals)

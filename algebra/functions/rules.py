@@ -257,7 +257,10 @@ def _suggestion(op: str, args: tuple[TypedTerm, ...]) -> str:
     if Kind.TIMESTAMP in kinds and Kind.DATE in kinds:
         return "to_date of the timestamp or to_timestamp of the date makes both the same"
     if Kind.DATE in kinds and Kind.DURATION in kinds:
-        return 'dates move by whole days: d + "1 day", or d + n for a number of them; else take to_timestamp of the date first'
+        return (
+            'dates move by whole days: d + "1 day", or d + n for a number of them; else take to_timestamp of the '
+            "date first"
+        )
     if kinds == {Kind.STRING, Kind.BIGINT} and any(_is_duration(arg.source) for arg in args):
         return "write a number here: integer time has no unit, and dates differ by a number of days"
     if Kind.STRING in kinds and kinds & _NUMBERS and (number := next(filter(None, map(_number, args)), "")):
@@ -271,7 +274,10 @@ def _suggestion(op: str, args: tuple[TypedTerm, ...]) -> str:
     if Kind.STRING in kinds and len(kinds) > 1:
         return _text_suggestion(sorted(kind.value for kind in kinds - {Kind.STRING, Kind.NULL}))
     if op in ("mul", "try_mul") and kinds == {Kind.DURATION, Kind.DOUBLE}:
-        return 'durations are multiplied by whole numbers: "90s" is a minute and a half, (x * 3).div(2) is half as much again'
+        return (
+            'durations are multiplied by whole numbers: "90s" is a minute and a half, (x * 3).div(2) is half as '
+            "much again"
+        )
     if kinds == {Kind.DURATION, Kind.BIGINT} and all(
         isinstance(arg.source, Lit) == (arg.type.kind is Kind.DURATION) for arg in args
     ):

@@ -103,7 +103,8 @@ class Conditions:
                 raise QueryError(
                     "TG172",
                     f"{'.'.join(names)} is no attribute of an event: {names[0]} is a situation",
-                    hint=f"a condition reads the events of its own situation only: write {self.prefixes[0]}.{names[1]}; "
+                    hint="a condition reads the events of its own situation only: write "
+                    f"{self.prefixes[0]}.{names[1]}; "
                     "two situations are compared in Python, by where on their matches",
                 )
             near = nearest(names[0], self.prefixes, 1)
@@ -268,7 +269,10 @@ class Conditions:
                     raise QueryError(
                         "TG174",
                         f"{name} is compared with {known.name} and with {unit.name}, and has no unit of its own",
-                        hint=f'say in which unit its values are: units={{"{name}": "{known.name}"}}, or --unit {name}={known.name}',
+                        hint=(
+                            f'say in which unit its values are: units={{"{name}": "{known.name}"}}, or --unit '
+                            f"{name}={known.name}"
+                        ),
                     )
 
 

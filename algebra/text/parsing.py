@@ -33,7 +33,10 @@ _CALLED = {
     "$END": "the end of the text",
 }
 _OPERATORS = ("DIV", "IS", "AND", "OR")
-_RUNS = "a pattern has no brackets and no repetition; it relates periods, each of which is a whole run of events: PATTERN A meets B"
+_RUNS = (
+    "a pattern has no brackets and no repetition; it relates periods, each of which is a whole run of events: "
+    "PATTERN A meets B"
+)
 _GROUPS = "groups are made in Python: read the text, and group the matches"
 _COMPUTED = "RETURN lists what a match has: compute with it in Python, in with_(...) of the matches"
 _ONE_STREAM = "a query reads one stream: join in Python, and read the text over the result"

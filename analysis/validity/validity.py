@@ -130,7 +130,10 @@ def _not_progressing(query: Query, federation: Federation, attribute: str, claus
         or query.site,
         tuple(because),
         hint
-        or f"state how much later than {target.text} {source.text} may be, in a condition or where the stream is declared",
+        or (
+            f"state how much later than {target.text} {source.text} may be, in a condition or where the stream is "
+            "declared"
+        ),
         query.name,
     )
 

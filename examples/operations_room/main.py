@@ -84,7 +84,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error("--per-batch must be at least 1")
     if "late" in chosen.bad_rows and (chosen.per_batch or 1) * chosen.hours >= 48:
         parser.error(
-            "a batch of two days or more does not find all late rows: choose fewer --hours or --per-batch, or --bad-rows"
+            "a batch of two days or more does not find all late rows: choose fewer --hours or --per-batch, "
+            "or --bad-rows"
         )
     if chosen.output is not None and chosen.output.exists():
         parser.error(f"{chosen.output} exists: choose a new directory")

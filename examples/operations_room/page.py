@@ -61,7 +61,10 @@ def page(reports: Sequence[Report], stops: Sequence[Stop], situations: Mapping[s
         "<p>A match was detected at its red line. What had not ended then is dashed.</p>",
         f'<div class="wide">{_timeline(situations)}</div>',
         f'<h2 id="finality">{_PLACES["finality"]}</h2>',
-        "<p>In the time of the replay: from the event that a row tells of to the end of the batch with which the row was final.</p>",
+        (
+            "<p>In the time of the replay: from the event that a row tells of to the end of the batch with which "
+            "the row was final.</p>"
+        ),
         _table(finality_table(told.finality)),
         f'<h2 id="state">{_PLACES["state"]}</h2>',
         f"<p>{_STATE}</p>",
@@ -91,29 +94,31 @@ _PLACES: Final = {
 
 
 _LEAD: Final = (
-    "Flights and weather were replayed as they would have arrived: in disorder, and some rows of them bad. Tidegate answered the "
-    "queries below meanwhile. It reported each row of a result once, as soon as the row was <b>final</b>: when no row still to "
-    "come could change it."
+    "Flights and weather were replayed as they would have arrived: in disorder, and some rows of them bad. "
+    "Tidegate answered the queries below meanwhile. It reported each row of a result once, as soon as the "
+    "row was <b>final</b>: when no row still to come could change it."
 )
 _PICTURE: Final = (
-    "A column is a day, a row an hour of it, in New York's time. The bars below are the hours of the day with less than three miles "
-    "of visibility, and the flights that had not left two hours after their time; at the left is what a bar of full height stands "
-    "for. Pointing at a day shows its figures. All of it is drawn from the results."
+    "A column is a day, a row an hour of it, in New York's time. The bars below are the hours of the day "
+    "with less than three miles of visibility, and the flights that had not left two hours after their time; "
+    "at the left is what a bar of full height stands for. Pointing at a day shows its figures. All of it is "
+    "drawn from the results."
 )
 _RESULTS: Final = (
-    "Of each result the rows that tell most. Times are New York's. The same questions were also answered by plain Polars over the "
-    "complete data, the batch computation, and all rows were compared. The queries are in "
+    "Of each result the rows that tell most. Times are New York's. The same questions were also answered by "
+    "plain Polars over the complete data, the batch computation, and all rows were compared. The queries are in "
     "<code>examples/operations_room/queries.py</code>."
 )
 _STATE: Final = (
-    "A row is held while a result may still need it. The bound follows from the query alone: the rows of a stream in a span of "
-    "time. <b>rate</b>: rows in a unit of time. <b>matches</b>: the rows of a table that fit a row. <b>skew</b>: how far rows are "
-    "ahead of the time up to which their stream is complete. <b>lag</b>: how far the slowest stream is behind the fastest."
+    "A row is held while a result may still need it. The bound follows from the query alone: the rows of a "
+    "stream in a span of time. <b>rate</b>: rows in a unit of time. <b>matches</b>: the rows of a table that "
+    "fit a row. <b>skew</b>: how far rows are ahead of the time up to which their stream is complete. "
+    "<b>lag</b>: how far the slowest stream is behind the fastest."
 )
 _ROWS: Final = (
-    "Each row is accepted, or rejected for one reason. The bad rows were put in on purpose. <b>null</b>: without an instant. "
-    "<b>relation</b>: breaks what the stream declares. <b>late</b>: further behind than the declared delay. "
-    "<b>unparseable</b>: a time that is no time."
+    "Each row is accepted, or rejected for one reason. The bad rows were put in on purpose. <b>null</b>: "
+    "without an instant. <b>relation</b>: breaks what the stream declares. <b>late</b>: further behind than "
+    "the declared delay. <b>unparseable</b>: a time that is no time."
 )
 
 

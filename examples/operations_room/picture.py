@@ -218,8 +218,9 @@ def _pointed(picture: Picture, days: Sequence[Day], left: float, top: float, wid
     found = []
     for column, day in enumerate(days):
         told = (
-            f"{_label(picture.start + column * DAY)}: {day.departures} departures, {day.delay:.0f} minutes late on average, "
-            f"{day.poor / HOUR:.0f} hours of poor visibility, {day.missing} flights had not left two hours after their time"
+            f"{_label(picture.start + column * DAY)}: {day.departures} departures, {day.delay:.0f} minutes "
+            f"late on average, {day.poor / HOUR:.0f} hours of poor visibility, {day.missing} flights had not "
+            "left two hours after their time"
         )
         found.append(
             f'<rect x="{left + column * wide:.1f}" y="{top:g}" width="{wide:.1f}" height="{high:g}" fill="#fff" '
@@ -233,7 +234,8 @@ def _legend(left: int, y: int) -> str:
     out, x = [f'<text x="{left}" y="{y}">average delay by hour, in minutes:</text>'], left + 205
     for _, colour, name in LEVELS:
         out.append(
-            f'<rect x="{x}" y="{y - 10}" width="12" height="12" fill="{colour}"/><text x="{x + 17}" y="{y}">{name}</text>'
+            f'<rect x="{x}" y="{y - 10}" width="12" height="12" fill="{colour}"/><text x="{x + 17}" '
+            f'y="{y}">{name}</text>'
         )
         x += 36 + 7 * len(name)
     out.append(f'<text x="{x + 10}" y="{y}" fill="{FAINT}">white: no departure</text>')

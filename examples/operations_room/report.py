@@ -309,7 +309,10 @@ def verdict(report: Report) -> str:
     if not report.ok:
         return "NOT AS EXPECTED: see the words in capitals above"
     checked = sum(result.differences is not None for result in report.results)
-    return f"All as expected: {checked} of {len(report.results)} results checked equal, all rows accounted for, state within bounds"
+    return (
+        f"All as expected: {checked} of {len(report.results)} results checked equal, all rows accounted for, "
+        "state within bounds"
+    )
 
 
 def _is_number(value: Cell) -> bool:

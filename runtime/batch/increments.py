@@ -253,10 +253,13 @@ def multiplying(level: Sequence[QueryPlan], rows: int, given: int, steps: int) -
         "TG442",
         f"{names}: the recursion multiplies its rows",
         because=(
-            f"it began with {given:,} rows and has found {rows:,} in {steps:,} steps; the next would soon fill the memory",
+            (
+                f"it began with {given:,} rows and has found {rows:,} in {steps:,} steps; the next would soon "
+                "fill the memory"
+            ),
         ),
-        hint="let equal rows count once: end its queries with .distinct(); or let each row lead to fewer by a condition, or "
-        "to none after some steps by a number that each step counts up",
+        hint="let equal rows count once: end its queries with .distinct(); or let each row lead to fewer by a "
+        "condition, or to none after some steps by a number that each step counts up",
     )
 
 

@@ -41,7 +41,10 @@ def load_deployment(path: Path, settings: Path | None, name: str | None) -> Depl
         raise QueryError(
             "TG141",
             f"{path} says nothing of sources and checkpoint",
-            hint="write deployment = tg.deployment(program, sources=..., checkpoint=...) in it, or name a TOML file: --settings",
+            hint=(
+                "write deployment = tg.deployment(program, sources=..., checkpoint=...) in it, or name a TOML "
+                "file: --settings"
+            ),
         )
     return only(path, found, name)
 

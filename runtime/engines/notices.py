@@ -277,8 +277,8 @@ class Notices:
                     Problem(
                         "TG434",
                         f"{name}: {sink.directory} is gone, to which its results go",
-                        hint="put it back with its files: the next results fail without it, and those that were there are not "
-                        "published again",
+                        hint="put it back with its files: the next results fail without it, and those that were "
+                        "there are not published again",
                     ),
                 )
                 self.gone.add(said)
@@ -288,8 +288,8 @@ class Notices:
                     Problem(
                         "TG434",
                         f"{name}: {sink.directory} was gone, and is made anew for results to come",
-                        hint="results of batches before are not published again: put their files back, or give the program a "
-                        "new checkpoint to have all of them",
+                        hint="results of batches before are not published again: put their files back, or give "
+                        "the program a new checkpoint to have all of them",
                     ),
                 )
                 self.reported.add(f"{name} remade")
@@ -436,7 +436,10 @@ def _stands_still(name: str, *, pushed: bool) -> Problem:
             "TG431",
             f"{name} has not progressed, so no result that depends on it is final",
             because=("rows were pushed, and nothing says how late others may come or up to where they are complete",),
-            hint=f'say so after a push: session.advance("{name}", ...); or sources={{"{name}": tg.source(None, delay="5m")}}',
+            hint=(
+                f'say so after a push: session.advance("{name}", ...); or sources={{"{name}": tg.source(None, '
+                f'delay="5m")}}'
+            ),
         )
     return Problem(
         "TG431",

@@ -30,9 +30,12 @@ _ROW: Final = 300
 
 #: What text reads as a value of a type.
 _TEXTS: Final = {
-    Kind.TIMESTAMP: 'a timestamp is text such as "2026-03-02T12:00:00Z" or a datetime: convert other text and numbers before, '
-    'in Polars with .str.to_datetime("%d.%m.%Y %H:%M") or pl.from_epoch(column)',
-    Kind.DATE: 'a date is text such as "2026-03-02" or a date: convert other text before, in Polars with .str.to_date("%d.%m.%Y")',
+    Kind.TIMESTAMP: 'a timestamp is text such as "2026-03-02T12:00:00Z" or a datetime: convert other text and numbers '
+    'before, in Polars with .str.to_datetime("%d.%m.%Y %H:%M") or pl.from_epoch(column)',
+    Kind.DATE: (
+        'a date is text such as "2026-03-02" or a date: convert other text before, in Polars with '
+        '.str.to_date("%d.%m.%Y")'
+    ),
     **dict.fromkeys(
         (Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL),
         "a number is digits with a point at most: take units, separators of thousands and decimal commas out before",
@@ -51,15 +54,22 @@ MENDS: Final = {
     "ahead": "these rows are later than the clock: for recorded or planned events give the source skew_guard=None "
     '(in TOML skew_guard = "none")',
     "conflict": "rows with the same key differ: name in key= what tells rows apart",
-    "duplicate": "nothing is lost where a source delivers its rows again; rows that differ need a key= that tells them apart",
+    "duplicate": (
+        "nothing is lost where a source delivers its rows again; rows that differ need a key= that tells them apart"
+    ),
     "inexact": "declare a type that holds the values exactly, such as double or decimal(18, 2)",
     "late": "the stream was complete up to their time already: give the source a longer delay= if rows come so late",
     MISSING: "columns are matched by name, and small and capital letters differ",
-    "null": "instants on which a stream progresses, and what is declared `not null`, cannot be missing: correct the rows",
+    "null": (
+        "instants on which a stream progresses, and what is declared `not null`, cannot be missing: correct the rows"
+    ),
     "out of range": _TYPES,
     "overflow": "such sums are NULL: sum doubles instead, or fewer rows",
     "tie": 'name an attribute that orders events of one instant: tie="sequence" in partition_by(...) or over(...)',
-    "unevaluable": "leave such rows out with where(...), or give the term a value for each: with tg.when(...), or NULL by its try_ form",
+    "unevaluable": (
+        "leave such rows out with where(...), or give the term a value for each: with tg.when(...), or NULL by "
+        "its try_ form"
+    ),
     "unparseable": _TYPES,
     UNREADABLE: "correct the file where it comes from, and put it there under another name",
     "wrong type": _TYPES,

@@ -155,8 +155,8 @@ class Setup:
                 raise QueryError(
                     "TG411",
                     f"{file.source}: {file.current.path} was read with {before} bytes and {changed_to}",
-                    hint="files are read once, whole: put new rows, and corrected ones that were rejected, into new files, "
-                    "and move a changed file away",
+                    hint="files are read once, whole: put new rows, and corrected ones that were rejected, into "
+                    "new files, and move a changed file away",
                 )
 
     def read_by(self, reading: FoundFiles, unread: FoundFiles) -> frozenset[str]:
@@ -260,7 +260,10 @@ def _check_sink(name: str, sink: object) -> None:
         case str() | os.PathLike():
             hint = f"for a directory, write tg.parquet_sink({without_secrets(os.fsdecode(sink))!r})"
         case _ if callable(sink):
-            hint = f"for a function, write tg.callback({getattr(sink, '__name__', 'function')}): it gets the table and the batch number"
+            hint = (
+                f"for a function, write tg.callback({getattr(sink, '__name__', 'function')}): it gets the table "
+                "and the batch number"
+            )
         case _:
             hint = "give tg.parquet_sink(directory) or tg.callback(function)"
     raise QueryError("TG401", f"{name}: {kind_of(sink)} is no sink", hint=hint)
@@ -357,7 +360,10 @@ def _target(stream: str, sink: Sink, lasting: bool) -> StateSink | None:
                         + f"the function that takes results of {stream} failed: {error!r}",
                         hint="open the checkpoint again: it is called again with the same rows; do not push them again"
                         if lasting
-                        else "what it was given is not given again; a run with checkpoint= calls it again when it goes on",
+                        else (
+                            "what it was given is not given again; a run with checkpoint= calls it again when it "
+                            "goes on"
+                        ),
                     ) from error
 
             return deliver

@@ -88,7 +88,10 @@ def advances_of(stream: StreamDef, progress: Any, arrival: str | None = None) ->
         if len(moved) != 1:
             raise QueryError(
                 "TG403",
-                f"{stream.name}: {shown(progress)} does not say which attribute progresses: {' or '.join(stream.progress)}",
+                (
+                    f"{stream.name}: {shown(progress)} does not say which attribute progresses: "
+                    f"{' or '.join(stream.progress)}"
+                ),
                 hint=f'write advance("{stream.name}", {{"{stream.progress[0]}": {shown(progress)}}})',
             )
         progress = {moved[0]: progress}

@@ -127,7 +127,9 @@ def _opened(store: Store, segment: Segment, stack: ExitStack) -> Callable[[], It
             raise StateError(
                 DATA,
                 f"{path} in {store.where} is damaged: {error}",
-                hint="move the file away: a run goes on without it, and counts its rows as dropped when it merges files",
+                hint=(
+                    "move the file away: a run goes on without it, and counts its rows as dropped when it merges files"
+                ),
             ) from error
 
     return batches

@@ -364,7 +364,10 @@ def missing_columns(columns: list[Any], schema: Schema, absent: Collection[str] 
         raise QueryError(
             "TG312",
             f"input lacks {', '.join(map(repr, refused))}",
-            hint=f"its columns are {', '.join(name if isinstance(name, str) else shown(name) for name in columns) or 'none'}",
+            hint=(
+                "its columns are "
+                f"{', '.join(name if isinstance(name, str) else shown(name) for name in columns) or 'none'}"
+            ),
         )
     twice = [name for name in schema if columns.count(name) > 1]
     if twice:

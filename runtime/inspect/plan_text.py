@@ -113,7 +113,10 @@ def _notes(query: QueryPlan) -> dict[str, list[str] | None]:
 def _events(ordered: OrderedStep) -> str:
     """What is stored of an operator's events, and why."""
     if ordered.encoded is not None:
-        return "those that follow each other and meet the same conditions are stored as one row, where the source has a delay"
+        return (
+            "those that follow each other and meet the same conditions are stored as one row, where the source "
+            "has a delay"
+        )
     why = family_of(ordered.node).one_by_one(ordered.node, shared=len(set(ordered.leaves)) == 1)
     return f"each is stored, because {' and '.join(why)}" if why else "none: it reads rows that are complete"
 
@@ -142,7 +145,10 @@ def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
         if leaf.kill:
             for rule in query.purge.kills_of(leaf.occurrence.index):
                 found[
-                    f"a row of {federation.occurrence_name(rule.counterpart)} that has come keeps it out of {query.name}"
+                    (
+                        f"a row of {federation.occurrence_name(rule.counterpart)} that has come keeps it out of "
+                        f"{query.name}"
+                    )
                 ] = None
         if leaf.partner:
             for pair in query.purge.partners_of(leaf.occurrence.index):
@@ -161,7 +167,10 @@ def _bounds(plan: Plan, buffer: Buffer) -> list[str]:
 def _swept(names: Sequence[str], limits: Limits) -> str:
     if not limits.driver_bytes:
         return "not freed sooner, as the driver evaluates nothing"
-    return f"freed in the driver, while {listed(names)} {'holds' if len(names) == 1 else 'hold'} up to {size_text(limits.driver_bytes)}"
+    return (
+        f"freed in the driver, while {listed(names)} {'holds' if len(names) == 1 else 'hold'} up to "
+        f"{size_text(limits.driver_bytes)}"
+    )
 
 
 def _inputs(query: QueryPlan) -> list[str]:

@@ -149,7 +149,10 @@ class Checkpoint:
                 raise StateError(
                     REPLAY,
                     f"{spark} is committed here, but with other input than it has now",
-                    hint="input files or Spark's checkpoint were changed meanwhile; restore them, or give Spark a new checkpoint",
+                    hint=(
+                        "input files or Spark's checkpoint were changed meanwhile; restore them, or give Spark a "
+                        "new checkpoint"
+                    ),
                 )
             expected = 0 if last is None else last.batch_id + 1
             if spark.batch_id != expected:
@@ -157,8 +160,8 @@ class Checkpoint:
                 raise StateError(
                     REPLAY,
                     f"{spark} does not follow: this query was {state}",
-                    hint="this checkpoint and Spark's are of different age: restore both together, or give Spark a new checkpoint "
-                    "(files read before are known and will not be read twice)",
+                    hint="this checkpoint and Spark's are of different age: restore both together, or give Spark "
+                    "a new checkpoint (files read before are known and will not be read twice)",
                 )
         self._log.check_reader(offer)
         files, changed = self._log.unconsumed(offer.files)

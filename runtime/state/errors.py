@@ -71,8 +71,8 @@ def out_of_memory(doing: str, error: BaseException) -> StateError:
     return StateError(
         MEMORY,
         f"out of memory while {doing}: {said:.200}",
-        hint="give the process more memory, or let a batch need less: a lower per_batch= of the sources, narrower bounds and "
-        "windows, fewer threads; then run the batch or start the run again: it goes on from the last commit",
+        hint="give the process more memory, or let a batch need less: a lower per_batch= of the sources, narrower "
+        "bounds and windows, fewer threads; then run the batch or start the run again: it goes on from the last commit",
     )
 
 

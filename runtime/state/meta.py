@@ -84,7 +84,10 @@ def create_or_check(
         PROGRAM,
         f"the checkpoint in {store.where} belongs to another program",
         because=tuple(because),
-        hint="go back to the program that made it, or give a new checkpoint and empty directories of results, and replay the input",
+        hint=(
+            "go back to the program that made it, or give a new checkpoint and empty directories of results, and "
+            "replay the input"
+        ),
     )
 
 

@@ -405,7 +405,8 @@ class Drive:
     def _rejected(self) -> list[str]:
         """Lines that say how many rows of inputs and results were set aside, and why."""
         return [
-            f"rejected of {name} so far: {', '.join(f'{n} {reason}' for reason, n in sorted(counts.rejected.items()))}; "
+            f"rejected of {name} so far: "
+            f"{', '.join(f'{n} {reason}' for reason, n in sorted(counts.rejected.items()))}; "
             "see run.quarantine()"
             for name, counts in self.counts.items()
             if counts.rejected

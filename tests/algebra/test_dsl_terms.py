@@ -18,8 +18,8 @@ from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, DOUBLE, DURATION, NULL
 
 r = tg.stream(
     "R",
-    "time timestamp, until timestamp not null, n bigint, x double, s string, b boolean, d date, w interval day to second, "
-    "p decimal(10,2), tick bigint",
+    "time timestamp, until timestamp not null, n bigint, x double, s string, b boolean, d date, w interval "
+    "day to second, p decimal(10,2), tick bigint",
     progress="time",
     temporal="tick",
 )

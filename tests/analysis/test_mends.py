@@ -119,7 +119,8 @@ CASES = [
         lambda: o.join(p, o.id == p.id).group_by(o.customer, m=p.time.month(), y=p.time.format("%Y")).agg(n=tg.count()),
         "TG202",
         f"{MONTHS}; group by the day as well, and combine the days where results are read: "
-        'group_by(o.customer, m=..., y=..., day=tg.floor(tg.max(o.time, p.time), "1d")); or join a stream of their starts and ends',
+        'group_by(o.customer, m=..., y=..., day=tg.floor(tg.max(o.time, p.time), "1d")); or join a stream of '
+        "their starts and ends",
         lambda: (
             o.join(p, o.id == p.id)
             .group_by(o.customer, m=p.time.month(), y=p.time.format("%Y"), day=tg.floor(tg.max(o.time, p.time), "1d"))
@@ -146,8 +147,9 @@ CASES = [
         "by the day of a time zone",
         lambda: orders.group_by(day=orders.time.to_local("Europe/Berlin").to_date()).agg(n=tg.count()),
         "TG202",
-        "days and months of a time zone differ in length, and are no windows; group by the hour as well, and combine the hours where "
-        'results are read: group_by(day=..., hour=tg.floor(orders.time, "1h")); or join a stream of their starts and ends',
+        "days and months of a time zone differ in length, and are no windows; group by the hour as well, and "
+        'combine the hours where results are read: group_by(day=..., hour=tg.floor(orders.time, "1h")); or '
+        "join a stream of their starts and ends",
         lambda: orders.group_by(
             day=orders.time.to_local("Europe/Berlin").to_date(), hour=tg.floor(orders.time, "1h")
         ).agg(n=tg.count()),

@@ -90,7 +90,10 @@ def test_an_error_names_the_cell_and_the_line_and_has_no_frames_but_the_users(no
         "Traceback (most recent call last):",
         '  File "In[8]", line 2, in <module>',
         "    program.explain()",
-        "tidegate.algebra.errors.QueryError: TG201 not valid: Payments.paid (p.paid) has no upper bound relative to ordered",
+        (
+            "tidegate.algebra.errors.QueryError: TG201 not valid: Payments.paid (p.paid) has no upper bound "
+            "relative to ordered"
+        ),
     ]
     assert [line for line in error.traceback if "/" in line] == []
 

@@ -57,9 +57,15 @@ def test_every_table_is_one_that_can_be_scrolled(text: str) -> None:
     assert text.count("<table>") == text.count('<div class="wide"><table>') == 4
     for cells in (
         '<td class="number">7</td><td>2013-01-01 00:00</td>',
-        '<td>Departure for Q</td><td class="number">90</td><td class="number">100</td><td>90%</td><td>rate(Departure) × 3h</td>',
+        (
+            '<td>Departure for Q</td><td class="number">90</td><td '
+            'class="number">100</td><td>90%</td><td>rate(Departure) × 3h</td>'
+        ),
         "<td>Q</td><td>1 h 00 min</td><td>3 h 00 min</td><td>left &lt;= Departure.dep</td>",
-        '<td>Departure</td><td class="number">10</td><td class="number">9</td><td class="number">1</td><td>adds up</td>',
+        (
+            '<td>Departure</td><td class="number">10</td><td class="number">9</td><td '
+            'class="number">1</td><td>adds up</td>'
+        ),
     ):
         assert f"<tr>{cells}</tr>" in text
 

@@ -220,7 +220,10 @@ def difference(found: pl.DataFrame, wanted: pl.DataFrame) -> str | None:
         return None
     extra = one.join(other, on=one.columns, how="anti", nulls_equal=True)
     missing = other.join(one, on=one.columns, how="anti", nulls_equal=True)
-    return f"{one.height} rows instead of {other.height}; too many: {extra.head(3).rows()}, missing: {missing.head(3).rows()}"
+    return (
+        f"{one.height} rows instead of {other.height}; too many: {extra.head(3).rows()}, missing: "
+        f"{missing.head(3).rows()}"
+    )
 
 
 @dataclass(slots=True)

@@ -74,7 +74,8 @@ Trucks: null, for t, row 3 of push
     )
     assert main(["quarantine", state, "--source", "Truck"]) == 0
     assert capsys.readouterr().out == (
-        "quarantine of state: 0 rows like this; there are Cars (null), Counted (tie), Trucks (null), Trucks (unparseable)\n"
+        "quarantine of state: 0 rows like this; there are Cars (null), Counted (tie), Trucks (null), Trucks "
+        "(unparseable)\n"
     )
 
 

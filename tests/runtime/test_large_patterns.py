@@ -38,9 +38,13 @@ def by_hand(rows: list[Row]) -> set[tuple[int, ...]]:
     for key in {row[0] for row in rows}:
         for first in over[key, 0]:
             near = [
-                [other for other in over[key, number] if relation_of(*first, *other) in RELATIONS and other[1] <= first[0] + WITHIN]
+                [
+                    other
+                    for other in over[key, number]
+                    if relation_of(*first, *other) in RELATIONS and other[1] <= first[0] + WITHIN
+                ]
                 for number in range(1, SITUATIONS)
-            ]  # fmt: skip
+            ]
             found |= {(key, *first, *(instant for other in others for instant in other)) for others in product(*near)}
     return found
 

@@ -269,7 +269,8 @@ def test_a_hook_without_its_package_says_what_to_install(
 def test_the_exporters_packages_are_loaded_by_their_hooks_only() -> None:
     program = (
         "import sys, tidegate.metrics; tidegate.metrics.log()\n"
-        "print(sorted({name.split('.')[0] for name in sys.modules} & {'prometheus_client', 'opentelemetry', 'pyspark'}))"
+        "print(sorted({name.split('.')[0] for name in sys.modules} & {'prometheus_client', 'opentelemetry', "
+        "'pyspark'}))"
     )
     root = Path(__file__).resolve().parents[2]
     answer = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)

@@ -150,7 +150,10 @@ def test_rejected_batches_of_which_nothing_was_told_are_told_in_the_end(batches:
         session.close()
     rejected = [batch for batch in batches if GOOD not in batch]
     assert [str(one.message).splitlines()[0] for one in caught] == [
-        f"TG430 all {untold} rows of E in {len(rejected)} batches, which brought no others, were rejected: {untold} unparseable"
+        (
+            f"TG430 all {untold} rows of E in {len(rejected)} batches, which brought no others, were rejected: "
+            f"{untold} unparseable"
+        )
     ] * (untold > 0)
 
 
@@ -465,8 +468,14 @@ def test_rows_that_a_query_sets_aside_are_told_at_the_first_at_ten_and_so_on() -
     first, tenth = (text.splitlines() for text in told)
     assert first == [
         "0: TG435 Counted (its situations) set aside 2 rows up to batch 1: tie",
-        '  because       such as {"car": "a", "t": 0}: TG304 two events of one partition at 0: nothing says which comes first',
-        '  hint          name an attribute that orders events of one instant: tie="sequence" in partition_by(...) or over(...)',
+        (
+            '  because       such as {"car": "a", "t": 0}: TG304 two events of one partition at 0: nothing says '
+            "which comes first"
+        ),
+        (
+            '  hint          name an attribute that orders events of one instant: tie="sequence" in '
+            "partition_by(...) or over(...)"
+        ),
     ]
     assert tenth[0] == "4: TG435 Counted (its situations) set aside 10 rows up to batch 5: tie"
 
@@ -528,7 +537,10 @@ def test_files_that_cannot_be_read_are_warned_of_and_shown(tmp_path: Path) -> No
 
 def test_a_pattern_that_no_file_fits_is_warned_of(tmp_path: Path) -> None:
     folder = written(tmp_path / "in")
-    told = rf"TG436 E: no file of {folder} was read\n  because +1.parquet is there, but names that fit pattern='\*.json' are read"
+    told = (
+        rf"TG436 E: no file of {folder} was read\n  because +1.parquet is there, but names that fit "
+        r"pattern='\*.json' are read"
+    )
     with pytest.warns(tg.RunWarning, match=told):
         program.run({"E": tg.parquet(folder, pattern="*.json")})
     (folder / "1.parquet").rename(folder / "_1.parquet")

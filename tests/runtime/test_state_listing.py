@@ -200,7 +200,8 @@ def test_rows_remembered_for_a_key_are_listed(tmp_path: Path) -> None:
             session.step()
             assert session.live_rows()["keys of T"] == rows
     assert str(listing).endswith(
-        "kept        until they are late, since no other row may repeat their k, t\n              p(t) is 10\n              until p(t) reaches 16"
+        "kept        until they are late, since no other row may repeat their k, t\n              p(t) is "
+        "10\n              until p(t) reaches 16"
     )
 
 

@@ -37,7 +37,9 @@ def require_temporal(parts: Iterable[Expression]) -> None:
             raise QueryError(
                 "TG116",
                 f"declared relations compare instants, and {term_text(source)} does not",
-                hint="compare temporal attributes: s.start <= s.end + tg.hours(1); filter by anything else with where()",
+                hint=(
+                    "compare temporal attributes: s.start <= s.end + tg.hours(1); filter by anything else with where()"
+                ),
                 site=part._sites.get(source),
             )
 
@@ -144,7 +146,9 @@ def require_instants(schema: Schema, names: Iterable[str]) -> None:
             raise QueryError(
                 "TG117",
                 f"{name!r} cannot progress: it holds no instants of the streams",
-                hint="instants are temporal attributes of streams, shifted, rounded, or the least or greatest of several",
+                hint=(
+                    "instants are temporal attributes of streams, shifted, rounded, or the least or greatest of several"
+                ),
             )
 
 
@@ -174,7 +178,10 @@ def require_same_attributes(left: Schema, right: Schema, what: str) -> None:
     if first != second:
         raise QueryError(
             "TG108",
-            f"{what} needs equal attributes; only left: {listed_names(first - second)}; only right: {listed_names(second - first)}",
+            (
+                f"{what} needs equal attributes; only left: {listed_names(first - second)}; only right: "
+                f"{listed_names(second - first)}"
+            ),
             hint="use select(), rename() or unqualified() on one side",
         )
 
@@ -190,7 +197,10 @@ def to_finish(value: object) -> str:
         case "Derived":
             return "take one of the situations by its name, or match them: derived.match(...)"
         case "Expression":
-            return "rows for which a condition holds are where(...), and periods for which it does are tg.match(..., within=...)"
+            return (
+                "rows for which a condition holds are where(...), and periods for which it does are "
+                "tg.match(..., within=...)"
+            )
         case "Partitioned":
             return "derive situations, and take one by its name: partition_by(...).derive(A=tg.situation(condition)).A"
         case _:

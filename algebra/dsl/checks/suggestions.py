@@ -35,12 +35,16 @@ _ROLLING = (
 )
 #: What to do about CSV whose columns are not apart by commas.
 CONVERT = (
-    'other CSV is read with Polars: convert each file, pl.read_csv("in.csv", separator=";").write_parquet("orders/in.parquet"), '
-    'and give tg.parquet("orders"); a frame, tg.source(pl.scan_csv("in.csv", separator=";")), is the whole of a stream'
+    'other CSV is read with Polars: convert each file, pl.read_csv("in.csv", '
+    'separator=";").write_parquet("orders/in.parquet"), and give tg.parquet("orders"); a frame, '
+    'tg.source(pl.scan_csv("in.csv", separator=";")), is the whole of a stream'
 )
 _CONDITIONAL = "write tg.when(condition, then, otherwise)"
 _DATE = 'write r.time.to_date(), or tg.floor(r.time, "1d") for the start of the day, which is an instant'
-_SESSION = "a session is over with a row that no other follows in time: r.anti_join(s, r.x == s.x, r.t < s.t, s.t <= r.t + tg.minutes(5))"
+_SESSION = (
+    "a session is over with a row that no other follows in time: r.anti_join(s, r.x == s.x, r.t < s.t, s.t <= "
+    "r.t + tg.minutes(5))"
+)
 _RUNNING = (
     'what a row says of all rows up to it is r.over(by="key", order="time", total=tg.sum(r.x), n=tg.row_number())'
 )
@@ -82,8 +86,8 @@ _COMPUTED: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("timestamp_micros",), 'write r.x.cast("timestamp")')
     | dict.fromkeys(
         ("to_json", "json_object", "json_build_object", "struct", "named_struct"),
-        'attributes are columns of the results, and rows are not put into one; a text is made with tg.concat("a=", r.x.cast("string")), '
-        'and read with r.x.json("$.a")',
+        "attributes are columns of the results, and rows are not put into one; a text is made with "
+        'tg.concat("a=", r.x.cast("string")), and read with r.x.json("$.a")',
     )
 )
 _STATEFUL_VALUES = (
@@ -102,8 +106,8 @@ _FOLLOWED = (
     "what does not follow is anti_join"
 )
 _ALLEN = (
-    "relations of periods are between situations, or rows with a start and an end: relation.as_intervals(...); of events, "
-    "compare the times: a.time < b.time"
+    "relations of periods are between situations, or rows with a start and an end: "
+    "relation.as_intervals(...); of events, compare the times: a.time < b.time"
 )
 _PATTERNS = (
     "patterns are partition_by(...).derive(A=tg.situation(condition), ...) and tg.match(A.before(B), within=...)"
@@ -379,7 +383,10 @@ VALUE_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("date",), _DATE)
     | dict.fromkeys(
         ("total_seconds", "total_minutes", "total_hours", "total_days", "seconds", "minutes", "hours"),
-        "durations are divided by durations: (r.end - r.begin) / tg.minutes(1), or .div(tg.minutes(1)) for whole minutes",
+        (
+            "durations are divided by durations: (r.end - r.begin) / tg.minutes(1), or .div(tg.minutes(1)) for "
+            "whole minutes"
+        ),
     )
     | dict.fromkeys(NEIGHBOURS, _ROW_BEFORE)
     | dict.fromkeys(_STATEFUL_VALUES, _STATEFUL)
@@ -411,7 +418,10 @@ JOINS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("asof",), _AS_OF)
 )
 
-LATENESS = 'how late rows are is said of the source: tg.parquet("in", delay="10m"), tg.source(None, delay="10m") for rows that are pushed'
+LATENESS = (
+    'how late rows are is said of the source: tg.parquet("in", delay="10m"), tg.source(None, delay="10m") for '
+    "rows that are pushed"
+)
 #: Keywords that others take and these functions do not.
 KEYWORDS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("on", "left_on", "right_on", "using"), "conditions are comparisons: a.x == b.x; ")

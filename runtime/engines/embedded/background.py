@@ -153,8 +153,8 @@ class BackgroundSession:
                 raise QueueFullError(
                     "TG441",
                     f"the queue of {stream} is full: {waiting} wait, and it holds {self._options.queue_rows}",
-                    hint="push again later, or more slowly; `queue_rows` says how many wait at most, `when_full` how long a "
-                    "push waits for room",
+                    hint="push again later, or more slowly; `queue_rows` says how many wait at most, `when_full` "
+                    "how long a push waits for room",
                 ) from None
 
     def advance(self, stream: str, progress: Any) -> None:

@@ -32,7 +32,8 @@ def page(title: str, charts: Mapping[str, str], lanes: Sequence[Lane], tz: str |
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width"><title>{_text(title)}</title></head>\n'
-        f'<body style="font-family: sans-serif; margin: 1em">\n{part(title, charts, lanes, tz, left_out)}\n</body></html>\n'
+        '<body style="font-family: sans-serif; margin: '
+        f'1em">\n{part(title, charts, lanes, tz, left_out)}\n</body></html>\n'
     )
 
 
@@ -70,9 +71,15 @@ def _legend(lanes: Sequence[Lane]) -> str:
         f'height: 0.9em; background: {colour}; opacity: 0.8"></span> {_text(name)}</span>'
         for name, colour in _colours(lanes).items()
     )
-    signs = "Ctrl and the wheel or two fingers zoom, dragging moves, a double click shows all, pointing or a tap says what a bar is."
+    signs = (
+        "Ctrl and the wheel or two fingers zoom, dragging moves, a double click shows all, pointing or a tap "
+        "says what a bar is."
+    )
     if any(lane.detected is not None for lane in lanes):
-        signs = f"red line: when a match was detected; dashed: had not ended then. A click on the name of a match shows it. {signs}"
+        signs = (
+            "red line: when a match was detected; dashed: had not ended then. A click on the name of a match "
+            f"shows it. {signs}"
+        )
     return f'<p style="font-size: 90%">{names}{signs}</p>\n' if lanes else ""
 
 
@@ -85,7 +92,10 @@ def drawn(lanes: Sequence[Lane], axis: Axis, left_out: int) -> str:
     rows = len(lanes) + (left_out > 0)
     height = _AXIS + _LANE * rows + _MARGIN
     names = [
-        f'<text x="{_LABELS - 8:.0f}" y="{_AXIS + _LANE * k + 15:.0f}" text-anchor="end"{_extent(lane, axis)}>{_text(lane.name)}</text>'
+        (
+            f'<text x="{_LABELS - 8:.0f}" y="{_AXIS + _LANE * k + 15:.0f}" '
+            f'text-anchor="end"{_extent(lane, axis)}>{_text(lane.name)}</text>'
+        )
         for k, lane in enumerate(lanes)
     ]
     if left_out:
@@ -104,14 +114,17 @@ def drawn(lanes: Sequence[Lane], axis: Axis, left_out: int) -> str:
             at, finer = (f"{axis.x(lane.detected):.{digits}f}" for digits in (2, 6))
             about = f"{lane.name}: detected {axis.text(lane.detected)}" + (f", {lane.why}" if lane.why else "")
             inside.append(
-                f'<line class="match" stroke-opacity="{opacity:.2f}" data-x="{finer}" x1="{at}" x2="{at}" y1="{_AXIS:.0f}" y2="{y + _BAR:.0f}" stroke="#cc0000" '
+                f'<line class="match" stroke-opacity="{opacity:.2f}" data-x="{finer}" x1="{at}" x2="{at}" '
+                f'y1="{_AXIS:.0f}" y2="{y + _BAR:.0f}" stroke="#cc0000" '
                 f'stroke-width="1.5"><title>{_text(about)}</title></line>'
             )
     width = _LABELS + WIDTH + _MARGIN
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline" data-axis="{html.escape(axis.to_json())}" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" height="{height:.0f}" role="img" font-family="sans-serif" font-size="12">\n'
-        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>\n' + "\n".join(names) + "\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="timeline" data-axis="{html.escape(axis.to_json())}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" role="img" '
+        f'font-family="sans-serif" font-size="12">\n<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>\n'
+        + "\n".join(names)
+        + "\n"
         f'<svg x="{_LABELS:.0f}" y="0" width="{WIDTH:.0f}" height="{height:.0f}" overflow="hidden">\n'
         + "\n".join(inside)
         + "\n</svg>\n</svg>"
@@ -150,8 +163,8 @@ def _bar(bar: Bar, y: float, colour: str, axis: Axis) -> list[str]:
         if last > first or bar.start == end:
             x, w = axis.x(first), axis.x(last) - axis.x(first)
             parts.append(
-                f'<rect data-x="{x:.6f}" data-w="{w:.6f}" x="{x:.2f}" y="{y:.0f}" width="{max(w, 1):.2f}" height="{_BAR:.0f}" '
-                f'fill="{colour}" {look}><title>{_text(about)}</title></rect>'
+                f'<rect data-x="{x:.6f}" data-w="{w:.6f}" x="{x:.2f}" y="{y:.0f}" width="{max(w, 1):.2f}" '
+                f'height="{_BAR:.0f}" fill="{colour}" {look}><title>{_text(about)}</title></rect>'
             )
     return parts
 
@@ -169,8 +182,9 @@ def _mark(instant: int, label: str, whole: str, height: float, axis: Axis) -> st
     """A line of the axis with its label."""
     x = axis.x(instant)
     return (
-        f'<line class="mark" data-x="{x:.2f}" x1="{x:.2f}" x2="{x:.2f}" y1="{_AXIS - 6:.0f}" y2="{height:.0f}" stroke="#dddddd"/>'
-        f'<text class="mark" data-x="{x:.2f}" x="{x + 2:.2f}" y="14" fill="#666666">{label}<title>{whole}</title></text>'
+        f'<line class="mark" data-x="{x:.2f}" x1="{x:.2f}" x2="{x:.2f}" y1="{_AXIS - 6:.0f}" '
+        f'y2="{height:.0f}" stroke="#dddddd"/><text class="mark" data-x="{x:.2f}" x="{x + 2:.2f}" y="14" '
+        f'fill="#666666">{label}<title>{whole}</title></text>'
     )
 
 

@@ -134,7 +134,10 @@ class Timeline:
     def __repr__(self) -> str:
         """A line for each partition."""
         lines = [
-            f"  {name or 'all'}: {count_of(sum(len(lane.bars) for lane in lanes if lane.detected is None), 'situation')}, "
+            (
+                f"  {name or 'all'}: "
+                f"{count_of(sum(len(lane.bars) for lane in lanes if lane.detected is None), 'situation')}, "
+            )
             + count_of(sum(lane.detected is not None for lane in lanes) + self.left_out.get(name, 0), "match")
             for name, lanes in self.partitions.items()
         ]

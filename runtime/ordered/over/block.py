@@ -32,7 +32,8 @@ class Block:
 
     @classmethod
     def of(
-        cls, kept: pl.DataFrame, kept_in: Int64Array, new: pl.DataFrame, new_in: Int64Array, order: Int64Array, partitions: int, time: str
+        cls, kept: pl.DataFrame, kept_in: Int64Array, new: pl.DataFrame, new_in: Int64Array, order: Int64Array,
+        partitions: int, time: str
     ) -> Block:  # fmt: skip
         """The block of kept rows and new ones with the places of their partitions; `order` has the new rows by time."""
         source, offsets, first = segmented(kept_in, new_in, order, partitions)

@@ -76,7 +76,10 @@ def called(
         raise wrong(
             what,
             f"step returned a table {unknown[0]!r} that it does not declare",
-            hint=f"it declares {', '.join(map(repr, declared)) or 'none'}: return one of those, or add {unknown[0]!r} to tables",
+            hint=(
+                f"it declares {', '.join(map(repr, declared)) or 'none'}: return one of those, or add "
+                f"{unknown[0]!r} to tables"
+            ),
         )
     tables = {}
     for name, columns in declared.items():
@@ -104,7 +107,10 @@ def require_bounds(
             at = int(np.argmax(held))
             raise wrong(
                 what,
-                f"table {name!r} has {count_of(int(held[at]), 'row')} of {_partition(node, keys, at)}, and it declares {most} at most",
+                (
+                    f"table {name!r} has {count_of(int(held[at]), 'row')} of {_partition(node, keys, at)}, and it "
+                    f"declares {most} at most"
+                ),
                 hint=f"keep fewer, or declare more: most = {{{name!r}: {held[at]}}}",
             )
         if (held * over).any():
@@ -113,8 +119,9 @@ def require_bounds(
             ended, event = written(int(last[at]) + (node.kept_for or 0), type_), written(int(last[at]), type_)
             raise wrong(
                 what,
-                f"table {name!r} has {count_of(int(held[at]), 'row')} of {_partition(node, keys, at)}, whose last event is at {event}; "
-                f"it is kept up to {ended} by kept_for, and {written(reach.until, type_)} is reached",
+                f"table {name!r} has {count_of(int(held[at]), 'row')} of {_partition(node, keys, at)}, whose "
+                f"last event is at {event}; it is kept up to {ended} by kept_for, and "
+                f"{written(reach.until, type_)} is reached",
                 hint="keep nothing of a partition once kept_for is over, or declare a longer one",
             )
 
@@ -162,7 +169,10 @@ def require_equal(
         if not one.sort(one.columns).equals(two.sort(two.columns)):
             raise wrong(
                 type(node.operator).__name__,
-                f"step {'yields' if what == 'rows' else 'keeps'} other {what} when {again.when}: {_difference(one, two, types)}",
+                (
+                    f"step {'yields' if what == 'rows' else 'keeps'} other {what} when {again.when}: "
+                    f"{_difference(one, two, types)}"
+                ),
                 hint=again.mend,
             )
 
@@ -208,7 +218,10 @@ def result_of(node: Process, rows: pl.DataFrame, keys: pl.DataFrame, partitions:
             bad_row = (keys.row(at, named=True) if node.keys else {}) | row
             raise wrong(
                 what,
-                f"the declared relation {term_text(relation)} does not hold of the row {row_text(bad_row, _types(node))}",
+                (
+                    f"the declared relation {term_text(relation)} does not hold of the row "
+                    f"{row_text(bad_row, _types(node))}"
+                ),
                 hint="yield rows of which it is true, or leave it out of relations=... in result",
             )
     return result
@@ -227,7 +240,9 @@ def _check_partitions(what: str, where: str, rows: pl.DataFrame, partitions: int
         raise wrong(
             what,
             f"{where} has a row of a partition that step was not given: {given}",
-            hint="partition is a number of this step alone: take it from the rows of events and state, and keep no other",
+            hint=(
+                "partition is a number of this step alone: take it from the rows of events and state, and keep no other"
+            ),
         )
 
 

@@ -204,9 +204,12 @@ class PositionLog:
         if read:
             raise StateError(
                 READ,
-                f"{source}: {file.path} holds the rows of {len(parts)} files that were merged, {read} of which were read before",
-                hint="a directory that is read as a stream must not be compacted: give this program a new checkpoint, and the "
-                "directory's writer no compact=True",
+                (
+                    f"{source}: {file.path} holds the rows of {len(parts)} files that were merged, {read} of "
+                    "which were read before"
+                ),
+                hint="a directory that is read as a stream must not be compacted: give this program a new "
+                "checkpoint, and the directory's writer no compact=True",
             )
 
     def check_reader(self, offer: Offer) -> None:
@@ -217,9 +220,13 @@ class PositionLog:
             if known.reader != offer.reader:
                 raise StateError(
                     REPLAY,
-                    f"source {source!r} was read so far by {known.reader!r} and can not be continued by {offer.reader!r}",
-                    hint="only file sources can change engine or Spark checkpoint: their files are recorded here, offsets of "
-                    "other sources mean something to their reader only; go on as before, or start with a new checkpoint",
+                    (
+                        f"source {source!r} was read so far by {known.reader!r} and can not be continued by "
+                        f"{offer.reader!r}"
+                    ),
+                    hint="only file sources can change engine or Spark checkpoint: their files are recorded here, "
+                    "offsets of other sources mean something to their reader only; go on as before, or start "
+                    "with a new checkpoint",
                 )
 
     def appended(self, offer: Offer, seq: int, attempt: str) -> Positions:

@@ -255,7 +255,10 @@ def _names(top: Path) -> list[Result]:
             if result is None or not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
                 raise StateError(
                     FOREIGN,
-                    f"{top} holds {entry.name!r}, which is no file of results: compaction exchanges the whole directory",
+                    (
+                        f"{top} holds {entry.name!r}, which is no file of results: compaction exchanges the whole "
+                        "directory"
+                    ),
                     hint="move it elsewhere, and give results a directory of their own",
                 )
             found.append(result)

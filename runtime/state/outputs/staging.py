@@ -76,7 +76,10 @@ def publish_outputs(store: Store, manifest: Manifest, sinks: Mapping[str, Sink],
             case None:
                 raise StateError(
                     OUTPUT,
-                    f"batch {manifest.seq} has results of query {output.query!r} that are not published, and there is no sink",
+                    (
+                        f"batch {manifest.seq} has results of query {output.query!r} that are not published, and "
+                        "there is no sink"
+                    ),
                     hint="give the sink that the query had when the batch ran",
                 )
             case str(directory):
@@ -109,8 +112,8 @@ def check_not_ahead(store: Store, sinks: Mapping[str, Sink], seq: int) -> None:
                 ends = f"ends with batch {seq}" if seq else "has no batch yet"
                 raise StateError(
                     OUTPUT,
-                    f"{target_of(sink, result.name)} has results of batches up to {result.last}, and the checkpoint in {store.where} "
-                    f"{ends}: what follows would be there twice",
+                    f"{target_of(sink, result.name)} has results of batches up to {result.last}, and the "
+                    f"checkpoint in {store.where} {ends}: what follows would be there twice",
                     hint="use an empty output directory, or restore results and checkpoint of one time together",
                 )
 
@@ -145,7 +148,10 @@ def _gone_directories(directories: Iterable[str]) -> Iterator[None]:
         raise StateError(
             OUTPUT,
             f"{gone} is gone, to which results go",
-            hint="put it back with its files, then start the run again: it publishes these results, but not those that were there",
+            hint=(
+                "put it back with its files, then start the run again: it publishes these results, but not those "
+                "that were there"
+            ),
         ) from error
 
 

@@ -84,7 +84,10 @@ def test_every_relation_in_every_spelling(relation: object, joined: str) -> None
 
 @pytest.mark.parametrize("dialect", ["allen", "tpstream"])
 def test_intersects_is_read_and_printed_beside_allens_relations(dialect: Literal["allen", "tpstream"]) -> None:
-    text = "FROM CarSensors DEFINE A AS speed > 1, B AS accel > 1, C AS accel > 2 PATTERN A Intersects B AND B meets;intersects C"
+    text = (
+        "FROM CarSensors DEFINE A AS speed > 1, B AS accel > 1, C AS accel > 2 PATTERN A Intersects B AND B "
+        "meets;intersects C"
+    )
     s = CARS.partition_by(time="time").derive(
         A=tg.situation(CARS.speed > 1), B=tg.situation(CARS.accel > 1), C=tg.situation(CARS.accel > 2)
     )
@@ -362,7 +365,10 @@ def test_advice_that_is_reworded_is_still_given() -> None:
 
 
 def test_what_two_situations_return_is_compared_by_where_on_the_matches() -> None:
-    asked = "DEFINE A AS speed > 70, B AS accel < -9 PATTERN A before B WITHIN 10 RETURN max(A.speed) AS a, max(B.speed) AS b"
+    asked = (
+        "DEFINE A AS speed > 70, B AS accel < -9 PATTERN A before B WITHIN 10 RETURN max(A.speed) AS a, "
+        "max(B.speed) AS b"
+    )
     found = tg.read_query(f"FROM CarSensors {asked}", TICKS)
     program = tg.program(Slower=found.where(found.a > found.b))
     rows = [(1, t, v, w) for t, v, w in ((0, 80.0, 0.0), (1, 0.0, 0.0), (2, 9.0, -10.0), (3, 9.0, 0.0))]

@@ -43,7 +43,10 @@ def begin_spark_part(store: LocalStore, streams: Sequence[str]) -> None:
         if begun is not None and begun.streams:
             raise StateError(
                 REPLAY,
-                f"Spark's part of {store.where} was begun with {_dataframes(begun)}, and is to go on with {_dataframes(known)}",
+                (
+                    f"Spark's part of {store.where} was begun with {_dataframes(begun)}, and is to go on with "
+                    f"{_dataframes(known)}"
+                ),
                 hint="Spark alone knows how far a streaming DataFrame was read: give those streams as before, "
                 "or start with a new checkpoint",
             )
