@@ -70,7 +70,8 @@ def whole_days(value: object, ticks: int) -> int:
         raise QueryError(
             "TG104",
             f"{shown(value)} is no whole number of days, and dates move by whole days",
-            hint='write "2d"; for a part of a day, make the date a timestamp: to_timestamp(), or timestamp in the schema',
+            hint='write "2d"; for a part of a day, make the date a timestamp: to_timestamp(), or timestamp in the '
+            "schema",
         )
     return days
 
@@ -95,7 +96,8 @@ def _parse(text: str) -> int:
         near = nearest(asked, MICROSECONDS) or [asked[:-1]] * (asked[:-1] in MICROSECONDS)
         hint = f"did you mean {near[0]}? " if near else ""
         if unit is not None and unit[2] == "M":
-            hint = f'write "{unit[1]}m" for minutes; months differ in length: move instants by them, t.add_months({unit[1]}); else '
+            months = f"move instants by them, t.add_months({unit[1]}); else "
+            hint = f'write "{unit[1]}m" for minutes; months differ in length: {months}'
         elif (capital := _ISO.fullmatch(text.strip().upper())) and any(capital[unit] for unit in "wdhms"):
             hint = f'did you mean "{capital[0]}"? '
         elif NO_LENGTH.match(text, position):

@@ -75,7 +75,8 @@ class _Cutter:
             raise QueryError(
                 "TG162",
                 "rows are read in order from streams, and this reads static tables only",
-                hint="declare a stream instead: rows or a frame given as its source are complete, so nothing waits for more",
+                hint="declare a stream instead: rows or a frame given as its source are complete, so nothing waits "
+                "for more",
                 site=query.sites.get(node, query.site),
             )
         cut = self.cut(query, node)

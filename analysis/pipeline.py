@@ -160,13 +160,12 @@ def _declared_ahead(program: ProgramDef, component: Component) -> tuple[dict[str
     for stream in component.streams:
         queries = _queries_of(program, [stream])
         if any(query.inner for query in queries):
+            read = ", ".join(dict.fromkeys(map(owner_of, component.streams)))
             problem = Problem(
                 "TG211",
                 "an operator that reads rows in order depends on its own result",
                 queries[0].site,
-                (
-                    f"it reads, directly or through others, {', '.join(dict.fromkeys(map(owner_of, component.streams)))}",
-                ),
+                (f"it reads, directly or through others, {read}",),
                 "let it read a stream that does not depend on it: a recursion has relational queries only",
             )
             return streams, [problem]

@@ -28,7 +28,8 @@ def kept_for_ever(facts: QueryFacts) -> list[Problem]:
         attribute, stream = one.bound.missing.attributes[0], federation.occurrences[one.index]
         row = zone.layout.rows[zone.layout.attributes[attribute]]
         later, earlier = federation.label(row), federation.label(("x", one.index, stream.progress[0]))
-        text = f"{rows} of {federation.occurrence_name(one.index)} is kept for ever: nothing says how long before {later.text} it matters"
+        occurrence = federation.occurrence_name(one.index)
+        text = f"{rows} of {occurrence} is kept for ever: nothing says how long before {later.text} it matters"
         partner = users_names([federation.occurrences[row[1]]] if is_copy(row) else [])
         bound = at_most(
             written_attribute(later.text, query.node, partner),

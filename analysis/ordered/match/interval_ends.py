@@ -16,7 +16,10 @@ from tidegate.analysis.zones.wording import usual_spans
 from tidegate.analysis.zones.zone import is_copy
 
 #: What to do where no declaration is known that would do.
-_ENDS: Final = "let the stream progress on starts too, or declare how long a period may be: relations=lambda r: r.end <= r.start + ..."
+_ENDS: Final = (
+    "let the stream progress on starts too, or declare how long a period may be: "
+    "relations=lambda r: r.end <= r.start + ..."
+)
 
 
 def waiting_hint(node: Match) -> str | None:

@@ -34,8 +34,8 @@ def match_problems(detection: Detection, query: Query) -> list[Problem]:
     if held and not matches.is_exact:
         raise QueryError(
             "TG150",
-            f"the pattern has more than {MAX_ZONES} temporal cases: whether situations {held[0].symbol.name} wait for ever "
-            "in one of them cannot be decided",
+            f"the pattern has more than {MAX_ZONES} temporal cases: whether situations {held[0].symbol.name} wait for "
+            "ever in one of them cannot be decided",
             hint="give the pattern a window, within=…",
         )
     return [_held(detection, query, horizon, horizon.witness) for horizon in held if horizon.witness is not None]
