@@ -147,14 +147,6 @@ class Relation:
     def __getitem__(self, name: str) -> Expression:
         """The attribute of that name, or the only one that has it after its prefix."""
         with Here():
-            if (
-                isinstance(name, int) and name == 0
-            ):  # what Python asks first that goes through an object without __iter__
-                raise QueryError(
-                    "TG118",
-                    "rows of a relation are not gone through: they come while the program runs",
-                    hint='read results: for row in tg.program(Out=r).run({...})["Out"]',
-                )
             if not isinstance(name, str):
                 raise _no_name(name)
             return self._attribute(name)
@@ -808,6 +800,12 @@ class Prefixed:
 
 
 def _no_name(given: object) -> QueryError:
+    if isinstance(given, int) and given == 0:  # what a loop asks first of an object without __iter__
+        return QueryError(
+            "TG118",
+            "rows of a relation are not gone through: they come while the program runs",
+            hint='read results: for row in tg.program(Out=r).run({...})["Out"]',
+        )
     chooses = isinstance(given, Expression) and given._type == BOOLEAN
     hint = RELATION_METHODS["filter"] if chooses else 'write relation["time"]'
     return QueryError("TG114", f"attributes have names, not {shown(given)}", hint=hint)
