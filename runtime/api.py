@@ -113,7 +113,7 @@ def start(facts: ProgramFacts, spark: SparkSession, *, sources: Mapping[str, Any
     """Start a program on Spark; see `runtime.engines.spark.engine.start`."""
     from tidegate.runtime.connectors.sources import sources_given
 
-    found = sources_given(sources)
+    named_sources = sources_given(sources)
     with spark_extra():
         from tidegate.runtime.engines.spark.engine import start as start_on_spark
-    return start_on_spark(spark, facts, sources=found, **given)
+    return start_on_spark(spark, facts, sources=named_sources, **given)

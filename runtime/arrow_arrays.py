@@ -26,10 +26,10 @@ def array_of_values(values: Sequence[object], type_: pa.DataType) -> pa.Array:
     try:
         if type_ == pa.int64() and any(value is not None and not _LEAST <= value <= _MOST for value in values):  # type: ignore[operator]
             raise OverflowError  # of one with thousands of digits Polars writes to standard error
-        made = pl.Series(values, dtype=_POLARS[type_]).to_arrow()
+        array = pl.Series(values, dtype=_POLARS[type_]).to_arrow()
     except (TypeError, OverflowError) as error:
         raise ValueError(f"values are not of type {type_}") from error
-    return made if made.type == type_ else made.cast(type_)
+    return array if array.type == type_ else array.cast(type_)
 
 
 def array_of_numbers(column: np.ndarray[Any, Any]) -> pa.Array:

@@ -37,12 +37,12 @@ def pattern_timeline(
     name = query.stream
     while name in situations:
         name += "_"
-    shown = [named_query(one, relation, query.site) for one, relation in {**situations, name: matches}.items()]
-    taken = {one.stream for one in shown}
-    needed = [one for one in program.queries if one.stream not in taken and one is not query]
-    found = run(analyse(ProgramDef((*needed, *shown))), inputs, options=RunOptions(), close_at=close_at)
-    tables = {situation: found[situation] for situation in situations}
-    return timeline(tables, found[name], partition_by=keys, title=query.stream, **drawing)
+    shown = [named_query(stream, relation, query.site) for stream, relation in {**situations, name: matches}.items()]
+    taken = {q.stream for q in shown}
+    needed = [q for q in program.queries if q.stream not in taken and q is not query]
+    results = run(analyse(ProgramDef((*needed, *shown))), inputs, options=RunOptions(), close_at=close_at)
+    tables = {situation: results[situation] for situation in situations}
+    return timeline(tables, results[name], partition_by=keys, title=query.stream, **drawing)
 
 
 def _pattern(program: ProgramDef, result: str | None) -> Query:

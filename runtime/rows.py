@@ -143,8 +143,8 @@ def numbered(columns: Iterable[Array]) -> tuple[Array, Array]:
     for column in columns:
         values = column
         if numbers is not None:
-            _, own = np.unique(column, return_inverse=True)
-            values = numbers * (int(own.max(initial=0)) + 1) + own
+            _, codes = np.unique(column, return_inverse=True)
+            values = numbers * (int(codes.max(initial=0)) + 1) + codes
         _, firsts, numbers = np.unique(values, return_index=True, return_inverse=True)
     assert numbers is not None, "rows are numbered by at least one column"
     return numbers, firsts

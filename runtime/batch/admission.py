@@ -56,22 +56,22 @@ class Admission:
         """
         before = [
             b
-            for name, one in self.options.items()
-            if one.arrival is not None and isinstance(b := progress.inputs[name, one.arrival], int)
+            for name, source in self.options.items()
+            if source.arrival is not None and isinstance(b := progress.inputs[name, source.arrival], int)
         ]
         return max([clock, *(b + 1 for b in before)])
 
     def _intake(self, stream: StreamDef, state: RunState, clock: int, arrival: int, joining: bool) -> Intake:
         keys = self.garbage.keys
-        own = [keys[stream.name].buffer] if stream.name in keys else []
-        buffers = (*self.plan.feeds(stream.name), *own)
+        key_buffers = [keys[stream.name].buffer] if stream.name in keys else []
+        buffers = (*self.plan.feeds(stream.name), *key_buffers)
         return Intake(
             stream,
             state.progress.of_input(stream),
             buffers,
             self.garbage.admission_filters(buffers, state.progress),
             limits=self.options[stream.name].limits(stream, clock),
-            remembered=tuple(segment for buffer in own for segment in state.segments[buffer.id]),
+            remembered=tuple(segment for buffer in key_buffers for segment in state.segments[buffer.id]),
             arrival=arrival,
             joining=joining,
             terms=self.terms[stream.name],
@@ -79,13 +79,13 @@ class Admission:
 
     def check(self, ingested: Mapping[str, IngestResult]) -> None:
         """`QueryError` TG410 where rows were rejected of a stream whose policy is to fail."""
-        for name, one in ingested.items():
-            if self.options[name].policy == "fail" and one.counts.rejected:
-                counts = ", ".join(f"{rows:,} {reason}" for reason, rows in sorted(one.counts.rejected.items()))
+        for name, result in ingested.items():
+            if self.options[name].policy == "fail" and result.counts.rejected:
+                counts = ", ".join(f"{rows:,} {reason}" for reason, rows in sorted(result.counts.rejected.items()))
                 raise QueryError(
                     "TG410",
-                    f"{name}: rows were rejected ({counts}, of {one.counts.rows_in:,}), and its policy is to fail",
-                    because=(one.first_rejected,),
+                    f"{name}: rows were rejected ({counts}, of {result.counts.rows_in:,}), and its policy is to fail",
+                    because=(result.first_rejected,),
                     hint='correct the input, declare a longer delay, or use policy="quarantine" to set such rows aside',
                 )
 
@@ -94,13 +94,13 @@ class Admission:
         activity = self._activity(state.activity, work, ingested, clock)
         progress = self._progress(state.progress, activity, work, ingested, clock)
         segments = state.segments
-        for one in ingested.values():
-            segments = with_stored(segments, one.segments)
+        for result in ingested.values():
+            segments = with_stored(segments, result.segments)
         closing = state.closing
         if closing is not None:
             closing = closing.after(work, ingested, progress)
             closing.check(self.plan, progress)
-        counts = {name: state.counts[name] + one.counts for name, one in ingested.items()}
+        counts = {name: state.counts[name] + result.counts for name, result in ingested.items()}
         return replace(
             state,
             progress=progress,
@@ -116,15 +116,15 @@ class Admission:
         """Per input stream; one is active where rows or punctuations of it came, or a call said something of its
         progress.
         """
-        active = {name for name, one in ingested.items() if one.counts.rows_in or one.counts.punctuations}
+        active = {name for name, result in ingested.items() if result.counts.rows_in or result.counts.punctuations}
         active |= {name for name, _ in work.advances}
-        found = dict(known)
+        activity = dict(known)
         for stream in input_streams(self.plan):
             name = stream.name
             greatest = ingested[name].greatest if name in ingested else {}
             before, means = known.get(name, SourceActivity(clock)), means_of(stream, self.options[name])
-            found[name] = before.after(clock if name in active else None, greatest, means)
-        return found
+            activity[name] = before.after(clock if name in active else None, greatest, means)
+        return activity
 
     def _progress(
         self,
@@ -143,11 +143,11 @@ class Admission:
                 progress.raise_input(name, source.arrival, arrival)
         for (name, attribute), value in work.advances.items():
             progress.raise_input(name, attribute, value)
-        for name, one in ingested.items():
+        for name, result in ingested.items():
             for attribute, delay in self.options[name].delay.items():
-                if attribute in one.greatest:
-                    progress.raise_input(name, attribute, one.greatest[attribute] - delay - 1)
-            for attribute, value in one.punctuation.items():
+                if attribute in result.greatest:
+                    progress.raise_input(name, attribute, result.greatest[attribute] - delay - 1)
+            for attribute, value in result.punctuation.items():
                 progress.raise_input(name, attribute, value)
         streams = input_streams(self.plan)
         idle = idle_progress(streams, self.options, activity, progress.inputs, clock, work.waiting)

@@ -91,9 +91,9 @@ class Closing:
     def after(self, work: Work, ingested: Mapping[str, IngestResult], progress: ProgressState) -> Closing:
         """After a batch, whose inputs have come to `progress`."""
         instants = [*work.declared.items(), *progress.inputs.items()]
-        for name, one in ingested.items():
+        for name, result in ingested.items():
             instants += [
-                ((name, a), value) for values in (one.greatest, one.punctuation) for a, value in values.items()
+                ((name, a), value) for values in (result.greatest, result.punctuation) for a, value in values.items()
             ]
         declared = dict(self.declared)
         for key, value in instants:
@@ -160,7 +160,7 @@ def _passed(plan: Plan, declared: Declared, query: QueryPlan, ordered: OrderedSt
     """
     streams = input_streams(plan)
     finalities = []
-    for chosen in (*((stream,) for stream in sorted(streams, key=lambda one: one.name)), streams):
+    for chosen in (*((stream,) for stream in sorted(streams, key=lambda s: s.name)), streams):
         names = {stream.name for stream in chosen}
         inputs: dict[tuple[str, str], Extended] = {
             (name, a): declared.get((name, a), -INF) if name in names else INF
@@ -176,7 +176,7 @@ def _passed(plan: Plan, declared: Declared, query: QueryPlan, ordered: OrderedSt
                 if (stream.name, a) in telling and isinstance(value := inputs[stream.name, a], int)
             )
             finalities.append(_Finality(at, because, any(name not in names for name, _ in telling)))
-    return max(finalities, key=lambda one: one.at, default=None)
+    return max(finalities, key=lambda finality: finality.at, default=None)
 
 
 def _matters(

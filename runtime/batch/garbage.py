@@ -171,16 +171,16 @@ class Garbage:
 
         Few rows of which some go are looked at all together, each time that they have doubled.
         """
-        held = _rows(sweep.segments)
-        if rows < STRIDE or held < FLOOR:
+        stored = _rows(sweep.segments)
+        if rows < STRIDE or stored < FLOOR:
             return 0
-        if watch.frees and held <= WHOLE_STEPS * most:
-            if held < 2 * watch.left:
+        if watch.frees and stored <= WHOLE_STEPS * most:
+            if stored < 2 * watch.left:
                 return 0
             after = executor.sweep(batch, sweep)
-            watch.swept(held, _rows({**sweep.segments, **after}))
+            watch.swept(stored, _rows({**sweep.segments, **after}))
             left |= after
-            return held
+            return stored
         freed = [buffer for buffer in sweep.buffers if self.plan.freed_sooner(buffer)]
         look = watch.next(freed, sweep.segments, batch.seq)
         if look is None:
@@ -199,7 +199,7 @@ class Garbage:
     def renamed(self, before: Segments, after: Segments) -> None:
         """Segments are files now, in the order in which they were in memory."""
         pairs = [pair for name, some in before.items() for pair in zip(some, after[name], strict=True)]
-        paths = {one.path: other.path for one, other in pairs if one.path != other.path}
+        paths = {old.path: new.path for old, new in pairs if old.path != new.path}
         for watch in self.watches.values():
             watch.renamed(paths)
         renamed = {paths.get(path, path) for path in self._folded}

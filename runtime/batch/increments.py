@@ -148,8 +148,8 @@ class Evaluation:
         """
         new = reach(self.plan, level, self.progress)
         advancing = [query for query in level if new[query.name] != self.progress.queries[query.name]]
-        found = self._strata(level, advancing, recursion.rank, new)
-        for name, increment in self.executor.settle(self.batch, advancing, found).items():
+        increments = self._strata(level, advancing, recursion.rank, new)
+        for name, increment in self.executor.settle(self.batch, advancing, increments).items():
             self._add(name, increment)
         self.progress.queries |= new
 
@@ -189,7 +189,9 @@ class Evaluation:
                 fresh |= {buffer: (*fresh.get(buffer, ()), *some) for buffer, some in increment.segments.items()}
             for query in queries:
                 added = offered(query, fresh)
-                read[query.name] = [[*one, *other] for one, other in zip(read[query.name], added, strict=True)]
+                read[query.name] = [
+                    [*segments, *further] for segments, further in zip(read[query.name], added, strict=True)
+                ]
             limit = stratum.limit
             idle = 0 if any(job.waits_for_other_than(level_streams) for job in jobs) else idle + 1
             if finished and idle > ENDLESS:

@@ -94,7 +94,7 @@ class Runner:
             aside = _by_query(evaluation.increments.values())
             self._commit(batch, state, ingested, aside)
         self.state = state
-        rows = {name: one.counts.rows_in for name, one in ingested.items()}
+        rows = {name: result.counts.rows_in for name, result in ingested.items()}
         files = {} if batch.intent.offer.pushed else batch.intent.offer.files  # else not all rows are theirs
         self.executor.tuner.ended(files, rows, sum(seconds.values()))
         self.executor.forget(state.paths())
@@ -155,7 +155,7 @@ class Runner:
         extra: dict[str, Json] = state.extra()
         last = self.checkpoint.manifest
         unreadable = Counter({} if last is None else unreadable_files(last))
-        unreadable.update({name: one.unreadable for name, one in ingested.items() if one.unreadable})
+        unreadable.update({name: result.unreadable for name, result in ingested.items() if result.unreadable})
         if unreadable:
             extra[UNREADABLE] = dict(unreadable)
         if (learnt := self.executor.tuner.to_json()) is not None:
@@ -165,7 +165,7 @@ class Runner:
         batch.commit(
             segments={name: segments for name, segments in state.segments.items() if segments},
             progress=state.progress.to_json(),
-            counts={name: one.counts for name, one in ingested.items()},
+            counts={name: result.counts for name, result in ingested.items()},
             operators=state.operators,
             extra=extra,
         )
@@ -182,7 +182,7 @@ class Runner:
         state, increments = self.state, evaluation.increments
         return BatchReport(
             seq=batch.seq,
-            counts={name: one.counts for name, one in ingested.items()},
+            counts={name: result.counts for name, result in ingested.items()},
             results=self._new_rows(increments),
             progress={name: dict(p) for name, p in state.progress.queries.items()},
             bounds=state.progress.bounds(self.plan),
@@ -196,12 +196,12 @@ class Runner:
             clock=batch.intent.clock,
             spark=batch.intent.offer.spark,
             read=evaluation.read,
-            waiting={name: one.because for name, one in state.skipped.items()},
+            waiting={name: skipped.because for name, skipped in state.skipped.items()},
             limits=self.executor.limits,
             plan=self.plan,
             interleaved=self.interleaved == batch.seq,
             set_aside=aside,
-            unreadable={name: one.unreadable for name, one in ingested.items() if one.unreadable},
+            unreadable={name: result.unreadable for name, result in ingested.items() if result.unreadable},
             choices=tuple(self.executor.tuner.choices),
         )
 
@@ -213,11 +213,11 @@ class Runner:
 
 def _by_query(increments: Iterable[Increment]) -> dict[str, dict[str, int]]:
     """What increments set aside, per query and reason."""
-    found: dict[str, dict[str, int]] = {}
+    aside: dict[str, dict[str, int]] = {}
     for increment in increments:
         for (query, reason), rows in increment.aside.items():
-            found = added(found, {query: {reason: rows}})
-    return found
+            aside = added(aside, {query: {reason: rows}})
+    return aside
 
 
 class _Step:

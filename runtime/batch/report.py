@@ -138,12 +138,12 @@ def greatest_instants(
     plan: Plan, ingested: Mapping[str, IngestResult], increments: Mapping[str, Increment]
 ) -> dict[tuple[str, str], int]:
     """The greatest instants of new rows: of inputs as they were accepted, of results as other queries store them."""
-    found = {(name, a): value for name, one in ingested.items() for a, value in one.greatest.items()}
+    greatest = {(name, a): value for name, result in ingested.items() for a, value in result.greatest.items()}
     for stored in (increment.segments for increment in increments.values()):
         for buffer in plan.buffers:
             if buffer.partial is None:
                 for segment in stored.get(buffer.id, ()):
                     for attribute, (_, high) in segment.bounds.items():
                         key = buffer.stream.name, attribute
-                        found[key] = max(high, found.get(key, high))
-    return found
+                        greatest[key] = max(high, greatest.get(key, high))
+    return greatest

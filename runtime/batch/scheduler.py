@@ -61,22 +61,24 @@ class Scheduler:
 
     def _ended(self, levels: Sequence[Sequence[QueryPlan]]) -> set[str]:
         """The queries whose results will be complete once they and those below them are evaluated: none may wait."""
-        found = {query.name for level in levels for query in level if query.facts.is_static}
+        ended = {query.name for level in levels for query in level if query.facts.is_static}
         if INF not in self.progress.inputs.values() and not any(map(self._reads_itself_only, levels)):
-            return found
+            return ended
         ahead = self.progress.copy()
         for level in levels:
             ahead.queries |= reach(self.plan, level, ahead)
             complete = {query.name for query in level if INF in ahead.queries[query.name].values()}
             if self.plan.recursion(level) is None or len(complete) == len(level):
-                found |= complete
-        return found
+                ended |= complete
+        return ended
 
     def _reads_itself_only(self, level: Sequence[QueryPlan]) -> bool:
         """Whether a recursion has no input: it is complete at once."""
-        own = {query.stream for query in level}
+        streams = {query.stream for query in level}
         return self.plan.recursion(level) is not None and all(
-            one.stream.static or one.stream.name in own for query in level for one in query.facts.occurrences
+            occurrence.stream.static or occurrence.stream.name in streams
+            for query in level
+            for occurrence in query.facts.occurrences
         )
 
     def _is_due(self, stream: str) -> bool:
@@ -107,9 +109,9 @@ class Scheduler:
         budget = self.timetable.budget
         assert budget is not None
         groups = [
-            own
+            members
             for component in self.plan.facts.components
-            if (own := [query for query in queries if query.stream in component.streams])
+            if (members := [query for query in queries if query.stream in component.streams])
         ]
         evaluated = False
         for group in sorted(groups, key=lambda group: -self._urgency(group[0].stream)):
@@ -134,7 +136,7 @@ class Scheduler:
 
 
 def to_json(skipped: Mapping[str, SkippedResult]) -> Json:
-    return {name: [one.batch, one.clock, one.put_off, one.because] for name, one in skipped.items()}
+    return {name: [result.batch, result.clock, result.put_off, result.because] for name, result in skipped.items()}
 
 
 def from_json(recorded: Json) -> dict[str, SkippedResult]:

@@ -44,7 +44,7 @@ class SourceActivity:
 
 def means_of(stream: StreamDef, options: SourceOptions) -> dict[str, tuple[str, ...]]:
     """What moves the progress of each attribute by itself, in words; calls and the end of input always do."""
-    found = {}
+    by_attribute = {}
     for name in stream.progress:
         means = ["the clock: it is the time of arrival"] if name == options.arrival else []
         if (delay := options.delay.get(name)) is not None:
@@ -55,14 +55,14 @@ def means_of(stream: StreamDef, options: SourceOptions) -> dict[str, tuple[str, 
         if options.idle is not None and name != options.arrival:
             whom = "the clock" if options.idle_follows == "clock" else "the others"
             means.append(f"{whom}, when idle for {format_duration(options.idle)}")
-        found[name] = tuple(means)
-    return found
+        by_attribute[name] = tuple(means)
+    return by_attribute
 
 
 def to_json(activity: Mapping[str, SourceActivity]) -> Json:
     return {
-        name: [one.clock, dict(one.greatest), {a: list(means) for a, means in one.means.items()}]
-        for name, one in activity.items()
+        name: [source.clock, dict(source.greatest), {a: list(means) for a, means in source.means.items()}]
+        for name, source in activity.items()
     }
 
 

@@ -85,7 +85,9 @@ def fates(about: str, counts: Mapping[str, SourceCounts], waiting: Mapping[str, 
     def waits(rows: int) -> str:
         return f"; {count_of(rows, 'row')} {'waits' if rows == 1 else 'wait'} for step()" if rows else ""
 
-    return tuple(Line(about, name, fate(found) + waits((waiting or {}).get(name, 0))) for name, found in counts.items())
+    return tuple(
+        Line(about, name, fate(source) + waits((waiting or {}).get(name, 0))) for name, source in counts.items()
+    )
 
 
 def asides(counts: Mapping[str, Mapping[str, int]]) -> tuple[Line, ...]:
@@ -131,17 +133,17 @@ def kept(plan: Plan, live_rows: Mapping[str, int]) -> tuple[Line, ...]:
     buffers = {buffer.id: buffer for buffer in plan.buffers}
     operators = _operator_rows(plan)
     names = inner_names(plan.facts)
-    found: dict[str, dict[str, list[int]]] = {}
+    by_stream: dict[str, dict[str, list[int]]] = {}
     for name, number in live_rows.items():
         buffer = buffers.get(name)
         if buffer is None:
             stream, what = operators[name]
         else:
             stream, what = buffer.stream.name, one_of(buffer.holds)
-        found.setdefault(names.get(stream, stream), {}).setdefault(what, []).append(number)
+        by_stream.setdefault(names.get(stream, stream), {}).setdefault(what, []).append(number)
     return tuple(
         Line("kept", name, ", ".join(_stored(numbers, what) for what, numbers in by_kind.items()))
-        for name, by_kind in found.items()
+        for name, by_kind in by_stream.items()
     )
 
 
@@ -149,11 +151,11 @@ def _operator_rows(plan: Plan) -> dict[str, tuple[str, str]]:
     """By the name of what an operator keeps, whose it is and what one of its rows is called: what has no plural, such
     as state, consists of rows.
     """
-    found = {}
+    owners = {}
     for operator in operator_states(plan):
         name, noun = state_name(operator.query, operator.what), one_of(operator.what)
-        found[name] = (name, "row") if noun == operator.what else (name.removesuffix(f": {operator.what}"), noun)
-    return found
+        owners[name] = (name, "row") if noun == operator.what else (name.removesuffix(f": {operator.what}"), noun)
+    return owners
 
 
 def _stored(numbers: Sequence[int], what: str) -> str:

@@ -103,13 +103,13 @@ def _plainly_fine(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[
 
 
 def _least(rows: pl.DataFrame, name: str) -> Extended:
-    found = rows.get_column(name).min()
-    return found if isinstance(found, int) else INF
+    least = rows.get_column(name).min()
+    return least if isinstance(least, int) else INF
 
 
 def _greatest(rows: pl.DataFrame, name: str) -> Extended:
-    found = rows.get_column(name).max()
-    return found if isinstance(found, int) else -INF
+    greatest = rows.get_column(name).max()
+    return greatest if isinstance(greatest, int) else -INF
 
 
 def with_places(rows: pl.DataFrame) -> pl.DataFrame:

@@ -261,15 +261,15 @@ class _Ingest:
         """
         if not self.intake.terms or not rows.height:
             return rows, {}
-        found = failures(self.intake.terms, rows, self.statics)
-        if not found:
+        errors = failures(self.intake.terms, rows, self.statics)
+        if not errors:
             return rows, {}
         rows = with_places(rows)
         if self.options.on_error == "fail":
-            place = min(found)
-            raise _with_place(found[place], self.intake.stream.name, rows[POSITION][place], origin)
-        positions = rows[POSITION].gather(list(found))
-        failed = {position: error_text(error) for position, error in zip(positions, found.values(), strict=True)}
+            place = min(errors)
+            raise _with_place(errors[place], self.intake.stream.name, rows[POSITION][place], origin)
+        positions = rows[POSITION].gather(list(errors))
+        failed = {position: error_text(error) for position, error in zip(positions, errors.values(), strict=True)}
         return rows.filter(~pl.col(POSITION).is_in(positions.implode())), failed
 
     def store(self) -> None:
@@ -282,10 +282,10 @@ class _Ingest:
             if (value := rows[name].max()) is not None:
                 latest[name] = int(value)  # type: ignore[arg-type]  # an int64 column
                 self.done.greatest[name] = max(latest[name], self.done.greatest.get(name, latest[name]))
-        held = as_small(rows)
+        small = as_small(rows)
         for buffer in self.intake.buffers:
             slice_ = _slice(rows, buffer, self.options, latest) if self.intake.joining else None
-            part = absorbed(held, buffer, self.intake.filters[buffer.id], self.statics, slice_)
+            part = absorbed(small, buffer, self.intake.filters[buffer.id], self.statics, slice_)
             self.parts.setdefault(buffer.id, []).append(part)
         self.waiting.clear()
         self.waiting_rows = 0

@@ -123,12 +123,12 @@ def hold_static(stream: StreamDef, data: Any) -> pl.DataFrame:
         data = source_given(data).data
     if isinstance(data, Files):
         check_stays(stream.name, data)
-        format_, found = data.format, data.found()
-        parts = [_hold_rows(stream, read_file(file.path, format_, stream.schema), file.path) for file in found]
+        format_, files = data.format, data.found()
+        parts = [_hold_rows(stream, read_file(file.path, format_, stream.schema), file.path) for file in files]
         return pl.concat(parts or [_hold_rows(stream, [])])
-    held = _hold_rows(stream, data)
+    table = _hold_rows(stream, data)
     # Spark promises no order, and a table in another order would be another program's.
-    return held.sort(held.columns) if type(data).__module__.startswith("pyspark.") else held
+    return table.sort(table.columns) if type(data).__module__.startswith("pyspark.") else table
 
 
 def _hold_rows(stream: StreamDef, rows: Rows, file: str = "") -> pl.DataFrame:
@@ -188,9 +188,9 @@ def shares(arrivals: Iterable[Arrival], count: int) -> list[Iterable[Arrival]]:
     """Up to `count` parts of what arrives, in its order, of about as many bytes each; files are not divided."""
     if not isinstance(arrivals, Arrivals) or count == 1 or not arrivals.paths:
         return [arrivals]
-    found = [replace(arrivals, pushed=(), paths=paths) for paths in neighbouring(arrivals.paths, count)]
-    found[0] = replace(found[0], pushed=arrivals.pushed)
-    return list(found)
+    parts = [replace(arrivals, pushed=(), paths=paths) for paths in neighbouring(arrivals.paths, count)]
+    parts[0] = replace(parts[0], pushed=arrivals.pushed)
+    return list(parts)
 
 
 def neighbouring(paths: Sequence[str], count: int) -> list[tuple[str, ...]]:
@@ -198,7 +198,7 @@ def neighbouring(paths: Sequence[str], count: int) -> list[tuple[str, ...]]:
     sizes = np.array([os.path.getsize(path) for path in paths], dtype=np.float64)
     middle = (sizes.cumsum() - sizes / 2) / max(sizes.sum(), 1.0)
     part = np.minimum(count * middle, count - 1).astype(np.int64)
-    groups = (tuple(path for path, own in zip(paths, part, strict=True) if own == number) for number in range(count))
+    groups = (tuple(path for path, i in zip(paths, part, strict=True) if i == number) for number in range(count))
     return [group for group in groups if group]
 
 
@@ -236,7 +236,7 @@ def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:
 def _other_reader(path: str, format_: FileFormat) -> str:
     """What a file is read with by its name, if that is not what read it."""
     named = path.rpartition(".")[2].lower()
-    others = [other for other in get_args(FileFormat) if other == named != format_]
+    others = [reader for reader in get_args(FileFormat) if reader == named != format_]
     return f"by its name it is read with tg.{others[0]}(...); else " if others else ""
 
 
@@ -294,8 +294,8 @@ def _check_closed(path: str, table: pa.Table) -> None:
     tail = b',"' + (last or "").replace('"', '""').encode()
     with open(path, "rb") as file:
         file.seek(-min(len(tail), os.path.getsize(path)), os.SEEK_END)
-        found = file.read()
-    if found == tail:
+        ending = file.read()
+    if ending == tail:
         raise pa.ArrowInvalid("its last field begins with a quote that none closes, so it may be cut off")
 
 

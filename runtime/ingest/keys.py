@@ -66,8 +66,8 @@ def key_rejections(rows: pl.DataFrame, seen: pl.DataFrame, key: Sequence[str], a
     accepted = pl.concat([known.select(numbered.columns), numbered]).unique(key, keep="first", maintain_order=True)
     others = {name: f"{_KNOWN}{name}" for name in (_FIRST, *names) if name not in key}
     compared = numbered.join(accepted.rename(others), on=key, how="left", nulls_equal=True, maintain_order="left")
-    told = [name for name in names if name not in (*key, arrival)]
-    same = pl.all_horizontal(pl.lit(True), *(pl.col(name).eq_missing(pl.col(others[name])) for name in told))
+    values = [name for name in names if name not in (*key, arrival)]
+    same = pl.all_horizontal(pl.lit(True), *(pl.col(name).eq_missing(pl.col(others[name])) for name in values))
     itself = pl.col(_FIRST).eq_missing(pl.col(others[_FIRST]))
     reason = (
         pl.when(itself)

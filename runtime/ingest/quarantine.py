@@ -41,18 +41,18 @@ def retention(keep: Keep | None) -> Retention:
     given = () if keep is None else keep if isinstance(keep, tuple) else (keep,)
     age: int | None = None
     size: int | None = None
-    for one in given:
-        found = _SIZE.fullmatch(one.strip()) if isinstance(one, str) else None
-        if found is not None and size is None:
-            size = int(found[1]) * _UNITS[found[2]]
-        elif found is None and age is None:
+    for limit in given:
+        matched = _SIZE.fullmatch(limit.strip()) if isinstance(limit, str) else None
+        if matched is not None and size is None:
+            size = int(matched[1]) * _UNITS[matched[2]]
+        elif matched is None and age is None:
             try:
-                age = duration_ticks(duration_given(one))
+                age = duration_ticks(duration_given(limit))
             except QueryError as error:
                 raise QueryError("TG525", f"quarantine_keep={shown(keep)} is no age and no size", hint=_HINT) from error
         else:
             raise QueryError("TG525", f"quarantine_keep={shown(keep)} gives two ages or two sizes", hint=_HINT)
-    if any(one is not None and one <= 0 for one in (age, size)) or (keep is not None and not given):
+    if any(limit is not None and limit <= 0 for limit in (age, size)) or (keep is not None and not given):
         raise QueryError(
             "TG525", f"quarantine_keep={shown(keep)} keeps nothing", hint='policy="drop" sets no rows aside'
         )

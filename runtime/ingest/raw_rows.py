@@ -111,21 +111,21 @@ def put_together(parts: Sequence[Raw]) -> list[Raw]:
 
     Large ones stay by themselves: there is little to gain, and a column of text has less than 2 GiB.
     """
-    found: list[Raw] = []
+    together: list[Raw] = []
     for kinds, some in itertools.groupby(parts, _kinds):
         if kinds is None:
-            found += some
+            together += some
             continue
         waiting: list[Raw] = []
         size = 0
         for part in some:
             if waiting and size + _bytes_of(part) > _TOGETHER_BYTES:
-                found.append(_one_part(waiting))
+                together.append(_one_part(waiting))
                 waiting, size = [], 0
             waiting.append(part)
             size += _bytes_of(part)
-        found.append(_one_part(waiting))
-    return found
+        together.append(_one_part(waiting))
+    return together
 
 
 def _one_part(parts: Sequence[Raw]) -> Raw:
@@ -219,9 +219,9 @@ def _from_capsule(data: Any) -> pa.Table:
 def _raw_table(table: pa.Table, schema: Schema, absent: Collection[str], in_pieces: bool = False) -> Raw:
     missing = missing_columns(table.column_names, schema, absent)
     columns = {name: table.column(name) for name in schema if name not in missing}
-    found = {name: c if in_pieces and _may_be_pieces(c) else _readable(one_array(c)) for name, c in columns.items()}
+    readable = {name: c if in_pieces and _may_be_pieces(c) else _readable(one_array(c)) for name, c in columns.items()}
     content = dict(zip(table.column_names, table.columns, strict=True)) if missing else {}
-    return replace(_with_absent(found, table.num_rows, missing), content=content)
+    return replace(_with_absent(readable, table.num_rows, missing), content=content)
 
 
 def _may_be_pieces(column: pa.ChunkedArray) -> bool:
@@ -348,10 +348,10 @@ def check_named(rows: Raw, schema: Schema) -> None:
 def raw_of(name: str, rows: Rows, schema: Schema, whole: Schema | None = None) -> Raw:
     """Rows for an input, the `whole` of a stream of that schema if given; what is wrong with them says for which."""
     try:
-        found = raw(rows, schema)
+        raw_rows = raw(rows, schema)
         if whole is not None:
-            check_named(found, whole)
-        return found
+            check_named(raw_rows, whole)
+        return raw_rows
     except QueryError as error:
         named = [replace(problem, message=f"{name}: {problem.message}") for problem in error.problems]
         raise QueryError.of(named) from error.__cause__

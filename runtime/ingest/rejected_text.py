@@ -44,12 +44,12 @@ def broken_line(
 
 def file_text(path: str, clock: int) -> str:
     """A file that was set aside as JSON: its size, its time, and the clock (microseconds) of the batch that did."""
-    found: dict[str, object] = {"set_aside": format_instant(clock)}
+    content: dict[str, object] = {"set_aside": format_instant(clock)}
     try:
         status = os.stat(path)
     except OSError:
-        return _json(found)
-    return _json({"bytes": status.st_size, "modified": format_instant(status.st_mtime_ns // 1000), **found})
+        return _json(content)
+    return _json({"bytes": status.st_size, "modified": format_instant(status.st_mtime_ns // 1000), **content})
 
 
 def _plain(value: Any) -> Any:

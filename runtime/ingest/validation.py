@@ -58,19 +58,19 @@ def validate(data: Rows, schema: Schema) -> ValidatedRows:
     """
     source = data if isinstance(data, Raw) else raw(data, schema)
     bad = np.zeros(source.count, dtype=np.bool_)
-    held: list[pa.Array] = []
+    columns: list[pa.Array] = []
     rejected: list[tuple[int, str, str, str | None]] = []
     for attribute in schema.attributes:
         column = source.columns[attribute.name]
         values, failed = hold_column(column, attribute)
         if attribute.name in source.absent:
             failed = dict.fromkeys(range(source.count), MISSING)
-        held.append(values)
+        columns.append(values)
         for position in sorted(failed.keys()):
             if not bad[position]:
                 bad[position] = True
                 rejected.append((position, attribute.name, failed[position], value_text(column[position])))
-    table = pa.Table.from_arrays(held, schema=held_arrow_schema(schema)) if held else pa.table({})
+    table = pa.Table.from_arrays(columns, schema=held_arrow_schema(schema)) if columns else pa.table({})
     if not rejected:
         return ValidatedRows(table, empty_table(REJECTED_SCHEMA))
     rejects = [
@@ -96,7 +96,7 @@ def hold_column(
         objects: Sequence[object] = _objects(column)
     else:
         objects = column
-    made: list[object] = []
+    converted: list[object] = []
     failed = {}
     seen: dict[object, object] = {}  # text repeats: parse each once
     for position, value in enumerate(objects):
@@ -104,13 +104,13 @@ def hold_column(
             if isinstance(value, str):
                 if value not in seen:
                     seen[value] = held_value(value, attribute.type)
-                made.append(seen[value])
+                converted.append(seen[value])
             else:
-                made.append(held_value(value, attribute.type))
+                converted.append(held_value(value, attribute.type))
         except MalformedValue as error:
-            made.append(None)
+            converted.append(None)
             failed[position] = error.reason
-    return _finish(array_of_values(made, held_arrow_type(attribute.type)), attribute, failed)
+    return _finish(array_of_values(converted, held_arrow_type(attribute.type)), attribute, failed)
 
 
 #: Instants beyond what a datetime can hold, or of a zone that nobody knows.

@@ -112,10 +112,10 @@ def _boolean(value: object) -> bool:
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
-        found = _BOOLEANS.get(value.strip().lower())
-        if found is None:
+        truth = _BOOLEANS.get(value.strip().lower())
+        if truth is None:
             raise MalformedValue(UNPARSEABLE)
-        return found
+        return truth
     raise MalformedValue(WRONG_TYPE)
 
 

@@ -42,8 +42,8 @@ GROUP = Group(
         bug(
             "duplicates are conflicts",
             KEYS,
-            "(pl.col(others[name])) for name in told))",
-            "(pl.col(others[name])) for name in told[:0]))",
+            "(pl.col(others[name])) for name in values))",
+            "(pl.col(others[name])) for name in values[:0]))",
         ),
         bug(
             "NULL in a key equals nothing",
@@ -54,7 +54,7 @@ GROUP = Group(
         bug(
             "keys are forgotten after each batch",
             BATCH_ADMISSION,
-            "remembered=tuple(segment for buffer in own for segment in state.segments[buffer.id])",
+            "remembered=tuple(segment for buffer in key_buffers for segment in state.segments[buffer.id])",
             "remembered=()",
         ),
         bug(

@@ -111,8 +111,8 @@ GROUP = Group(
         bug(
             "events do not say that the instant of closing has passed",
             CLOSING,
-            "(one.greatest, one.punctuation)",
-            "(one.punctuation,)",
+            "(result.greatest, result.punctuation)",
+            "(result.punctuation,)",
         ),
         bug(
             "progress of a stream that ends in the same batch was never declared",

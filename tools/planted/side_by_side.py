@@ -44,8 +44,8 @@ GROUP = Group(
         bug(
             "a share begins with the file before",
             "runtime/ingest/inputs.py",
-            "zip(paths, part, strict=True) if own == number",
-            "zip(paths, part, strict=True) if own in (number, number - 1)",
+            "zip(paths, part, strict=True) if i == number",
+            "zip(paths, part, strict=True) if i in (number, number - 1)",
         ),
         bug(
             "files of this batch are read ahead",
