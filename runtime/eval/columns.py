@@ -178,8 +178,8 @@ def _decimals(unscaled: pa.Array, type_: DataType) -> pa.Array:
     values = np.asarray(unscaled.fill_null(0))
     words = np.empty((len(values), 2), dtype=np.int64)
     words[:, 0], words[:, 1] = values, values >> 63
-    made = pa.Array.from_buffers(pa.decimal128(type_.precision, type_.scale), len(values), [None, pa.py_buffer(words)])
-    return pc.if_else(unscaled.is_valid(), made, None) if unscaled.null_count else made
+    wide = pa.Array.from_buffers(pa.decimal128(type_.precision, type_.scale), len(values), [None, pa.py_buffer(words)])
+    return pc.if_else(unscaled.is_valid(), wide, None) if unscaled.null_count else wide
 
 
 def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:

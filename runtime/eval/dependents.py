@@ -64,11 +64,11 @@ class Judgement:
                 piece = self.rows[self._place : self._place + max(1, rows // 2)]
                 self._begun = _Slice.of(sweep, self.buffer, piece, self.seq)
                 spent += piece.height
-            one = self._begun
-            spent += one.go_on(sweep, read, rows - spent)
-            if not one.checks:
-                stop = self._place + one.rows.height
-                self.dead[self._place : stop] = ~one.alive
+            slice_ = self._begun
+            spent += slice_.go_on(sweep, read, rows - spent)
+            if not slice_.checks:
+                stop = self._place + slice_.rows.height
+                self.dead[self._place : stop] = ~slice_.alive
                 self._place, self._begun = stop, None
         return spent
 
@@ -113,7 +113,7 @@ class _Slice:
         rows = rows.with_row_index(ROW).cast({ROW: pl.Int64})
         alive = np.zeros(rows.height, dtype=np.bool_)
         checks: list[_Check] = []
-        swept = {one.id for one in sweep.buffers}
+        swept = {b.id for b in sweep.buffers}
         for query in sweep.plan.queries:
             leaves = [leaf for leaf in query.leaves if leaf.buffer is not None and leaf.buffer.id in swept]
             for leaf in leaves:
@@ -154,9 +154,9 @@ class _Slice:
 
         The nearest in time first: there most rows find company, and then nothing else has to be looked at.
         """
-        own, theirs = _buffer(check.asked.leaf), _buffer(check.counterpart)
+        ours, theirs = _buffer(check.asked.leaf), _buffer(check.counterpart)
         limits = {name: (int(values[open_].min()), int(values[open_].max())) for name, values in self.instants.items()}
-        bounds = _bounds(condition, _both(own, theirs))
+        bounds = _bounds(condition, _both(ours, theirs))
         left = [
             segment
             for segment in sweep.segments[theirs.id]
@@ -174,12 +174,12 @@ def _cases_of(sweep: Sweep, query: QueryPlan, leaf: Leaf, rows: pl.DataFrame) ->
     """The cases in which a query may need the rows at this leaf."""
     assert query.purge is not None
     assert leaf.occurrence is not None
-    found = []
+    cases = []
     for case in query.purge.cases:
         if leaf.occurrence.index in case.views:
             keep = query.purge.keep(case, leaf.occurrence.index, sweep.progress[query.name])
-            found.append(_LeafCase(query.purge, query, case, leaf, ~_holding(rows, keep, _buffer(leaf))))
-    return found
+            cases.append(_LeafCase(query.purge, query, case, leaf, ~_holding(rows, keep, _buffer(leaf))))
+    return cases
 
 
 def _checks(
@@ -188,22 +188,22 @@ def _checks(
     """The rules that free rows of this leaf; where there are none, what keep says holds at once."""
     by_occurrence = {leaf.occurrence.index: leaf for leaf in leaves if leaf.occurrence is not None}
     assert asked.leaf.occurrence is not None
-    own = asked.leaf.occurrence.index
-    found: list[_Check] = []
+    occurrence = asked.leaf.occurrence.index
+    checks: list[_Check] = []
     for kill in asked.case.kills:
-        if kill.occurrence == own and kill.counterpart in by_occurrence and asked.leaf.kill:
+        if kill.occurrence == occurrence and kill.counterpart in by_occurrence and asked.leaf.kill:
             check = _Check(asked, kill, by_occurrence[kill.counterpart], np.zeros(rows.height, dtype=np.bool_))
             if _condition_of(sweep, check) is not None:
-                found.append(check)
+                checks.append(check)
     for rule in asked.case.partners:
-        if rule.occurrence == own and rule.counterpart in by_occurrence and asked.leaf.partner:
+        if rule.occurrence == occurrence and rule.counterpart in by_occurrence and asked.leaf.partner:
             may_come = rule.may_come(sweep.bounds)
             if may_come != TRUE:
                 waiting = _holding(rows, may_come, _buffer(asked.leaf))
-                found.append(_Check(asked, rule, by_occurrence[rule.counterpart], waiting))
-    if not found:
+                checks.append(_Check(asked, rule, by_occurrence[rule.counterpart], waiting))
+    if not checks:
         alive |= ~asked.dead
-    return found
+    return checks
 
 
 def _condition(sweep: Sweep, check: _Check) -> Term:
@@ -221,26 +221,26 @@ def _condition_of(sweep: Sweep, check: _Check) -> Term | None:
 
 def _matched_rows(sweep: Sweep, check: _Check, condition: Term, rows: pl.DataFrame, stored: pl.DataFrame) -> BoolArray:
     """The rows for which the rule finds a partner or killer among the stored rows."""
-    own, theirs = _buffer(check.asked.leaf), _buffer(check.counterpart)
+    ours, theirs = _buffer(check.asked.leaf), _buffer(check.counterpart)
     if isinstance(check.rule, Partner):
         p = sweep.progress[check.asked.query.name]
         stored = filtered(stored, check.asked.purge.keep(check.asked.case, check.rule.counterpart, p), theirs.stored)
     read = attributes_of(condition)
-    left = Schema((*(a for a in own.stored.attributes if a.name in read), Attribute(ROW, BIGINT)))
+    left = Schema((*(a for a in ours.stored.attributes if a.name in read), Attribute(ROW, BIGINT)))
     # One column at least: a frame without columns has no rows.
     named = [name for name in theirs.stored if as_other(name) in read] or [theirs.stored.names[0]]
     right = Schema(tuple(theirs.stored[name].renamed(as_other(name)) for name in named))
     both = Schema((*left.attributes, *right.attributes))
     renamed = stored.select(pl.col(name).alias(as_other(name)) for name in named)
-    found = join_frames(rows.select(left.names), renamed, both, join_parts(condition, left, right), "semi")
-    return np.isin(np.asarray(rows[ROW]), np.asarray(found[ROW]))
+    matched = join_frames(rows.select(left.names), renamed, both, join_parts(condition, left, right), "semi")
+    return np.isin(np.asarray(rows[ROW]), np.asarray(matched[ROW]))
 
 
 def _holding(rows: pl.DataFrame, condition: Term, buffer: Buffer) -> BoolArray:
     """The rows for which a condition holds."""
-    held = np.zeros(rows.height, dtype=np.bool_)
-    held[np.asarray(filtered(rows, condition, buffer.stored)[ROW])] = True
-    return held
+    holding = np.zeros(rows.height, dtype=np.bool_)
+    holding[np.asarray(filtered(rows, condition, buffer.stored)[ROW])] = True
+    return holding
 
 
 def _both(buffer: Buffer, theirs: Buffer) -> Schema:
@@ -271,11 +271,11 @@ _Limits = Mapping[str, tuple[int, int]]
 
 def _ranges(bound: Bound, limits: _Limits, segment: Segment) -> tuple[tuple[int, int], tuple[int, int]] | None:
     """The least and greatest v and w of `v - w <= c`, where they are known."""
-    found = [
+    ends = [
         segment.bounds.get(name.removeprefix(OTHER)) if name.startswith(OTHER) else limits.get(name)
         for name in (bound.v, bound.w)
     ]
-    v, w = found
+    v, w = ends
     return None if v is None or w is None else (v, w)
 
 

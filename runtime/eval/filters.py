@@ -60,8 +60,8 @@ def mask_of(frame: pl.DataFrame, condition: Term) -> Array:
     condition.
     """
     rows = SmallRows.of(only(frame, sorted(attributes_of(condition))))
-    found = np.asarray(_holds(condition, rows.columns), dtype=np.bool_)
-    return found if found.ndim else np.full(frame.height, found)
+    mask = np.asarray(_holds(condition, rows.columns), dtype=np.bool_)
+    return mask if mask.ndim else np.full(frame.height, mask)
 
 
 def holds_throughout(condition: Term, frame: pl.DataFrame) -> bool:
@@ -94,10 +94,10 @@ def _extreme(term: Term, frame: pl.DataFrame, *, greatest: bool) -> int | None:
             return value
         case Attr(name) if frame.schema[name] == pl.Int64 and not frame.get_column(name).null_count():
             column = frame.get_column(name)
-            found = column.max() if greatest else column.min()
-            return found if isinstance(found, int) else None
-        case Call("add", (one, other)):
-            parts = _extreme(one, frame, greatest=greatest), _extreme(other, frame, greatest=greatest)
+            extreme = column.max() if greatest else column.min()
+            return extreme if isinstance(extreme, int) else None
+        case Call("add", (left, right)):
+            parts = _extreme(left, frame, greatest=greatest), _extreme(right, frame, greatest=greatest)
             return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
         case _:
             return None

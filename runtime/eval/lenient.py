@@ -107,21 +107,21 @@ class Lenient:
             case Group(input_, keys, aggregates):
                 below = _over(passes, input_.schema.keys() & set(keys))
                 rows = self.rows_of(input_, below)
-                for term in (term for made in aggregates for term in (made.argument, made.by) if term is not None):
+                for term in (term for a in aggregates for term in (a.argument, a.by) if term is not None):
                     rows = self.evaluable(rows, term, input_.schema, below)
                 return self.grouped(node, rows, passes)
             case Distinct(input_):
                 return self.rows_of(input_, passes).unique()
             case Product(left, right):
-                one = self.rows_of(left, _over(passes, left.schema.keys()))
-                return one.join(self.rows_of(right, _over(passes, right.schema.keys())), how="cross")
+                rows = self.rows_of(left, _over(passes, left.schema.keys()))
+                return rows.join(self.rows_of(right, _over(passes, right.schema.keys())), how="cross")
             case Join():
                 return self._joined(node, passes)
             case Union(inputs):
-                return pl.concat([only(self.rows_of(one, passes), node.schema.names) for one in inputs])
+                return pl.concat([only(self.rows_of(input_, passes), node.schema.names) for input_ in inputs])
             case Difference(left, right):
-                one, other = self.rows_of(left, passes), self.rows_of(right, passes)
-                return one.join(other, on=list(left.schema.names), how="anti", nulls_equal=True)
+                rows, without = self.rows_of(left, passes), self.rows_of(right, passes)
+                return rows.join(without, on=list(left.schema.names), how="anti", nulls_equal=True)
             case _:
                 raise InternalError("TG490", "an operator that gathers events in order is the root of its query")
 
@@ -148,8 +148,8 @@ class Lenient:
             if not too_large.any():
                 continue
             totals = [h * 2**32 + lo for h, lo in zip(high.filter(too_large), low.filter(too_large), strict=True)]
-            found = rows.filter(too_large).with_columns(pl.Series("\0total", list(map(str, totals))))
-            for row in _passing(found, passes, group.schema).iter_rows(named=True):
+            beyond = rows.filter(too_large).with_columns(pl.Series("\0total", list(map(str, totals))))
+            for row in _passing(beyond, passes, group.schema).iter_rows(named=True):
                 error = sum_out_of_range(name, state.result, int(row.pop("\0total")))
                 self.aside.append(SetAside(OVERFLOW, name, row, group.schema, error))
         return rows

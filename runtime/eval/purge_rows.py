@@ -50,15 +50,15 @@ class _Reader:
 
     def needed(self) -> list[tuple[str, pl.Series]]:
         """The numbers of the rows that each leaf needs, with its buffer."""
-        found = [
+        needed = [
             (_id(leaf), filtered(self._rows(leaf), leaf.keep(self.p), _buffer(leaf).stored)[ROW])
             for leaf in self.leaves
             if not (leaf.partner or leaf.kill)
         ]
         if self.query.purge is not None:
             for case in self.query.purge.cases:
-                found += self._case(case)
-        return found
+                needed += self._case(case)
+        return needed
 
     def _case(self, case: Case) -> list[tuple[str, pl.Series]]:
         assert self.query.purge is not None
@@ -75,33 +75,35 @@ class _Reader:
                 or not self.by_occurrence[kill.occurrence].kill
             ):
                 continue
-            own, other = self.by_occurrence[kill.occurrence], self.by_occurrence[kill.counterpart]
-            columns = frozenset(_buffer(own).stored), frozenset(_buffer(other).stored)
+            leaf, counterpart = self.by_occurrence[kill.occurrence], self.by_occurrence[kill.counterpart]
+            columns = frozenset(_buffer(leaf).stored), frozenset(_buffer(counterpart).stored)
             condition = kill.condition(self.p, as_other, columns)
             if condition is not None:
                 rows[kill.occurrence] = self._join(
-                    own, rows[kill.occurrence], other, self._rows(other), condition, "anti"
+                    leaf, rows[kill.occurrence], counterpart, self._rows(counterpart), condition, "anti"
                 )
-        return [(_id(self.by_occurrence[i]), one[ROW]) for i, one in rows.items()]
+        return [(_id(self.by_occurrence[i]), frame[ROW]) for i, frame in rows.items()]
 
     def _partnered(self, case: Case, rows: dict[int, pl.DataFrame]) -> dict[int, pl.DataFrame]:
         """The rows that have a partner or may still get one. It repeats until nothing changes."""
         for _ in range(ROUNDS):
-            before = {i: one.height for i, one in rows.items()}
+            before = {i: frame.height for i, frame in rows.items()}
             for rule in case.partners:
-                own, other = self.by_occurrence.get(rule.occurrence), self.by_occurrence.get(rule.counterpart)
-                if own is None or other is None or not own.partner or not rows[rule.occurrence].height:
+                leaf, counterpart = self.by_occurrence.get(rule.occurrence), self.by_occurrence.get(rule.counterpart)
+                if leaf is None or counterpart is None or not leaf.partner or not rows[rule.occurrence].height:
                     continue
                 may_come = rule.may_come(self.sweep.bounds)
                 if may_come == TRUE:
                     continue
-                columns = frozenset(_buffer(own).stored), frozenset(_buffer(other).stored)
+                columns = frozenset(_buffer(leaf).stored), frozenset(_buffer(counterpart).stored)
                 current = rows[rule.occurrence]
-                waiting = filtered(current, may_come, _buffer(own).stored)
+                waiting = filtered(current, may_come, _buffer(leaf).stored)
                 late = current.join(waiting.select(ROW), on=ROW, how="anti")
-                found = self._join(own, late, other, rows[rule.counterpart], rule.holds(as_other, columns), "semi")
-                rows[rule.occurrence] = pl.concat([waiting, found])
-            if before == {i: one.height for i, one in rows.items()}:
+                partnered = self._join(
+                    leaf, late, counterpart, rows[rule.counterpart], rule.holds(as_other, columns), "semi"
+                )
+                rows[rule.occurrence] = pl.concat([waiting, partnered])
+            if before == {i: frame.height for i, frame in rows.items()}:
                 break
         return rows
 

@@ -174,9 +174,9 @@ class Watch:
             self.idle[look.age] = 0 if freed else min(PATIENCE, self.idle[look.age] + 1)
             self.frees = freed
 
-    def swept(self, held: int, left: int) -> None:
+    def swept(self, stored: int, left: int) -> None:
         """Records how many rows a sweep of all rows has left."""
-        self.left, self.frees = left, held - left >= WORTH * held
+        self.left, self.frees = left, stored - left >= WORTH * stored
 
     def given_up(self, look: Look) -> None:
         """Records that the state is too large for the engine to sweep."""

@@ -82,29 +82,29 @@ class _Evaluation:
             case Distinct(input_):
                 return self.evaluate(input_).unique()
             case Product(left, right):
-                one = self.evaluate(left)
-                return one.join(self.evaluate(right), how="cross")
+                rows = self.evaluate(left)
+                return rows.join(self.evaluate(right), how="cross")
             case Join(left, right):
-                one = self.evaluate(left)
-                return _join(node, one, self.evaluate(right))
+                rows = self.evaluate(left)
+                return _join(node, rows, self.evaluate(right))
             case Union(inputs):
                 return pl.concat([only(self.evaluate(input_), node.schema.names) for input_ in inputs])
             case Difference(left, right):
-                one = self.evaluate(left)
-                return one.join(self.evaluate(right), on=list(left.schema.names), how="anti", nulls_equal=True)
+                rows = self.evaluate(left)
+                return rows.join(self.evaluate(right), on=list(left.schema.names), how="anti", nulls_equal=True)
             case OrderedNode():
                 raise InternalError("TG490", "an operator that gathers events in order is the root of its query")
             case _:
                 assert_never(node)
 
     def group(self, node: Group) -> pl.DataFrame:
-        found = look_back(node)
-        if found is None or any((self.place, one) in self.ready for one in (node.input, found.join)):
+        lookback = look_back(node)
+        if lookback is None or any((self.place, part) in self.ready for part in (node.input, lookback.join)):
             return aggregate(node, self.evaluate(node.input))
-        left = self.evaluate(found.join.left)
-        right = self.evaluate(found.join.right)
-        rows = looked_back(found, left, right)
-        return aggregate(node, _join(found.join, left, right)) if rows is None else rows
+        left = self.evaluate(lookback.join.left)
+        right = self.evaluate(lookback.join.right)
+        rows = looked_back(lookback, left, right)
+        return aggregate(node, _join(lookback.join, left, right)) if rows is None else rows
 
 
 def _join(node: Join, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:

@@ -52,15 +52,15 @@ class StaticMatches:
             rows = evaluate(table, {place: self.tables[name] for place, name in enumerate(names)})
             if not keys:
                 return float(rows.height)
-            found = rows.select(compile_term(key, table.schema).alias(str(place)) for place, key in enumerate(keys))
+            values = rows.select(compile_term(key, table.schema).alias(str(place)) for place, key in enumerate(keys))
         except TidegateError:
             return 1.0  # a term without a value: whoever evaluates it for a row says so
-        found = found.drop_nulls()
-        return found.height / found.n_unique() if found.height else 0.0
+        values = values.drop_nulls()
+        return values.height / values.n_unique() if values.height else 0.0
 
 
 def _within_periods(parts: JoinParts, *, left: bool) -> bool:
     """Whether a value of the stream's row lies between two of the table's, one below and one above."""
-    above = [one.right for one in parts.ranges if one.left_first == left]
-    below = [one.left for one in parts.ranges if one.left_first != left]
+    above = [range_.right for range_ in parts.ranges if range_.left_first == left]
+    below = [range_.left for range_ in parts.ranges if range_.left_first != left]
     return any(term in below for term in above)

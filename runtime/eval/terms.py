@@ -37,7 +37,7 @@ class PolarsTerms(Expressions[pl.Expr]):
 
     forms = checked_forms(
         "Polars",
-        *(one.FORMS for one in (logic, numbers, rounding, doubles, instants, calendar, text, patterns, encoded, casts)),
+        *(m.FORMS for m in (logic, numbers, rounding, doubles, instants, calendar, text, patterns, encoded, casts)),
     )
 
     def literal(self, value: Value, type_: DataType) -> pl.Expr:

@@ -39,12 +39,12 @@ def failures(
     the reference evaluation: a row that a selection leaves out is not looked at above it. A term over a static table
     alone that fails is no row's fault and is raised.
     """
-    found: dict[int, EvaluationError] = {}
+    errors: dict[int, EvaluationError] = {}
     for node in nodes:
         walk = _Walk(rows, statics)
         walk.rows_of(numbered(node))
-        found = walk.errors | found
-    return found
+        errors = walk.errors | errors
+    return errors
 
 
 def terms_of(buffer: Buffer) -> Node:
@@ -67,7 +67,7 @@ def parts_to_evaluate(nodes: Iterable[Node]) -> tuple[Node, ...]:
 def _trimmed(node: Node) -> Node:
     """The part without the operators above the last one that can fail."""
     while not has_fallible_term(node):
-        (node,) = (one for one in _inputs(node) if not is_static(one))
+        (node,) = (input_ for input_ in _inputs(node) if not is_static(input_))
     return node
 
 

@@ -194,8 +194,8 @@ GROUP = Group(
         bug(
             "the row of a class is a mixture",
             FOLDED,
-            "    merged = [made[one.name] for one in fold.merged]\n",
-            "    merged = [made[one.name] for one in fold.merged]\n    merged += [old[name].reverse()[made[_ROW]] for name in schema.temporal[:1]]\n",
+            "    merged = [groups[a.name] for a in fold.merged]\n",
+            "    merged = [groups[a.name] for a in fold.merged]\n    merged += [old[name].reverse()[groups[_ROW]] for name in schema.temporal[:1]]\n",
         ),
         bug(
             "folded rows of other truth values are one",

@@ -32,8 +32,8 @@ GROUP = Group(
         bug(
             "left rows are counted once",
             LOOK_BACK,
-            "    if state.form is not Form.COUNT:\n        return made\n",
-            "    if made:\n        return made\n",
+            "    if state.form is not Form.COUNT:\n        return columns\n",
+            "    if columns:\n        return columns\n",
         ),
         bug(
             "a padded row is not counted",

@@ -45,10 +45,10 @@ GROUP = Group(
         bug(
             "rows at places have a NaN",
             INDEX,
-            "if known.dtype == np.float64 and np.isnan(found[name]).any():",
+            "if known.dtype == np.float64 and np.isnan(columns[name]).any():",
             "if False:",
         ),
-        bug("a column with NULL is one of numbers", INDEX, " and not one.null_count())", ")"),
+        bug("a column with NULL is one of numbers", INDEX, " and not c.null_count())", ")"),
         bug(
             "an index takes no memory",
             CACHE,

@@ -87,9 +87,9 @@ GROUP = Group(
                 Patch(SWEEP, "        rows = self._partnered(case, stored)\n", "        rows = stored\n"),
                 Patch(
                     SWEEP,
-                    "        return [(_id(self.by_occurrence[i]), one[ROW]) for i, one in rows.items()]",
+                    "        return [(_id(self.by_occurrence[i]), frame[ROW]) for i, frame in rows.items()]",
                     "        rows = self._partnered(case, rows)\n"
-                    "        return [(_id(self.by_occurrence[i]), one[ROW]) for i, one in rows.items()]",
+                    "        return [(_id(self.by_occurrence[i]), frame[ROW]) for i, frame in rows.items()]",
                 ),
             ),
         ),

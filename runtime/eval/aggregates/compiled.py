@@ -58,10 +58,10 @@ def merge_states(group: Group, rows: pl.DataFrame, *, single: bool = False) -> p
     if any(not _moderate(rows[column]) for column in doubles):
         return None
     numbers, firsts = number_groups(_key_numbers([rows[key] for key in group.keys]))
-    found = [rows[key].gather(firsts) for key in group.keys]
+    columns = [rows[key].gather(firsts) for key in group.keys]
     for state in states(group):
-        found += _merged(state, rows, numbers, len(firsts), parts)
-    return pl.DataFrame(found)
+        columns += _merged(state, rows, numbers, len(firsts), parts)
+    return pl.DataFrame(columns)
 
 
 def _moderate(column: pl.Series) -> bool:
@@ -95,12 +95,12 @@ def _merged(state: State, rows: pl.DataFrame, numbers: Int64Array, groups: int, 
             high = _sum(rows[state.column("hi")], numbers, groups)
             low = _sum(rows[state.column("lo")], numbers, groups)
             carry = low // _HALF
-            made = [(high + carry).alias(high.name), (low - carry * _HALF).alias(low.name)]
+            sums = [(high + carry).alias(high.name), (low - carry * _HALF).alias(low.name)]
         case Form.DOUBLE_SUM:
-            made = _double_sum(state, rows, numbers, groups, parts)
+            sums = _double_sum(state, rows, numbers, groups, parts)
         case _:
             return [_best(state, rows, numbers, groups)]
-    return made if len(state.columns) == 2 else [*made, _sum(rows[state.column("n")], numbers, groups)]
+    return sums if len(state.columns) == 2 else [*sums, _sum(rows[state.column("n")], numbers, groups)]
 
 
 def _sum(column: pl.Series, numbers: Int64Array, groups: int) -> pl.Series:

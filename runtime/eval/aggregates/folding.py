@@ -34,13 +34,13 @@ def folded(rows: pl.DataFrame, fold: Fold, settled: SettledCondition, schema: Sc
     group = _classes(fold, schema, len(settled.truths))
     keys = [compile_term(term, schema).alias(f"\0{j}") for j, term in enumerate((*fold.keys, *settled.truths))]
     try:
-        made = aggregate(group, old.with_columns(*keys, pl.int_range(old.height, dtype=pl.Int64).alias(_ROW)))
+        groups = aggregate(group, old.with_columns(*keys, pl.int_range(old.height, dtype=pl.Int64).alias(_ROW)))
     except EvaluationError:
         return rows
-    if made.height == old.height:
+    if groups.height == old.height:
         return rows
-    merged = [made[one.name] for one in fold.merged]
-    classes = old[made[_ROW]].with_columns(*merged)
+    merged = [groups[a.name] for a in fold.merged]
+    classes = old[groups[_ROW]].with_columns(*merged)
     return pl.concat([rows.filter(~condition), only(classes, rows.columns)])
 
 

@@ -98,10 +98,10 @@ def looked_back(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) ->
     padded = look_back.join.kind == "left"
     for state, reads_right in zip(states(look_back.group), look_back.of_right, strict=True):
         if reads_right:
-            made = running.states(next(of_right))
+            values = running.states(next(of_right))
         else:
-            made = _weighted(next(of_left), rows, slices.sizes, padded=padded)
-        columns |= dict(zip(state.columns, made, strict=True))
+            values = _weighted(next(of_left), rows, slices.sizes, padded=padded)
+        columns |= dict(zip(state.columns, values, strict=True))
     partials = pl.DataFrame(columns)
     if not padded:
         partials = partials.filter(pl.Series(slices.sizes > 0))
@@ -115,10 +115,10 @@ def _chosen(look_back: LookBack, *, of_right: bool) -> tuple[Aggregate, ...]:
 
 def _weighted(state: State, rows: pl.DataFrame, sizes: Int64Array, *, padded: bool) -> list[pl.Series]:
     """The states over a left row's partners of an aggregate that does not read them: counts, as often as there are."""
-    made = [rows[column] for column in state.columns]
+    columns = [rows[column] for column in state.columns]
     if state.form is not Form.COUNT:
-        return made
-    return [made[0] * pl.Series(np.maximum(sizes, 1) if padded else sizes)]
+        return columns
+    return [columns[0] * pl.Series(np.maximum(sizes, 1) if padded else sizes)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,8 @@ class _Running:
         known = np.asarray(self.rows[state.column("hi")].is_not_null()).astype(np.int64)[self.slices.order]
         counted = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(known)])
         present = counted[self.slices.stop] > counted[self.slices.start]
-        made = [_where(present, pl.Series(high + carry)), _where(present, pl.Series(low - carry * _HALF))]
-        return [*made, pl.Series(self.total(state, "n"))] if state.averages else made
+        sums = [_where(present, pl.Series(high + carry)), _where(present, pl.Series(low - carry * _HALF))]
+        return [*sums, pl.Series(self.total(state, "n"))] if state.averages else sums
 
     def best(self, state: State) -> list[pl.Series]:
         """The state of the best partner. Ranks grow with what is better, and from group to group, so that their running
@@ -165,12 +165,12 @@ class _Running:
             ends = len(in_order) - 1 - self.slices.start
         running = np.maximum.accumulate(groups * (count + 1) + in_order)
         some = self.slices.sizes > 0
-        found = np.zeros(len(ends), dtype=np.int64)
-        found[some] = running[ends[some]] % (count + 1)
+        best = np.zeros(len(ends), dtype=np.int64)
+        best[some] = running[ends[some]] % (count + 1)
         row_of = np.zeros(count + 1, dtype=np.int64)
         row_of[ranks] = np.arange(count)
-        present = found > 0
-        return [_where(present, self.rows[column].gather(row_of[found])) for column in state.columns]
+        present = best > 0
+        return [_where(present, self.rows[column].gather(row_of[best])) for column in state.columns]
 
     def ranks(self, state: State) -> Int64Array:
         """A number per right row, the greater the better, from 1; 0 of rows without a value."""

@@ -99,8 +99,8 @@ def _values(state: State, schema: Schema) -> Sequence[pl.Expr]:
         return (same_zero(compiled) if type_.kind is Kind.DOUBLE else compiled).alias(state.column(part))
 
     argument, by = state.aggregate.argument, state.aggregate.by
-    made = [] if argument is None else [value(argument, state.argument, "argument")]
-    return made if by is None else [*made, value(by, state.by, "order")]
+    values = [] if argument is None else [value(argument, state.argument, "argument")]
+    return values if by is None else [*values, value(by, state.by, "order")]
 
 
 def _lift(state: State, rows: str) -> Sequence[pl.Expr]:
@@ -130,8 +130,8 @@ def _lift(state: State, rows: str) -> Sequence[pl.Expr]:
 def _merged(group: Group, frame: pl.DataFrame, *, rows: bool, ordered_by: Term | None = None) -> pl.DataFrame:
     """One row of states per group; `rows`: the states are those of single rows."""
     compiled = worth_compiling(frame.height) and can_merge(group)
-    found = merge_states(group, frame, single=rows) if compiled else None
-    return _merged_by_polars(group, frame, ordered_by, rows=rows) if found is None else found
+    merged = merge_states(group, frame, single=rows) if compiled else None
+    return _merged_by_polars(group, frame, ordered_by, rows=rows) if merged is None else merged
 
 
 def _merged_by_polars(group: Group, frame: pl.DataFrame, ordered_by: Term | None, *, rows: bool) -> pl.DataFrame:
@@ -218,8 +218,8 @@ def _total(packed: pl.Series, *, state: State) -> pl.Series:
     if bool(high.is_between(-_SAFE, _SAFE, closed="left").all()):
         return high * _HALF + low
     totals: list[int | None] = []
-    for one, other in parts.iter_rows():
-        total = None if one is None else one * _HALF + other
+    for hi, lo in parts.iter_rows():
+        total = None if hi is None else hi * _HALF + lo
         if total is not None and not limits[0] <= total <= limits[1]:
             if state.fails:
                 raise sum_out_of_range(state.aggregate.name, state.result, total)

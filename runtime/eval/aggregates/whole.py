@@ -12,8 +12,8 @@ from tidegate.runtime.eval.functions.shared import held_type
 
 def whole_groups(aggregate: Aggregate, argument: DataType, result: DataType, groups: pl.Series) -> pl.Series:
     """Computes the aggregate of each group from the list of its values `v` and that of their orders `by`."""
-    found = []
+    results = []
     for members in groups.to_list():
         values, orders = [member["v"] for member in members], [member["by"] for member in members]
-        found.append(value_of(aggregate.function, values, orders, argument, aggregate.name, aggregate.parameter))
-    return pl.Series(groups.name, found, dtype=held_type(result))
+        results.append(value_of(aggregate.function, values, orders, argument, aggregate.name, aggregate.parameter))
+    return pl.Series(groups.name, results, dtype=held_type(result))

@@ -19,8 +19,8 @@ def _power(a: pl.Expr, b: pl.Expr) -> pl.Expr:
     a, b = by_rows(a, b)
     base = pl.when(a == 0.0).then(0.0).otherwise(a)
     undefined = (b != 0.0) & (a.is_nan() | b.is_nan() | (b.is_infinite() & (a.abs() == 1.0)))
-    found = pl.when(undefined).then(float("nan")).otherwise(base.pow(b))
-    return pl.when(a.is_not_null() & b.is_not_null()).then(found)
+    power = pl.when(undefined).then(float("nan")).otherwise(base.pow(b))
+    return pl.when(a.is_not_null() & b.is_not_null()).then(power)
 
 
 FORMS: Final[Mapping[str, Form[pl.Expr]]] = {

@@ -197,17 +197,17 @@ class Expressions(ABC, Generic[E]):
         """The conditions under which the kernel itself fails, each with its code, in the order in which Python checks
         them.
         """
-        found: list[tuple[E, str]] = []
+        failures: list[tuple[E, str]] = []
         code = failure_code(term.kernel, term.args)
         if code is not None:
             form = self.forms[term.kernel.name]
             fails = _not(self.present(value)) if form.fails is None else form.fails(*args, *term.constants)
-            found.append((fails, code))
+            failures.append((fails, code))
         if can_overflow(term):
             test = self.forms[term.kernel.name].beyond
             beyond = self.beyond(value, *term.limits) if test is None else test(term, args, value)
-            found.append((beyond, OVERFLOW))
-        return found
+            failures.append((beyond, OVERFLOW))
+        return failures
 
     def _or_none(self, error: E | None) -> E:
         return self.code(None) if error is None else error

@@ -48,11 +48,11 @@ def _least(term: TypedTerm, *args: pl.Expr) -> pl.Expr:
 
 
 def _greatest(term: TypedTerm, *args: pl.Expr) -> pl.Expr:
-    found = pl.max_horizontal(args)
+    greatest = pl.max_horizontal(args)
     if term.type.kind is Kind.DOUBLE:
         # The horizontal forms skip NaN, which is greatest.
-        found = pl.when(reduce(or_, [arg.is_nan() for arg in args])).then(float("nan")).otherwise(found)
-    return _unless_null(term, args, found)
+        greatest = pl.when(reduce(or_, [arg.is_nan() for arg in args])).then(float("nan")).otherwise(greatest)
+    return _unless_null(term, args, greatest)
 
 
 def _unless_null(term: TypedTerm, args: Sequence[pl.Expr], result: pl.Expr) -> pl.Expr:

@@ -41,16 +41,16 @@ def by_python(name: str) -> Form[pl.Expr]:
     def over(term: TypedTerm, *given: Any) -> pl.Expr:
         count = len(term.args)
         operands, constants = given[:count], given[count:]
-        held = held_type(term.type)
+        dtype = held_type(term.type)
         row = pl.struct(operand.alias(str(place)) for place, operand in enumerate(operands))
 
         def computed(packed: pl.Series) -> pl.Series:
             columns = [packed.struct.field(str(place)).to_list() for place in range(count)]
             rows = list(zip(*columns, strict=True))
-            found = {row: _value(kernel, function, row, constants) for row in set(rows)}
-            return pl.Series(packed.name, [found[row] for row in rows], dtype=held)
+            results = {row: _value(kernel, function, row, constants) for row in set(rows)}
+            return pl.Series(packed.name, [results[row] for row in rows], dtype=dtype)
 
-        return row.map_batches(computed, return_dtype=held, is_elementwise=True)
+        return row.map_batches(computed, return_dtype=dtype, is_elementwise=True)
 
     return Form(over, typed=True, null_fails=kernel.failure is not None, once=True, beyond=_is_null)
 

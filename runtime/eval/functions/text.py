@@ -23,8 +23,8 @@ def _substring(a: pl.Expr, start: pl.Expr, length: pl.Expr) -> pl.Expr:
     # What lies before the first character counts as taken; neither sum can overflow.
     before = (start.clip(None, 0) + length).clip(1, None) - 1
     taken = pl.when(start >= 1).then(length).otherwise(before)
-    found = a.str.slice(start.clip(1, _LONG) - 1, taken.clip(None, _LONG))
-    return pl.when(start.is_not_null() & length.is_not_null()).then(found)
+    part = a.str.slice(start.clip(1, _LONG) - 1, taken.clip(None, _LONG))
+    return pl.when(start.is_not_null() & length.is_not_null()).then(part)
 
 
 def _lpad(a: pl.Expr, length: int, fill: str) -> pl.Expr:
@@ -39,15 +39,15 @@ def _rpad(a: pl.Expr, length: int, fill: str) -> pl.Expr:
 
 def _split_part(a: pl.Expr, separator: str, number: int) -> pl.Expr:
     place = number - 1 if number > 0 else number
-    found = a.str.split(separator).list.get(place, null_on_oob=True).fill_null("")
-    return pl.when(a.is_not_null()).then(found)
+    part = a.str.split(separator).list.get(place, null_on_oob=True).fill_null("")
+    return pl.when(a.is_not_null()).then(part)
 
 
 def _position(a: pl.Expr, b: pl.Expr) -> pl.Expr:
     a, b = by_rows(a, b)
     before = a.str.splitn(b, 2).struct.field("field_0").str.len_chars().cast(pl.Int64)
-    found = pl.when(b == "").then(1).when(a.str.contains(b, literal=True)).then(before + 1).otherwise(0)
-    return pl.when(a.is_not_null() & b.is_not_null()).then(found)
+    position = pl.when(b == "").then(1).when(a.str.contains(b, literal=True)).then(before + 1).otherwise(0)
+    return pl.when(a.is_not_null() & b.is_not_null()).then(position)
 
 
 def _concat_ws(*given: Any) -> pl.Expr:

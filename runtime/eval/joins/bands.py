@@ -58,14 +58,14 @@ class _Search:
 
 def _searches(ranges: tuple[Range, ...]) -> list[_Search]:
     """The possible searches by ranges. Those with both bounds come first."""
-    found: list[_Search] = []
+    searches: list[_Search] = []
     for flipped in (False, True):
         # `a <= b` bounds b from below where b is inner, and a from above where a is inner.
         inner = {r.right if r.left_first != flipped else r.left: None for r in ranges}
         for term in inner:
             lower = [r for r in ranges if r.left_first != flipped and r.right == term]
             upper = [r for r in ranges if r.left_first == flipped and r.left == term]
-            found.append(
+            searches.append(
                 _Search(
                     term,
                     tuple(_Bound(r.left, r.strict) for r in lower),
@@ -74,7 +74,7 @@ def _searches(ranges: tuple[Range, ...]) -> list[_Search]:
                     flipped,
                 )
             )
-    return sorted(found, key=lambda s: -(2 * bool(s.lower and s.upper) + len(s.used) / 100))
+    return sorted(searches, key=lambda s: -(2 * bool(s.lower and s.upper) + len(s.used) / 100))
 
 
 def find_bands(

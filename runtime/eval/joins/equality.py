@@ -35,11 +35,11 @@ def hash_keys(equalities: tuple[Equality, ...], both: Schema) -> tuple[Key, ...]
     """
     keys = []
     for equality in equalities:
-        one, other = compile_term(equality.left, both), compile_term(equality.right, both)
+        left, right = compile_term(equality.left, both), compile_term(equality.right, both)
         if term_type(equality.left, both) == DOUBLE:
-            keys.append(Key(one.fill_nan(0.0), other.fill_nan(0.0), equality.null_safe))
-            one, other = one.is_nan(), other.is_nan()
-        keys.append(Key(one, other, equality.null_safe))
+            keys.append(Key(left.fill_nan(0.0), right.fill_nan(0.0), equality.null_safe))
+            left, right = left.is_nan(), right.is_nan()
+        keys.append(Key(left, right, equality.null_safe))
     return tuple(keys)
 
 
@@ -71,11 +71,11 @@ def join_product(
         pairs = pairs.filter(compile_term(conjunction(rest), both))
     if kind in ("semi", "anti"):
         return numbered.join(pairs, on=_ROW, how=kind)[:, left.columns]
-    found = pairs[:, [*left.columns, *right.columns]]
+    joined = pairs[:, [*left.columns, *right.columns]]
     if kind == "inner":
-        return found
+        return joined
     alone = numbered.join(pairs, on=_ROW, how="anti")[:, left.columns]
-    return pl.concat([found, alone.with_columns(pl.lit(None, t).alias(c) for c, t in right.schema.items())])
+    return pl.concat([joined, alone.with_columns(pl.lit(None, t).alias(c) for c, t in right.schema.items())])
 
 
 def range_terms(ranges: tuple[Range, ...]) -> tuple[Term, ...]:
@@ -85,10 +85,10 @@ def range_terms(ranges: tuple[Range, ...]) -> tuple[Term, ...]:
 
 def _join_by(keys: tuple[Key, ...], left: pl.DataFrame, right: pl.DataFrame, kind: JoinKind) -> pl.DataFrame:
     names = [f"\0key {i}" for i in range(len(keys))]
-    one = left.with_columns(key.left.alias(name) for key, name in zip(keys, names, strict=True))
-    other = right.with_columns(key.right.alias(name) for key, name in zip(keys, names, strict=True))
+    keyed_left = left.with_columns(key.left.alias(name) for key, name in zip(keys, names, strict=True))
+    keyed_right = right.with_columns(key.right.alias(name) for key, name in zip(keys, names, strict=True))
     nulls_equal = any(key.null_safe for key in keys)
     if nulls_equal:  # of all keys; what must not equal NULL leaves the right side
         plain = [pl.col(name).is_not_null() for key, name in zip(keys, names, strict=True) if not key.null_safe]
-        other = other.filter(*plain) if plain else other
-    return one.join(other, on=names, how=kind, nulls_equal=nulls_equal)
+        keyed_right = keyed_right.filter(*plain) if plain else keyed_right
+    return keyed_left.join(keyed_right, on=names, how=kind, nulls_equal=nulls_equal)

@@ -74,8 +74,8 @@ class KeyIndex:
         if (places[1:] < places[:-1]).any():
             by_instant = np.argsort(places)
             order, places = order[by_instant], places[by_instant]
-        plain = (one for one in frame.iter_columns() if one.dtype in _NUMBERS and not one.null_count())
-        return cls(distinct, order.astype(np.uint32), places, least, width, {one.name: one.to_numpy() for one in plain})
+        plain = (c for c in frame.iter_columns() if c.dtype in _NUMBERS and not c.null_count())
+        return cls(distinct, order.astype(np.uint32), places, least, width, {c.name: c.to_numpy() for c in plain})
 
     @property
     def bytes(self) -> int:
@@ -84,16 +84,16 @@ class KeyIndex:
 
     def small_rows(self, frame: pl.DataFrame, rows: UInt32Array, names: Sequence[str]) -> SmallRows:
         """Rows of the segment, with these columns; `Unsupported` where they have a NULL or NaN."""
-        found = {}
+        columns = {}
         for name in names:
             known = self.columns.get(name)
             if known is None:
-                found[name] = array_of(frame.get_column(name).gather(rows))
+                columns[name] = array_of(frame.get_column(name).gather(rows))
             else:
-                found[name] = known[rows]
-                if known.dtype == np.float64 and np.isnan(found[name]).any():
+                columns[name] = known[rows]
+                if known.dtype == np.float64 and np.isnan(columns[name]).any():
                     raise Unsupported
-        return SmallRows(found, len(rows))
+        return SmallRows(columns, len(rows))
 
     def find(self, wanted: LookUpKeys) -> UInt32Array:
         """The rows that are wanted by any, in their order."""

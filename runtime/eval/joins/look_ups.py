@@ -100,8 +100,8 @@ def _of_join(node: Join, on_left: bool, place: int, first: int) -> Iterator[Look
         return
     leaf = place + len(occurrences(own)) if on_left else place - 1
     lower, upper = dict[str, list[Bound]](), dict[str, list[Bound]]()
-    for one in join_parts(node.condition, node.left.schema, node.right.schema).ranges:
-        limit = _limit(one, on_left, own, other, first - place)
+    for range_ in join_parts(node.condition, node.left.schema, node.right.schema).ranges:
+        limit = _limit(range_, on_left, own, other, first - place)
         if limit is not None:
             name, bound, is_lower = limit
             (lower if is_lower else upper).setdefault(stored[name], []).append(bound)

@@ -115,10 +115,10 @@ class _Pairs:
         """The mask of left rows that are in some pair."""
         if self.bands and not any(band.rest or band.flipped for band in self.bands):
             return np.asarray(np.logical_or.reduce([band.stop > band.start for band in self.bands]))
-        found = np.zeros(self.left.height, dtype=np.bool_)
-        for one, _ in self.matches():
-            found[one] = True
-        return found
+        partnered = np.zeros(self.left.height, dtype=np.bool_)
+        for rows, _ in self.matches():
+            partnered[rows] = True
+        return partnered
 
     def _holds(self, left_rows: Int64Array, right_rows: Int64Array, rest: tuple[Term, ...]) -> BoolArray:
         condition = conjunction(rest)
@@ -173,8 +173,8 @@ def _few_pairs(lefts: Int64Array, rights: Int64Array) -> bool:
 def _equal(lefts: pl.DataFrame, rights: pl.DataFrame) -> tuple[Int64Array, Int64Array]:
     """Row numbers (left, right) of all pairs with equal keys."""
     names = [name for name in lefts.columns if name != "row"]
-    found = lefts.join(rights, on=names, nulls_equal=True, suffix=" right")
-    numbers = found.select(pl.col("row", "row right").cast(pl.Int64))
+    pairs = lefts.join(rights, on=names, nulls_equal=True, suffix=" right")
+    numbers = pairs.select(pl.col("row", "row right").cast(pl.Int64))
     return np.asarray(numbers["row"]), np.asarray(numbers["row right"])
 
 
@@ -186,13 +186,13 @@ def _groups(left: int, right: int, lefts: pl.DataFrame, rights: pl.DataFrame) ->
     if len(names) == 1 and (numbers := _dense(lefts[names[0]], rights[names[0]])) and rights.height == right:
         return numbers
     known = rights.select(names).unique().with_row_index("group")
-    found_numbers = []
+    numbers_per_side = []
     for count, keys in ((left, lefts), (right, rights)):
-        found = keys.join(known, on=names, nulls_equal=True).select("row", pl.col("group").cast(pl.Int64))
-        made = np.full(count, -1, dtype=np.int64)
-        made[np.asarray(found["row"])] = np.asarray(found["group"])
-        found_numbers.append(made)
-    return found_numbers[0], found_numbers[1]
+        members = keys.join(known, on=names, nulls_equal=True).select("row", pl.col("group").cast(pl.Int64))
+        by_row = np.full(count, -1, dtype=np.int64)
+        by_row[np.asarray(members["row"])] = np.asarray(members["group"])
+        numbers_per_side.append(by_row)
+    return numbers_per_side[0], numbers_per_side[1]
 
 
 def _dense(left: pl.Series, right: pl.Series) -> tuple[Int64Array, Int64Array] | None:

@@ -18,27 +18,27 @@ def encode_small_events(encoding: RunEncoding, rows: SmallRows, schema: Schema, 
     """The rows that a buffer stores: events in the slice as event runs, the others one by one."""
     conditions = _bitmaps(encoding, rows, schema)
     events = rows.only((*encoding.keys, encoding.time))
-    time, found = events.columns[encoding.time], None
+    time, runs = events.columns[encoding.time], None
     if slice_ is not None and slice_.low <= slice_.high:
-        found = encode(
+        runs = encode(
             EventArrays(_partitions(encoding, events), time), rows.height, conditions, slice_.low, slice_.high
         )
-    if found is None:
+    if runs is None:
         until, holds = time, mark(conditions, rows.height)
     else:
-        events, until, holds = events.take(found.row), found.until, found.holds
+        events, until, holds = events.take(runs.row), runs.until, runs.holds
     return SmallRows({**events.columns, encoding.until: until, encoding.holds: holds.view(np.int64)}, events.height)
 
 
 def _bitmaps(encoding: RunEncoding, rows: SmallRows, schema: Schema) -> list[tuple[UInt8Array, int]]:
     """A bitmap of each condition, as `mark` takes it."""
-    found = []
+    bitmaps = []
     for condition in encoding.conditions:
         value = array_term(condition, schema)
         if value is None:
             raise Unsupported
-        found.append((np.packbits(column_of(value, BOOLEAN.kind, rows), bitorder="little"), 0))
-    return found
+        bitmaps.append((np.packbits(column_of(value, BOOLEAN.kind, rows), bitorder="little"), 0))
+    return bitmaps
 
 
 def _partitions(encoding: RunEncoding, events: SmallRows) -> Array:

@@ -49,9 +49,9 @@ class Grouping:
 
     def final(self, partials: SmallRows) -> SmallRows:
         """The results of the grouping from its merged partial results."""
-        found = {key: partials.columns[key] for key in self.group.keys}
-        found |= {state.aggregate.name: _result(state, partials.columns) for state in self.states}
-        return SmallRows(found, partials.height)
+        columns = {key: partials.columns[key] for key in self.group.keys}
+        columns |= {state.aggregate.name: _result(state, partials.columns) for state in self.states}
+        return SmallRows(columns, partials.height)
 
     def _merged(self, partials: SmallRows, *, rows: bool) -> SmallRows:
         if not partials.height:
@@ -61,10 +61,10 @@ class Grouping:
             numbered(columns) if columns else (np.zeros(partials.height, dtype=np.int64), np.zeros(1, int))
         )
         groups = _Groups.of(numbers, len(firsts))
-        found = {key: partials.columns[key][firsts] for key in self.group.keys}
+        merged = {key: partials.columns[key][firsts] for key in self.group.keys}
         for state in self.states:
-            found |= _combine(state, partials.columns, groups, rows=rows)
-        return SmallRows(found, len(firsts))
+            merged |= _combine(state, partials.columns, groups, rows=rows)
+        return SmallRows(merged, len(firsts))
 
 
 @lru_cache(maxsize=1024)
@@ -77,14 +77,14 @@ def grouping(group: Group) -> Grouping | None:
     if any(state.form not in _FORMS or Kind.STRING in (state.argument.kind, state.by.kind) for state in known):
         return None
     terms = [(state.aggregate.argument, state.aggregate.by) for state in known]
-    made = [[None if term is None else array_term(term, schema) for term in pair] for pair in terms]
+    values = [[None if term is None else array_term(term, schema) for term in pair] for pair in terms]
     if any(
         (term is None) != (value is None)
-        for pair, found in zip(terms, made, strict=True)
-        for term, value in zip(pair, found, strict=True)
+        for pair, pair_values in zip(terms, values, strict=True)
+        for term, value in zip(pair, pair_values, strict=True)
     ):
         return None
-    return Grouping(group, known, tuple(argument for argument, _ in made), tuple(order for _, order in made))
+    return Grouping(group, known, tuple(argument for argument, _ in values), tuple(order for _, order in values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class _Groups:
         return cls(numbers, np.argsort(numbers, kind="stable"), np.cumsum(counts) - counts, counts)
 
     def reduce(self, kernel: Any, column: Array) -> Array:
-        found: Array = kernel.reduceat(column[self.order], self.starts)
-        return found
+        reduced: Array = kernel.reduceat(column[self.order], self.starts)
+        return reduced
 
 
 def _lift(state: State, rows: SmallRows, argument: Value | None, order: Value | None) -> dict[str, Array]:
@@ -141,22 +141,22 @@ def _combine(state: State, columns: Mapping[str, Array], groups: _Groups, *, row
     def part(name: str, kernel: Any = np.add) -> Array:
         return groups.reduce(kernel, columns[state.column(name)])
 
-    made: dict[str, Array]
+    parts: dict[str, Array]
     match state.form:
         case Form.COUNT:
             return {state.column("n"): part("n")}
         case Form.INTEGER_SUM:
             low = part("lo")
-            made = {"hi": part("hi") + low // _HALF, "lo": low % _HALF}
+            parts = {"hi": part("hi") + low // _HALF, "lo": low % _HALF}
         case Form.DOUBLE_SUM:
-            made = _double_sum(state, columns, groups, rows=rows)
+            parts = _double_sum(state, columns, groups, rows=rows)
         case Form.LEAST | Form.GREATEST:
             return {state.column("v"): part("v", np.minimum if state.form is Form.LEAST else np.maximum)}
         case _:
             return _best(state, columns, groups)
     if state.averages:
-        made["n"] = part("n")
-    return {state.column(name): column for name, column in made.items()}
+        parts["n"] = part("n")
+    return {state.column(name): column for name, column in parts.items()}
 
 
 def _double_sum(state: State, columns: Mapping[str, Array], groups: _Groups, *, rows: bool) -> dict[str, Array]:

@@ -82,10 +82,10 @@ def _evaluated(node: Node, run: Run, first: int = 0) -> SmallRows:
 
 
 def _grouping(buffer: Buffer) -> Grouping:
-    found = None if buffer.partial is None else grouping(buffer.partial)
-    if found is None:
+    grouped = None if buffer.partial is None else grouping(buffer.partial)
+    if grouped is None:
         raise Unsupported
-    return found
+    return grouped
 
 
 def _true(rows: SmallRows, condition: Term) -> SmallRows:

@@ -61,8 +61,8 @@ def small_forms() -> frozenset[str]:
 
 def column_of(value: Value, kind: Kind, rows: SmallRows) -> Array:
     """A term's value as a column."""
-    found: Array = np.asarray(value(rows.columns), dtype=dtype_of(kind))
-    return found if found.ndim else np.full(rows.height, found)
+    column: Array = np.asarray(value(rows.columns), dtype=dtype_of(kind))
+    return column if column.ndim else np.full(rows.height, column)
 
 
 @lru_cache(maxsize=4096)
@@ -118,9 +118,9 @@ def _number(value: Value) -> Value:
 
     def checked(columns: Mapping[str, Array]) -> Any:
         with np.errstate(all="ignore"):
-            found = value(columns)
-        if np.isnan(found).any():
+            numbers = value(columns)
+        if np.isnan(numbers).any():
             raise Unsupported
-        return found
+        return numbers
 
     return checked

@@ -110,8 +110,8 @@ def _above(node: Select | Project | Rename | Imbed | Group | Distinct, below: St
             value, kind = array_term(term, input_.schema), node.schema[name].type.kind
             return None if value is None else lambda run: _imbedded(below(run), name, value, kind)
         case Group():
-            found = grouping(node)
-            return None if found is None else lambda run: found.whole(below(run))
+            grouped = grouping(node)
+            return None if grouped is None else lambda run: grouped.whole(below(run))
         case Distinct():
             return (lambda run: _distinct(below(run))) if _countable(node.schema) else None
 
