@@ -23,9 +23,9 @@ def estimate(tuner: Tuner, files: Mapping[str, Sequence[SourceFile]]) -> None:
     """Tells the tuner, of each stream that it knows nothing of, how many rows a byte its first files have at most."""
     for name, some in files.items():
         if not tuner.knows(name):
-            found = [density for file in some[:_FIRST] if (density := rows_a_byte(file.path))]
-            if found:
-                tuner.assume(name, max(found))
+            densities = [density for file in some[:_FIRST] if (density := rows_a_byte(file.path))]
+            if densities:
+                tuner.assume(name, max(densities))
 
 
 def rows_a_byte(path: str) -> float | None:

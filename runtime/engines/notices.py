@@ -137,12 +137,12 @@ class Notices:
         """Warns of what has shown itself by this batch; `counts` are those since the beginning."""
         self.batches += 1
         self._tell_aside(report)
-        for name, one in counts.items():
+        for name, source in counts.items():
             if name in report.counts and report.counts[name].rows_in and not self.judged_at_end:
                 self._judge(name, report)
             if name in report.counts and report.counts[name].rejected.get(MISSING):
                 self._judge_files(name, report)
-            if one.accepted and self.batches > 1 and self._is_pushed(name):  # `advance` may follow the first rows
+            if source.accepted and self.batches > 1 and self._is_pushed(name):  # `advance` may follow the first rows
                 self._judge_progress(name, report.bounds)
         self.waited(report.bounds)
 
@@ -155,8 +155,8 @@ class Notices:
         before, self.set_aside = self.set_aside, added(self.set_aside, set_aside)
         for query, reasons in set_aside.items():
             for reason in reasons:
-                rows, told = self.set_aside[query][reason], before.get(query, {}).get(reason, 0)
-                if not told or rows >= due_after(told):
+                rows, earlier = self.set_aside[query][reason], before.get(query, {}).get(reason, 0)
+                if not earlier or rows >= due_after(earlier):
                     many = count_of(rows, "file" if reason == UNREADABLE else "row")
                     text = f"{names.get(query, query)} set aside {many} up to batch {report.seq}: {reason}"
                     latest = [row for batch in self._kept(report.clock) for row in last_of(batch, query, reason)]
@@ -174,8 +174,8 @@ class Notices:
 
     def asked(self, bounds: Mapping[tuple[str, str], Extended], counts: Mapping[str, SourceCounts]) -> None:
         """Warns, where a result is asked for, of rows that were pushed and wait for a call that nobody has made yet."""
-        for stream, one in counts.items():
-            if one.accepted and self._is_pushed(stream):
+        for stream, source in counts.items():
+            if source.accepted and self._is_pushed(stream):
                 self._judge_progress(stream, bounds)
 
     def waited(self, bounds: Mapping[tuple[str, str], Extended]) -> None:
@@ -233,10 +233,10 @@ class Notices:
             self.rejecting,
             {},
         )  # whoever waits for a query on Spark ends it too, perhaps at once
-        for name, one in rejecting.items():
-            if one.is_untold and f"{name} ended" not in self.reported:
-                where = f" in {one.batches:,} batches, which brought no others,"
-                self._warn(name, self._all_rejected(name, one.total, (), where))
+        for name, streak in rejecting.items():
+            if streak.is_untold and f"{name} ended" not in self.reported:
+                where = f" in {streak.batches:,} batches, which brought no others,"
+                self._warn(name, self._all_rejected(name, streak.total, (), where))
 
     def looked(self) -> None:
         """Warns of each directory that is gone, of a source or for results, whenever it goes, and of patterns that no
@@ -297,14 +297,14 @@ class Notices:
     def _judge_names(self, name: str) -> None:
         """Warns of a directory of which nothing was ever read, though files are there that nobody else reads."""
         directory, said = self.setup.directories[name], f"{name} names"
-        others = [one.files for other, one in self.setup.directories.items() if other != name]
-        if said in self.reported or self._was_read(name) or (other := directory.passed_over(others)) is None:
+        others = [place.files for source, place in self.setup.directories.items() if source != name]
+        if said in self.reported or self._was_read(name) or (path := directory.passed_over(others)) is None:
             return
         files = directory.files
         read = f"names that fit pattern={files.pattern!r} are read" if files.pattern else "others are read"
         read += ", and none that begins with . or _"
         hint = "correct the pattern or the directory"
-        if not files.deep and os.sep in other and files.reads(os.path.basename(other)):
+        if not files.deep and os.sep in path and files.reads(os.path.basename(path)):
             read = "a pattern without ** reads no folders below"
             hint = f"write {os.path.join(files.directory, '**', files.pattern or '*')!r} to read them too"
         if self.sources[name].bounded:
@@ -314,7 +314,7 @@ class Notices:
             Problem(
                 "TG436",
                 f"{name}: no file of {files.directory} was read",
-                because=(f"{other} is there, but {read}",),
+                because=(f"{path} is there, but {read}",),
                 hint=hint,
             ),
         )
@@ -384,9 +384,9 @@ class Notices:
     def _is_unpromised(self, name: str, bounds: Mapping[tuple[str, str], Extended]) -> bool:
         """Whether nothing moves a stream's progress but calls, and none has."""
         options = self.setup.options[name]
-        own = [value for (stream, _), value in bounds.items() if stream == name]
+        reached = [value for (stream, _), value in bounds.items() if stream == name]
         promised = options.delay or options.progress_columns or options.idle is not None or options.arrival is not None
-        return not promised and bool(own) and all(bound == -INF for bound in own)
+        return not promised and bool(reached) and all(bound == -INF for bound in reached)
 
     def _is_pushed(self, name: str) -> bool:
         """Whether a stream's rows come by calls alone."""
@@ -420,8 +420,8 @@ class Notices:
     def _warn(self, name: str, problem: Problem) -> None:
         """At the user's call that runs now, else where that was written which it is about, a stream or a query."""
         site = call_site(sys._getframe(1)) or self._written(name) or Site("tidegate", 0)
-        told = as_written(problem, self.sources[name].site) if name in self.sources else problem
-        warnings.warn_explicit(RunWarning(str(told)), None, site.file, site.line)
+        written = as_written(problem, self.sources[name].site) if name in self.sources else problem
+        warnings.warn_explicit(RunWarning(str(written)), None, site.file, site.line)
 
     def _written(self, name: str) -> Site | None:
         if name in self.sources:

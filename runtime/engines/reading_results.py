@@ -53,16 +53,16 @@ def _published(stream: str, directory: str, queries: Iterable[str]) -> Iterator[
     meanwhile.
     """
     try:
-        held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
         raise QueryError(
             "TG405", f"{directory} is gone, to which results of {stream} go", hint="put it back with its files"
         ) from None
-    names = sorted(os.listdir(held))
+    names = sorted(os.listdir(descriptor))
 
     def opened(name: str, flags: int) -> int:
         try:
-            return os.open(name, flags | os.O_NOFOLLOW, dir_fd=held)
+            return os.open(name, flags | os.O_NOFOLLOW, dir_fd=descriptor)
         except OSError as error:
             if error.errno == errno.ELOOP:  # no sink makes a link
                 raise linked(directory, name) from None
@@ -76,7 +76,7 @@ def _published(stream: str, directory: str, queries: Iterable[str]) -> Iterator[
                         with open(name, "rb", opener=opened) as file:
                             yield _table(file, f"{directory}/{name}")
         finally:
-            os.close(held)
+            os.close(descriptor)
 
     return tables()
 

@@ -83,7 +83,7 @@ def check_accepted(
     program: ProgramDef,
 ) -> None:
     """`QueryError` TG430 for each input of which there were rows and none was accepted."""
-    nothing = [name for name, one in counts.items() if is_rejected(one)]
+    nothing = [name for name, source in counts.items() if is_rejected(source)]
     if nothing:
         kept = list(quarantine)
         raise QueryError.of([all_rejected(streams[name], counts[name], kept, "", program) for name in nothing])
@@ -99,12 +99,12 @@ def all_rejected(
 ) -> Problem:
     """`quarantine` ends with rows of this stream, unless they are not kept."""
     reasons = sorted(counts.rejected, key=lambda reason: -counts.rejected[reason])
-    told = ", ".join(f"{counts.rejected[reason]:,} {reason}" for reason in reasons)
+    listed = ", ".join(f"{counts.rejected[reason]:,} {reason}" for reason in reasons)
     many = "the only row" if counts.rows_in == 1 else f"all {count_of(counts.rows_in, 'row')}"
     rows = [row for batch in quarantine for row in last_of(batch, stream.name, reasons[0])]
     return Problem(
         "TG430",
-        f"{many} of {stream.name}{where} {'was' if counts.rows_in == 1 else 'were'} rejected: {told}",
+        f"{many} of {stream.name}{where} {'was' if counts.rows_in == 1 else 'were'} rejected: {listed}",
         because=tuple(text for row in rows[-1:] for text in (*example(row), *place_of_term(row, program))),
         hint=_mend(stream, reasons[0], rows[-1] if rows else None),
     )
@@ -170,8 +170,8 @@ def rows_of(batch: pa.RecordBatch, source: str, reason: str) -> list[dict[str, A
 def _of(batch: pa.RecordBatch, source: str, reason: str) -> pa.RecordBatch:
     import pyarrow.compute as pc
 
-    found = pc.and_(pc.equal(batch.column("source"), source), pc.equal(batch.column("reason"), reason))
-    return batch.filter(found)
+    mask = pc.and_(pc.equal(batch.column("source"), source), pc.equal(batch.column("reason"), reason))
+    return batch.filter(mask)
 
 
 def example(row: Mapping[str, Any]) -> Iterator[str]:

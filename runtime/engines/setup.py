@@ -83,8 +83,8 @@ class Setup:
     def __post_init__(self) -> None:
         log = self.checkpoint.positions
         files = {name: s.data for name, s in self.sources.items() if isinstance(s.data, Files)}
-        made = {name: Directory(name, data, log) for name, data in files.items()}
-        object.__setattr__(self, "directories", made)
+        directories = {name: Directory(name, data, log) for name, data in files.items()}
+        object.__setattr__(self, "directories", directories)
         object.__setattr__(self, "compactions", Compactions(self.sinks))
         for data in files.values():
             self.checkpoint.reads(data.directory)
@@ -128,11 +128,11 @@ class Setup:
 
         Those that a batch may read are as they are now; with `everything`, it may read all of them.
         """
-        found = {}
+        unread = {}
         for name, directory in self.directories.items():
-            found[name] = directory.look(None if everything else directory.files.per_batch)
-        self._check_unchanged([change for one in self.directories.values() for change in one.changed.values()])
-        return found
+            unread[name] = directory.look(None if everything else directory.files.per_batch)
+        self._check_unchanged([change for d in self.directories.values() for change in d.changed.values()])
+        return unread
 
     def read(self, files: FoundFiles) -> None:
         """These were read by a batch that is committed."""
@@ -147,9 +147,9 @@ class Setup:
 
     def _check_unchanged(self, changed: Sequence[ChangedFile]) -> None:
         # Those of the checkpoint itself are compared byte for byte, whatever their time.
-        own = os.path.join(os.path.abspath(self.checkpoint.store.where), "")
+        inside = os.path.join(os.path.abspath(self.checkpoint.store.where), "")
         for file in changed:
-            if not file.current.path.startswith(own):
+            if not file.current.path.startswith(inside):
                 before, now = file.consumed.size, file.current.size
                 changed_to = "was written again" if before == now else f"has {now} now"
                 raise QueryError(
@@ -199,20 +199,20 @@ def prepare(
     timetable = checked_schedule(run.schedule, facts)
     streams = {stream.name: stream for stream in facts.program.inputs if not stream.static}
     results = {query.query.stream for query in facts.queries if not query.query.inner}
-    told = _checked_on_error(run.on_error, results, [query.query.stream for query in facts.queries])
+    on_error = _checked_on_error(run.on_error, results, [query.query.stream for query in facts.queries])
     for name in sources:
         check_known(name, streams, "stream")
     for name, sink in sinks.items():
         check_known(name, results, "result")
         _check_sink(name, sink)
-    reads = read_places({name: one.data for name, one in sources.items()})
-    reads |= read_places({name: one.data if isinstance(one, Source) else one for name, one in statics.items()})
+    reads = read_places({name: source.data for name, source in sources.items()})
+    reads |= read_places({name: table.data if isinstance(table, Source) else table for name, table in statics.items()})
     check_apart(reads, sinks, directory_of(store))
     leaving = putting_away(sources, sinks, store)
     options = {name: sources.get(name, Source(None)).options(stream) for name, stream in streams.items()}
     tables = hold_statics(facts, statics)
     plan = lower(facts, optimise=rewrite_program, purging=run.purging, multiplies=StaticMatches(tables).are_several)
-    held = tables | _static_results(plan, tables)
+    every_table = tables | _static_results(plan, tables)
     inner = {query.stream for query in plan.queries if query.facts.query.inner}
     every_sink = {name: sinks.get(name, MemorySink()) for name in results} | {name: DiscardSink() for name in inner}
     absent = {name: sink.directory for name, sink in every_sink.items() if is_gone(sink)}
@@ -225,13 +225,13 @@ def prepare(
         streams,
         dict(sources),
         options,
-        held,
+        every_table,
         every_sink,
         checkpoint,
         timetable,
         run.collect_garbage,
         run.folding,
-        told,
+        on_error,
         remade,
     )
 
@@ -243,13 +243,13 @@ def _checked_on_error(on_error: object, results: Collection[str], streams: Colle
     if isinstance(on_error, Mapping):
         for name in on_error:
             check_known(name, results, "result")
-        told = dict(on_error)
+        by_stream = dict(on_error)
     else:
-        told = dict.fromkeys(streams, on_error)
-    for name, one in told.items():
-        if one not in ON_ERROR:
-            raise QueryError("TG401", f"{name}: unknown on_error={shown(one)}", hint=f"one of {', '.join(ON_ERROR)}")
-    return told
+        by_stream = dict.fromkeys(streams, on_error)
+    for name, choice in by_stream.items():
+        if choice not in ON_ERROR:
+            raise QueryError("TG401", f"{name}: unknown on_error={shown(choice)}", hint=f"one of {', '.join(ON_ERROR)}")
+    return by_stream
 
 
 def _check_sink(name: str, sink: object) -> None:
@@ -312,7 +312,7 @@ def _open(
     streams = input_streams(plan)
     remembered = [(key_memory(s, key).buffer, key) for s in streams if (key := options[s.name].key)]
     # Remembered keys are state, and rows of before cannot be judged by another key.
-    description |= {f"key of {name}": ", ".join(one.key) for name, one in options.items() if one.key}
+    description |= {f"key of {name}": ", ".join(source.key) for name, source in options.items() if source.key}
     fingerprint = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
     lasting = not isinstance(store, MemoryStore)
     targets = {query.name: _target(query.stream, sinks[query.stream], lasting) for query in plan.queries}

@@ -13,14 +13,14 @@ GROUP = Group(
         bug(
             "a queue has room for any number of rows",
             QUEUE,
-            "return held == 0 or held + entry.rows <= self.most_rows",
+            "return waiting == 0 or waiting + entry.rows <= self.most_rows",
             "return True",
         ),
         bug(
             "an empty queue takes no large push",
             QUEUE,
-            "return held == 0 or held + entry.rows <= self.most_rows",
-            "return held + entry.rows <= self.most_rows",
+            "return waiting == 0 or waiting + entry.rows <= self.most_rows",
+            "return waiting + entry.rows <= self.most_rows",
         ),
         bug(
             "progress passes rows that were pushed before it",
@@ -37,7 +37,7 @@ GROUP = Group(
         bug(
             "progress is never merged",
             QUEUE,
-            "if before and isinstance(last := before[-1][-1], QueuedProgress):\n                last.merge(told)\n            else:",
+            "if before and isinstance(last := before[-1][-1], QueuedProgress):\n                last.merge(advances)\n            else:",
             "if True:",
         ),
         bug(

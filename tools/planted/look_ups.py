@@ -52,7 +52,7 @@ GROUP = Group(
         bug(
             "an index takes no memory",
             CACHE,
-            "        self._count(path, made.bytes)\n",
+            "        self._count(path, index.bytes)\n",
             "",
         ),
         bug(

@@ -91,13 +91,13 @@ GROUP = Group(
         bug(
             "a file that was written again is not noticed",
             "runtime/engines/setup.py",
-            "        self._check_unchanged([change for one in self.directories.values() for change in one.changed.values()])\n",
+            "        self._check_unchanged([change for d in self.directories.values() for change in d.changed.values()])\n",
             "",
         ),
         bug(
             "rows that the checkpoint keeps have an age",
             "runtime/engines/setup.py",
-            "if not file.current.path.startswith(own):",
+            "if not file.current.path.startswith(inside):",
             "if True:",
         ),
     ),

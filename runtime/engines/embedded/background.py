@@ -138,11 +138,11 @@ class BackgroundSession:
         with Here():
             self._check_open()
             self._session._stream(stream)
-            made = self._session._input.made(stream, rows)
-            entry = QueuedRows(stream, made)
+            raw_rows = self._session._input.made(stream, rows)
+            entry = QueuedRows(stream, raw_rows)
             if not entry.rows:
                 return
-            self._session._notices.pushed(stream, made, self._session._progress())
+            self._session._notices.pushed(stream, raw_rows, self._session._progress())
             # Who empties the queues can not wait for room in them.
             wait = 0.0 if threading.current_thread() is self._thread else self._options.wait
             try:
@@ -172,9 +172,9 @@ class BackgroundSession:
         """
         with Here():
             self._check_open()
-            told = self._session._told(stream, progress)
-            self._session._notices.advanced(self._session._progress(), told)
-            self._tell(stream, told)
+            advances = self._session._told(stream, progress)
+            self._session._notices.advanced(self._session._progress(), advances)
+            self._tell(stream, advances)
 
     def finish(self, stream: str | None = None) -> None:
         """Declare the end of a stream, or of all.
@@ -251,9 +251,9 @@ class BackgroundSession:
             ...
               queued  Payments  3 rows
         """
-        found = self.look(lambda session: session.status())
+        status = self.look(lambda session: session.status())
         queued = tuple(Line("queued", name, count_of(rows, "row")) for name, rows in self.waiting_rows().items())
-        return Status(found.title, (*found.lines, *queued))
+        return Status(status.title, (*status.lines, *queued))
 
     def look(self, at: Callable[[Session], _T]) -> _T:
         """What a function says of the session between two batches: `run.look(lambda session: session.why())`.
@@ -374,8 +374,8 @@ class BackgroundSession:
             )
             warnings.warn(RunWarning(str(problem)), stacklevel=1)
 
-    def _tell(self, stream: str, told: Mapping[tuple[str, str], Extended]) -> None:
-        if not self._queue.tell(stream, told):
+    def _tell(self, stream: str, advances: Mapping[tuple[str, str], Extended]) -> None:
+        if not self._queue.tell(stream, advances):
             raise self._closed()
 
     def _check_open(self) -> None:
@@ -385,13 +385,13 @@ class BackgroundSession:
     def _closed(self) -> QueryError:
         if self._error is None:
             return QueryError("TG416", "this background session is closed", hint="open another one on its session")
-        told = QueryError(
+        error = QueryError(
             "TG416",
             f"this background session has ended, since a batch failed: {str(self._error).splitlines()[0]}",
             hint="close() raises what it was, and says which rows are in no committed batch",
         )
-        told.__cause__ = self._error
-        return told
+        error.__cause__ = self._error
+        return error
 
 
 def _listed(rows: Mapping[str, int]) -> str:

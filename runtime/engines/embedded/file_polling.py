@@ -35,9 +35,9 @@ class FilePolling:
     def unread(self) -> FoundFiles:
         """The files in the directories that were never read; `StateError` where this run may not go on."""
         self.setup.admit(Offer())
-        found = self.setup.unread()
+        files = self.setup.unread()
         self.notices.looked()
-        return found
+        return files
 
     def look(self) -> FoundFiles:
         """The same, and from now on it is known how long a look takes."""

@@ -81,16 +81,16 @@ class InputQueue:
             self.rows[entry.stream] = self.rows.get(entry.stream, 0) + entry.rows
             return True
 
-    def tell(self, stream: str, told: Mapping[tuple[str, str], Extended]) -> bool:
+    def tell(self, stream: str, advances: Mapping[tuple[str, str], Extended]) -> bool:
         """Adds progress behind the rows of its stream; False where the queues are closed."""
         with self.changed:
             if self.closed:
                 return False
             before = self.entries.get(stream)
             if before and isinstance(last := before[-1][-1], QueuedProgress):
-                last.merge(told)
+                last.merge(advances)
             else:
-                self._append(QueuedProgress(stream, dict(told)))
+                self._append(QueuedProgress(stream, dict(advances)))
             return True
 
     def take(self, rows: int, age: float, most_wait: float) -> list[Queued]:
@@ -140,11 +140,11 @@ class InputQueue:
     def rest(self) -> Sequence[Queued]:
         """What no batch has taken, taken out."""
         with self.changed:
-            found = sorted((pair for some in self.entries.values() for pair in some), key=lambda pair: pair[0])
+            waiting = sorted((pair for some in self.entries.values() for pair in some), key=lambda pair: pair[0])
             self.entries.clear()
             self.rows.clear()
             self.changed.notify_all()
-            return [entry for *_, entry in found]
+            return [entry for *_, entry in waiting]
 
     def blocked(self) -> int:
         """How many pushes wait for room."""
@@ -175,8 +175,8 @@ class InputQueue:
             self.changed.notify_all()
 
     def _has_room(self, entry: QueuedRows) -> bool:
-        held = self.rows.get(entry.stream, 0)
-        return held == 0 or held + entry.rows <= self.most_rows
+        waiting = self.rows.get(entry.stream, 0)
+        return waiting == 0 or waiting + entry.rows <= self.most_rows
 
     def _is_due(self, rows: int) -> bool:
         return self.closed or self.blocked() > 0 or self.wanted > self.taken or sum(self.rows.values()) >= rows

@@ -66,8 +66,8 @@ class PendingInput:
     def push(self, stream: str, rows: Raw) -> None:
         self.pushed.setdefault(stream, []).append(Arrival("push", rows))
 
-    def advance(self, told: Mapping[tuple[str, str], Extended]) -> None:
-        for key, ticks in told.items():
+    def advance(self, advances: Mapping[tuple[str, str], Extended]) -> None:
+        for key, ticks in advances.items():
             self.advances[key] = max(ticks, self.advances.get(key, -INF))
             if isinstance(ticks, int):
                 self.declared[key] = max(ticks, self.declared.get(key, ticks))

@@ -140,9 +140,9 @@ class Session:
         """
         self._check_stream(stream)
         with Here():
-            made = self._input.made(stream, rows)
-        self._notices.pushed(stream, made, self._progress())
-        self._input.push(stream, made)
+            raw_rows = self._input.made(stream, rows)
+        self._notices.pushed(stream, raw_rows, self._progress())
+        self._input.push(stream, raw_rows)
 
     def discard(self) -> None:
         """Forget what was pushed and advanced since the last batch, for instance after it made the batch fail; frames
@@ -174,9 +174,9 @@ class Session:
             {'Unpaid': 2}
         """
         self._check_stream(stream)
-        told = self._told(stream, progress)
-        self._notices.advanced({**self._progress(), **self._input.advances}, told)
-        self._input.advance(told)
+        advances = self._told(stream, progress)
+        self._notices.advanced({**self._progress(), **self._input.advances}, advances)
+        self._input.advance(advances)
 
     def finish(self, stream: str | None = None, *, close_at: Any = None) -> None:
         """Declare the end of a stream, or of all.

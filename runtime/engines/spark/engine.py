@@ -124,8 +124,8 @@ class RunningQuery(StreamingQuery):
         setup = self._run.setup
         with self._run.batching:
             manifest = setup.checkpoint.manifest if self.isActive else inspect(setup.checkpoint.store).manifest
-            found = read_results(setup.plan, setup.checkpoint.store, manifest, setup.sinks, name)
-            return ResultTable(name, found.read_all())
+            results = read_results(setup.plan, setup.checkpoint.store, manifest, setup.sinks, name)
+            return ResultTable(name, results.read_all())
 
     def results(self, name: str) -> list[dict[str, Any]]:
         """`table` as a list of rows, which are dictionaries. Printed, and in a notebook, they are a table.
@@ -364,8 +364,8 @@ def start(
         lasts = not {"availableNow", "once"} & when.keys()
         run, union = _run_of(spark, setup, store, limits, options, lasts=lasts, at_once="once" in when)
         run.recorded()
-        for stream, told in advance.items():
-            run.advance(stream, told)
+        for stream, instants in advance.items():
+            run.advance(stream, instants)
         if close_at is not None:
             run.close_open(close_at)
         run.begin(planned=is_planned(root), wakes=not held)

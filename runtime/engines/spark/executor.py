@@ -124,8 +124,8 @@ class SparkExecutor:
 
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, IngestResult]:
         offered: Mapping[str, StreamOffer] = work.arrivals
-        remembered = sum(s.bytes for name, one in offered.items() if one.files for s in intakes[name].remembered)
-        files = {name: one.files[0].paths for name, one in offered.items() if one.files}
+        remembered = sum(s.bytes for name, offer in offered.items() if offer.files for s in intakes[name].remembered)
+        files = {name: offer.files[0].paths for name, offer in offered.items() if offer.files}
         sizes = {name: offered[name].bytes for name in files}
         rows = sum(self.tuner.rows_of(name, size) for name, size in sizes.items())
         way = self.tuner.choose(INGEST, rows, self._ingest_ways(files, sizes, remembered))
@@ -133,13 +133,13 @@ class SparkExecutor:
         if way.place == "driver":
             done = self._ingest_here(batch, offered, intakes)
         else:
-            tasks = [task for one in offered.values() for task in one.files]
+            tasks = [task for offer in offered.values() for task in offer.files]
             done = _merge_summaries(batch, self._ingest_job(batch, tasks, intakes))
         read = sum(done[name].counts.rows_in for name in files if name in done)
         self.tuner.measured({INGEST: (way, read)}, time.perf_counter() - began)
-        stored = [summary for one in offered.values() for summary in one.stored]
-        for name, other in _merge_summaries(batch, stored).items():
-            done[name] = _join(done[name], other) if name in done else other
+        stored = [summary for offer in offered.values() for summary in offer.stored]
+        for name, result in _merge_summaries(batch, stored).items():
+            done[name] = _join(done[name], result) if name in done else result
         return done
 
     def ingests_here(self, files: FoundFiles) -> bool:
@@ -167,11 +167,11 @@ class SparkExecutor:
         from tidegate.runtime.ingest.inputs import Arrivals
 
         arrivals = {}
-        for name, one in offered.items():
-            if one.files:
+        for name, offer in offered.items():
+            if offer.files:
                 schema = self.local.options[name].judged(intakes[name].stream.schema)
-                paths = tuple(path for task in one.files for path in task.paths)
-                arrivals[name] = Arrivals((), paths, one.files[0].format, schema, dict(one.begun))
+                paths = tuple(path for task in offer.files for path in task.paths)
+                arrivals[name] = Arrivals((), paths, offer.files[0].format, schema, dict(offer.begun))
         return self.local.ingest(batch, Work(arrivals), intakes)
 
     def _ingest_job(
@@ -252,12 +252,12 @@ class SparkExecutor:
         sharded = [job for job in jobs if ways[id(job)].place == "sharded"]
         others = [job for job in jobs if ways[id(job)].place == "catalyst"]
         try:
-            with self._results(others) as found:
-                done = self._write(batch, others, found, sharded, ways)
+            with self._results(others) as results:
+                done = self._write(batch, others, results, sharded, ways)
             return dict(zip(map(id, (*others, *sharded)), done, strict=True))
         except EvaluationError:
             if len(jobs) > 1:  # one by one, to learn which of them fails
-                return {key: one for job in jobs for key, one in self._on_spark(batch, [job], ways).items()}
+                return {key: outcome for job in jobs for key, outcome in self._on_spark(batch, [job], ways).items()}
             if not (jobs[0].lenient or jobs[0].untied):
                 raise
         # Only the steps of this process tell which rows fail.
@@ -328,15 +328,15 @@ class SparkExecutor:
     def _groups(self, jobs: Sequence[Job]) -> list[list[Job]]:
         """Increments that a task evaluates together, so that what it holds stays within `shard_bytes`."""
         groups: list[list[Job]] = []
-        held: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for job in jobs:
             read = {segment.path: segment.bytes for segments in job.inputs for segment in segments}
-            held |= read
-            if groups and sum(held.values()) <= self.shard_bytes * self.parallelism:
+            sizes |= read
+            if groups and sum(sizes.values()) <= self.shard_bytes * self.parallelism:
                 groups[-1].append(job)
             else:
                 groups.append([job])
-                held = read
+                sizes = read
         return groups
 
     def _read_leaves(self, demand: Demand, job: Job, frames: dict[tuple[str, ...], DataFrame]) -> dict[int, DataFrame]:
@@ -370,8 +370,8 @@ class SparkExecutor:
 
     def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
         """Small ones in the driver, the others together as one Spark job."""
-        large = {number: one for number, one in enumerate(rewrites) if one.bytes > self.driver_bytes}
-        small = {number: one for number, one in enumerate(rewrites) if number not in large}
+        large = {number: rewrite for number, rewrite in enumerate(rewrites) if rewrite.bytes > self.driver_bytes}
+        small = {number: rewrite for number, rewrite in enumerate(rewrites) if number not in large}
         done = dict(zip(small, self.local.rewrite(batch, list(small.values())), strict=True))
         done |= self._rewrite_on_spark(batch, large) if large else {}
         return [done[number] for number in range(len(rewrites))]
@@ -379,14 +379,14 @@ class SparkExecutor:
     def _rewrite_on_spark(self, batch: Batch, rewrites: Mapping[int, Rewrite]) -> dict[int, tuple[Segment, ...]]:
         stored = []
         self._shuffle_for(max(rewrite.bytes for rewrite in rewrites.values()))
-        for number, one in rewrites.items():
-            alive = keep_true(self._read(one.buffer, one.segments), one.keep, one.buffer.schema)
-            if one.buffer.partial is not None:
-                alive = merge(one.buffer.partial, alive)
+        for number, rewrite in rewrites.items():
+            alive = keep_true(self._read(rewrite.buffer, rewrite.segments), rewrite.keep, rewrite.buffer.schema)
+            if rewrite.buffer.partial is not None:
+                alive = merge(rewrite.buffer.partial, alive)
             # In few tasks, since each writes a segment of its own.
-            tasks = min(1 + one.bytes // FLUSH_BYTES, max(1, one.rows // max(1, one.least)))
-            alive = plainly_named(alive, len(one.buffer.stored.names)).coalesce(tasks)
-            store = store_segments(self.target(batch), one.buffer, number, one.least)
+            tasks = min(1 + rewrite.bytes // FLUSH_BYTES, max(1, rewrite.rows // max(1, rewrite.least)))
+            alive = plainly_named(alive, len(rewrite.buffer.stored.names)).coalesce(tasks)
+            store = store_segments(self.target(batch), rewrite.buffer, number, rewrite.least)
             stored.append(alive.mapInArrow(store, "summary string"))
         names = ", ".join(dict.fromkeys(rewrite.buffer.id for rewrite in rewrites.values()))
         with described(self.spark, f"batch {batch.seq}: collect in {names}"):
@@ -445,8 +445,8 @@ def _gathered(batch: Batch, query: str, summaries: Sequence[Mapping[str, Any]], 
     for summary in summaries:
         if "shard" in summary:
             where = f"the state of {query}"
-            rows = [parse_plain(KeptRows, one, code=MANIFEST, where=where) for one in summary["kept"]]
-            part = tuple(parse_plain(Delta, one, code=MANIFEST, where=where) for one in summary["part"])
+            rows = [parse_plain(KeptRows, item, code=MANIFEST, where=where) for item in summary["kept"]]
+            part = tuple(parse_plain(Delta, item, code=MANIFEST, where=where) for item in summary["part"])
             kept[summary["shard"]] = rows, part
             continue
         total += summary["rows"]
@@ -481,7 +481,7 @@ def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> di
         segments = {buffer: (Segment.from_json(text),) for buffer, text in summary["segments"].items()}
         if summary["quarantine"]:
             batch.adopt_quarantine(Segment.from_json(summary["quarantine"]))
-        one = IngestResult(
+        result = IngestResult(
             counts,
             summary["greatest"],
             summary["punctuation"],
@@ -490,7 +490,7 @@ def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> di
             summary["unreadable"],
         )
         name = summary["stream"]
-        done[name] = _join(done[name], one) if name in done else one
+        done[name] = _join(done[name], result) if name in done else result
     return done
 
 

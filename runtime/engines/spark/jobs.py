@@ -26,7 +26,7 @@ def described(spark: SparkSession, what: str) -> Iterator[None]:
         if error is None:
             raise
         message = f"{error.message} ({what})"
-        told = EvaluationError(error.code, message, hint=error.hint, because=error.problems[0].because)
-        raise told from cause_of(error, failure)
+        raised = EvaluationError(error.code, message, hint=error.hint, because=error.problems[0].because)
+        raise raised from cause_of(error, failure)
     finally:
         context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]  # None clears it

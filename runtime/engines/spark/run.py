@@ -82,9 +82,9 @@ class SparkRun:
 
     def advance(self, stream: str, progress: Any) -> None:
         check_known(stream, self.setup.streams, "stream")
-        told = advances_of(self.setup.streams[stream], progress, self.setup.options[stream].arrival)
-        self.notices.advanced(self.runner.state.progress.inputs, told)
-        self._call(told)
+        advances = advances_of(self.setup.streams[stream], progress, self.setup.options[stream].arrival)
+        self.notices.advanced(self.runner.state.progress.inputs, advances)
+        self._call(advances)
 
     def finish(self, stream: str | None) -> None:
         streams = self.setup.streams

@@ -28,6 +28,6 @@ class AsideRows:
         aside = self._rows.pop(query, None)
         if not aside:
             return {}
-        rows = [one.as_row(where, number) for number, (where, one) in enumerate(aside)]
+        rows = [row.as_row(where, number) for number, (where, row) in enumerate(aside)]
         batch.quarantine(quarantine_table(rows))
-        return Counter((where, one.reason) for where, one in aside)
+        return Counter((where, row.reason) for where, row in aside)

@@ -230,14 +230,14 @@ def _looking_up(demand: Demand, job: Job, first: int) -> object:
 def _key(query: QueryPlan, leaf: int) -> str:
     """The column of a leaf's keys, which each leaf of stored rows has that is looked up."""
     assert query.shard_key is not None
-    found = query.shard_key[leaf]
-    assert found is not None
-    return found
+    key = query.shard_key[leaf]
+    assert key is not None
+    return key
 
 
 def _limits(query: QueryPlan, first: int) -> dict[int, LookUp]:
     """What the joins of a query say of the other leaves, by leaf."""
-    return {one.leaf: one for one in look_ups(query.tree, first)}
+    return {look_up.leaf: look_up for look_up in look_ups(query.tree, first)}
 
 
 def _wanted(rows: pl.DataFrame, key: str, look_up: LookUp | None) -> tuple[LookUpKeys, Deciding | None]:

@@ -67,11 +67,11 @@ class ResultRows:
         for query in queries:
             if query.name not in done:
                 continue
-            one = done[query.name]
+            increment = done[query.name]
             if query.stream in self.written and query.name in passed:
                 _stage(batch, query, pl.concat(passed[query.name]))
-            segments = {name: self.pending.as_one(batch, found) for name, found in one.segments.items()}
-            settled[query.name] = Increment(one.rows, segments, one.place)
+            segments = {name: self.pending.as_one(batch, stored) for name, stored in increment.segments.items()}
+            settled[query.name] = Increment(increment.rows, segments, increment.place)
         return settled
 
     def _absorbed(self, job: Job, rows: Rows, buffer: Buffer, admission: Term) -> Rows:
@@ -82,14 +82,14 @@ class ResultRows:
             if buffer.id not in job.lenient_feeds:
                 raise of_query(error, job) from error.__cause__
         frame = as_frame(rows)
-        found = failures((terms_of(buffer),), frame, self.statics)
+        errors = failures((terms_of(buffer),), frame, self.statics)
         schema = job.query.facts.output.schema
         plain = only(frame, schema.names)
         aside = (
-            SetAside(UNEVALUABLE, None, plain.row(place, named=True), schema, error) for place, error in found.items()
+            SetAside(UNEVALUABLE, None, plain.row(place, named=True), schema, error) for place, error in errors.items()
         )
         self.aside.add(job.query.name, buffer.id, aside)
-        fine = frame.filter(~pl.int_range(pl.len()).is_in(list(found)))
+        fine = frame.filter(~pl.int_range(pl.len()).is_in(list(errors)))
         return absorbed(fine, buffer, admission, self.statics)
 
 

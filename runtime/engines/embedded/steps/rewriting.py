@@ -38,12 +38,12 @@ class SegmentRewriter:
 
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
         frames = {b.id: self.segments.frame(b, sweep.segments[b.id]) for b in sweep.buffers}
-        found: dict[str, tuple[Segment, ...]] = {}
+        rewritten: dict[str, tuple[Segment, ...]] = {}
         for buffer, rows in zip(sweep.buffers, surviving(sweep, frames).values(), strict=True):
             dead = frames[buffer.id].height - rows.height
             if dead and dead >= sweep.worth * frames[buffer.id].height:
-                found[buffer.id] = (self.pending.keep(batch, buffer, rows),) if rows.height else ()
-        return found
+                rewritten[buffer.id] = (self.pending.keep(batch, buffer, rows),) if rows.height else ()
+        return rewritten
 
     def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> LookStep:
         if look.notes is None:

@@ -64,10 +64,10 @@ class SegmentCache:
         if looks <= LOOKS or self._bytes + size_of_index(rows) > self.most_bytes:
             return None
         rows = self.rows[path] = rows.rechunk()  # of columns in several pieces the index would hold copies
-        made = KeyIndex.of(rows, column, time)
-        self.indexes.setdefault(path, {})[column, time] = made
-        self._count(path, made.bytes)
-        return made
+        index = KeyIndex.of(rows, column, time)
+        self.indexes.setdefault(path, {})[column, time] = index
+        self._count(path, index.bytes)
+        return index
 
     def forget(self, live: Collection[str]) -> None:
         """Only segments with these paths are still needed."""
@@ -81,7 +81,7 @@ class SegmentCache:
         """Lets indexes go, those made first, if rows of this size then fit: what is not held has to be read again."""
         if self._bytes + size <= self.most_bytes:
             return
-        indexes = {path: sum(one.bytes for one in some.values()) for path, some in self.indexes.items()}
+        indexes = {path: sum(index.bytes for index in some.values()) for path, some in self.indexes.items()}
         if self._bytes + size - sum(indexes.values()) > self.most_bytes:
             return
         for path, of_index in indexes.items():

@@ -29,8 +29,8 @@ class SegmentReader:
         """The rows of segments as arrays; `Unsupported` where they are too many."""
         if not are_few(sum(segment.rows for segment in segments)):
             raise Unsupported
-        found = map(self._rows, segments)
-        parts = [rows if isinstance(rows, SmallRows) else SmallRows.of(rows) for rows in found]
+        loaded = map(self._rows, segments)
+        parts = [rows if isinstance(rows, SmallRows) else SmallRows.of(rows) for rows in loaded]
         return stacked(parts) if parts else no_small_rows(buffer.stored)
 
     def frame(self, buffer: Buffer, segments: Sequence[Segment]) -> pl.DataFrame:
@@ -41,18 +41,18 @@ class SegmentReader:
 
     def in_memory(self, segments: Sequence[Segment]) -> bool:
         """Whether none of these segments has to be read from a file."""
-        return all(one.path in self.cache.rows or self.pending.rows(one.path) is not None for one in segments)
+        return all(s.path in self.cache.rows or self.pending.rows(s.path) is not None for s in segments)
 
     def indexed(self, segments: Sequence[Segment], column: str, time: str | None) -> list[IndexedRows]:
         """The rows of segments with their indexes by a key and an instant; a small segment has none."""
-        found = []
+        indexed = []
         for segment in segments:
             rows, index = self._rows(segment), None
             if rows.height > INDEXED:
                 rows = self._load(segment)
                 index = self.cache.index(segment.path, column, time)
-            found.append(IndexedRows(rows, index))
-        return found
+            indexed.append(IndexedRows(rows, index))
+        return indexed
 
     def pieces(self, segments: Sequence[Segment], rows: int) -> Iterator[pl.DataFrame]:
         """The rows of segments, so many at a time; of a file that is not in memory yet only a piece is."""

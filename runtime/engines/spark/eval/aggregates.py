@@ -98,8 +98,8 @@ def _values(state: State, schema: Schema, columns: tuple[tuple[str, str], ...]) 
         return (same_zero(compiled) if type_.kind is Kind.DOUBLE else compiled).alias(state.column(part))
 
     argument, by = state.aggregate.argument, state.aggregate.by
-    made = [] if argument is None else [value(argument, state.argument, "argument")]
-    return made if by is None else [*made, value(by, state.by, "order")]
+    values = [] if argument is None else [value(argument, state.argument, "argument")]
+    return values if by is None else [*values, value(by, state.by, "order")]
 
 
 @kept

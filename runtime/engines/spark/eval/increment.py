@@ -51,13 +51,13 @@ class Common:
     @classmethod
     def of(cls, demands: Sequence[Demand], read: Sequence[Mapping[int, DataFrame]]) -> Common:
         """Each part as a DataFrame that Spark computes once and holds until it is let go of."""
-        held: list[DataFrame] = []
+        frames: list[DataFrame] = []
 
         def compute(number: int, part: CommonPart, ready: Ready[DataFrame]) -> DataFrame:
-            held.append(evaluate(part.node, read[number], ready, first=part.first).persist())
-            return held[-1]
+            frames.append(evaluate(part.node, read[number], ready, first=part.first).persist())
+            return frames[-1]
 
-        return cls(compute_common(demands, compute), held)
+        return cls(compute_common(demands, compute), frames)
 
     def release(self) -> None:
         for frame in self.held:

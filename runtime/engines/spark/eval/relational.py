@@ -86,38 +86,38 @@ class _Evaluation:
                 rows, new = self.evaluate(input_), dict(pairs)
                 return NamedFrame(rows.frame, {new.get(name, name): column for name, column in rows.columns.items()})
             case Imbed(input_, name, term):
-                rows, made = self.evaluate(input_), next(self._names)
+                rows, column = self.evaluate(input_), next(self._names)
                 value = kept_term(term, input_.schema, rows.columns)
-                return NamedFrame(rows.frame.withColumn(made, value), {**rows.columns, name: made})
+                return NamedFrame(rows.frame.withColumn(column, value), {**rows.columns, name: column})
             case Group(input_):
                 return self._fresh(aggregate(node, self.evaluate(input_)))
             case Distinct(input_):
                 rows = self.evaluate(input_)
                 return NamedFrame(rows.narrowed().distinct(), rows.columns)
             case Product(left, right):
-                one, other = self.evaluate(left), self.evaluate(right)
-                return NamedFrame(one.narrowed().crossJoin(other.narrowed()), {**one.columns, **other.columns})
+                rows, partners = self.evaluate(left), self.evaluate(right)
+                return NamedFrame(rows.narrowed().crossJoin(partners.narrowed()), {**rows.columns, **partners.columns})
             case Join(left, right):
-                one = self.evaluate(left)
-                return self._join(node, one, self.evaluate(right))
+                rows = self.evaluate(left)
+                return self._join(node, rows, self.evaluate(right))
             case Union(inputs):
                 return self._union([self.evaluate(input_) for input_ in inputs])
             case Difference(left, right):
-                one = self.evaluate(left)
-                return self._difference(one, self.evaluate(right))
+                rows = self.evaluate(left)
+                return self._difference(rows, self.evaluate(right))
             case OrderedNode():
                 raise InternalError("TG490", "an operator that gathers events in order is the root of its query")
             case _:
                 assert_never(node)
 
     def _scan(self, leaf: DataFrame, schema: Schema) -> NamedFrame:
-        made = dict(zip(schema.names, self._names, strict=False))
-        return NamedFrame(leaf.select(*(renamed(name, new) for name, new in made.items())), made)
+        columns = dict(zip(schema.names, self._names, strict=False))
+        return NamedFrame(leaf.select(*(renamed(name, new) for name, new in columns.items())), columns)
 
     def _fresh(self, rows: NamedFrame) -> NamedFrame:
         """The same rows, each attribute in a column of its own and new name."""
         columns = dict(zip(rows.columns, self._names, strict=False))
-        frame = rows.frame.select(*(renamed(rows.columns[name], made) for name, made in columns.items()))
+        frame = rows.frame.select(*(renamed(rows.columns[name], column) for name, column in columns.items()))
         return NamedFrame(frame, columns)
 
     def _join(self, node: Join, left: NamedFrame, right: NamedFrame) -> NamedFrame:
@@ -140,18 +140,18 @@ class _Evaluation:
         partnered = self._fresh(NamedFrame(pairs, left.columns))
         same = reduce(and_, [col(c).eqNullSafe(col(partnered.columns[name])) for name, c in left.columns.items()])
         kind = "left_semi" if node.kind == "semi" else "left_anti"
-        found = left.narrowed().join(partnered.frame.distinct(), same, kind)
+        rows = left.narrowed().join(partnered.frame.distinct(), same, kind)
         if node.kind != "left":
-            return NamedFrame(found, left.columns)
+            return NamedFrame(rows, left.columns)
         types = dict(right.narrowed().dtypes)
         nulls = [F.lit(None).cast(types[column]).alias(column) for column in right.columns.values()]
-        return NamedFrame(pairs.unionAll(found.select("*", *nulls)), columns)
+        return NamedFrame(pairs.unionAll(rows.select("*", *nulls)), columns)
 
     def _union(self, inputs: list[NamedFrame]) -> NamedFrame:
         first = self._fresh(inputs[0])
         frame = first.frame
-        for other in inputs[1:]:
-            frame = frame.unionAll(other.frame.select(*(col(other.columns[name]) for name in first.columns)))
+        for rows in inputs[1:]:
+            frame = frame.unionAll(rows.frame.select(*(col(rows.columns[name]) for name in first.columns)))
         return NamedFrame(frame, first.columns)
 
     def _difference(self, left: NamedFrame, right: NamedFrame) -> NamedFrame:

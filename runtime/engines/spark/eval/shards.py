@@ -83,12 +83,12 @@ def read_shares(
     read: list[dict[int, pl.DataFrame]] = [{} for _ in jobs]
     for number, job in enumerate(jobs):
         for index, leaf in enumerate(job.query.leaves):
-            found = parts.get((number, index))
+            pieces = parts.get((number, index))
             if leaf.buffer is None:
                 assert leaf.static is not None
                 read[number][index] = statics[leaf.static]
             else:
-                read[number][index] = pl.concat(found) if found else leaf_rows(leaf, no_rows(leaf.buffer), TRUE)
+                read[number][index] = pl.concat(pieces) if pieces else leaf_rows(leaf, no_rows(leaf.buffer), TRUE)
     return read
 
 
@@ -102,16 +102,16 @@ class _Share:
 
 def _shares(jobs: Sequence[ShardJob], demands: Sequence[Demand]) -> dict[tuple[str, str], _Share]:
     """By path and key."""
-    found: dict[tuple[str, str], _Share] = {}
+    shares: dict[tuple[str, str], _Share] = {}
     for number, (job, demand) in enumerate(zip(jobs, demands, strict=True)):
         leaves = zip(job.query.leaves, job.keys, demand.relevant, job.inputs, strict=True)
         for index, (leaf, key, relevant, segments) in enumerate(leaves):
             if key is None or relevant is None:
                 continue
             for segment in segments:
-                share = found.setdefault((segment.path, key), _Share(segment))
+                share = shares.setdefault((segment.path, key), _Share(segment))
                 share.views.setdefault((relevant, leaf.columns), []).append((number, index))
-    return found
+    return shares
 
 
 def _load(target: WriteTarget, segment: Segment) -> pl.DataFrame:

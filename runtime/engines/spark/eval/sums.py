@@ -54,10 +54,10 @@ def _added(pairs: Column) -> Column:
     """The sum of an array of structs (sum, comp) as such a struct; sorted, so that it is the same in every run."""
 
     def add(total: Column, pair: Column) -> Column:
-        one, other = total["sum"], pair["sum"]
-        rounded = one + other
-        back = rounded - one
-        lost = (one - (rounded - back)) + (other - back)
+        a, b = total["sum"], pair["sum"]
+        rounded = a + b
+        back = rounded - a
+        lost = (a - (rounded - back)) + (b - back)
         return _pair(rounded, _finite(rounded, total["comp"] + lost + pair["comp"]))
 
     def finish(total: Column) -> Column:

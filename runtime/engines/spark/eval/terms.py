@@ -55,7 +55,7 @@ class SparkTerms(Expressions[Column]):
 
     forms = checked_forms(
         "Spark",
-        *(one.FORMS for one in (logic, numbers, rounding, doubles, instants, calendar, text, patterns, encoded, casts)),
+        *(m.FORMS for m in (logic, numbers, rounding, doubles, instants, calendar, text, patterns, encoded, casts)),
     )
 
     def __init__(self, names: Mapping[str, str]) -> None:

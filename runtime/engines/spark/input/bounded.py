@@ -68,10 +68,10 @@ def bounded_inputs(setup: Setup, store: LocalStore) -> dict[str, Source]:
 
 def _check_replaceable(store: LocalStore, directory: str) -> None:
     """`StateError` TG511 for somebody else's file in a directory that is written over, or a link."""
-    for found in store.foreign_files(directory):
+    for file in store.foreign_files(directory):
         raise StateError(
             FOREIGN,
-            f"{found} in {store.where} is no file of the checkpoint, and its directory is written over",
+            f"{file} in {store.where} is no file of the checkpoint, and its directory is written over",
             hint="move it out of the checkpoint",
         )
 
@@ -80,8 +80,8 @@ def _check_files(store: LocalStore, stream: str, files: Files) -> Content:
     """What a bounded input holds; `StateError` TG505 unless its files are those that were written, byte for byte."""
     written = read_complete(store, stream)
     verify(store, written.files)
-    for found in sorted(set(_inside(store, files)) - {file.path for file in written.files}):
-        raise StateError(DATA, f"{found} in {store.where} was not there when the rows were written", hint=RESTORE)
+    for path in sorted(set(_inside(store, files)) - {file.path for file in written.files}):
+        raise StateError(DATA, f"{path} in {store.where} was not there when the rows were written", hint=RESTORE)
     return written.content
 
 

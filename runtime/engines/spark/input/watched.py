@@ -16,25 +16,25 @@ def watched_directories(frame: DataFrame) -> list[str]:
     """The local directories and files from which a DataFrame's rows come, as far as Spark's plan tells; of a pattern
     the directory in which it is looked for."""
     try:
-        found = _paths(frame)
+        paths = _paths(frame)
     except Py4JError:  # a plan of another form
         return []
-    local = (_LOCAL.fullmatch(path) for path in found)
-    return sorted({_PATTERN.sub("", one[1]) or "/" for one in local if one is not None})
+    local = (_LOCAL.fullmatch(path) for path in paths)
+    return sorted({_PATTERN.sub("", matched[1]) or "/" for matched in local if matched is not None})
 
 
 def _paths(frame: DataFrame) -> list[str]:
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
-    found: list[str] = []
+    places: list[str] = []
     for number in range(leaves.size()):
         leaf = leaves.apply(number)
         match leaf.getClass().getSimpleName():
             case "StreamingRelation":
                 source = leaf.dataSource()
                 option, paths = source.options().get("path"), source.paths()
-                found += [option.get()] if option.isDefined() else []
-                found += [paths.apply(i) for i in range(paths.size())]
+                places += [option.get()] if option.isDefined() else []
+                places += [paths.apply(i) for i in range(paths.size())]
             case "LogicalRelation" if leaf.relation().getClass().getSimpleName() == "HadoopFsRelation":
                 roots = leaf.relation().location().rootPaths()
-                found += [roots.apply(i).toString() for i in range(roots.size())]
-    return found
+                places += [roots.apply(i).toString() for i in range(roots.size())]
+    return places

@@ -43,7 +43,7 @@ class FileSelection:
         if self.there is None:
             return any(directory.waiting for directory in directories.values())
         there = self.there
-        return any(file.path in there[name] for name, one in directories.items() for file in one.waiting)
+        return any(file.path in there[name] for name, directory in directories.items() for file in directory.waiting)
 
 
 def forget_what_has_gone(checkpoint: Checkpoint) -> None:

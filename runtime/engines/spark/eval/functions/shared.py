@@ -29,16 +29,16 @@ def by_polars(name: str) -> Form[Column]:
     def over(term: TypedTerm, *given: Any) -> Column:
         types = tuple(arg.type for arg in term.args)
         operands = given[: len(types)]
-        held = _HELD.get(term.type.kind, "bigint")
+        sql_type = _HELD.get(term.type.kind, "bigint")
         udf: Any = arrow_udf  # its overloads know no number of arrays
-        found: Column = udf(_computed(name, types, term.type, term.constants, held), held)(*operands)
-        return found
+        column: Column = udf(_computed(name, types, term.type, term.constants, sql_type), sql_type)(*operands)
+        return column
 
     return Form(over, typed=True, null_fails=KERNELS[name].failure is not None, once=True)
 
 
 def _computed(
-    name: str, types: tuple[DataType, ...], result: DataType, constants: tuple[Constant, ...], held: str
+    name: str, types: tuple[DataType, ...], result: DataType, constants: tuple[Constant, ...], sql_type: str
 ) -> Callable[..., Any]:
     """The function that a worker runs; it takes plain values along alone."""
 
@@ -52,21 +52,21 @@ def _computed(
         term = TypedTerm(KERNELS[name], leaves, result, Attr(""), nullable=True, constants=constants)
         value = PolarsTerms.forms[name].over(term, [pl.col(leaf.source.name) for leaf in leaves])  # type: ignore[union-attr]
         rows = pl.DataFrame({str(place): pl.from_arrow(array) for place, array in enumerate(arrays)})
-        return rows.select(value.alias("value")).get_column("value").to_arrow().cast(_ARROW[held])
+        return rows.select(value.alias("value")).get_column("value").to_arrow().cast(_ARROW[sql_type])
 
     return computed
 
 
 def whole_groups(aggregate: Aggregate, argument: DataType, result: DataType) -> Callable[[Column], Column]:
     """An aggregate that keeps every value of a group, over lists of these."""
-    held = _HELD.get(result.kind, "bigint")
+    sql_type = _HELD.get(result.kind, "bigint")
 
     def computed(groups: pa.Array) -> pa.Array:
         from tidegate.runtime.eval.aggregates.whole import whole_groups as of_lists
 
         values: Any = pl.from_arrow(groups)
-        return of_lists(aggregate, argument, result, values).to_arrow().cast(_ARROW[held])
+        return of_lists(aggregate, argument, result, values).to_arrow().cast(_ARROW[sql_type])
 
     udf: Any = arrow_udf
-    made: Callable[[Column], Column] = udf(computed, held)
-    return made
+    compute: Callable[[Column], Column] = udf(computed, sql_type)
+    return compute

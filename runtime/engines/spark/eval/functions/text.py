@@ -22,8 +22,8 @@ def _substring(text: Column, start: Column, length: Column) -> Column:
     before = F.greatest(F.least(start, long(0)) + length, long(1)) - 1
     taken = F.when(start >= 1, length).otherwise(before)
     first = F.least(F.greatest(start, long(1)), longest)
-    found = F.substring(text, first.cast("int"), F.least(taken, longest).cast("int"))
-    return F.when(start.isNotNull() & length.isNotNull(), found)
+    part = F.substring(text, first.cast("int"), F.least(taken, longest).cast("int"))
+    return F.when(start.isNotNull() & length.isNotNull(), part)
 
 
 FORMS: Final[Mapping[str, Form[Column]]] = {
