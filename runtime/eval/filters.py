@@ -76,10 +76,10 @@ def holds_throughout(condition: Term, frame: pl.DataFrame) -> bool:
             return all(holds_throughout(arg, frame) for arg in args)
         case Call("or", args):
             return any(holds_throughout(arg, frame) for arg in args)
-        case Call("lt" | "le" as op, (one, other)):
-            below, above = _extreme(one, frame, greatest=True), _extreme(other, frame, greatest=False)
-        case Call("gt" | "ge" as op, (one, other)):
-            below, above = _extreme(other, frame, greatest=True), _extreme(one, frame, greatest=False)
+        case Call("lt" | "le" as op, (left, right)):
+            below, above = _extreme(left, frame, greatest=True), _extreme(right, frame, greatest=False)
+        case Call("gt" | "ge" as op, (left, right)):
+            below, above = _extreme(right, frame, greatest=True), _extreme(left, frame, greatest=False)
         case _:
             return False
     if below is None or above is None:
@@ -110,8 +110,8 @@ def _holds(condition: Term, columns: Mapping[str, Array]) -> Any:
         case Call("and" | "or" as op, args):
             combine = np.logical_and if op == "and" else np.logical_or
             return reduce(combine, [_holds(arg, columns) for arg in args])
-        case Call("lt" | "le" | "gt" | "ge" as op, (one, other)):
-            return _COMPARED[op](_instant(one, columns), _instant(other, columns))
+        case Call("lt" | "le" | "gt" | "ge" as op, (left, right)):
+            return _COMPARED[op](_instant(left, columns), _instant(right, columns))
         case _:
             raise Unsupported
 
@@ -122,7 +122,7 @@ def _instant(term: Term, columns: Mapping[str, Array]) -> Any:
             return columns[name]
         case Lit(int(value)):
             return value
-        case Call("add", (one, other)):
-            return _instant(one, columns) + _instant(other, columns)
+        case Call("add", (left, right)):
+            return _instant(left, columns) + _instant(right, columns)
         case _:
             raise Unsupported
