@@ -70,17 +70,17 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 
 def _read_problem(text: str) -> tuple[str, str, tuple[str, ...], str]:
     """Code, message, witness and hint of the first problem in a text."""
-    found = _PROBLEM.search(text)
-    if found is None:
+    problem = _PROBLEM.search(text)
+    if problem is None:
         raise InternalError("TG901", f"no evaluation error: {text}")
-    lines = [line for line in found["rest"].split("\n") if line]
+    lines = [line for line in problem["rest"].split("\n") if line]
     hint = next((line.removeprefix("  hint").strip() for line in lines if line.startswith("  hint")), "")
     witness = (line.removeprefix("  because").strip() for line in lines if not line.startswith("  hint"))
     return (
-        found["code"],
-        found["message"],
+        problem["code"],
+        problem["message"],
         tuple(line for line in witness if line),
-        hint or _HINTS.get(found["code"], ""),
+        hint or _HINTS.get(problem["code"], ""),
     )
 
 

@@ -175,8 +175,8 @@ def temporal_formula(condition: Term, attributes: Mapping[str, Attribute]) -> Fo
         case Call("not", (arg,)):
             return Not(temporal_formula(arg, attributes))
         case Call(op, (left, right)) if op in _COMPARISONS:
-            found = _comparison(_COMPARISONS[op], left, right, attributes, condition)
-            return Opaque(condition) if found is None else found
+            comparison = _comparison(_COMPARISONS[op], left, right, attributes, condition)
+            return Opaque(condition) if comparison is None else comparison
         case Call() | Attr() | Param():
             return Opaque(condition)
         case _:
@@ -193,10 +193,10 @@ def _comparison(
     if first is not None and second is not None:
         return Compare(first, op, second, source)
     # `later - earlier op duration` says `later op earlier + duration`; a constant on the left mirrors it.
-    for one, other, relation in ((left, right, op), (right, left, _MIRROR[op])):
-        by = _constant(other)
-        if by is not None and isinstance(one, Call) and one.op == "sub":
-            later, earlier = (temporal_term(arg, attributes) for arg in one.args)
+    for difference, constant, relation in ((left, right, op), (right, left, _MIRROR[op])):
+        by = _constant(constant)
+        if by is not None and isinstance(difference, Call) and difference.op == "sub":
+            later, earlier = (temporal_term(arg, attributes) for arg in difference.args)
             if later is not None and earlier is not None:
                 return Compare(later, relation, _shift(earlier, by), source)
     return None

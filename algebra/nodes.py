@@ -40,19 +40,19 @@ class CachedNode:
         # Without recursion: a chain of a hundred joins is hundreds of nodes deep.
         pairs: list[tuple[object, object]] = [(self, other)]
         while pairs:
-            one, two = pairs.pop()
-            if one is two:
+            left, right = pairs.pop()
+            if left is right:
                 continue
-            if isinstance(one, CachedNode):
-                if type(one) is not type(two) or hash(one) != hash(two):
+            if isinstance(left, CachedNode):
+                if type(left) is not type(right) or hash(left) != hash(right):
                     return False
-                names: tuple[str, ...] = one.__match_args__  # type: ignore[attr-defined]  # always a dataclass
-                pairs += [(getattr(one, name), getattr(two, name)) for name in names]
-            elif isinstance(one, tuple) and isinstance(two, tuple) and one and isinstance(one[0], CachedNode):
-                if len(one) != len(two):
+                names: tuple[str, ...] = left.__match_args__  # type: ignore[attr-defined]  # always a dataclass
+                pairs += [(getattr(left, name), getattr(right, name)) for name in names]
+            elif isinstance(left, tuple) and isinstance(right, tuple) and left and isinstance(left[0], CachedNode):
+                if len(left) != len(right):
                     return False
-                pairs += zip(one, two, strict=True)
-            elif one != two:
+                pairs += zip(left, right, strict=True)
+            elif left != right:
                 return False
         return True
 
@@ -346,7 +346,7 @@ def occurrences(node: Node) -> tuple[StreamDef, ...]:
     while waiting:
         current = waiting[-1]
         below = children(current)
-        unknown = [one for one in below if not hasattr(one, "_streams")]
+        unknown = [child for child in below if not hasattr(child, "_streams")]
         if unknown and not hasattr(current, "_streams"):
             waiting += unknown
             continue
@@ -354,7 +354,7 @@ def occurrences(node: Node) -> tuple[StreamDef, ...]:
         if isinstance(current, Scan):
             streams: tuple[StreamDef, ...] = (current.stream,)
         else:
-            streams = below[0]._streams if len(below) == 1 else tuple(s for one in below for s in one._streams)
+            streams = below[0]._streams if len(below) == 1 else tuple(s for child in below for s in child._streams)
         object.__setattr__(current, "_streams", streams)
     return node._streams
 
@@ -386,8 +386,8 @@ def _schema_of(node: Node) -> Schema:
         case Group(input_, keys, aggregates):
             for key in keys:
                 require_attribute(key, input_.schema)
-            made = tuple(aggregate_attribute(aggregate, input_.schema) for aggregate in aggregates)
-            return Schema((*(input_.schema[key] for key in keys), *made))
+            computed = tuple(aggregate_attribute(aggregate, input_.schema) for aggregate in aggregates)
+            return Schema((*(input_.schema[key] for key in keys), *computed))
         case Distinct(input_):
             return input_.schema
         case Product(left, right):
@@ -423,9 +423,9 @@ def require_attribute(name: str, schema: Schema) -> None:
 
 def check_condition(condition: Term, schema: Schema) -> None:
     """`QueryError` TG102 for a condition that is not boolean."""
-    found = term_type(condition, schema)
-    if found != BOOLEAN:
-        raise QueryError("TG102", f"a condition must be boolean, this one is {found}", hint="compare it with something")
+    type_ = term_type(condition, schema)
+    if type_ != BOOLEAN:
+        raise QueryError("TG102", f"a condition must be boolean, this one is {type_}", hint="compare it with something")
 
 
 def _without_nulls(schema: Schema, condition: Term) -> Schema:

@@ -46,10 +46,10 @@ class ProgramDef:
     @property
     def inputs(self) -> tuple[StreamDef, ...]:
         """Streams and static tables that no query feeds, in order of first use."""
-        found: dict[str, StreamDef] = {}
+        streams: dict[str, StreamDef] = {}
         results = self.result_names
         for query in self.queries:
             for stream in occurrences(query.node):
                 if stream.name not in results:
-                    found.setdefault(stream.name, stream)
-        return tuple(found.values())
+                    streams.setdefault(stream.name, stream)
+        return tuple(streams.values())

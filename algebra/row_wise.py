@@ -26,9 +26,9 @@ def is_row_wise(node: Node) -> bool:
     try:
         return node._row_wise
     except AttributeError:
-        found = _is_row_wise(node)
-        object.__setattr__(node, "_row_wise", found)
-        return found
+        row_wise = _is_row_wise(node)
+        object.__setattr__(node, "_row_wise", row_wise)
+        return row_wise
 
 
 def _is_row_wise(node: Node) -> bool:
@@ -90,7 +90,9 @@ def row_terms(node: Node) -> Iterator[tuple[str, Node]]:
     if is_row_wise(node):
         yield _row_wise_stream(node), node
     elif isinstance(node, Group) and is_row_wise(node.input):
-        terms = [term for one in node.aggregates for term in (one.argument, one.by) if term is not None]
+        terms = [
+            term for aggregate in node.aggregates for term in (aggregate.argument, aggregate.by) if term is not None
+        ]
         yield _row_wise_stream(node.input), with_terms(node.input, terms)
     elif isinstance(node, OrderedNode):
         for reading in node.readings:
@@ -134,11 +136,11 @@ def completion(node: Node) -> str | None:
         case Select(input_, _) | Imbed(input_, _, _):
             return completion(input_)
         case Project(input_, names):
-            found = completion(input_)
-            return found if found in names else None
+            attribute = completion(input_)
+            return attribute if attribute in names else None
         case Rename(input_, pairs):
-            found = completion(input_)
-            return None if found is None else dict(pairs).get(found, found)
+            attribute = completion(input_)
+            return None if attribute is None else dict(pairs).get(attribute, attribute)
         case _:
             return None
 

@@ -90,16 +90,18 @@ def evaluate(node: Node, relations: Mapping[str, Sequence[Row]]) -> list[Row]:
             return list({_key(row): row for row in evaluate(input_, relations)}.values())
         case Product(left, right):
             others = evaluate(right, relations)
-            return [one + other for one in evaluate(left, relations) for other in others]
+            return [row + partner for row in evaluate(left, relations) for partner in others]
         case Join():
             return _join(node, evaluate(node.left, relations), evaluate(node.right, relations))
         case Union(inputs):
-            return [row for one in inputs for row in _aligned(evaluate(one, relations), one.schema, node.schema)]
+            return [
+                row for input_ in inputs for row in _aligned(evaluate(input_, relations), input_.schema, node.schema)
+            ]
         case Difference(left, right):
             removed = {_key(row) for row in _aligned(evaluate(right, relations), right.schema, left.schema)}
             return [row for row in evaluate(left, relations) if _key(row) not in removed]
         case OrderedNode():
-            return node.rows([evaluate(one, relations) for one in node.inputs], _aggregate)
+            return node.rows([evaluate(input_, relations) for input_ in node.inputs], _aggregate)
         case _:
             assert_never(node)
 
@@ -139,13 +141,15 @@ def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]]) -> li
             rows = evaluate_leniently(input_, relations)
             return [(*row, *value) for row in rows if (value := _value_of(input_.schema, term, row))]
         case Group(input_, keys, aggregates):
-            terms = [term for one in aggregates for term in (one.argument, one.by) if term is not None]
+            terms = [
+                term for aggregate_ in aggregates for term in (aggregate_.argument, aggregate_.by) if term is not None
+            ]
             rows = [
                 row
                 for row in evaluate_leniently(input_, relations)
                 if all(_value_of(input_.schema, term, row) for term in terms)
             ]
-            return _group(rows, input_.schema, keys, tuple(one.lenient() for one in aggregates))
+            return _group(rows, input_.schema, keys, tuple(aggregate_.lenient() for aggregate_ in aggregates))
         case Join(left, right, condition, kind):
             both = Schema((*left.schema.attributes, *right.schema.attributes))
             plain, hard = split_by_failure(condition, both)
@@ -172,14 +176,14 @@ def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]]) -> li
                 events.append(
                     [row for row in rows if all(_value_of(reading.input.schema, term, row) for term in terms)]
                 )
-            return node.rows(events, lambda made, rows, schema: _aggregate(made.lenient(), rows, schema))
+            return node.rows(events, lambda aggregate_, rows, schema: _aggregate(aggregate_.lenient(), rows, schema))
         case _:
             inputs = children(node)
-            held = [f"\0{number}" for number in range(len(inputs))]
+            names = [f"\0{number}" for number in range(len(inputs))]
             scans = tuple(
-                Scan(StreamDef(name, one.schema, static=True)) for name, one in zip(held, inputs, strict=True)
+                Scan(StreamDef(name, input_.schema, static=True)) for name, input_ in zip(names, inputs, strict=True)
             )
-            rows_of = {name: evaluate_leniently(one, relations) for name, one in zip(held, inputs, strict=True)}
+            rows_of = {name: evaluate_leniently(input_, relations) for name, input_ in zip(names, inputs, strict=True)}
             return evaluate(with_children(node, scans), {**relations, **rows_of})
 
 
@@ -204,9 +208,9 @@ def evaluate_program(program: ProgramDef, inputs: Mapping[str, Sequence[Row]]) -
         recursive = any(_reads(program, stream) & set(streams) for stream in streams)
         known.update(dict.fromkeys(streams, ()))
         for _ in range(MAX_ROUNDS if recursive else 1):
-            found = {stream: _contributions(program, stream, known) for stream in streams}
-            settled = all(as_bag(found[stream]) == as_bag(known[stream]) for stream in streams)
-            known.update(found)
+            contributions = {stream: _contributions(program, stream, known) for stream in streams}
+            settled = all(as_bag(contributions[stream]) == as_bag(known[stream]) for stream in streams)
+            known.update(contributions)
             if settled or not recursive:
                 break
         else:
@@ -224,22 +228,22 @@ def _components(program: ProgramDef) -> list[tuple[str, ...]]:
     """Result streams that depend on each other, each such group after those it reads."""
     reads = {stream: _reads(program, stream) for stream in program.result_names}
     below = {stream: _reachable(stream, reads) for stream in reads}
-    found: list[tuple[str, ...]] = []
+    components: list[tuple[str, ...]] = []
     # What a stream depends on depends, itself counted, on fewer streams, unless they depend on each other.
-    for stream in sorted(reads, key=lambda one: (len(below[one] | {one}), one)):
-        if not any(stream in component for component in found):
-            found.append((stream, *sorted(one for one in below[stream] - {stream} if stream in below[one])))
-    return found
+    for stream in sorted(reads, key=lambda name: (len(below[name] | {name}), name)):
+        if not any(stream in component for component in components):
+            components.append((stream, *sorted(name for name in below[stream] - {stream} if stream in below[name])))
+    return components
 
 
 def _reachable(stream: str, reads: Mapping[str, set[str]]) -> set[str]:
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = [stream]
     while waiting:
-        new = reads[waiting.pop()] - found
-        found |= new
+        new = reads[waiting.pop()] - reached
+        reached |= new
         waiting += new
-    return found
+    return reached
 
 
 def _contributions(program: ProgramDef, stream: str, known: Mapping[str, Sequence[Row]]) -> list[Row]:
@@ -277,17 +281,17 @@ def _aligned(rows: Iterable[Row], schema: Schema, wanted: Schema) -> list[Row]:
 
 def _join(node: Join, left: list[Row], right: list[Row]) -> list[Row]:
     holds = _over(Schema((*node.left.schema.attributes, *node.right.schema.attributes)), node.condition)
-    partners = [(one, [other for other in right if holds(one + other) is True]) for one in left]
+    partners = [(row, [partner for partner in right if holds(row + partner) is True]) for row in left]
     padding: Row = (None,) * len(node.right.schema)
     match node.kind:
         case "inner":
-            return [one + other for one, others in partners for other in others]
+            return [row + partner for row, others in partners for partner in others]
         case "left":
-            return [one + other for one, others in partners for other in others or [padding]]
+            return [row + partner for row, others in partners for partner in others or [padding]]
         case "semi":
-            return [one for one, others in partners if others]
+            return [row for row, others in partners if others]
         case "anti":
-            return [one for one, others in partners if not others]
+            return [row for row, others in partners if not others]
         case _:
             assert_never(node.kind)
 
@@ -306,18 +310,18 @@ def _group(rows: list[Row], schema: Schema, keys: tuple[str, ...], aggregates: t
     ]
 
 
-def _aggregate(made: Aggregate, rows: list[Row], schema: Schema) -> Value:
+def _aggregate(aggregate_: Aggregate, rows: list[Row], schema: Schema) -> Value:
     arguments: list[Value] = [1] * len(rows)
     by: list[Value] = [None] * len(rows)
     type_: DataType = BIGINT
-    if made.argument is not None:
-        function = _over(schema, made.argument)
-        type_ = term_type(made.argument, schema)
+    if aggregate_.argument is not None:
+        function = _over(schema, aggregate_.argument)
+        type_ = term_type(aggregate_.argument, schema)
         arguments = [function(row) for row in rows]
-    if made.by is not None:
-        order = _over(schema, made.by)
+    if aggregate_.by is not None:
+        order = _over(schema, aggregate_.by)
         by = [order(row) for row in rows]
-    return aggregate(made.function, arguments, by, type_, made.name, made.parameter)
+    return aggregate(aggregate_.function, arguments, by, type_, aggregate_.name, aggregate_.parameter)
 
 
 # --- comparing results -----------------------------------------------------------------------------------------------

@@ -120,14 +120,14 @@ def _fraction(number: str, unit: int, text: str) -> int:
 
 def format_duration(ticks: int) -> str:
     """A duration as people read it: `1h 30m`, `-500ms`, `0s`; `1d - 1us` where that has fewer parts."""
-    sign, other = ("-", "+") if ticks < 0 else ("", "-")
+    sign, opposite = ("-", "+") if ticks < 0 else ("", "-")
     parts = in_units(abs(ticks))
     short_of = [
         (in_units(abs(ticks) + count * size), f"{count}{unit}") for unit, size in _UNITS[-3:] for count in range(1, 10)
     ]
-    whole, missing = min(short_of, key=lambda one: len(one[0]))
+    whole, missing = min(short_of, key=lambda pair: len(pair[0]))
     if len(whole) + 1 < len(parts):
-        return f"{sign}{' '.join(whole)} {other} {missing}"
+        return f"{sign}{' '.join(whole)} {opposite} {missing}"
     return sign + " ".join(parts)
 
 

@@ -56,8 +56,8 @@ def of_user(trace: TracebackType | None) -> TracebackType | None:
             frames.append(trace)
         trace = trace.tb_next
     kept: TracebackType | None = None
-    for one in reversed(frames):
-        kept = TracebackType(kept, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    for entry in reversed(frames):
+        kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return kept
 
 
@@ -65,10 +65,10 @@ def rendered(error: BaseException) -> list[str]:
     """The lines that a notebook shows of an error: it asks the error itself. Files made of cells have the cells'
     names.
     """
-    told = traceback.TracebackException(type(error), error, of_user(error.__traceback__))
-    one: traceback.TracebackException | None = told
-    while one is not None:
-        for frame in one.stack:
+    summary = traceback.TracebackException(type(error), error, of_user(error.__traceback__))
+    current: traceback.TracebackException | None = summary
+    while current is not None:
+        for frame in current.stack:
             frame.filename = cell_name(frame.filename) or frame.filename
-        one = one.__cause__ or one.__context__
-    return "".join(told.format()).splitlines()
+        current = current.__cause__ or current.__context__
+    return "".join(summary.format()).splitlines()

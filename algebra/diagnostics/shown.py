@@ -40,20 +40,24 @@ def nearest(name: str, known: Iterable[str], most: int = 2) -> list[str]:
     asked = _plain(name)
     if not 0 < len(asked) <= _COMPARED:
         return []
-    others = {one: _plain(one) for one in known if len(one) <= _COMPARED}
-    if same := [one for one, plain in others.items() if plain == asked]:
+    others = {candidate: _plain(candidate) for candidate in known if len(candidate) <= _COMPARED}
+    if same := [candidate for candidate, plain in others.items() if plain == asked]:
         return same[:most]
     if few := misspelt(name, others):
         return few[:most]
-    return [one for one in others if _shares_words(name, one)][:most]
+    return [candidate for candidate in others if _shares_words(name, candidate)][:most]
 
 
 def misspelt(name: str, known: Iterable[str]) -> list[str]:
     """Those of the known names that a name is with the fewest wrong letters; none if it is wrong by more."""
     asked = _plain(name)
-    edits = ((_edits(asked, plain, _allowed(asked, plain)), one) for one in known if (plain := _plain(one)))
-    few = sorted((count, one) for count, one in edits if count is not None) if len(asked) <= _COMPARED else []
-    return [one for count, one in few if count == few[0][0]]
+    edits = (
+        (_edits(asked, plain, _allowed(asked, plain)), candidate) for candidate in known if (plain := _plain(candidate))
+    )
+    few = (
+        sorted((count, candidate) for count, candidate in edits if count is not None) if len(asked) <= _COMPARED else []
+    )
+    return [candidate for count, candidate in few if count == few[0][0]]
 
 
 def _plain(name: str) -> str:

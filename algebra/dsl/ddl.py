@@ -96,10 +96,10 @@ def to_schema(definition: object) -> Schema:
 
 def to_type(text: str) -> DataType:
     """The type that a name such as `bigint`, `decimal(10,2)` or Arrow's `timestamp[us, tz=UTC]` means."""
-    found = re.fullmatch(r"\s*([\w]+)\s*(.*?)\s*", text.lower(), re.DOTALL)
-    if found is None:
+    parsed = re.fullmatch(r"\s*([\w]+)\s*(.*?)\s*", text.lower(), re.DOTALL)
+    if parsed is None:
         raise QueryError("TG111", f"{shown(text)} is no type", hint=_spaced(text) or _known_types(text))
-    base, rest = found[1], found[2]
+    base, rest = parsed[1], parsed[2]
     if base == "interval" and ("year" in rest or "month" in rest):
         raise QueryError("TG112", f"type {text.strip()!r} is not supported", hint=_UNSUPPORTED["interval year"])
     if base in _UNSUPPORTED:
@@ -166,14 +166,14 @@ def _attribute(name: str, type_: DataType, nullable: bool) -> Attribute:
 
 
 def _checked(attributes: Iterable[Attribute]) -> Schema:
-    found = tuple(attributes)
-    if not found:
+    attributes = tuple(attributes)
+    if not attributes:
         raise QueryError("TG111", "a schema without attributes", hint='write "id bigint, time timestamp not null"')
-    often = Counter(attribute.name.lower() for attribute in found)
-    twice = [a.name for a in found if often[a.name.lower()] > 1]
+    often = Counter(attribute.name.lower() for attribute in attributes)
+    twice = [a.name for a in attributes if often[a.name.lower()] > 1]
     if twice:
         raise QueryError("TG103", f"attribute {twice[0]!r} is given twice", hint="names differ in more than their case")
-    return _well_named(Schema(found))
+    return _well_named(Schema(attributes))
 
 
 def _well_named(schema: Schema) -> Schema:

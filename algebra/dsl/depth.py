@@ -15,14 +15,14 @@ def depth_of(node: Node) -> int:
     """Operators on the longest way to a stream, and twice the operations nested in the deepest term."""
     operators: dict[int, int] = {}
     operations: dict[int, int] = {}
-    found: dict[int, Node] = {}
+    nodes: dict[int, Node] = {}
 
     def inputs(node: Node) -> Iterable[Node]:
-        found[id(node)] = node
+        nodes[id(node)] = node
         return children(node)
 
     depth = _longest(node, inputs, operators)
-    terms = [term for one in found.values() for term in _terms(one)]
+    terms = [term for operator in nodes.values() for term in _terms(operator)]
     return depth + 2 * max((_longest(term, _arguments, operations) for term in terms), default=0)
 
 
@@ -46,11 +46,11 @@ def _longest(root: _T, below: Callable[[_T], Iterable[_T]], known: dict[int, int
     """Length of the longest way down; `known` has those of what was met before, by identity."""
     waiting = [(root, False)]
     while waiting:
-        one, ready = waiting.pop()
-        if id(one) in known:
+        current, ready = waiting.pop()
+        if id(current) in known:
             continue
         if ready:
-            known[id(one)] = 1 + max((known[id(part)] for part in below(one)), default=-1)
+            known[id(current)] = 1 + max((known[id(part)] for part in below(current)), default=-1)
         else:
-            waiting += [(one, True), *((part, False) for part in below(one))]
+            waiting += [(current, True), *((part, False) for part in below(current))]
     return known[id(root)]

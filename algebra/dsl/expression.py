@@ -209,10 +209,10 @@ class Expression:
                 raise QueryError("TG114", "is_in needs at least one value", hint='write x.is_in("a", "b")')
             if isinstance(values[0], list | tuple | set):
                 raise QueryError("TG110", "is_in takes values one by one", hint="write x.is_in(*values)")
-            found = compare("eq", self, values[0])
+            condition = compare("eq", self, values[0])
             for value in values[1:]:
-                found = found | compare("eq", self, value)
-            return found
+                condition = condition | compare("eq", self, value)
+            return condition
 
     def is_null(self) -> Expression:
         """Whether there is no value.

@@ -75,7 +75,7 @@ def too_deep(site: Site | None, depth: int | None = None) -> QueryError:
 
 def variable_of(relation: object) -> str:
     """The user's variable that holds this relation, or a word in its place."""
-    return next((name for name, held in _relations().items() if held is relation), "relation")
+    return next((name for name, value in _relations().items() if value is relation), "relation")
 
 
 def written_attribute(named: str, query: Node, streams: frozenset[str]) -> str:
@@ -84,12 +84,12 @@ def written_attribute(named: str, query: Node, streams: frozenset[str]) -> str:
     """
     label, _, name = named.partition(".")
     fitting = {
-        variable: held._node
-        for variable, held in _relations().items()
-        if not held._origins.keys().isdisjoint((name, named))
-        and isinstance(held._node, Scan | Rename | OrderedNode)
-        and all(origin.label == label for origin in held._origins.values())
-        and streams <= {stream.name for stream in occurrences(held._node)}
+        variable: relation._node
+        for variable, relation in _relations().items()
+        if not relation._origins.keys().isdisjoint((name, named))
+        and isinstance(relation._node, Scan | Rename | OrderedNode)
+        and all(origin.label == label for origin in relation._origins.values())
+        and streams <= {stream.name for stream in occurrences(relation._node)}
     }
     read = _nodes(query)
     sure = [variable for variable, node in fitting.items() if id(node) in read] or list(fitting)
@@ -100,18 +100,20 @@ def written_attribute(named: str, query: Node, streams: frozenset[str]) -> str:
 
 def _nodes(query: Node) -> Mapping[int, Node]:
     """The nodes of a query by what tells them from others that are equal."""
-    found, waiting = {id(query): query}, [query]
+    nodes, waiting = {id(query): query}, [query]
     for node in waiting:
-        waiting += [child for child in children(node) if id(child) not in found]
-        found |= {id(child): child for child in children(node)}
-    return found
+        waiting += [child for child in children(node) if id(child) not in nodes]
+        nodes |= {id(child): child for child in children(node)}
+    return nodes
 
 
 def _relations() -> dict[str, Any]:
     """The relations that the user's frame names, its own variables first."""
     frame = user_frame(sys._getframe(1))
     names = {} if frame is None else dict(frame.f_locals) | {**frame.f_globals, **frame.f_locals}
-    return {name: held for name, held in names.items() if hasattr(type(held), "_origins") and not name.startswith("_")}
+    return {
+        name: value for name, value in names.items() if hasattr(type(value), "_origins") and not name.startswith("_")
+    }
 
 
 def _is_ours(trace: TracebackType | None) -> bool:

@@ -82,21 +82,21 @@ def plain(value: object) -> object:
     kind = type(value)
     if kind.__module__ != "numpy" or not hasattr(value, "dtype") or not hasattr(value, "item"):
         return value
-    found: object = value.item() if getattr(value, "shape", None) == () else value
-    if kind.__name__ in ("datetime64", "timedelta64") and isinstance(found, int):
+    scalar: object = value.item() if getattr(value, "shape", None) == () else value
+    if kind.__name__ in ("datetime64", "timedelta64") and isinstance(scalar, int):
         # What is finer or coarser than Python's own units is given as its number of units.
         try:
             exact = value.astype(f"{kind.__name__}[us]")  # type: ignore[attr-defined]  # numpy is not loaded for this
-            found = exact.item() if exact == value else value
+            scalar = exact.item() if exact == value else value
         except TypeError:
-            found = value
-    if type(found).__module__ == "numpy" or found is None:
+            scalar = value
+    if type(scalar).__module__ == "numpy" or scalar is None:
         raise QueryError(
             "TG110",
             f"no value of a query is exactly {shown(value)}",
             hint="instants and durations are whole microseconds; write a datetime, a timedelta or a number",
         )
-    return found
+    return scalar
 
 
 def timestamp_literal(value: object) -> Lit:

@@ -164,10 +164,10 @@ class Relation:
                     return Prefixed(self, name)  # type: ignore[return-value]  # what follows is an attribute
                 error = self._in_its_words(name, error)
                 methods = [method for method in dir(type(self)) if not method.startswith("_")]
-                own = [
+                subclass_methods = [
                     method for method in vars(type(self)) if type(self) is not Relation and not method.startswith("_")
                 ]
-                if hint := method_hint(name, methods, own):
+                if hint := method_hint(name, methods, subclass_methods):
                     unsure = error.hint.startswith("did you mean") or hint.startswith("if ")
                     attributes = f"; {error.hint}" if unsure else ""
                     error = QueryError("TG101", f"unknown attribute or method {name!r}", hint=hint + attributes)
@@ -185,7 +185,7 @@ class Relation:
             names = heads
         else:
             return error
-        hint = f"did you mean {' or '.join(f'{variable_of(self)}.{one}' for one in names)}?"
+        hint = f"did you mean {' or '.join(f'{variable_of(self)}.{attribute}' for attribute in names)}?"
         return QueryError("TG101", f"unknown attribute {name!r}", hint=hint)
 
     def __dir__(self) -> list[str]:
@@ -199,16 +199,16 @@ class Relation:
         schema = self._node.schema
         if not isinstance(name, str):
             raise unknown_attribute(name, schema)
-        found = [name] if name in schema else [full for full in schema if full.endswith("." + name)]
-        if len(found) > 1:
+        names = [name] if name in schema else [full for full in schema if full.endswith("." + name)]
+        if len(names) > 1:
             raise QueryError(
                 "TG103",
-                f"ambiguous name {name!r}: {' or '.join(found)}",
-                hint="write " + " or ".join(f"{variable_of(self)}.{full}" for full in found[:2]),
+                f"ambiguous name {name!r}: {' or '.join(names)}",
+                hint="write " + " or ".join(f"{variable_of(self)}.{full}" for full in names[:2]),
             )
-        if not found:
+        if not names:
             raise unknown_attribute(name, schema)
-        return attribute_expression(schema[found[0]], self._origins[found[0]])
+        return attribute_expression(schema[names[0]], self._origins[names[0]])
 
     # One relation ----------------------------------------------------------------------------------------------------
     def as_(self, name: str) -> Relation:
@@ -301,9 +301,9 @@ class Relation:
             pairs = tuple(
                 (attribute_name(self._attribute(old)), checked_name(new, "an attribute")) for old, new in asked.items()
             )
-            new, made = dict(pairs), Origin("this rename")
+            new, origin = dict(pairs), Origin("this rename")
             require_free(new, self.schema)
-            origins = {new.get(n, n): made if n in new else o for n, o in self._origins.items()}
+            origins = {new.get(n, n): origin if n in new else o for n, o in self._origins.items()}
             return self._with(Rename(self._node, pairs), origins, site) if pairs else self
 
     def drop(self, *attributes: Column) -> Relation:
@@ -411,8 +411,8 @@ class Relation:
             frame = frame_of(rows, range, self.schema[time].type)
             last = None if tie is None else self._name_of(tie, "over")
             node, parts = over_node(self, keys, time, last, frame, columns)
-            made = Origin("this over")
-            return self._with(node, {name: self._origins.get(name, made) for name in node.schema}, site, parts)
+            origin = Origin("this over")
+            return self._with(node, {name: self._origins.get(name, origin) for name in node.schema}, site, parts)
 
     def _order(self, given: Column | None, where: str, option: str) -> str:
         """The attribute that orders rows; `QueryError` TG117 where it is not said, and rows have several instants."""
@@ -599,8 +599,8 @@ class Relation:
             times = self._order(left_on, "asof_join", "left_on"), other._order(right_on, "asof_join", "right_on")
             order = None if tie is None else other._name_of(tie, "asof_join")
             node = asof_node(self, other, by, times, order, direction, within, strict, how)
-            made = Origin("this asof_join")
-            return self._with(node, {name: origins.get(name, made) for name in node.schema}, site, (), (other,))
+            origin = Origin("this asof_join")
+            return self._with(node, {name: origins.get(name, origin) for name in node.schema}, site, (), (other,))
 
     def union(self, *others: Relation) -> Relation:
         """Rows of all relations, matched by attribute names; duplicates stay.
@@ -722,7 +722,8 @@ class Relation:
         proper = proper_prefixes(self._node)
         short = [*(short_name(name, proper) for name, _ in asked), *named]
         asked = [
-            (one if short.count(one) == 1 else name, part) for one, (name, part) in zip(short, asked, strict=False)
+            (brief if short.count(brief) == 1 else name, part)
+            for brief, (name, part) in zip(short, asked, strict=False)
         ]
         asked += [(checked_name(name, "an attribute"), self._column(column)) for name, column in named.items()]
         node, columns, used = self._node, [], set[str]()
@@ -835,11 +836,11 @@ def product(*relations: Relation) -> Relation:
             raise QueryError("TG114", "a product needs at least one relation", hint="write tg.product(a, b)")
         for relation in relations:
             _require_relation(relation, "product")
-        found = relations[0]
+        combined = relations[0]
         for other in relations[1:]:
-            origins = joined_origins(found.schema, found._origins, other.schema, other._origins)
-            found = found._with(Product(found._node, other._node), origins, site, (), (other,))
-        return found
+            origins = joined_origins(combined.schema, combined._origins, other.schema, other._origins)
+            combined = combined._with(Product(combined._node, other._node), origins, site, (), (other,))
+        return combined
 
 
 def _require_relation(value: object, where: str) -> None:

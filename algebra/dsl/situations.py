@@ -163,7 +163,7 @@ class Partitioned:
         with Here() as site:
             if not situations:
                 raise QueryError("TG124", "nothing to derive", hint=_DERIVE)
-            return Derived({name: self._derived(name, one, site) for name, one in situations.items()})
+            return Derived({name: self._derived(name, definition, site) for name, definition in situations.items()})
 
     @called()
     def process(self, operator: Operator) -> Relation:
@@ -317,10 +317,14 @@ class Derived(Mapping[str, "Intervals"]):
         return len(self._relations)
 
     def __repr__(self) -> str:
-        found = {name: one._periods for name, one in self._relations.items() if isinstance(one._periods, Derive)}
-        wide = max(map(len, found))
-        lines = [f"  {name:{wide}}  {situation_text(one)}" for name, one in found.items()]
-        return printable("\n".join([f"situations {derivation_text(next(iter(found.values())))}", *lines]))
+        derivations = {
+            name: intervals._periods
+            for name, intervals in self._relations.items()
+            if isinstance(intervals._periods, Derive)
+        }
+        wide = max(map(len, derivations))
+        lines = [f"  {name:{wide}}  {situation_text(derivation)}" for name, derivation in derivations.items()]
+        return printable("\n".join([f"situations {derivation_text(next(iter(derivations.values())))}", *lines]))
 
     def _repr_html_(self) -> str:
         """For notebooks."""
@@ -553,10 +557,10 @@ class Intervals(Relation):
                     f"{self._symbol} {name} itself says nothing",
                     hint=f'use it under a second name: other = {self._symbol}.as_("other")',
                 )
-            own, others = self._endpoints(), other._endpoints()
-            compare("eq", own[0], others[0])  # both hold instants of one type, or it is said here
-            term = condition(own[0]._term, own[1]._term, others[0]._term, others[1]._term)
-            parts = [*own, *others]
+            left, right = self._endpoints(), other._endpoints()
+            compare("eq", left[0], right[0])  # both hold instants of one type, or it is said here
+            term = condition(left[0]._term, left[1]._term, right[0]._term, right[1]._term)
+            parts = [*left, *right]
             sites = merged_sites(parts)
             if site is not None:
                 sites.update(dict.fromkeys((term, *conjuncts(term)), site))
@@ -630,10 +634,10 @@ def _intervals(symbol: str, node: Node, periods: Derive | RowIntervals, base: Re
     place(sites, node, site)
     place(sites, prefixed, site)
     origin = IntervalOrigin(symbol)
-    found = Intervals(prefixed, dict.fromkeys(prefixed.schema, origin), sites, base._results)
-    found._symbol, found._periods = symbol, periods
-    object.__setattr__(origin, "intervals", found)
-    return found
+    intervals = Intervals(prefixed, dict.fromkeys(prefixed.schema, origin), sites, base._results)
+    intervals._symbol, intervals._periods = symbol, periods
+    object.__setattr__(origin, "intervals", intervals)
+    return intervals
 
 
 Relation._partitioned, Relation._given_intervals = Partitioned, given_intervals
@@ -725,8 +729,8 @@ def parts_of_match(relation: Relation) -> tuple[dict[str, Relation], Relation, t
         return Relation(part, dict.fromkeys(part.schema, Origin(name)), relation._sites, relation._results)
 
     parts = {
-        symbol: plain(one.input if isinstance(one, RowIntervals) else one, symbol)
-        for symbol, one in zip(node.symbols, node.situations, strict=True)
+        symbol: plain(periods.input if isinstance(periods, RowIntervals) else periods, symbol)
+        for symbol, periods in zip(node.symbols, node.situations, strict=True)
     }
     return parts, plain(node, "match"), node.keys
 
@@ -735,7 +739,8 @@ def _pinned(order: object, names: list[str]) -> tuple[str, ...]:
     """The names of an order; `QueryError` TG114 where it is not one of all symbols."""
     listed = [order] if isinstance(order, str | Intervals) or not isinstance(order, Iterable) else list(order)
     pinned = [
-        one._symbol if isinstance(one, Intervals) else one if isinstance(one, str) else shown(one) for one in listed
+        entry._symbol if isinstance(entry, Intervals) else entry if isinstance(entry, str) else shown(entry)
+        for entry in listed
     ]
     if pinned and sorted(pinned) != sorted(names):
         raise QueryError(
@@ -769,8 +774,8 @@ def _derived_match(
     window = None if within is None else duration_in_ticks(within, type_, "within")
     pattern = conjunction([part._term for part in parts])
     node = Match(situations, tuple(symbol._symbol for symbol in symbols), pattern, window, emission, order)
-    made = Origin("this match")
-    origins = dict.fromkeys(node.schema, made)
-    for one in symbols:
-        origins |= {name: one._origins[name] for name in node.schema if name in one._origins}
+    origin = Origin("this match")
+    origins = dict.fromkeys(node.schema, origin)
+    for symbol in symbols:
+        origins |= {name: symbol._origins[name] for name in node.schema if name in symbol._origins}
     return symbols[0]._with(node, origins, site, parts, symbols[1:])

@@ -140,10 +140,10 @@ def result_stream(
     """The handle of a result stream; `fed_by` is its query where it is known, `fed_reads` the results that one
     reads.
     """
-    found = _scan(Result, definition, sites, site)
-    found._definition, found._fed_by, found._fed_reads = definition, fed_by, fed_reads or {}
-    found._results = {definition.name: found}
-    return found
+    handle = _scan(Result, definition, sites, site)
+    handle._definition, handle._fed_by, handle._fed_reads = definition, fed_by, fed_reads or {}
+    handle._results = {definition.name: handle}
+    return handle
 
 
 @checked_calls
@@ -296,11 +296,11 @@ def _probe(name: str, schema: Schema) -> Relation:
 
 
 def _names_in(schema: Schema, names: Names) -> tuple[str, ...]:
-    found = (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
-    for name in found:
+    given = (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    for name in given:
         if name not in schema:
             raise unknown_attribute(name, schema)
-    return found
+    return given
 
 
 def _as_instant(attribute: Attribute) -> Attribute:

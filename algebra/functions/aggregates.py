@@ -250,8 +250,8 @@ def _variance(group: Members) -> Value:
 
 
 def _stddev(group: Members) -> Value:
-    found = _variance(group)
-    return math.sqrt(found) if isinstance(found, float) else None
+    variance = _variance(group)
+    return math.sqrt(variance) if isinstance(variance, float) else None
 
 
 def _rounded(exact: Fraction) -> float:
@@ -273,11 +273,11 @@ def _quantile(group: Members) -> Value:
     near = [ordered[int(low)], ordered[min(int(low) + 1, len(ordered) - 1)]]
     if within == 0:
         near[1] = near[0]
-    found = _numbers(Members(near, (), group.type))
-    if found is None:
-        one, other = (float(value) for value in near if value is not None)
-        return one if one == other else one + (other - one) * float(within)
-    return _rounded(found[0] + (found[1] - found[0]) * within)
+    numbers = _numbers(Members(near, (), group.type))
+    if numbers is None:
+        lower, upper = (float(value) for value in near if value is not None)
+        return lower if lower == upper else lower + (upper - lower) * float(within)
+    return _rounded(numbers[0] + (numbers[1] - numbers[0]) * within)
 
 
 def _mode(group: Members) -> Value:

@@ -156,9 +156,9 @@ def _format(ticks: int, pattern: str) -> str:
 def _reader(pattern: str) -> re.Pattern[str]:
     """What a pattern reads; `ValueError` for one that does not tell the day, or says a part twice."""
     parts, at = [], 0
-    for found in _DIRECTIVE.finditer(pattern):
-        parts += [re.escape(pattern[at : found.start()]), _READS[found[1]]]
-        at = found.end()
+    for directive in _DIRECTIVE.finditer(pattern):
+        parts += [re.escape(pattern[at : directive.start()]), _READS[directive[1]]]
+        at = directive.end()
     reader = re.compile("".join([*parts, re.escape(pattern[at:])]))  # re.error, a ValueError, for a part said twice
     names = set(reader.groupindex)
     months, hours = names & {"m", "b", "B", "j"}, names & {"H", "I"}
@@ -282,7 +282,7 @@ def _zone_hint(name: object) -> str:
     from zoneinfo import available_timezones  # as above
 
     near = nearest(name, sorted(available_timezones())) if isinstance(name, str) else []
-    meant = " or ".join(f'"{one}"' for one in near)
+    meant = " or ".join(f'"{zone}"' for zone in near)
     return f"did you mean {meant}?" if near else 'zones are called "Europe/Berlin", "America/New_York", "UTC"'
 
 

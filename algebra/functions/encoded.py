@@ -20,8 +20,8 @@ from tidegate.algebra.types import NULL, STRING, Kind
 
 def _digest(algorithm: Callable[..., Any]) -> Callable[[str], str]:
     def value(text: str) -> str:
-        found: str = algorithm(text.encode(), usedforsecurity=False).hexdigest()
-        return found
+        digest: str = algorithm(text.encode(), usedforsecurity=False).hexdigest()
+        return digest
 
     return value
 
@@ -43,12 +43,12 @@ def json_path(path: str) -> tuple[str | int, ...] | None:
     steps: list[str | int] = []
     at = 1
     while at < len(path):
-        found = _STEP.match(path, at)
-        if found is None:
+        step = _STEP.match(path, at)
+        if step is None:
             return None
-        place = found["place"]
-        steps.append(int(place) if place is not None else next(s for s in found.group(1, 3, 4) if s is not None))
-        at = found.end()
+        place = step["place"]
+        steps.append(int(place) if place is not None else next(s for s in step.group(1, 3, 4) if s is not None))
+        at = step.end()
     return tuple(steps) if path.startswith("$") else None
 
 
@@ -60,12 +60,12 @@ def _json(text: str, path: str) -> str | None:
                 value = value[step] if isinstance(value, list) and step < len(value) else None
             else:
                 value = value.get(step) if isinstance(value, dict) else None
-        found = None if value is None else value if isinstance(value, str) else _written(value)
-        if found is not None:
-            found.encode()
+        written = None if value is None else value if isinstance(value, str) else _written(value)
+        if written is not None:
+            written.encode()
     except (ValueError, RecursionError):  # no JSON, half a character, or nested too deeply
         return None
-    return None if found is None else str(found)
+    return None if written is None else str(written)
 
 
 def _no_constant(name: str) -> None:

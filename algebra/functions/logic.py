@@ -18,10 +18,10 @@ def _and(args: Sequence[Evaluator]) -> Evaluator:
     def value(row: Mapping[str, Value]) -> bool | None:
         unknown = False
         for arg in args:
-            one = arg(row)
-            if one is False:
+            truth = arg(row)
+            if truth is False:
                 return False
-            unknown |= one is None
+            unknown |= truth is None
         return None if unknown else True
 
     return value
@@ -31,10 +31,10 @@ def _or(args: Sequence[Evaluator]) -> Evaluator:
     def value(row: Mapping[str, Value]) -> bool | None:
         unknown = False
         for arg in args:
-            one = arg(row)
-            if one is True:
+            truth = arg(row)
+            if truth is True:
                 return True
-            unknown |= one is None
+            unknown |= truth is None
         return None if unknown else False
 
     return value
@@ -50,7 +50,7 @@ def _coalesce(args: Sequence[Evaluator]) -> Evaluator:
 
 
 def _widest(*ranges: Range | None) -> Range | None:
-    known = [one for one in ranges if one is not None]
+    known = [limits for limits in ranges if limits is not None]
     return (min(a for a, _ in known), max(b for _, b in known)) if len(known) == len(ranges) else None
 
 

@@ -105,12 +105,12 @@ def _abs_range(a: Range) -> Range:
 
 
 def _least_range(*ranges: Range | None) -> Range | None:
-    known = [one for one in ranges if one is not None]
+    known = [limits for limits in ranges if limits is not None]
     return (min(a for a, _ in known), min(b for _, b in known)) if len(known) == len(ranges) else None
 
 
 def _greatest_range(*ranges: Range | None) -> Range | None:
-    known = [one for one in ranges if one is not None]
+    known = [limits for limits in ranges if limits is not None]
     return (max(a for a, _ in known), max(b for _, b in known)) if len(known) == len(ranges) else None
 
 

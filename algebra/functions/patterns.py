@@ -79,8 +79,8 @@ class _Reader:
         """Text and whether it can match nothing, up to the end or a closing parenthesis."""
         start, parts, empty = self.place, [], False
         while True:
-            one, can_be_empty = self._sequence(repeated=repeated)
-            parts.append(one)
+            alternative, can_be_empty = self._sequence(repeated=repeated)
+            parts.append(alternative)
             empty |= can_be_empty
             if not self._take("|"):
                 break
@@ -92,7 +92,7 @@ class _Reader:
         while self._next() not in ("", "|", ")"):
             before = self.groups
             start = self.place
-            one, can_be_empty = self._atom(repeated=repeated)
+            atom, can_be_empty = self._atom(repeated=repeated)
             quantifier, least, most = self._quantifier()
             if quantifier:
                 if most is None or most > 1:
@@ -104,8 +104,8 @@ class _Reader:
                     if self.groups > before:
                         self.place = start
                         raise self.refused("a group that is repeated", "write (?:...) around what is repeated")
-                one, can_be_empty = one + quantifier, can_be_empty or least == 0
-            parts.append(one)
+                atom, can_be_empty = atom + quantifier, can_be_empty or least == 0
+            parts.append(atom)
             empty &= can_be_empty
         return "".join(parts), empty
 
@@ -115,15 +115,15 @@ class _Reader:
                 return self._lazy(sign), least, most
         if self._next() != "{":
             return "", 1, 1
-        found = re.compile(r"\{(\d{1,4})(,(\d{0,4}))?\}").match(self.text, self.place)
-        if found is None:
+        repetition = re.compile(r"\{(\d{1,4})(,(\d{0,4}))?\}").match(self.text, self.place)
+        if repetition is None:
             raise self.refused("{ begins no repetition", "write \\{ for the character")
-        least = int(found[1])
-        most = least if found[2] is None else int(found[3]) if found[3] else None
+        least = int(repetition[1])
+        most = least if repetition[2] is None else int(repetition[3]) if repetition[3] else None
         if max(least, most or 0) > _MOST_REPEATED or (most is not None and most < least):
             raise self.refused(f"repetitions go up to {_MOST_REPEATED}, the smaller number first")
-        self.place = found.end()
-        return self._lazy(found[0]), least, most
+        self.place = repetition.end()
+        return self._lazy(repetition[0]), least, most
 
     def _lazy(self, quantifier: str) -> str:
         if self._next() in ("*", "+", "{"):
@@ -235,8 +235,8 @@ def _matches(text: str, pattern: str) -> bool:
 
 
 def _extract(text: str, pattern: str, group: int) -> str | None:
-    found = _compiled(read_pattern(pattern)).search(text)
-    return None if found is None else found[group] or ""
+    matched = _compiled(read_pattern(pattern)).search(text)
+    return None if matched is None else matched[group] or ""
 
 
 def _replace(text: str, pattern: str, new: str) -> str:
@@ -294,10 +294,10 @@ def _replaceable(pattern: str, new: str) -> str:
             f"a pattern that matches no characters is replaced differently by engines: {pattern!r}",
             hint="take + instead of *",
         )
-    if found := _REFERENCE.search(new):
+    if reference := _REFERENCE.search(new):
         raise QueryError(
             "TG134",
-            f"regexp_replace takes text as it is, and {found[0]!r} would refer to a group: {new!r}",
+            f"regexp_replace takes text as it is, and {reference[0]!r} would refer to a group: {new!r}",
             hint=f"x.regexp_extract({pattern!r}, 1) is the first group; texts are put together with tg.concat(a, b)",
         )
     return ""

@@ -195,7 +195,7 @@ def misfit(
     value, *constants = args
     if value.type.kind not in (*wanted, Kind.NULL):
         return mismatch(call, args, takes, value_hint(call, value, wanted[0]))
-    if all(one.kernel is LITERAL for one in constants):
+    if all(literal.kernel is LITERAL for literal in constants):
         got = ", ".join(term_text(args[at].source) for at in wrong or range(1, len(args)))
         return mismatch(call, args, takes, hint or f"write {written}", got)
     hint = f"what stands after the value is given to engines once, for all rows: {written}"
@@ -238,10 +238,10 @@ _WRITTEN = {
 
 def _written(op: str) -> str:
     """The operation as users write it: casts by the type that they name."""
-    found = re.fullmatch(r"((?:try_)?cast)_(?:decimal_(\d+)_(\d+)|(\w+))", op)
-    if found is None:
+    cast = re.fullmatch(r"((?:try_)?cast)_(?:decimal_(\d+)_(\d+)|(\w+))", op)
+    if cast is None:
         return _WRITTEN.get(op, op)
-    return f'{found[1]}("{found[4] or f"decimal({found[2]},{found[3]})"}")'
+    return f'{cast[1]}("{cast[4] or f"decimal({cast[2]},{cast[3]})"}")'
 
 
 def _suggestion(op: str, args: tuple[TypedTerm, ...]) -> str:
@@ -347,7 +347,7 @@ def _text_suggestion(others: list[str]) -> str:
             return 'cast the string first: .cast("bigint"), or .cast("double") of both'
         case ["duration"]:
             return 'cast the string first: .cast("bigint").cast("duration"), from microseconds'
-        case [other]:
-            return f'cast the string first: .cast("{other}")'
+        case [kind]:
+            return f'cast the string first: .cast("{kind}")'
         case _:
             return "cast one side"

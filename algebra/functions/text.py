@@ -105,7 +105,7 @@ def _replace(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     takes = "a string and two constant strings, the first not empty"
     arity(call, args, 3, 3, takes)
     constants = [constant(arg, STRING) for arg in args[1:]]
-    wrong = [at for at, one in enumerate(constants, 1) if not isinstance(one, str) or (at == 1 and not one)]
+    wrong = [at for at, literal in enumerate(constants, 1) if not isinstance(literal, str) or (at == 1 and not literal)]
     if args[0].type != STRING or wrong:
         raise misfit(call, args, takes, (Kind.STRING,), 'x.replace("a", "b")', wrong=wrong)
     return apply(REPLACE, args, STRING, call)

@@ -90,10 +90,12 @@ class AsOf(OrderedNode):
             if not schema[time].temporal:
                 raise QueryError("TG117", f"{time!r} orders no rows: it holds no instants", hint="name an instant")
         pairs = [*zip(self.left_keys, self.right_keys, strict=True), (self.left_time, self.right_time)]
-        for one, other in pairs:
-            if left[one].type != right[other].type:
+        for first, second in pairs:
+            if left[first].type != right[second].type:
                 raise QueryError(
-                    "TG102", f"{one!r} is {left[one].type}, {other!r} is {right[other].type}", hint="cast one side"
+                    "TG102",
+                    f"{first!r} is {left[first].type}, {second!r} is {right[second].type}",
+                    hint="cast one side",
                 )
         twice = next((name for name in right if name in left), None)
         if twice is not None:
@@ -116,7 +118,7 @@ class AsOf(OrderedNode):
         its = [right.input.schema.names.index(key) for key in self.right_keys]
         with_keys = [row for row in inputs[1] if all(row[key] is not None for key in its)]
         by_key = {tuple(map(key_of, key)): in_order(right, members) for key, members in partitions(right, with_keys)}
-        found: list[Row] = []
+        results: list[Row] = []
         for row in inputs[0]:
             key = tuple(row[key] for key in keys)
             at = instant_of(row[place])
@@ -125,8 +127,8 @@ class AsOf(OrderedNode):
             if complete is None or (partner is None and self.how == "inner"):
                 continue
             values = (None,) * len(right.input.schema) if partner is None else partner
-            found.append((*row, *values, *((complete,) if self.waits else ())))
-        return found
+            results.append((*row, *values, *((complete,) if self.waits else ())))
+        return results
 
     def partner(self, at: int, events: Sequence[Row]) -> tuple[Row | None, int | None]:
         """Of right rows in order the one of a left row at an instant, and when that is known; None: never."""
@@ -152,7 +154,7 @@ class AsOf(OrderedNode):
 
     def text(self, inputs: Sequence[str]) -> str:
         pairs = zip(self.left_keys, self.right_keys, strict=True)
-        by = ", ".join(one if one == other else f"{one} = {other}" for one, other in pairs) or "()"
+        by = ", ".join(left if left == right else f"{left} = {right}" for left, right in pairs) or "()"
         sign = _SIGNS[self.direction][self.strict]
         tie = "" if self.tie is None else f", {self.tie}"
         limit = "" if self.within is None else f" within {ticks_text(self.within, self.schema[self.left_time].type)}"

@@ -105,8 +105,10 @@ def situation_text(node: Derive) -> str:
     if node.at_most is not None:
         text += f", at most {ticks_text(node.at_most, instants)}"
     ties = {aggregate.name: node.tie for aggregate in node.aggregates if node.orders(aggregate)}
-    made = ", ".join(f"{one.name} = {aggregate_text(one, ties.get(one.name))}" for one in node.aggregates)
-    return text + (f": {made}" if made else "")
+    computed = ", ".join(
+        f"{aggregate.name} = {aggregate_text(aggregate, ties.get(aggregate.name))}" for aggregate in node.aggregates
+    )
+    return text + (f": {computed}" if computed else "")
 
 
 def situation_schema(node: Derive) -> Schema:
@@ -125,8 +127,8 @@ def situation_schema(node: Derive) -> Schema:
         )
     for aggregate in node.aggregates:
         require_of_events(aggregate)
-    made = tuple(aggregate_attribute(aggregate, schema) for aggregate in node.aggregates)
-    return Schema((*(schema[key] for key in node.keys), *endpoints(schema[node.time].type), *made))
+    computed = tuple(aggregate_attribute(aggregate, schema) for aggregate in node.aggregates)
+    return Schema((*(schema[key] for key in node.keys), *endpoints(schema[node.time].type), *computed))
 
 
 def endpoints(type_: DataType, prefix: str = "", *, known: bool = True) -> tuple[Attribute, Attribute]:
@@ -179,7 +181,7 @@ def runs(node: Derive, events: Sequence[Row]) -> list[Run]:
     """The longest runs of each partition's events for which the condition is true, those of no duration left out."""
     names = node.input.schema.names
     time, condition = names.index(node.time), evaluator(resolve(node.condition, node.input.schema))
-    found: list[Run] = []
+    longest: list[Run] = []
     (reading,) = node.readings
     for key, members in partitions(reading, events):
         run: list[Row] = []
@@ -191,9 +193,9 @@ def runs(node: Derive, events: Sequence[Row]) -> list[Run]:
                 start = instant_of(run[0][time])
                 end = instant_of(event[time]) if event is not None else None
                 if end is None or start < end:
-                    found.append(Run(key, start, end, run))
+                    longest.append(Run(key, start, end, run))
             run = []
-    return found
+    return longest
 
 
 def untied(nodes: Sequence[Derive], events: Sequence[Row]) -> list[Row]:
@@ -205,18 +207,24 @@ def untied(nodes: Sequence[Derive], events: Sequence[Row]) -> list[Row]:
     node, names = nodes[0], nodes[0].input.schema.names
     order = [names.index(name) for name in (*node.keys, node.time, node.tie) if name is not None]
     read = [names.index(name) for name in sorted(aggregated(nodes))]
-    conditions = [evaluator(resolve(one.condition, node.input.schema)) for one in nodes]
-    found: dict[tuple[object, ...], dict[tuple[object, ...], Row]] = {}
+    conditions = [evaluator(resolve(derivation.condition, node.input.schema)) for derivation in nodes]
+    groups: dict[tuple[object, ...], dict[tuple[object, ...], Row]] = {}
     for event in events:
         values = dict(zip(names, event, strict=True))
         counts = (*(holds(values) is True for holds in conditions), *(key_of(event[place]) for place in read))
-        found.setdefault(tuple(key_of(event[place]) for place in order), {}).setdefault(counts, event)
-    return [event for same in found.values() if len(same) == 1 for event in same.values()]
+        groups.setdefault(tuple(key_of(event[place]) for place in order), {}).setdefault(counts, event)
+    return [event for same in groups.values() if len(same) == 1 for event in same.values()]
 
 
 def aggregated(nodes: Sequence[Derive]) -> frozenset[str]:
     """The attributes that aggregates of situations read."""
-    terms = [term for node in nodes for one in node.aggregates for term in (one.argument, one.by) if term is not None]
+    terms = [
+        term
+        for node in nodes
+        for aggregate in node.aggregates
+        for term in (aggregate.argument, aggregate.by)
+        if term is not None
+    ]
     return frozenset[str]().union(*map(attributes_of, terms))
 
 

@@ -17,11 +17,11 @@ from tidegate.algebra.types import DataType
 def partitions(reading: Reading, events: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
     """Events by their keys, NULL equal to NULL."""
     places = [reading.input.schema.names.index(key) for key in reading.keys]
-    found: dict[tuple[object, ...], tuple[Row, list[Row]]] = {}
+    by_key: dict[tuple[object, ...], tuple[Row, list[Row]]] = {}
     for event in events:
         key = tuple(event[place] for place in places)
-        found.setdefault(tuple(map(key_of, key)), (key, []))[1].append(event)
-    return list(found.values())
+        by_key.setdefault(tuple(map(key_of, key)), (key, []))[1].append(event)
+    return list(by_key.values())
 
 
 def in_order(reading: Reading, events: list[Row]) -> list[Row]:
@@ -30,9 +30,9 @@ def in_order(reading: Reading, events: list[Row]) -> list[Row]:
     places = [schema.names.index(name) for name in (reading.time, reading.tie) if name is not None]
     ranked = cmp_to_key(_compare)
     ordered = sorted(events, key=lambda event: tuple(ranked(event[place]) for place in places))
-    for one, other in itertools.pairwise(ordered):
-        if all(key_of(one[place]) == key_of(other[place]) for place in places):
-            raise tied(one[places[0]], schema.attributes[places[0]].type)
+    for event, following in itertools.pairwise(ordered):
+        if all(key_of(event[place]) == key_of(following[place]) for place in places):
+            raise tied(event[places[0]], schema.attributes[places[0]].type)
     return ordered
 
 

@@ -26,11 +26,11 @@ def by_node(
     `InternalError` TG904 names a family and what it lacks of the protocol, of which only `optional` may be missing.
     """
     facts = [name for name, member in vars(protocol).items() if callable(member) and not name.startswith("_")]
-    found: dict[type[OrderedNode], F] = {}
+    table: dict[type[OrderedNode], F] = {}
     for family in families:
         of = type(family)
         lacking = [name for name in facts if name not in optional and getattr(of, name) is vars(protocol)[name]]
         if lacking:
             raise InternalError("TG904", f"{of.__name__} in {layer} says nothing of {', '.join(lacking)}")
-        found[family.node] = family
-    return found
+        table[family.node] = family
+    return table

@@ -186,9 +186,9 @@ class Over(OrderedNode):
             if column.name in taken:
                 raise QueryError("TG103", f"attribute {column.name!r} exists already", hint="choose a new name")
             taken.add(column.name)
-        made = tuple(_attribute(column, schema) for column in self.columns)
+        computed = tuple(_attribute(column, schema) for column in self.columns)
         if not self.waits:
-            return Schema((*schema.attributes, *made))
+            return Schema((*schema.attributes, *computed))
         if COMPLETE in taken:
             raise QueryError(
                 "TG103",
@@ -196,22 +196,24 @@ class Over(OrderedNode):
                 hint=f'rename it first: rename({COMPLETE}="...")',
             )
         complete = Attribute(COMPLETE, schema[self.time].type, nullable=False, temporal=True)
-        return Schema((*schema.attributes, *made, complete))
+        return Schema((*schema.attributes, *computed, complete))
 
     def rows(self, inputs: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
         (reading,) = self.readings
         place = self.input.schema.names.index(self.time)
-        found: list[Row] = []
+        results: list[Row] = []
         for _, members in partitions(reading, inputs[0]):
             ordered = in_order(reading, members) if self.needs_order else sorted(members, key=lambda row: row[place])  # type: ignore[arg-type, return-value]  # instants
             seen = _Partition(self, ordered, [instant_of(row[place]) for row in ordered], aggregation)
-            found += [row for at in range(len(ordered)) if (row := seen.row(at)) is not None]
-        return found
+            results += [row for at in range(len(ordered)) if (row := seen.row(at)) is not None]
+        return results
 
     def text(self, inputs: Sequence[str]) -> str:
         order = self.time if self.tie is None else f"{self.time}, {self.tie}"
-        made = ", ".join(f"{one.name} = {column_text(one, self.input.schema[self.time].type)}" for one in self.columns)
-        return f"over {inputs[0]} by {', '.join(self.keys) or '()'} in order of {order}: {made}"
+        computed = ", ".join(
+            f"{column.name} = {column_text(column, self.input.schema[self.time].type)}" for column in self.columns
+        )
+        return f"over {inputs[0]} by {', '.join(self.keys) or '()'} in order of {order}: {computed}"
 
 
 def terms_of(column: OverColumn) -> tuple[Term, ...]:
@@ -319,7 +321,7 @@ class _Partition:
         if None in complete:
             return None
         values = tuple(self.value(column, at) for column in self.node.columns)
-        last = (max(one for one in complete if one is not None),) if complete else ()
+        last = (max(instant for instant in complete if instant is not None),) if complete else ()
         return (*self.events[at], *values, *last)
 
     def complete(self, wait: Wait, at: int) -> int | None:
@@ -374,9 +376,9 @@ class _Partition:
             return [p for p in places if (frame.before is None or p >= at - frame.before) and p <= at + frame.after]
         low = None if frame.before is None else self.times[at] - frame.before
         high = self.times[at] + frame.after
-        found = [p for p in places if (low is None or self.times[p] >= low) and self.times[p] <= high]
+        inside = [p for p in places if (low is None or self.times[p] >= low) and self.times[p] <= high]
         # With a tie-break a row has no peers: its frame ends with itself.
-        return [p for p in found if p <= at] if self.node.tie is not None and not frame.after else found
+        return [p for p in inside if p <= at] if self.node.tie is not None and not frame.after else inside
 
     def aggregated(self, aggregate: Aggregate, events: list[Row]) -> Value:
         schema = self.node.input.schema

@@ -136,20 +136,22 @@ class Operator:
 
 def parameters(operator: Any) -> list[str]:
     """The names of the fields of a class of operators; none of one that is no dataclass."""
-    return [one.name for one in fields(operator)] if is_dataclass(operator) else []
+    return [parameter.name for parameter in fields(operator)] if is_dataclass(operator) else []
 
 
 def values_beside_fields(operator: Operator) -> list[str]:
     """What an operator keeps in the object beside the fields of its dataclass, and beside what Python computes from
     them once.
     """
-    own: Any = type(operator)
-    named = parameters(own)
-    slots = (name for cls in own.__mro__ for name in cls.__dict__.get("__slots__", ()) if hasattr(operator, name))
+    operator_class: Any = type(operator)
+    named = parameters(operator_class)
+    slots = (
+        name for cls in operator_class.__mro__ for name in cls.__dict__.get("__slots__", ()) if hasattr(operator, name)
+    )
     return [
         name
         for name in (*vars(operator), *slots)
-        if name not in named and not isinstance(getattr(own, name, None), cached_property)
+        if name not in named and not isinstance(getattr(operator_class, name, None), cached_property)
     ]
 
 
@@ -215,13 +217,13 @@ class Process(OrderedNode):
 
     def rows(self, inputs: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
         names = self.input.schema.names
-        found: list[Row] = []
+        results: list[Row] = []
         (reading,) = self.readings
         for key, members in partitions(reading, inputs[0]):
             events = [dict(zip(names, event, strict=True)) for event in in_order(reading, members)]
-            made = self.operator.meaning(events)
-            found += [(*key, *(row[name] for name in self.result.schema.names)) for row in made]
-        return found
+            rows = self.operator.meaning(events)
+            results += [(*key, *(row[name] for name in self.result.schema.names)) for row in rows]
+        return results
 
     def text(self, inputs: Sequence[str]) -> str:
         order = self.time if self.tie is None else f"{self.time}, {self.tie}"

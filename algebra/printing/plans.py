@@ -173,8 +173,8 @@ def _operator(node: Node, inputs: list[str]) -> str:
         case Imbed(_, name, term):
             return f"imbed {inputs[0]}: {name} = {term_text(term)}"
         case Group(_, keys, aggregates):
-            made = ", ".join(f"{aggregate.name} = {aggregate_text(aggregate)}" for aggregate in aggregates)
-            return f"group {inputs[0]} by {', '.join(keys) or '()'}" + (f": {made}" if made else "")
+            computed = ", ".join(f"{aggregate.name} = {aggregate_text(aggregate)}" for aggregate in aggregates)
+            return f"group {inputs[0]} by {', '.join(keys) or '()'}" + (f": {computed}" if computed else "")
         case Distinct():
             return f"distinct {inputs[0]}"
         case Product():

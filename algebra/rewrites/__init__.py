@@ -98,8 +98,8 @@ def step(node: Node, rewrites: tuple[Rewrite, ...] = REWRITES) -> Node | None:
     One that would sharpen what is known of an attribute (a NULL test moved below a computed instant) is left out: the
     analysis has spoken of the schema as it is.
     """
-    for one in rewrites:
-        changed = one(node)
+    for rule in rewrites:
+        changed = rule(node)
         if changed is not None and changed != node and changed.schema == node.schema:
             return changed
     return None

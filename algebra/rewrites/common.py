@@ -42,18 +42,18 @@ def common_parts(queries: Sequence[Node]) -> tuple[Node, ...]:
     is worth more below them.
     """
     uses = Counter(node for query in queries for node in _candidates(query))
-    found: dict[Node, None] = {}
+    parts: dict[Node, None] = {}
 
     def visit(node: Node, *, selected: bool) -> None:
         if not selected and uses[node] > 1:
-            found[node] = None
+            parts[node] = None
         else:
             for child in children(node):
                 visit(child, selected=_selects(node, selected))
 
     for query in queries:
         visit(query, selected=False)
-    return tuple(found)
+    return tuple(parts)
 
 
 def _candidates(node: Node, *, selected: bool = False) -> Iterator[Node]:

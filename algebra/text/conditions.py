@@ -147,9 +147,9 @@ class Conditions:
                     return self._operation(op, [self._value(part) for part in tree.parts], self.text.at(tree))
 
     def _of_event(self, tree: Part) -> Value:
-        found = self.attribute(tree)
-        assert isinstance(found._term, Attr)
-        return Value(found, self.units.get(found._term.name))
+        attribute = self.attribute(tree)
+        assert isinstance(attribute._term, Attr)
+        return Value(attribute, self.units.get(attribute._term.name))
 
     def _quantity(self, tree: Part) -> Value:
         written = tree.parts[0].text
@@ -181,8 +181,8 @@ class Conditions:
                         return Decimal(content)
                     except InvalidOperation:
                         raise QueryError("TG110", f"{content!r} is no number", hint="write DECIMAL '1.50'") from None
-                case other:
-                    near = nearest(other, TYPED, 1)
+                case word:
+                    near = nearest(word, TYPED, 1)
                     hint = (
                         f"did you mean {near[0]} {text.text}?"
                         if near
@@ -282,7 +282,7 @@ def _built(op: str, *operands: Operand) -> Expression:
         case "and" | "or":
             conditions = [_condition(Value(operand)) for operand in operands]
             # One after the other they would be copied as often as there are further ones.
-            return balanced(lambda one, other: one & other if op == "and" else one | other, conditions)
+            return balanced(lambda left, right: left & right if op == "and" else left | right, conditions)
         case "not":
             return ~_condition(Value(operands[0]))
         case "eq" | "ne" | "lt" | "le" | "gt" | "ge":

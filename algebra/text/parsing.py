@@ -146,14 +146,14 @@ class Text:
         token, allowed = getattr(error, "token", None), set(getattr(error, "accepts", None) or ())
         allowed = allowed or set(getattr(error, "expected", None) or getattr(error, "allowed", None) or ())
         if token is not None and token.type == "$END":
-            found, site = "the text ends here", self._end()
+            message, site = "the text ends here", self._end()
         else:
             line, column = error.line, error.column
             rest = self._lines[line - 1][column - 1 :]
             word = _WORD.match(rest)
-            found, site = f"{shown(word[0] if word else rest[:1])} does not fit here", self.site(line, column)
+            message, site = f"{shown(word[0] if word else rest[:1])} does not fit here", self.site(line, column)
         return QueryError(
-            "TG170", found, because=(f"expected: {_listed(allowed)}",), hint=self._meant(site, allowed), site=site
+            "TG170", message, because=(f"expected: {_listed(allowed)}",), hint=self._meant(site, allowed), site=site
         )
 
     def _end(self) -> Site:
@@ -191,14 +191,14 @@ class Text:
         words = [word.upper() for word in _WORD.findall(before)]
         begins = [at for at, word in enumerate(words) if word in _ELSEWHERE]
         clause, inside = (words[begins[-1]], words[begins[-1] + 1 :]) if begins else ("", words)
-        found = _WORD.match(rest)
-        here = (found[0].upper(),) if found else (rest[:2], rest[:1])
+        next_word = _WORD.match(rest)
+        here = (next_word[0].upper(),) if next_word else (rest[:2], rest[:1])
         said = _ELSEWHERE[clause]
         if clause == "DEFINE" and _DEFINITION.match(rest):
             return said["AS"]
         if clause == "DEFINE" and _OTHER_OR.search(before):
             return "|| puts texts together: write OR"
-        return next((said[one] for one in (*here, *inside[:-3:-1], *inside[:1]) if one in said), "")
+        return next((said[key] for key in (*here, *inside[:-3:-1], *inside[:1]) if key in said), "")
 
 
 def _part(tree: Tree[Token] | Token) -> Part:

@@ -83,8 +83,8 @@ def node_query(node: Node, dialect: Dialect = "allen") -> str:
     if len(derived) < len(match.situations):
         raise _cannot("interval streams as inputs")
     first = derived[0]
-    for symbol, other in zip(match.symbols, derived, strict=True):
-        if (other.input, other.time, other.tie) != (first.input, first.time, first.tie):
+    for symbol, derivation in zip(match.symbols, derived, strict=True):
+        if (derivation.input, derivation.time, derivation.tie) != (first.input, first.time, first.tie):
             raise _cannot(f"situations of several streams or orders ({symbol} is of another than {match.symbols[0]})")
     if not isinstance(first.input, Scan):
         raise _cannot("situations of anything but a stream itself", "give the filtered stream as a result of its own")
@@ -118,15 +118,15 @@ def _match_of(node: Node) -> tuple[Match, Mapping[str, str]]:
         case Match():
             return node, {name: name for name in node.schema}
         case Project(input_, names):
-            found, columns = _match_of(input_)
-            return found, {name: columns[name] for name in names}
+            match, columns = _match_of(input_)
+            return match, {name: columns[name] for name in names}
         case Rename(input_, pairs):
-            found, columns = _match_of(input_)
+            match, columns = _match_of(input_)
             new = dict(pairs)
-            return found, {new.get(name, name): source for name, source in columns.items()}
+            return match, {new.get(name, name): source for name, source in columns.items()}
         case Imbed(input_, name, Attr(of)):
-            found, columns = _match_of(input_)
-            return found, {**columns, name: columns[of]}
+            match, columns = _match_of(input_)
+            return match, {**columns, name: columns[of]}
         case _:
             raise _cannot(
                 f"{type(node).__name__.lower()} here", "only a match and select(...) of its attributes can be text"
@@ -178,26 +178,26 @@ def _relation(parts: tuple[Term, ...]) -> tuple[Pair, int]:
     ends = [arg.name for arg in parts[0].args if isinstance(arg, Attr)] if isinstance(parts[0], Call) else []
     symbols = [name.rsplit(".", 1)[0] for name in ends]
     if len(symbols) == 2:
-        one, other = symbols
+        first, second = symbols
         points = [Attr(f"{symbol}.{end}") for symbol in symbols for end in (START, END)]
         for relation, condition in _PRINTED.items():
             stated = conjuncts(condition(*points))
             if parts[: len(stated)] == stated:
-                return (one, relation, other), len(stated)
+                return (first, relation, second), len(stated)
     raise _cannot(f"pattern {term_text(parts[0])}", "patterns relate situations by Allen's relations")
 
 
 def _alternatives(pairs: list[Pair], dialect: Dialect) -> str:
     """`A meets;overlaps B; C during B`: what relates the same two in a row is written together."""
-    found: list[tuple[str, list[str], str]] = []
-    for one, relation, other in pairs:
+    groups: list[tuple[str, list[str], str]] = []
+    for first, relation, second in pairs:
         meant = _MIRRORED_NAMES.get(relation, relation) if dialect == "tpstream" else relation
         name = meant.replace("_", " ")
-        if found and (found[-1][0], found[-1][2]) == (one, other):
-            found[-1][1].append(name)
+        if groups and (groups[-1][0], groups[-1][2]) == (first, second):
+            groups[-1][1].append(name)
         else:
-            found.append((one, [name], other))
-    return "; ".join(f"{one} {';'.join(names)} {other}" for one, names, other in found)
+            groups.append((first, [name], second))
+    return "; ".join(f"{first} {';'.join(names)} {second}" for first, names, second in groups)
 
 
 # RETURN --------------------------------------------------------------------------------------------------------------
@@ -239,10 +239,8 @@ def _aggregate(symbol: str, aggregate: Aggregate, situation: Derive) -> str:
             return f"{function}({symbol})"
         case Attr(name):
             return f"{function}({symbol}.{_name(name)})"
-        case other:
-            raise _cannot(
-                f"aggregate of {term_text(other)}", "only attributes are aggregated; compute it in the stream"
-            )
+        case term:
+            raise _cannot(f"aggregate of {term_text(term)}", "only attributes are aggregated; compute it in the stream")
 
 
 # Conditions ----------------------------------------------------------------------------------------------------------

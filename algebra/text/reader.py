@@ -135,8 +135,8 @@ class _Reader:
         return returned.selected(matches, items, self.clauses["returns"]) if items else matches
 
     def _children(self, clause: str) -> tuple[Part, ...]:
-        found = self.clauses.get(clause)
-        return () if found is None else found.parts
+        part = self.clauses.get(clause)
+        return () if part is None else part.parts
 
     def _check_symbols(self, definitions: Mapping[str, Part]) -> None:
         seen = set[str]()
@@ -159,32 +159,34 @@ class _Reader:
             relation = self._stream(name)
         if alias is None:
             return relation, (name,)
-        other = name_of(alias.parts[0])
-        if other in symbols:
+        alias_name = name_of(alias.parts[0])
+        if alias_name in symbols:
             raise QueryError(
                 "TG103",
-                f"{other} names the stream and a situation",
+                f"{alias_name} names the stream and a situation",
                 hint="give one of them another name",
                 site=self.text.at(alias),
             )
-        return relation, (other, name)
+        return relation, (alias_name, name)
 
     def _stream(self, name: str) -> Relation:
         streams = self.streams
         if isinstance(streams, Relation):
-            own = streams._node.stream.name if isinstance(streams._node, Scan) else name
-            streams = {own: streams}
+            stream = streams._node.stream.name if isinstance(streams._node, Scan) else name
+            streams = {stream: streams}
         if name not in streams:
             near = nearest(name, streams, 1)
             hint = f"did you mean {near[0]}?" if near else f"streams here: {', '.join(streams) or 'none'}"
             raise QueryError("TG173", f"there is no stream {name}", hint=hint)
-        found = streams[name]
-        if not isinstance(found, Relation):
-            raise QueryError("TG114", f"{name} is {what_else(found)}", hint='give read_query(text, {"Name": stream})')
-        return found
+        relation = streams[name]
+        if not isinstance(relation, Relation):
+            raise QueryError(
+                "TG114", f"{name} is {what_else(relation)}", hint='give read_query(text, {"Name": stream})'
+            )
+        return relation
 
     def _units(self, relation: Relation) -> dict[str, Unit]:
-        found = {}
+        units = {}
         for name, written in self.asked_units.items():
             attribute = relation[name]
             assert isinstance(attribute._term, Attr)
@@ -192,8 +194,8 @@ class _Reader:
                 raise QueryError(
                     "TG174", f"{name} is a {attribute.type}, which has no unit", hint="units belong to numbers"
                 )
-            found[attribute._term.name] = unit_of(written)
-        return found
+            units[attribute._term.name] = unit_of(written)
+        return units
 
     def _events(self, conditions: Conditions) -> Partitioned:
         keys = [conditions.attribute(part) for part in self._children("partition")]
@@ -219,16 +221,16 @@ class _Reader:
     def _derived(
         self, definitions: Mapping[str, Part], returned: ReturnReader, units: Mapping[str, Unit]
     ) -> dict[str, Intervals]:
-        found: dict[str, Intervals] = {}
+        derived: dict[str, Intervals] = {}
         for symbol, part in definitions.items():
             condition = returned.conditions.read(part.parts[1])
             self._check_between(condition, part.parts[2:])
             with written_at(self.text.at(part)):
                 least, most = self._limits(part.parts[2:], returned.events, units)
                 aggregates = returned.aggregates[symbol]
-                made = situation(condition, at_least=least, at_most=most, between=None, **aggregates)
-                found[symbol] = returned.events.derive(**{symbol: made})[symbol]
-        return found
+                built = situation(condition, at_least=least, at_most=most, between=None, **aggregates)
+                derived[symbol] = returned.events.derive(**{symbol: built})[symbol]
+        return derived
 
     def _check_between(self, condition: Expression, limits: tuple[Part, ...]) -> None:
         """`QueryError` TG102 for a value that is between two others, as SQL writes it."""
@@ -246,7 +248,7 @@ class _Reader:
         self, given: tuple[Part, ...], events: Partitioned, units: Mapping[str, Unit]
     ) -> tuple[Duration, Duration]:
         for part in given:
-            durations = [self._duration(one, events, units) for one in part.parts]
+            durations = [self._duration(limit, events, units) for limit in part.parts]
             return (durations[0] if part.kind != "at_most" else None), (
                 durations[-1] if part.kind != "at_least" else None
             )
@@ -309,21 +311,21 @@ class _Reader:
         )
 
     def _constraint(self, part: Part, derived: Mapping[str, Intervals]) -> Expression:
-        found: Expression | None = None
+        constraint: Expression | None = None
         for alternative in part.parts:
             left, relations, right = alternative.parts
-            one, other = self._symbol(left, derived), self._symbol(right, derived)
+            first, second = self._symbol(left, derived), self._symbol(right, derived)
             for name in relations.parts:
                 with written_at(self.text.at(name)):
-                    related = self._related(one, self._relation(name), other)
-                    found = related if found is None else found | related
-        assert found is not None, "the grammar asks for one alternative at least"
-        return found
+                    related = self._related(first, self._relation(name), second)
+                    constraint = related if constraint is None else constraint | related
+        assert constraint is not None, "the grammar asks for one alternative at least"
+        return constraint
 
     def _related(self, left: Intervals, relation: str, right: Intervals) -> Expression:
-        found = getattr(left, relation)(right)
-        assert isinstance(found, Expression)
-        return found
+        related = getattr(left, relation)(right)
+        assert isinstance(related, Expression)
+        return related
 
     def _symbol(self, part: Part, derived: Mapping[str, Intervals]) -> Intervals:
         if part.text not in derived:
@@ -337,7 +339,7 @@ class _Reader:
         if name not in known:
             near = nearest(name, known)
             hint = (
-                f"did you mean {' or '.join(_spaced(one) for one in near)}?"
+                f"did you mean {' or '.join(_spaced(relation) for relation in near)}?"
                 if near
                 else f"relations are {', '.join(map(_spaced, known))}"
             )

@@ -96,13 +96,13 @@ class ReturnReader:
         asked, events = self.aggregates[symbol], self.events
         order = {"by": events._relation[events._time]} if TABLE[Function(function)].ordered else {}
         arguments = [] if attribute is None else [attribute]
-        made: AggregateExpression = getattr(dsl_aggregates, function)(*arguments, **order)
+        aggregate: AggregateExpression = getattr(dsl_aggregates, function)(*arguments, **order)
         for name, known in asked.items():
-            if repr(known) == repr(made):
+            if repr(known) == repr(aggregate):
                 return name
         plain = plain_name(function, None if attribute is None else repr(attribute))
         name = free_name(plain, {*events._keys, START, END, *asked})
-        asked[name] = made
+        asked[name] = aggregate
         return name
 
     def _symbol(self, part: Part) -> str:
@@ -112,7 +112,7 @@ class ReturnReader:
         return name
 
     def _endpoint_or_key(self, part: Part) -> str:
-        names, keys = [name_of(one) for one in part.parts], self.events._keys
+        names, keys = [name_of(name) for name in part.parts], self.events._keys
         if names == [DETECTED]:
             return DETECTED
         if len(names) == 2 and names[0] not in self.conditions.prefixes:

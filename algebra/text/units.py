@@ -130,21 +130,21 @@ def unit_of(text: str) -> Unit:
 
 def _power(part: str, text: str) -> Unit:
     name = part.rstrip("23²³^")
-    unit = found = _named(name, UNITS, text)
+    unit = power = _named(name, UNITS, text)
     for _ in range(_POWERS[part[len(name) :]] - 1):
-        found = found * unit
-    return found
+        power = power * unit
+    return power
 
 
 def _named(name: str, table: Mapping[str, Unit], text: str) -> Unit:
     """By its name; words of three letters and more in any case, and of durations all but M, which may be months."""
     any_case = len(name) > 2 or (table is _DURATIONS and name != "M")
-    found = table.get(name) or (table.get(name.lower()) if any_case else None)
-    if found is None:
+    named = table.get(name) or (table.get(name.lower()) if any_case else None)
+    if named is None:
         near = nearest(name, table)
         hint = f"did you mean {' or '.join(near)}?" if near else f"such as {_EXAMPLES if table is UNITS else _TIMES}"
         raise QueryError("TG174", f"unknown unit {text!r}", hint=hint)
-    return found
+    return named
 
 
 _TIMES = "ms, s, min, h, d, SECONDS, MINUTES, HOURS, DAYS"

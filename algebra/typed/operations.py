@@ -99,9 +99,9 @@ def resolve(term: Term, attributes: Mapping[str, Attribute]) -> TypedTerm:
 
 def operation(name: str) -> Operation:
     """The operation of this name; `QueryError` TG131 if there is none."""
-    found = OPERATIONS.get(name)
-    if found is not None:
-        return found
+    entry = OPERATIONS.get(name)
+    if entry is not None:
+        return entry
     if re.fullmatch(r"(try_)?cast_decimal_\d+_\d+", name):
         return casts.cast(name)
     near = nearest(name, OPERATIONS, 3)

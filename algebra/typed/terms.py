@@ -96,9 +96,9 @@ def apply(
             if exact[0] <= limits[1] and exact[1] >= limits[0]
             else limits
         )
-    own = overflows or failure_code(kernel, args) is not None
-    nullable = kernel.nullable(args) or (own and lenient)
-    return TypedTerm(kernel, args, type_, source, nullable, known, constants, own, lenient)
+    fails = overflows or failure_code(kernel, args) is not None
+    nullable = kernel.nullable(args) or (fails and lenient)
+    return TypedTerm(kernel, args, type_, source, nullable, known, constants, fails, lenient)
 
 
 def failure_code(kernel: Kernel, args: tuple[TypedTerm, ...]) -> str | None:

@@ -30,7 +30,7 @@ GROUP = Group(
             "            return mirrored.value",
             "            return name",
         ),
-        bug("alternatives hold together", READER, "else found | related", "else found & related"),
+        bug("alternatives hold together", READER, "else constraint | related", "else constraint & related"),
         bug("what orders equal times is not read", READER, "time=time, tie=tie)", "time=time, tie=None)"),
         bug("durations are milliseconds", READER, 'return f"{ticks_of(seconds)}us"', 'return f"{ticks_of(seconds)}ms"'),
         bug(

@@ -57,14 +57,14 @@ def _ticks(within: Duration, type_: DataType) -> int | None:
     check_duration("within", within)
     if within is None:
         return None
-    found = duration_in_ticks(within, type_, "within")
-    if found < 0:
+    ticks = duration_in_ticks(within, type_, "within")
+    if ticks < 0:
         raise QueryError("TG160", f"within={shown(within)} is negative", hint="a partner is so far away at most")
-    return found
+    return ticks
 
 
 def require_one(option: str, given: object, known: tuple[object, ...]) -> None:
     """`QueryError` TG114 for what is none of these."""
-    if not any(given is one or (isinstance(one, str) and given == one) for one in known):
+    if not any(given is choice or (isinstance(choice, str) and given == choice) for choice in known):
         names = ", ".join(map(repr, known[:-1]))
         raise QueryError("TG114", f"{option}={shown(given)}", hint=f"{option} is {names} or {known[-1]!r}")

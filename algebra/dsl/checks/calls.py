@@ -39,10 +39,10 @@ def called(
                 if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                     raise
                 text = str(error)
-                found = next((given for name, given in missing.items() if f"'{name}'" in text), (code, hint))
+                problem = next((given for name, given in missing.items() if f"'{name}'" in text), (code, hint))
                 with Here():
                     raise QueryError(
-                        found[0], text, hint=_near(text, function) + (found[1] or f"write {_written(function)}")
+                        problem[0], text, hint=_near(text, function) + (problem[1] or f"write {_written(function)}")
                     ) from None
 
         return checked
@@ -64,7 +64,7 @@ def checked_calls(cls: _C) -> _C:
 def _unknown_member(self: object, name: str) -> NoReturn:
     if name.startswith("_"):
         raise AttributeError(name)
-    known = [one for one in dir(type(self)) if not one.startswith("_")]
+    known = [member for member in dir(type(self)) if not member.startswith("_")]
     near = nearest(name, known)
     hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(known)}"
     if not near and hasattr(self, "_elsewhere"):

@@ -62,10 +62,10 @@ def check_operator(operator: object) -> None:
 
 def _check_names(cls: type[Operator]) -> None:
     """`QueryError` TG114 for a method that is missing, and for a declaration that is misspelt."""
-    own = [name for one in cls.__mro__ if issubclass(one, Operator) and one is not Operator for name in vars(one)]
+    names = [name for base in cls.__mro__ if issubclass(base, Operator) and base is not Operator for name in vars(base)]
     for name, written in _DEFINED.items():
         if getattr(cls, name) is getattr(Operator, name):
-            near = nearest(name, [one for one in own if callable(getattr(cls, one, None))], 1)
+            near = nearest(name, [member for member in names if callable(getattr(cls, member, None))], 1)
             meant = f"is {near[0]} meant? " if near else ""
             raise QueryError("TG114", f"{cls.__name__} has no {name}(...)", hint=f"{meant}write {written}")
         given = inspect.signature(getattr(cls, name))
@@ -73,11 +73,15 @@ def _check_names(cls: type[Operator]) -> None:
             given.bind(*inspect.signature(getattr(Operator, name)).parameters)
         except TypeError as error:
             raise QueryError("TG114", f"{name} of {cls.__name__}: {error}", hint=f"write {written}") from None
-    for name in own:
+    for name in names:
         if name.startswith("_") or callable(getattr(cls, name, None)):
             continue
         # A name of the user's own is left alone, unless it is that of a declaration but for a letter.
-        near = [one for one in nearest(name, _DECLARED, 1) if abs(len(one) - len(name)) <= 1 and one not in own]
+        near = [
+            member
+            for member in nearest(name, _DECLARED, 1)
+            if abs(len(member) - len(name)) <= 1 and member not in names
+        ]
         is_field = near and name in parameters(cls) and not isinstance(getattr(cls, name, None), _KINDS[near[0]])
         if near and name not in _DECLARED and not is_field:
             raise QueryError(

@@ -55,7 +55,7 @@ def applied(function: Callable[..., object], *relations: object) -> object:
         raise QueryError(
             "TG114",
             f"the function does not take {'the relation' if len(relations) == 1 else 'both relations'}: {error}",
-            hint=f"write lambda {', '.join(names)}: {' == '.join(f'{one}.x' for one in names)}",
+            hint=f"write lambda {', '.join(names)}: {' == '.join(f'{name}.x' for name in names)}",
         ) from None
 
 
@@ -63,19 +63,19 @@ def proper_prefixes(node: Node) -> frozenset[str]:
     """Prefixes that no `as_` made: situations of a match, which they tell apart, and what streams were declared
     with.
     """
-    found: set[str] = set()
+    prefixes: set[str] = set()
     waiting, seen = [node], {node}
     while waiting:
         current = waiting.pop()
         if isinstance(current, OrderedNode):
-            found.update(current.prefixes)
+            prefixes.update(current.prefixes)
         elif isinstance(current, Scan):
-            found.update(name.partition(".")[0] for name in current.schema if "." in name)
+            prefixes.update(name.partition(".")[0] for name in current.schema if "." in name)
         for child in children(current):
             if child not in seen:
                 seen.add(child)
                 waiting.append(child)
-    return frozenset(found)
+    return frozenset(prefixes)
 
 
 def short_name(name: str, proper: Collection[str]) -> str:
@@ -92,8 +92,8 @@ def listed_names(names: Iterable[str]) -> str:
 
 
 def listed(value: Any) -> list[Any]:
-    one = isinstance(value, str | bytes | Expression) or callable(value) or not isinstance(value, Iterable)
-    return [value] if one else list(value)
+    single = isinstance(value, str | bytes | Expression) or callable(value) or not isinstance(value, Iterable)
+    return [value] if single else list(value)
 
 
 def check_condition(condition: object) -> None:
@@ -122,8 +122,8 @@ def renamed(node: Node, pairs: Iterable[tuple[str, str]]) -> Node:
 
 
 def fresh_origins(origins: Mapping[str, Origin | None], label: str) -> dict[str, Origin]:
-    made = Origin(label)
-    return {name: origin or made for name, origin in origins.items()}
+    fresh = Origin(label)
+    return {name: origin or fresh for name, origin in origins.items()}
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:

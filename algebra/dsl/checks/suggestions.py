@@ -524,11 +524,11 @@ def function_hint(name: str, functions: Iterable[str], methods: Iterable[str]) -
         return METHODS_CALLED_OTHERWISE[name]
     near = nearest(name, functions)
     if near:
-        return f"did you mean {' or '.join(f'tg.{one}' for one in near)}?"
+        return f"did you mean {' or '.join(f'tg.{candidate}' for candidate in near)}?"
     methods = [method for method in methods if not method.startswith("_")]
-    for one in misspelt(name, (*FUNCTIONS, *methods, *METHODS_CALLED_OTHERWISE)):
-        hint = function_hint(one, functions, methods)
-        return hint if hint.startswith("did you mean") else f"if {one} is meant: {hint}"
+    for meant in misspelt(name, (*FUNCTIONS, *methods, *METHODS_CALLED_OTHERWISE)):
+        hint = function_hint(meant, functions, methods)
+        return hint if hint.startswith("did you mean") else f"if {meant} is meant: {hint}"
     return ""
 
 
@@ -550,7 +550,7 @@ def group_hint(name: str) -> str:
 
 def _nearly(name: str, known: Mapping[str, str], otherwise: str) -> str:
     """The hint on a name, or on one that it is misspelt of."""
-    return next((known[one] for one in (name, *misspelt(name, known)) if one in known), otherwise)
+    return next((known[spelling] for spelling in (name, *misspelt(name, known)) if spelling in known), otherwise)
 
 
 #: A condition as it would be text, as other libraries take it.
@@ -565,8 +565,8 @@ def condition_hint(given: object) -> str:
         return JOINS[given]
     if isinstance(given, str) and given.isidentifier():
         return f"write a condition on attributes, such as r.{given} > 5, or a.{given} == b.{given} of two relations"
-    if isinstance(given, str) and (found := _COMPARISON.fullmatch(given)) is not None:
-        name, sign, rest = found.groups()
+    if isinstance(given, str) and (comparison := _COMPARISON.fullmatch(given)) is not None:
+        name, sign, rest = comparison.groups()
         return (
             f"conditions are made of attributes, not text: write relation.{name} {'==' if sign == '=' else sign} {rest}"
         )
@@ -600,6 +600,6 @@ def method_hint(name: str, methods: Iterable[str], own: Iterable[str] = ()) -> s
         return RELATION_METHODS[name]
     near = near or nearest(name, methods)
     if near:
-        return f"did you mean {' or '.join(one if one in _VALUES else f'{one}(...)' for one in near)}?"
+        return f"did you mean {' or '.join(method if method in _VALUES else f'{method}(...)' for method in near)}?"
     meant = misspelt(name, RELATION_METHODS)
     return f"if {meant[0]} is meant: {RELATION_METHODS[meant[0]]}" if meant else ""

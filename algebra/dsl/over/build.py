@@ -62,10 +62,10 @@ def _ticks(where: str, value: object, type_: DataType) -> int | None:
     if value is None or (value == 0 and isinstance(value, int)):
         return None if value is None else 0
     check_duration(where, value)
-    found = duration_in_ticks(value, type_, where)  # type: ignore[arg-type]  # it is checked
-    if found < 0:
+    ticks = duration_in_ticks(value, type_, where)  # type: ignore[arg-type]  # it is checked
+    if ticks < 0:
         raise QueryError("TG160", f"{where}={shown(value)} is negative", hint="a frame reaches back and ahead")
-    return found
+    return ticks
 
 
 def over_node(
@@ -78,9 +78,9 @@ def over_node(
     columns = tuple(_column(relation, name, value, time, frame, parts) for name, value in given.items())
     below = relation._node
     if isinstance(below, Over) and (below.keys, below.time, below.tie) == (keys, time, tie):
-        made = {column.name for column in below.columns} | {*below.schema} - {*below.input.schema}
+        computed = {column.name for column in below.columns} | {*below.schema} - {*below.input.schema}
         read = frozenset[str]().union(*(attributes_of(term) for column in columns for term in terms_of(column)))
-        if not read & made:
+        if not read & computed:
             return replace(below, columns=(*below.columns, *columns)), parts
     return Over(below, keys, time, tie, columns), parts
 
@@ -91,9 +91,9 @@ def _column(
     checked_name(name, "an attribute")
     value = applied(given, relation) if callable(given) else given
     if isinstance(value, AggregateExpression):
-        of = [None if one is None else relation._column(one) for one in (value._argument, value._by)]
-        parts += [one for one in of if one is not None]
-        argument, by = (None if one is None else one._term for one in of)
+        of = [None if part is None else relation._column(part) for part in (value._argument, value._by)]
+        parts += [part for part in of if part is not None]
+        argument, by = (None if part is None else part._term for part in of)
         return FrameAggregate(Aggregate(name, value._function, argument, by, value._parameter), frame)
     if not isinstance(value, OverExpression):
         if name in OVER_OPTIONS:
@@ -107,7 +107,7 @@ def _column(
     its = [] if value._argument is None else [relation._column(value._argument)]
     parts += its
     ticks = _ticks("within", value._within, relation.schema[time].type)
-    return value._build(name, [one._term for one in its], frame, ticks)
+    return value._build(name, [part._term for part in its], frame, ticks)
 
 
 def require_columns(given: Mapping[str, object]) -> None:

@@ -124,11 +124,11 @@ def _every(each: Iterable[Collection[Conjunction]]) -> frozenset[Conjunction]:
     """One of each at a time, all together. Not all of the product, which has 4 to the power of 13 for Allen's
     relations: what contradicts itself is left out, and so is what asks for all that another one asks for, and more.
     """
-    found = frozenset([frozenset[Difference]()])
-    for one in each:
-        both = {a | b for a in found for b in one if _satisfiable(a | b)}
-        found = frozenset(a for a in both if not any(b < a for b in both))
-    return found
+    conjunctions = frozenset([frozenset[Difference]()])
+    for alternatives in each:
+        both = {a | b for a in conjunctions for b in alternatives if _satisfiable(a | b)}
+        conjunctions = frozenset(a for a in both if not any(b < a for b in both))
+    return conjunctions
 
 
 def _compare(left: TemporalTerm, op: str, right: TemporalTerm) -> frozenset[Conjunction]:

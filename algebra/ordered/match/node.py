@@ -103,7 +103,8 @@ class Match(OrderedNode):
 
     def over(self, inputs: tuple[Node, ...]) -> Match:
         return replace(
-            self, situations=tuple(one.over((new,)) for one, new in zip(self.situations, inputs, strict=True))
+            self,
+            situations=tuple(situation.over((new,)) for situation, new in zip(self.situations, inputs, strict=True)),
         )
 
     @property
@@ -233,13 +234,13 @@ def matches(node: Match, events: Sequence[Sequence[Row]], aggregation: Aggregati
         interval_runs(situation, rows) if isinstance(situation, RowIntervals) else runs(situation, rows)
         for situation, rows in zip(node.situations, events, strict=True)
     ]
-    found: list[Row] = []
+    results: list[Row] = []
     for chosen in _of_one_partition(by_symbol):
         ends = {symbol: (run.start, run.end) for symbol, run in zip(node.symbols, chosen, strict=True)}
         detected = _detected(node, refutations, ends)
         if detected is not None and (node.within is None or detected - min(run.start for run in chosen) <= node.within):
-            found.append(_row(node, chosen, detected, aggregation))
-    return found
+            results.append(_row(node, chosen, detected, aggregation))
+    return results
 
 
 def _of_one_partition(by_symbol: Sequence[Sequence[Run]]) -> Iterator[tuple[Run, ...]]:
@@ -257,7 +258,9 @@ def _detected(
 ) -> int | None:
     """When the match is known, or None where it is none."""
     points = [
-        s for s, one in zip(node.symbols, node.situations, strict=True) if isinstance(one, RowIntervals) and one.points
+        s
+        for s, situation in zip(node.symbols, node.situations, strict=True)
+        if isinstance(situation, RowIntervals) and situation.points
     ]
     if node.emission == "earliest":
         return first_certain(refutations, ends, points)
