@@ -105,16 +105,16 @@ class Rank:
         """The rank of a row, given at least its promised attributes, or the least rank of rows, given the least of
         each.
         """
-        own = [(a, potential) for (name, a), potential in self.potentials.items() if name == stream]
-        return min(self.scale * row[a] - potential for a, potential in own)
+        potentials = [(a, potential) for (name, a), potential in self.potentials.items() if name == stream]
+        return min(self.scale * row[a] - potential for a, potential in potentials)
 
     def below(self, stream: str, limit: int) -> dict[str, int]:
         """Per promised attribute the greatest instant that makes the rank less than `limit`.
 
         A row ranks below the limit iff some attribute is at most its instant, and at or above it iff all lie beyond.
         """
-        own = [(a, potential) for (name, a), potential in self.potentials.items() if name == stream]
-        return {a: (limit + potential - 1) // self.scale for a, potential in own}
+        potentials = [(a, potential) for (name, a), potential in self.potentials.items() if name == stream]
+        return {a: (limit + potential - 1) // self.scale for a, potential in potentials}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -86,9 +86,9 @@ class _Cutter:
         """The stream of the query that computes a node; equal nodes share one."""
         if node not in self.scans:
             name = self.free(query.stream)
-            own = Query(name, name, node, None, query.site, query.sites, inner=True)
-            self.scans[node] = Scan(self.infer(own))
-            self.queries.append(own)
+            inner = Query(name, name, node, None, query.site, query.sites, inner=True)
+            self.scans[node] = Scan(self.infer(inner))
+            self.queries.append(inner)
         return self.scans[node]
 
     def free(self, stream: str) -> str:
@@ -116,17 +116,17 @@ def owner_of(name: str) -> str:
 
 def inner_names(facts: ProgramFacts) -> dict[str, str]:
     """The names of inner queries for people: the query that each is a part of, and what its rows hold."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for query in (query.query for query in facts.queries if query.query.inner):
-        told = _core_operator(query.node)
-        what = told.produces if isinstance(told, OrderedNode) else "rows"
+        operator = _core_operator(query.node)
+        what = operator.produces if isinstance(operator, OrderedNode) else "rows"
         owner = inner_owner(query.stream)
         name, number = f"{owner} (its {what})", 1
-        while name in found.values():
+        while name in names.values():
             number += 1
             name = f"{owner} (its {what}, {number})"
-        found[query.stream] = name
-    return found
+        names[query.stream] = name
+    return names
 
 
 def with_inner_names(text: str, names: Mapping[str, str]) -> str:

@@ -138,8 +138,8 @@ def _component(program: ProgramDef, component: Component, known: Mapping[str, St
     for stream in component.streams:
         queries = _queries_of(program, [stream])
         checked = [_analyse(query, {**known, **streams}) for query in queries]
-        problems += [problem for one in checked for problem in one.problems]
-        drafts = [one.value for one in checked if one.value is not None]
+        problems += [problem for result in checked for problem in result.problems]
+        drafts = [result.value for result in checked if result.value is not None]
         if len(drafts) < len(queries):
             continue
         output = _output(stream, drafts, recursive=component.recursive)
@@ -192,15 +192,15 @@ def _analyse(query: Query, streams: Mapping[str, StreamDef]) -> _StageResult[_Qu
             if stream.name in streams:
                 problems += scan_problems(query, stream, streams[stream.name])
         matching = {s.name: streams[s.name] for s in occurrences(query.node) if _fits(s, streams)}
-        found = federation(query.node, matching, sites=query.sites)
+        federation_ = federation(query.node, matching, sites=query.sites)
     except QueryError as error:
         problems += [
             Problem(p.code, p.message, p.site or query.site, p.because, p.hint, query.name) for p in error.problems
         ]
         return _StageResult(None, problems)
-    if contradictory := _operator_problems(query) or contradictions(query, found):
+    if contradictory := _operator_problems(query) or contradictions(query, federation_):
         return _StageResult(None, [*problems, *contradictory])
-    return _StageResult(_QueryDraft(query, found, propagations(found), matching), problems)
+    return _StageResult(_QueryDraft(query, federation_, propagations(federation_), matching), problems)
 
 
 def _operator_problems(query: Query) -> list[Problem]:
@@ -261,7 +261,7 @@ def _common_progress(declared: StreamDef, analysed: Sequence[_QueryDraft]) -> tu
     return tuple(
         a
         for a in declared.schema.temporal
-        if all(a in one.functions and one.functions[a].is_finite for one in analysed)
+        if all(a in draft.functions and draft.functions[a].is_finite for draft in analysed)
     )
 
 
@@ -271,13 +271,13 @@ def _disagreements(name: str, analysed: Sequence[_QueryDraft]) -> list[Problem]:
         Problem(
             "TG206",
             f"the queries of {name} have different attributes",
-            one.query.site,
-            (f"{one.query.name}: {one.query.node.schema}", f"{first.name}: {first.node.schema}"),
+            draft.query.site,
+            (f"{draft.query.name}: {draft.query.node.schema}", f"{first.name}: {first.node.schema}"),
             "give all queries of a stream the same attributes, in the same order",
-            one.query.name,
+            draft.query.name,
         )
-        for one in analysed[1:]
-        if one.query.node.schema != first.node.schema
+        for draft in analysed[1:]
+        if draft.query.node.schema != first.node.schema
     ]
 
 
@@ -344,7 +344,7 @@ def _facts(draft: _QueryDraft, output: StreamDef, *, recursive: bool) -> QueryFa
         output.progress if operator is None else tuple(a for a in output.progress if a == completion(draft.query.node))
     )
     latencies = Latencies.among(promised)
-    found: list[OccurrenceFacts] = []
+    facts: list[OccurrenceFacts] = []
     for i, stream in enumerate(draft.federation.occurrences):
         kept = keep(draft.federation, i, waited)
         limit = bound(draft.federation, i, kept, latencies, tables.get(i, ()))
@@ -352,9 +352,9 @@ def _facts(draft: _QueryDraft, output: StreamDef, *, recursive: bool) -> QueryFa
         few = len(draft.federation.occurrences) <= MOST_OCCURRENCES
         if isinstance(limit, Unbounded | Collected) and few and not recursive:
             folds = folding(draft.query.node, i, draft.streams, output.progress, latencies, tables.get(i, ()))
-        found.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit, folds))
+        facts.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit, folds))
     return QueryFacts(
-        draft.query, output, draft.federation, promised, tuple(found), grids(draft.query.node, tuple(promised))
+        draft.query, output, draft.federation, promised, tuple(facts), grids(draft.query.node, tuple(promised))
     )
 
 

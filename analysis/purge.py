@@ -104,12 +104,12 @@ def _related(zone: Zone, occurrences: Sequence[int]) -> list[tuple[int, int]]:
 
     What the others demand follows step by step, if not always as soon; asking fewer partners frees no row too many.
     """
-    known, found = set(occurrences), set[tuple[int, int]]()
+    known, pairs = set(occurrences), set[tuple[int, int]]()
     for edge in zone.edges:
-        one, other = rounded(edge.w), rounded(edge.v)
-        if is_copy(one) and is_copy(other) and one[1] != other[1] and {one[1], other[1]} <= known:
-            found |= {(one[1], other[1]), (other[1], one[1])}
-    return sorted(found)
+        first, second = rounded(edge.w), rounded(edge.v)
+        if is_copy(first) and is_copy(second) and first[1] != second[1] and {first[1], second[1]} <= known:
+            pairs |= {(first[1], second[1]), (second[1], first[1])}
+    return sorted(pairs)
 
 
 def _view(

@@ -106,7 +106,7 @@ def _demands(component: Component, queries: Iterable[QueryFacts]) -> list[tuple[
     """The edges for each clause on the component's own streams, of which one is chosen. The most advancing come
     first.
     """
-    found: list[tuple[Edge, ...]] = []
+    demands: list[tuple[Edge, ...]] = []
     for query in queries:
         for attribute, function in query.propagation.items():
             for clause in function.clauses:
@@ -116,8 +116,8 @@ def _demands(component: Component, queries: Iterable[QueryFacts]) -> list[tuple[
                         for y, d in clause.distances
                         if d != INF
                     ]
-                    found.append(tuple(sorted(edges, key=lambda edge: edge.distance)))
-    return sorted(found, key=len)
+                    demands.append(tuple(sorted(edges, key=lambda edge: edge.distance)))
+    return sorted(demands, key=len)
 
 
 def _choose(demands: Sequence[tuple[Edge, ...]], chosen: tuple[Edge, ...]) -> tuple[Edge, ...] | Standstill:
@@ -127,10 +127,10 @@ def _choose(demands: Sequence[tuple[Edge, ...]], chosen: tuple[Edge, ...]) -> tu
     first: Standstill | None = None
     for edge in demands[0]:
         cycle = _standing_cycle((*chosen, edge))
-        found = _choose(demands[1:], (*chosen, edge)) if cycle is None else Standstill(cycle)
-        if not isinstance(found, Standstill):
-            return found
-        first = first or found
+        rest = _choose(demands[1:], (*chosen, edge)) if cycle is None else Standstill(cycle)
+        if not isinstance(rest, Standstill):
+            return rest
+        first = first or rest
     assert first is not None, "every demand has an edge"
     return first
 
@@ -179,12 +179,12 @@ def _potentials(nodes: Sequence[Instant], edges: Sequence[Edge], scale: int, ste
     """Numbers with `potential(a) + step <= potential(y) - scale * d` along every edge `y <= a + d` (Bellman and
     Ford).
     """
-    found = dict.fromkeys(nodes, 0)
+    potentials = dict.fromkeys(nodes, 0)
     for _ in nodes:
         for edge in edges:
-            limit = found[edge.source] - scale * edge.distance - step
-            found[edge.target] = min(found[edge.target], limit)
-    return found
+            limit = potentials[edge.source] - scale * edge.distance - step
+            potentials[edge.target] = min(potentials[edge.target], limit)
+    return potentials
 
 
 def _restricted(query: QueryFacts, function: Propagation, taken: Mapping[tuple[str, str, Clause], Edge]) -> Propagation:
@@ -234,7 +234,9 @@ def component_progress(recursion: Recursion, b: Mapping[Instant, Extended]) -> d
 def _descend(
     recursion: Recursion, functions: Mapping[str, Mapping[str, Propagation]], b: Mapping[Instant, Extended]
 ) -> dict[str, dict[str, Extended]] | None:
-    p: dict[str, dict[str, Extended]] = {name: dict.fromkeys(own, INF) for name, own in functions.items()}
+    p: dict[str, dict[str, Extended]] = {
+        name: dict.fromkeys(by_attribute, INF) for name, by_attribute in functions.items()
+    }
     for _ in range(len(recursion.rank.potentials) * len(recursion.queries) + 2):
         known = dict(b)
         for query in recursion.queries:
@@ -245,7 +247,9 @@ def _descend(
             for a in query.output.progress:
                 key = query.query.stream, a
                 known[key] = min(known[key], p[query.query.name][a])
-        lower = {name: {a: f.evaluate(known) for a, f in own.items()} for name, own in functions.items()}
+        lower = {
+            name: {a: f.evaluate(known) for a, f in by_attribute.items()} for name, by_attribute in functions.items()
+        }
         if lower == p:
             return p
         p = lower

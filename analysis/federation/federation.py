@@ -50,14 +50,14 @@ def federation(
     builder = Builder(streams or {}, limit, sites or {})
     zones = builder.build(node)
     conflicts = () if zones else tuple(builder.conflicts)
-    found = Federation(
+    draft = Federation(
         tuple(zones), tuple(builder.occurrences), node.schema, builder.labels, conflicts, tuple(builder.unmatched)
     )
     labels = {
-        key: Label(found.attribute_name(key[1], key[2]), label.type) if is_copy(key) and not label.text else label
+        key: Label(draft.attribute_name(key[1], key[2]), label.type) if is_copy(key) and not label.text else label
         for key, label in builder.labels.items()
     }
-    return replace(found, labels=labels)
+    return replace(draft, labels=labels)
 
 
 @dataclass(slots=True)
@@ -181,8 +181,8 @@ class Builder:
         sides = [self.build_range(input_) for input_ in node.inputs]
         everything = range(sides[0][1].start, sides[-1][1].stop)
         zones = [
-            zone.ignoring(i for i in everything if i not in own)
-            for side, own in sides
+            zone.ignoring(i for i in everything if i not in places)
+            for side, places in sides
             for zone in self.named(side, node.schema)
         ]
         check_number(len(zones), self.limit, "this union")

@@ -31,7 +31,7 @@ class View:
     """The matrix as numbers: every segment is looked at in every batch."""
 
     def __post_init__(self) -> None:
-        finite = ((INF if (d := int(found)) >= NONE else d for found in row) for row in self.matrix)
+        finite = ((INF if (d := int(entry)) >= NONE else d for entry in row) for row in self.matrix)
         object.__setattr__(self, "_column", {x: k for k, x in enumerate(self.columns)})
         object.__setattr__(self, "_attribute", {a: k for k, a in enumerate(self.promised, len(self.columns))})
         object.__setattr__(self, "_bounds", tuple(map(tuple, finite)))

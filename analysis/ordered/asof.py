@@ -49,13 +49,13 @@ class AsOfFamily(Family[AsOf]):
             rows = build.joined(rows, its, known, And(()))
         time = node.left.schema[node.left_time].renamed(_COMPLETING)
         both = Schema((time, *known.attributes))
-        found: list[Zone] = []
+        results: list[Zone] = []
         for (zones, _), (_, others), reading in zip(sides, reversed(sides), node.readings, strict=True):
             completed = build.named(completing(zones, reading, _COMPLETING), Schema((time,)))
             pairs = build.joined(completed, rows, both, _relations(node))
             named = [_renamed(zone) for zone in pairs] if node.waits else pairs
-            found += [zone.ignoring(others) for zone in build.named(named, node.schema)]
-        return build.pruned(found, node.schema)
+            results += [zone.ignoring(others) for zone in build.named(named, node.schema)]
+        return build.pruned(results, node.schema)
 
     def problems(self, node: AsOf, query: Query) -> list[Problem]:
         return []
@@ -72,7 +72,7 @@ class AsOfFamily(Family[AsOf]):
         waiting = StoredRows(WAITING, "waiting", of="that wait for one after them")
         rows = {"backward": (last,), "forward": (waiting,), "nearest": (last, waiting)}[node.direction]
         bounds = {LAST: _last_bound, WAITING: _waiting_bound}
-        return StateBound(tuple(f"{one.name}: {bounds[one.name](node)}" for one in rows), rows)
+        return StateBound(tuple(f"{stored.name}: {bounds[stored.name](node)}" for stored in rows), rows)
 
     def freed(self, node: AsOf, *, always: bool) -> Sequence[str]:
         return ()
@@ -85,22 +85,22 @@ def _relations(node: AsOf) -> Formula:
     """The relations of the instants of a result row, and of the event that completes it."""
     left, right, complete = Var(node.left_time), Var(node.right_time), Var(_COMPLETING)
     if node.waits:
-        found = [Compare(left, "<=", complete)]
+        relations = [Compare(left, "<=", complete)]
         if node.within is not None:
-            found.append(Compare(complete, "<=", Shift(left, node.within)))
+            relations.append(Compare(complete, "<=", Shift(left, node.within)))
     else:
-        found = [Compare(left, "=", complete)]
+        relations = [Compare(left, "=", complete)]
     if node.how == "inner":
-        found.append(Compare(right, "=" if node.direction == "forward" else "<=", complete))
+        relations.append(Compare(right, "=" if node.direction == "forward" else "<=", complete))
         if node.direction != "nearest":
             first, last = (right, left) if node.direction == "backward" else (left, right)
-            found.append(Compare(first, "<" if node.strict else "<=", last))
+            relations.append(Compare(first, "<" if node.strict else "<=", last))
         if node.within is not None:
-            found += [
+            relations += [
                 Compare(right, "<=", Shift(left, node.within)),
                 Compare(left, "<=", Shift(right, node.within)),
             ]
-    return And(tuple(found))
+    return And(tuple(relations))
 
 
 def _renamed(zone: Zone) -> Zone:

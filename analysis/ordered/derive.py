@@ -74,11 +74,11 @@ def reasons(node: OrderedNode, *, shared: bool) -> list[str]:
     """Why each event of situations is stored by itself, as far as their definitions say it."""
     events = [reading for reading in node.readings if reading.time is not None]
     intervals = len(events) < len(node.readings)
-    found = {
+    causes = {
         "some situations are rows already": intervals,
         "an aggregate reads each of them": any(len(reading.terms) > 1 for reading in events),
         "a tie-break orders them": any(reading.tie is not None for reading in events),
         "they come from several streams": not intervals and not shared,
     }
-    why = [reason for reason, applies in found.items() if applies]
+    why = [reason for reason, applies in causes.items() if applies]
     return [] if not events else why or ["more than its partition and time decides whether one is final"]

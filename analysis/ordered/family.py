@@ -139,7 +139,7 @@ def completing(zones: list[Zone], reading: Reading, name: str) -> list[Zone]:
 
 def equal_instants(pairs: Iterable[tuple[str, str]]) -> Formula:
     """The condition that the attributes of each pair are equal."""
-    return And(tuple(Compare(Var(one), "=", Var(other)) for one, other in pairs))
+    return And(tuple(Compare(Var(first), "=", Var(second)) for first, second in pairs))
 
 
 def held(zone: Zone, schema: Schema, build: ZoneBuilder) -> Zone:

@@ -105,8 +105,8 @@ class OverFamily(Family[Over]):
                 return replace(column, within=ticks if column.within is None else column.within)
             return column
 
-        found = replace(node, columns=tuple(map(limited, node.columns)))
-        return () if found == node else ((found, f"wait for a limited time: within={span}"),)
+        mended = replace(node, columns=tuple(map(limited, node.columns)))
+        return () if mended == node else ((mended, f"wait for a limited time: within={span}"),)
 
     def state(self, node: Over) -> StateBound:
         return StateBound((_bound(node),), (StoredRows(ROWS, "kept", of="that later rows look at"),))
@@ -146,12 +146,12 @@ def _bound(node: Over) -> str:
     lasting = max((need.rows for need in needs if need.rows is not None and need.ticks is None), default=0)
     spans = [need.ticks for need in needs if need.ticks is not None]
     ahead = [wait.ticks for wait in waits if wait.ticks is not None]
-    found = [f"{_partitions(node)}{lasting + waiting:,}"] if lasting + waiting else []
+    summands = [f"{_partitions(node)}{lasting + waiting:,}"] if lasting + waiting else []
     if spans or ahead:
         span = amount(max(spans, default=0) + max(ahead, default=0), node.input.schema[node.time].type)
         # Of a partition in which a row waits for another one, the rows of its span wait with it.
-        found.append(f"{_partitions(node) if waiting else ''}{rate_of(node.input)} × {factor(span)}")
-    return f"{ROWS}: {' + '.join(found)}"
+        summands.append(f"{_partitions(node) if waiting else ''}{rate_of(node.input)} × {factor(span)}")
+    return f"{ROWS}: {' + '.join(summands)}"
 
 
 def _partitions(node: Over) -> str:

@@ -27,10 +27,10 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
 
 def family_of(node: OrderedNode) -> Family[Any]:
     """The family of an operator; `InternalError` TG904 where the analysis has none."""
-    found = FAMILIES.get(type(node))
-    if found is None:
+    family = FAMILIES.get(type(node))
+    if family is None:
         raise InternalError("TG904", f"the analysis has no family of {type(node).__name__}")
-    return found
+    return family
 
 
 def operator_state(query: Query) -> StateBound:

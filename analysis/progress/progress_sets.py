@@ -20,12 +20,12 @@ def is_progressing_set(federation: Federation, attributes: Collection[str]) -> b
 
 def minimal_progressing_sets(federation: Federation, largest: int = 3) -> tuple[frozenset[str], ...]:
     """All progressing sets of at most `largest` attributes that contain no smaller one, by size."""
-    found: list[frozenset[str]] = []
+    sets: list[frozenset[str]] = []
     for size in range(largest + 1):
         for chosen in map(frozenset, combinations(federation.attributes, size)):
-            if not any(smaller <= chosen for smaller in found) and is_progressing_set(federation, chosen):
-                found.append(chosen)
-    return tuple(found)
+            if not any(smaller <= chosen for smaller in sets) and is_progressing_set(federation, chosen):
+                sets.append(chosen)
+    return tuple(sets)
 
 
 def demands(federation: Federation) -> frozenset[frozenset[str]]:

@@ -66,7 +66,7 @@ class Propagation:
         return least_of_greatest(self._alternatives())
 
     def _alternatives(self) -> Alternatives:
-        return [tuple((f"{one.stream}.{y}", d) for y, d in one.distances) for one in self.clauses]
+        return [tuple((f"{clause.stream}.{y}", d) for y, d in clause.distances) for clause in self.clauses]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,9 @@ class Latencies:
     @classmethod
     def among(cls, functions: Mapping[str, Propagation]) -> Latencies:
         """The latencies of these attributes; the functions are evaluated once, at progress 0 of all inputs."""
-        inputs = frozenset((one.stream, y) for f in functions.values() for one in f.clauses for y, _ in one.distances)
+        inputs = frozenset(
+            (clause.stream, y) for f in functions.values() for clause in f.clauses for y, _ in clause.distances
+        )
         together = dict.fromkeys(inputs, 0)
         return cls({a: -f.evaluate(together) for a, f in functions.items()}, inputs)
 
@@ -96,7 +98,7 @@ def propagation(federation: Federation, attribute: str) -> Propagation:
 
     Distances are taken zone by zone; maximising them over zones first would be unsound.
     """
-    found: list[Clause] = []
+    clauses: list[Clause] = []
     for i, stream in enumerate(federation.occurrences):
         speaking = [zone for zone in federation.zones if i not in zone.ignored]
         if not stream.progress or not speaking:
@@ -105,8 +107,8 @@ def propagation(federation: Federation, attribute: str) -> Propagation:
         first = dict(zip(reversed(distances), reversed(speaking), strict=True))
         for distance in dict.fromkeys(distances):
             clause = Clause(first[distance], i, stream.name, tuple(zip(stream.progress, distance, strict=True)))
-            found.append(clause)
-    return Propagation(attribute, federation.schema[attribute].type, tuple(_undominated(found)))
+            clauses.append(clause)
+    return Propagation(attribute, federation.schema[attribute].type, tuple(_undominated(clauses)))
 
 
 def propagations(federation: Federation) -> dict[str, Propagation]:

@@ -29,8 +29,8 @@ def least_of_greatest(alternatives: Alternatives) -> sympy.Expr:
 
     finite = {frozenset((name, int(d)) for name, d in alternative if d != INF): None for alternative in alternatives}
     greatest = [
-        sympy.Max(*(sympy.Symbol(name, real=True) - d for name, d in sorted(one))) if one else -sympy.oo
-        for one in finite
+        sympy.Max(*(sympy.Symbol(name, real=True) - d for name, d in sorted(alternative))) if alternative else -sympy.oo
+        for alternative in finite
     ]
     return sympy.Min(*greatest, evaluate=len(greatest) <= MAX_SIMPLIFIED) if greatest else sympy.oo
 
@@ -52,12 +52,12 @@ def _plain_text(alternatives: Alternatives, names: Iterable[str], type_: DataTyp
     if not all(finite):
         return "-∞"
     shifts: dict[str, int] = {}
-    if all(len(one) == 1 for one in finite):
+    if all(len(alternative) == 1 for alternative in finite):
         called = "min"
-        for one in finite:
-            for name, d in one.items():
+        for alternative in finite:
+            for name, d in alternative.items():
                 shifts[name] = max(d, shifts.get(name, d))
-    elif all(one == finite[0] for one in finite):
+    elif all(alternative == finite[0] for alternative in finite):
         called, shifts = "max", finite[0]
     else:
         return None

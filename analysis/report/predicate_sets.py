@@ -34,16 +34,16 @@ _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "e
 
 def notes(query: Query) -> list[Problem]:
     """Conditions that are redundant or never true: TG220 for those never true together, TG221 for redundant ones."""
-    found: dict[tuple[Term, ...], Problem] = {}
+    problems: dict[tuple[Term, ...], Problem] = {}
     pairs = 0
     for conditions, types in _conditions(query.node):
         for name, terms in _by_attribute(conditions, types).items():
             if pairs + comb(len(terms), 2) > MAX_PAIRS:
                 continue
             pairs += comb(len(terms), 2)
-            for problem, told in _compared(query, name, types[name], terms):
-                found.setdefault(told, problem)
-    return list(found.values())
+            for problem, compared in _compared(query, name, types[name], terms):
+                problems.setdefault(compared, problem)
+    return list(problems.values())
 
 
 def _conditions(node: Node) -> Iterator[tuple[list[Term], Mapping[str, DataType]]]:
@@ -63,19 +63,19 @@ def _conditions(node: Node) -> Iterator[tuple[list[Term], Mapping[str, DataType]
                     side = side.input
                 next_.append(side)  # the selections above it have been told
             yield conditions, types
-        new = [one for one in next_ if one not in seen]
+        new = [child for child in next_ if child not in seen]
         seen.update(new)
         waiting += new
 
 
 def _by_attribute(conditions: Iterable[Term], types: Mapping[str, DataType]) -> dict[str, list[Term]]:
     """The different conditions on each single attribute, where there are several."""
-    found: dict[str, dict[Term, None]] = {}
+    by_name: dict[str, dict[Term, None]] = {}
     for condition in conditions:
         names = attributes_of(condition)
         if len(names) == 1 and all(_is_known(term) for term in subterms(condition)):
-            found.setdefault(next(iter(names)), {})[condition] = None
-    return {name: list(terms) for name, terms in found.items() if name in types and len(terms) > 1}
+            by_name.setdefault(next(iter(names)), {})[condition] = None
+    return {name: list(terms) for name, terms in by_name.items() if name in types and len(terms) > 1}
 
 
 def _is_known(term: Term) -> bool:
@@ -86,16 +86,16 @@ def _compared(
     query: Query, name: str, type_: DataType, terms: list[Term]
 ) -> Iterator[tuple[Problem, tuple[Term, ...]]]:
     values = _Values(name, type_, terms)
-    sets = {term: one for term in terms if (one := values.of(term)) is not None}
-    for one, other in combinations(sets, 2):
-        if sets[one].intersect(sets[other]).is_empty is True:
-            text = f"never true: {_shown(one)} and {_shown(other)}"
+    sets = {term: accepted for term in terms if (accepted := values.of(term)) is not None}
+    for first, second in combinations(sets, 2):
+        if sets[first].intersect(sets[second]).is_empty is True:
+            text = f"never true: {_shown(first)} and {_shown(second)}"
             hint = "no value satisfies both; is one comparison the wrong way round?"
-            yield Problem("TG220", text, site_of(query, other), (), hint, query.name), (one, other)
+            yield Problem("TG220", text, site_of(query, second), (), hint, query.name), (first, second)
             return
     dropped = set[Term]()
-    for one, other in combinations(sets, 2):
-        for wide, narrow in ((other, one), (one, other)):
+    for first, second in combinations(sets, 2):
+        for wide, narrow in ((second, first), (first, second)):
             if not {wide, narrow} & dropped and sets[narrow].is_subset(sets[wide]) is True:
                 dropped.add(wide)
                 text = f"says nothing new: {_shown(wide)}, as {_shown(narrow)}"

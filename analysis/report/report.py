@@ -84,7 +84,7 @@ def _recursion_dict(streams: tuple[str, ...], facts: ProgramFacts) -> dict[str, 
 
 
 def _recursion_lines(query: QueryFacts, recursion: Recursion) -> list[str]:
-    streams = dict.fromkeys(other.query.stream for other in recursion.queries)
+    streams = dict.fromkeys(member.query.stream for member in recursion.queries)
     read = [name for name in streams if any(o.stream.name == name for o in query.occurrences)]
     rank = recursion.rank
     depends = f"depends on rows of {' and '.join(read)} that rank lower by {step_text(rank, query.output)} or more"
@@ -127,15 +127,15 @@ def _words(facts: ProgramFacts) -> list[str]:
     parts = [f"{_kept(o)} {o.state}" for query in facts.queries for o in query.occurrences]
     parts += [bound for query in facts.queries for bound in _holds(query)]
     said = " ".join(parts)
-    found = {
+    words = {
         word: meaning for word, meaning in _MEANINGS.items() if re.search(rf"\b{word.removesuffix('(t)')}[()]", said)
     }
     uses = ((q.federation.occurrence_name(o.index), o.stream.name) for q in facts.queries for o in q.occurrences)
     if several := next((use for use, stream in uses if use != stream), ""):
-        found[several] = "one of several uses of a stream: by its name in the query, or its place"
-    found |= {inner: f"{name}: computed first, and read as a stream" for inner, name in inner_names(facts).items()}
-    width = max((len(word) + 2 for word in found), default=0)
-    return ["\n".join(["where", *(_entry(word, [meaning], width) for word, meaning in found.items())])] if found else []
+        words[several] = "one of several uses of a stream: by its name in the query, or its place"
+    words |= {inner: f"{name}: computed first, and read as a stream" for inner, name in inner_names(facts).items()}
+    width = max((len(word) + 2 for word in words), default=0)
+    return ["\n".join(["where", *(_entry(word, [meaning], width) for word, meaning in words.items())])] if words else []
 
 
 def _entry(name: str, values: list[str], width: int = 0) -> str:
@@ -157,7 +157,7 @@ def _holds(query: QueryFacts) -> list[str]:
 
 
 def _query_dict(query: QueryFacts, *, zones: bool) -> dict[str, object]:
-    found: dict[str, object] = {
+    document: dict[str, object] = {
         "query": query.query.name,
         "stream": query.query.stream,
         "schema": [
@@ -170,16 +170,16 @@ def _query_dict(query: QueryFacts, *, zones: bool) -> dict[str, object]:
         "final_when": {a: function.describe() for a, function in query.propagation.items()},
         "occurrences": [_occurrence_dict(query, occurrence) for occurrence in query.occurrences],
     }
-    found["holds"] = _holds(query)
-    found["notes"] = [problem.to_dict() for problem in notes(query.query)]
+    document["holds"] = _holds(query)
+    document["notes"] = [problem.to_dict() for problem in notes(query.query)]
     if zones:
-        found["zones"] = [list(zone_lines(query.federation, zone)) for zone in query.federation.zones]
-    return found
+        document["zones"] = [list(zone_lines(query.federation, zone)) for zone in query.federation.zones]
+    return document
 
 
 def _occurrence_dict(query: QueryFacts, occurrence: OccurrenceFacts) -> dict[str, object]:
     bound = occurrence.bound
-    found: dict[str, object] = {
+    document: dict[str, object] = {
         "occurrence": query.federation.occurrence_name(occurrence.index),
         "stream": occurrence.stream.name,
         "kept": occurrence.kept,
@@ -187,7 +187,7 @@ def _occurrence_dict(query: QueryFacts, occurrence: OccurrenceFacts) -> dict[str
         "bound": occurrence.state,
     }
     if occurrence.folding is not None:
-        found["not_folded"] = list(occurrence.folding.obstacles())
+        document["not_folded"] = list(occurrence.folding.obstacles())
     if isinstance(bound, Bounded):
-        found["horizon"] = None if bound.horizon == -INF else int(bound.horizon)
-    return found
+        document["horizon"] = None if bound.horizon == -INF else int(bound.horizon)
+    return document

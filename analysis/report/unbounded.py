@@ -16,19 +16,19 @@ def kept_for_ever(facts: QueryFacts) -> list[Problem]:
     """A note per occurrence of which rows are kept for ever, with a condition that would let them go."""
     query, federation = facts.query, facts.federation
     notes = []
-    for one in facts.occurrences:
-        zone = next((zone for zone in federation.zones if one.index not in zone.ignored), None)
-        if not isinstance(one.bound, Unbounded) or zone is None:
+    for kept in facts.occurrences:
+        zone = next((zone for zone in federation.zones if kept.index not in zone.ignored), None)
+        if not isinstance(kept.bound, Unbounded) or zone is None:
             continue
         rows = "every row"
-        if one.folding is not None and one.folding.runs:
-            if not one.folding.by:
+        if kept.folding is not None and kept.folding.runs:
+            if not kept.folding.by:
                 continue
-            rows = f"one row by {', '.join(one.folding.by)}"
-        attribute, stream = one.bound.missing.attributes[0], federation.occurrences[one.index]
+            rows = f"one row by {', '.join(kept.folding.by)}"
+        attribute, stream = kept.bound.missing.attributes[0], federation.occurrences[kept.index]
         row = zone.layout.rows[zone.layout.attributes[attribute]]
-        later, earlier = federation.label(row), federation.label(("x", one.index, stream.progress[0]))
-        occurrence = federation.occurrence_name(one.index)
+        later, earlier = federation.label(row), federation.label(("x", kept.index, stream.progress[0]))
+        occurrence = federation.occurrence_name(kept.index)
         text = f"{rows} of {occurrence} is kept for ever: nothing says how long before {later.text} it matters"
         partner = users_names([federation.occurrences[row[1]]] if is_copy(row) else [])
         bound = at_most(
@@ -38,6 +38,6 @@ def kept_for_ever(facts: QueryFacts) -> list[Problem]:
             earlier.type,
         )
         hint = f"where that is not meant, bound it: {bound}, or with a duration more"
-        stopped = () if one.folding is None else tuple(f"nor is it folded: {why}" for why in one.folding.obstacles())
-        notes.append(Problem("TG224", text, partner_site(query, one.index) or query.site, stopped, hint, query.name))
+        stopped = () if kept.folding is None else tuple(f"nor is it folded: {why}" for why in kept.folding.obstacles())
+        notes.append(Problem("TG224", text, partner_site(query, kept.index) or query.site, stopped, hint, query.name))
     return notes

@@ -86,23 +86,25 @@ class Kill:
         return conjunction([*parts, *(self._reached(reach, p, named) for reach in self.reaches)])
 
     def _reached(self, reach: Reach, p: Mapping[str, Extended], named: Naming) -> Term:
-        own, other = (stream.schema for stream in self.streams)
+        schema, other = (stream.schema for stream in self.streams)
         y, type_ = Attr(named(reach.y)), other[reach.y].type
-        found: list[Term] = [call("le", y, plus(Attr(x), c, own[x].type)) for x, c in reach.after]
-        found += [call("le", Attr(x), plus(y, c, type_)) for x, c in reach.before]
+        cases: list[Term] = [call("le", y, plus(Attr(x), c, schema[x].type)) for x, c in reach.after]
+        cases += [call("le", Attr(x), plus(y, c, type_)) for x, c in reach.before]
         for a, c in reach.passed:
             limit = p[a]
             if limit == INF:
                 return TRUE
             if limit != -INF:
-                found.append(call("le", y, Lit(int(limit) + c, type_)))
-        return disjunction(found)
+                cases.append(call("le", y, Lit(int(limit) + c, type_)))
+        return disjunction(cases)
 
 
 def kills(sources: Sources, zone: Zone, occurrence: int, promised: Collection[str]) -> tuple[Kill, ...]:
     """The kills of an occurrence that the zone does not ignore, one per anti-join above it."""
-    found = (_kill(sources, anti, zone, occurrence, promised) for anti in sources.antijoins if occurrence in anti.left)
-    return tuple(kill for kill in found if kill is not None)
+    candidates = (
+        _kill(sources, anti, zone, occurrence, promised) for anti in sources.antijoins if occurrence in anti.left
+    )
+    return tuple(kill for kill in candidates if kill is not None)
 
 
 def final_side(node: Node) -> bool:

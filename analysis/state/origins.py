@@ -66,9 +66,9 @@ class Sources:
     @classmethod
     def of(cls, node: Node, streams: Sequence[StreamDef]) -> Sources:
         """`streams` are the definitions by occurrence."""
-        found = cls(streams)
-        _Walk(found).origins(node)
-        return found
+        sources = cls(streams)
+        _Walk(sources).origins(node)
+        return sources
 
     def keys(self, i: int, j: int, ignored: Collection[int]) -> tuple[tuple[str, str], ...]:
         """Attributes of occurrences i and j that are equal in a zone that ignores neither, one pair per class."""
@@ -76,31 +76,31 @@ class Sources:
         if flags not in self._classes:
             self._classes[flags] = self._classes_without(flags)
         classes = self._classes[flags]
-        own, other = classes.get(i, {}), classes.get(j, {})
-        return tuple(sorted({(a, other[k][0]) for k, attributes in own.items() if k in other for a in attributes}))
+        first, second = classes.get(i, {}), classes.get(j, {})
+        return tuple(sorted({(a, second[k][0]) for k, attributes in first.items() if k in second for a in attributes}))
 
     def _classes_without(self, ignored: Collection[int]) -> dict[int, dict[int, list[str]]]:
         """Per occurrence, by the number of a class, its attributes in that class, sorted."""
         graph: dict[Origin, list[Origin]] = {}
-        for one, other in self.equalities:
-            if one.occurrence not in ignored and other.occurrence not in ignored and self._one_type(one, other):
-                graph.setdefault(one, []).append(other)
-                graph.setdefault(other, []).append(one)
-        found: dict[int, dict[int, list[str]]] = {}
+        for first, second in self.equalities:
+            if first.occurrence not in ignored and second.occurrence not in ignored and self._one_type(first, second):
+                graph.setdefault(first, []).append(second)
+                graph.setdefault(second, []).append(first)
+        by_occurrence: dict[int, dict[int, list[str]]] = {}
         seen: set[Origin] = set()
         for number, start in enumerate(graph):
             waiting = [] if start in seen else [start]
             seen.update(waiting)
             while waiting:
                 origin = waiting.pop()
-                found.setdefault(origin.occurrence, {}).setdefault(number, []).append(origin.attribute)
-                further = [one for one in graph[origin] if one not in seen]
+                by_occurrence.setdefault(origin.occurrence, {}).setdefault(number, []).append(origin.attribute)
+                further = [neighbour for neighbour in graph[origin] if neighbour not in seen]
                 seen.update(further)
                 waiting += dict.fromkeys(further)
-        for classes in found.values():
+        for classes in by_occurrence.values():
             for attributes in classes.values():
                 attributes.sort()
-        return found
+        return by_occurrence
 
     def _one_type(self, left: Origin, right: Origin) -> bool:
         first, second = self.streams[left.occurrence].schema, self.streams[right.occurrence].schema
@@ -166,16 +166,16 @@ class _Walk:
     def equate(self, condition: Term, known: Origins) -> None:
         for part in conjuncts(condition):
             match part:
-                case Call("eq" | "eq_null_safe", (Attr(one), Attr(other))):
-                    self.pair(known.get(one, ()), known.get(other, ()))
+                case Call("eq" | "eq_null_safe", (Attr(left), Attr(right))):
+                    self.pair(known.get(left, ()), known.get(right, ()))
 
     def pair(self, lefts: Iterable[Origin], rights: Sequence[Origin] | Iterable[Origin]) -> None:
         rights = tuple(rights)
         self.sources.equalities += [
-            (one, other)
-            for one in lefts
-            for other in rights
-            if one.occurrence != other.occurrence and one.shift == other.shift == 0
+            (left, right)
+            for left in lefts
+            for right in rights
+            if left.occurrence != right.occurrence and left.shift == right.shift == 0
         ]
 
 

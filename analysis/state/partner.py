@@ -39,20 +39,20 @@ class Partner:
 
     def may_come(self, b: Progress) -> Term:
         """Whether a partner may still arrive: for all progressing y, `min over x of (r.x + d(x, y)) > b_y`."""
-        own, other = self.streams
+        stream, other = self.streams
         if any(b[other.name, y] == INF for y in other.progress):
             return FALSE
-        return conjunction([above(Attr(x), own.schema[x].type, b[other.name, y] - d) for x, y, d in self.ahead])
+        return conjunction([above(Attr(x), stream.schema[x].type, b[other.name, y] - d) for x, y, d in self.ahead])
 
     def holds(self, named: Naming, columns: tuple[frozenset[str], frozenset[str]]) -> Term:
         """Whether two rows are partners, over the own columns and the other's as `named`; keys only where both are
         stored.
         """
-        own, other = (stream.schema for stream in self.streams)
+        schema, other = (stream.schema for stream in self.streams)
         parts: list[Term] = [
             call("eq_null_safe", Attr(a), Attr(named(b))) for a, b in self.keys if a in columns[0] and b in columns[1]
         ]
-        parts += [call("le", Attr(named(y)), plus(Attr(x), c, own[x].type)) for x, y, c in self.after]
+        parts += [call("le", Attr(named(y)), plus(Attr(x), c, schema[x].type)) for x, y, c in self.after]
         parts += [call("le", Attr(x), plus(Attr(named(y)), c, other[y].type)) for y, x, c in self.before]
         return conjunction(parts)
 

@@ -92,4 +92,7 @@ def _unbounded(federation_: Federation, attribute: str, clause: Clause) -> Claus
     if attribute not in federation_.attributes:
         return None
     clauses = propagation(federation_, attribute).clauses
-    return next((other for other in clauses if other.occurrence == clause.occurrence and not other.is_finite), None)
+    return next(
+        (candidate for candidate in clauses if candidate.occurrence == clause.occurrence and not candidate.is_finite),
+        None,
+    )

@@ -101,9 +101,9 @@ class Mends:
         if asked not in self._tried:
             days = self._days(attribute)
             self._tried[asked] = (days, {}, "") if days else ("", self._all_bounds(attribute), self._instead(*asked))
-        days, bounds, other = self._tried[asked]
+        days, bounds, replacement = self._tried[asked]
         bound = bounds.get(clause.stream, "")
-        first, second = (other, bound) if _ends_later(attribute, clause) else (bound, other)
+        first, second = (replacement, bound) if _ends_later(attribute, clause) else (bound, replacement)
         return days or "; or ".join(text for text in (first, second) if text)
 
     def _instead(self, attribute: str, instead: str | None, declared: bool, alone: bool) -> str:
@@ -141,11 +141,15 @@ class Mends:
     def _bounded(self, node: Node, attribute: str) -> tuple[Node, dict[str, list[str]]] | None:
         """The query with bounds by which an attribute progresses, and these as they are written, by stream."""
         written: dict[str, list[str]] = {}
-        while (found := self._analysed(node)) is not None:
-            clause = next((clause for clause in propagation(found, attribute).clauses if not clause.is_finite), None)
+        while (federation_ := self._analysed(node)) is not None:
+            clause = next(
+                (clause for clause in propagation(federation_, attribute).clauses if not clause.is_finite), None
+            )
             if clause is None:
                 return node, written
-            step = self._one_bound(node, found, attribute, clause) or self._one_instant(node, found, attribute, clause)
+            step = self._one_bound(node, federation_, attribute, clause) or self._one_instant(
+                node, federation_, attribute, clause
+            )
             if step is None:
                 return None
             node, text = step
@@ -180,12 +184,12 @@ class Mends:
             if not isinstance(join, Join):
                 continue
             on_right = clause.occurrence - step.before >= len(occurrences(join.left))
-            side, other = (join.right, join.left) if on_right else (join.left, join.right)
+            side, opposite = (join.right, join.left) if on_right else (join.left, join.right)
             core = _first_with_instants(side)
             if core is None or core is side:
                 continue
-            for t in other.schema.temporal:
-                carried, condition, text = self._instant_of(side, core, t, other)
+            for t in opposite.schema.temporal:
+                carried, condition, text = self._instant_of(side, core, t, opposite)
                 left, right = (join.left, carried) if on_right else (carried, join.right)
                 mended = put(node, step.place, Join(left, right, conjunction([join.condition, condition]), join.kind))
                 if self._is_bounded(mended, federation, attribute, clause.occurrence):
@@ -196,9 +200,9 @@ class Mends:
         """A side with an instant that it drops, what that has to do with another one, and how it is written."""
         type_, instant = node.schema[t].type, written_name(t, node)
         above = _above(side, core)
-        if any(isinstance(one, Group | Distinct) for one in above):
+        if any(isinstance(operator, Group | Distinct) for operator in above):
             carried, name, window = self._windowed(side, core)
-            verb = "group by" if any(isinstance(one, Group) for one in above) else "keep"
+            verb = "group by" if any(isinstance(operator, Group) for operator in above) else "keep"
             text = f"{verb} {name}={window}, and join where {name} == {_window_text(instant, type_)}"
             return carried, call("eq", Attr(name), _window(Attr(t), type_)), text
         instants, name = self._together(core) or core.schema.temporal[:1], _free("known", side)
@@ -208,11 +212,11 @@ class Mends:
 
     def _is_bounded(self, mended: Node, before: Federation, attribute: str, i: int) -> bool:
         """Whether an attribute bounds an occurrence of a mended query, which speaks of all that it has spoken of."""
-        found = self._analysed(mended)
-        if found is None or attribute not in found.attributes or _spoken_of(found) != _spoken_of(before):
+        after = self._analysed(mended)
+        if after is None or attribute not in after.attributes or _spoken_of(after) != _spoken_of(before):
             return False
-        speaking = [zone for zone in found.zones if i not in zone.ignored]
-        return all(_reaches(zone, attribute, i, found.occurrences[i].progress) for zone in speaking)
+        speaking = [zone for zone in after.zones if i not in zone.ignored]
+        return all(_reaches(zone, attribute, i, after.occurrences[i].progress) for zone in speaking)
 
     def _pairs(self, scope: _Scope, i: int) -> Iterator[tuple[str, str, int]]:
         """Attributes y and t of a scope such that a bound on y bounds the occurrence, and the least y - t that there
@@ -220,20 +224,20 @@ class Mends:
 
         What is compared with y already comes first, and of y the occurrence's own instant.
         """
-        found = self._analysed(scope.rows)
+        federation_ = self._analysed(scope.rows)
         k = i - scope.before
-        zones = [] if found is None else [zone for zone in found.zones if k not in zone.ignored]
-        if found is None or not zones:
+        zones = [] if federation_ is None else [zone for zone in federation_.zones if k not in zone.ignored]
+        if federation_ is None or not zones:
             return
-        progress = found.occurrences[k].progress
-        resting = {name: _resting_on(zones, name) for name in found.attributes}
+        progress = federation_.occurrences[k].progress
+        resting = {name: _resting_on(zones, name) for name in federation_.attributes}
         ys = [name for name, on in resting.items() if on == {k} and all(_reaches(z, name, k, progress) for z in zones)]
         ys.sort(key=lambda name: not any(_names(zone, name, k, progress) for zone in zones))
         ts = [name for name, on in resting.items() if name not in ys and on and (k in on) == scope.is_own]
         for y in ys:
             least = {t: max(-zone.distance(("a", y), ("a", t)) for zone in zones) for t in ts}
             for t in sorted(ts, key=lambda name: least[name] == -INF):
-                if found.schema[y].type == found.schema[t].type:
+                if federation_.schema[y].type == federation_.schema[t].type:
                     yield y, t, 0 if least[t] == -INF else int(least[t])
 
     def _known(self) -> tuple[str, str] | None:
@@ -257,7 +261,9 @@ class Mends:
         """
         above: list[Node] = []
         for step in _unary(self.node):
-            if isinstance(step, Imbed) and any(isinstance(one, Group) and step.name in one.keys for one in above):
+            if isinstance(step, Imbed) and any(
+                isinstance(operator, Group) and step.name in operator.keys for operator in above
+            ):
                 instants, size = self._together(step.input), _size_of_window(step.term)
                 if instants and size is not None:
                     term = call("floor", _latest(instants), size)
@@ -280,8 +286,8 @@ class Mends:
         if core is None or core is node:
             return ""
         above = _above(node, core)
-        groups = [one for one in above if isinstance(one, Group)]
-        if groups or any(isinstance(one, Distinct) for one in above):
+        groups = [operator for operator in above if isinstance(operator, Group)]
+        if groups or any(isinstance(operator, Distinct) for operator in above):
             if (part := _part_of_calendar(above)) is not None and (text := self._part(node, core, groups, part)):
                 return text
             mended, name, window = self._windowed(node, core)
@@ -317,10 +323,10 @@ class Mends:
 
     def _bounds_beside(self, mended: Node, name: str, text: str) -> str:
         """The text of a mend and what has to be bounded beside it, if anything has; empty where it is no mend."""
-        found = self._bounded(mended, name)
-        if found is None:
+        bounded = self._bounded(mended, name)
+        if bounded is None:
             return ""
-        bounds = [bound for of_stream in found[1].values() for bound in of_stream]
+        bounds = [bound for of_stream in bounded[1].values() for bound in of_stream]
         return " and ".join([text, *bounds])
 
     def _windowed(self, node: Node, core: Node) -> tuple[Node, str, str]:
@@ -385,30 +391,30 @@ class Mends:
         if self.effort <= 0:
             return None
         try:
-            found = federation(node, self.streams if streams is None else streams)
+            federation_ = federation(node, self.streams if streams is None else streams)
         except QueryError:
             return None
-        self.effort -= max(1, len(found.zones)) * len(found.occurrences)
-        return found if found.zones else None
+        self.effort -= max(1, len(federation_.zones)) * len(federation_.occurrences)
+        return federation_ if federation_.zones else None
 
     def _progresses(
         self, node: Node, attribute: str | None = None, streams: Mapping[str, StreamDef] | None = None
     ) -> bool:
         """Whether an attribute of the query progresses, or any."""
-        found = self._analysed(node, streams)
-        if found is None:
+        federation_ = self._analysed(node, streams)
+        if federation_ is None:
             return False
-        asked = found.attributes if attribute is None else (attribute,)
-        return any(name in found.attributes and propagation(found, name).is_finite for name in asked)
+        asked = federation_.attributes if attribute is None else (attribute,)
+        return any(name in federation_.attributes and propagation(federation_, name).is_finite for name in asked)
 
     def _together(self, node: Node) -> tuple[str, ...]:
         """The fewest instants of a node that say together when its rows are known; none where there are none."""
         types = {node.schema[name].type for name in node.schema.temporal}
         if len(types) != 1 or len(node.schema.temporal) > INSTANTS:
             return ()
-        found = self._analysed(node)
-        sets = () if found is None else minimal_progressing_sets(found)
-        first = next((one for one in sets if one), frozenset[str]())
+        federation_ = self._analysed(node)
+        sets = () if federation_ is None else minimal_progressing_sets(federation_)
+        first = next((instants for instants in sets if instants), frozenset[str]())
         return tuple(name for name in node.schema.temporal if name in first)
 
 
@@ -476,8 +482,8 @@ def _scopes(node: Node, i: int, *, own_first: bool) -> list[_Scope]:
     joined.reverse()
     several = [k for k, step in enumerate(path) if isinstance(step.node, Join | Product | Union | Difference)]
     alone = path[several[-1] + 1 if several else 0 :]
-    own = [_Scope(step.place, step.node, step.before, is_own=True) for step in alone]
-    return [*own, *joined] if own_first else [*joined, *own]
+    scopes = [_Scope(step.place, step.node, step.before, is_own=True) for step in alone]
+    return [*scopes, *joined] if own_first else [*joined, *scopes]
 
 
 def _joined_scope(path: list[_Step], k: int) -> _Scope:
@@ -512,20 +518,20 @@ def _unary(node: Node) -> Iterator[Unary]:
 
 def _last(node: Node) -> Node:
     """What a query does before the operators of one input that it ends with."""
-    return next((one.input for one in reversed(list(_unary(node)))), node)
+    return next((operator.input for operator in reversed(list(_unary(node)))), node)
 
 
 def _first_with_instants(node: Node) -> Node | None:
     """The node whose instants the operators above it drop."""
-    for one in (node, *(above.input for above in _unary(node))):
-        if one.schema.temporal:
-            return one
+    for below in (node, *(above.input for above in _unary(node))):
+        if below.schema.temporal:
+            return below
     return None
 
 
 def _above(node: Node, core: Node) -> list[Unary]:
     """The operators of one input above a node."""
-    return list(takewhile(lambda one: one is not core, _unary(node)))
+    return list(takewhile(lambda operator: operator is not core, _unary(node)))
 
 
 def _replaced(node: Node, old: Node, new: Node) -> Node:
@@ -552,8 +558,12 @@ def _carrying(node: Node, core: Node, name: str, term: Term) -> Node:
 
 def _free(name: str, node: Node) -> str:
     """A name that no attribute has, here and below."""
-    taken = {known for one in (node, *(above.input for above in _unary(node))) for known in one.schema}
-    return next(one for one in (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3))) if one not in taken)
+    taken = {known for below in (node, *(above.input for above in _unary(node))) for known in below.schema}
+    return next(
+        candidate
+        for candidate in (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
+        if candidate not in taken
+    )
 
 
 # Instants of zones ----------------------------------------------------------------------------------------------------
@@ -638,15 +648,15 @@ def _part_of_calendar(above: list[Unary]) -> _Part | None:
     """The windows of which the dates are made up by which rows are put together; None for other keys, and for windows
     or parts of a day.
     """
-    together = next(one for one in reversed(above) if isinstance(one, Group | Distinct))
+    together = next(operator for operator in reversed(above) if isinstance(operator, Group | Distinct))
     names = together.keys if isinstance(together, Group) else tuple(together.schema)
-    terms = [one.term for one in _unary(together) if isinstance(one, Imbed) and one.name in names]
+    terms = [operator.term for operator in _unary(together) if isinstance(operator, Imbed) and operator.name in names]
     calls = [subterm for term in terms for subterm in subterms(term) if isinstance(subterm, Call)]
-    if any(one.op == "to_local" for one in calls):
+    if any(subterm.op == "to_local" for subterm in calls):
         return _HOURS_OF_PLACE
-    if any(one.op in ("hour", "minute", "second") for one in calls):
+    if any(subterm.op in ("hour", "minute", "second") for subterm in calls):
         return None
-    if any(one.op in _DAYS for one in calls):
+    if any(subterm.op in _DAYS for subterm in calls):
         return _DAYS_ALONE
     return _DAYS_OF_MONTH if any(map(_gives_months, calls)) else None
 
@@ -730,7 +740,7 @@ def _size_text(size: Lit) -> str:
 
 def _keys(group: Group) -> str:
     """The beginning of a grouping's text, up to where a further key stands."""
-    computed = {one.name for one in _unary(group.input) if isinstance(one, Imbed)}
+    computed = {operator.name for operator in _unary(group.input) if isinstance(operator, Imbed)}
     keys = [f"{key.partition('#')[0]}=..." if key in computed else written_name(key, group.input) for key in group.keys]
     return "group_by(" + "".join(f"{key}, " for key in keys)
 

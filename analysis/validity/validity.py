@@ -61,15 +61,17 @@ def unmatched(query: Query, federation: Federation) -> list[Problem]:
     The algebra allows it: every row of the left side is a result, whatever comes on the right.
     """
     problems = []
-    for one in federation.unmatched:
-        because, site = _cycle(query, federation, one.conflicts)
-        kind = one.join.kind
+    for partnerless in federation.unmatched:
+        because, site = _cycle(query, federation, partnerless.conflicts)
+        kind = partnerless.join.kind
         outcome = (
             "every row of its left side is a result" if kind == "anti" else "its right side is NULL in every result"
         )
         message = f"no two rows can satisfy the temporal relations of this {kind} join, so {outcome}"
         problems.append(
-            Problem("TG204", message, site or query.sites.get(one.join, query.site), because, _WRONG_WAY, query.name)
+            Problem(
+                "TG204", message, site or query.sites.get(partnerless.join, query.site), because, _WRONG_WAY, query.name
+            )
         )
     return problems
 

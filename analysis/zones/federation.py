@@ -103,6 +103,6 @@ def _term_label(row: Hidden, label: Callable[[Hidden], Label]) -> Label:
                 else Label(shifted((inner := label(part.row)).text, part.by, inner.type), inner.type)
                 for part in parts
             ]
-            return Label(f"{op}({', '.join(one.text for one in labels)})", labels[0].type)
+            return Label(f"{op}({', '.join(named.text for named in labels)})", labels[0].type)
         case _:
             raise AssertionError(f"no label for {row}")

@@ -43,7 +43,7 @@ class Grid:
 
 def grids(node: Node, attributes: tuple[str, ...]) -> dict[str, Grid]:
     """The grids of those attributes of the rows of an expression that provably lie on one."""
-    return {name: found for name in attributes if (found := _grid(node, name)) is not None}
+    return {name: grid for name in attributes if (grid := _grid(node, name)) is not None}
 
 
 def may_pass(grids: Mapping[str, Grid], old: Mapping[str, Extended], new: Mapping[str, Extended]) -> bool:
@@ -70,8 +70,8 @@ def _grid(node: Node, name: str) -> Grid | None:
         case Product(left, right) | Join(left, right):
             return _grid(left if name in left.schema else right, name)
         case Union(inputs):
-            first, *others = (_grid(one, name) for one in inputs)
-            return first if all(one == first for one in others) else None
+            first, *others = (_grid(input_, name) for input_ in inputs)
+            return first if all(grid == first for grid in others) else None
         case Scan() | OrderedNode():
             return None
         case _:

@@ -253,7 +253,7 @@ class _Reader:
                     Bound(name, base, row.offset, source),
                     Bound(base, name, row.unit - 1 - row.offset, source),
                 )
-                zones = [zone for one in zones if isinstance(zone := one.conjoin(bounds, declared_by), Zone)]
+                zones = [zone for wider in zones if isinstance(zone := wider.conjoin(bounds, declared_by), Zone)]
             elif isinstance(row, Extreme):
                 equal = Compare(Var(name), "=", self.written(row), source)
                 expansion = expand(zones, normal_form(equal), limit, declared_by)
@@ -273,7 +273,9 @@ def moved(reading: RowTerm, by: int) -> RowTerm:
 
 def _extreme(op: Literal["least", "greatest"], parts: list[RowTerm]) -> RowTerm:
     """The least or greatest of what was read, in one order, and flat: equal ones are equal however they are written."""
-    flat = [one for part in parts for one in (part.parts if isinstance(part, Extreme) and part.op == op else (part,))]
+    flat = [
+        member for part in parts for member in (part.parts if isinstance(part, Extreme) and part.op == op else (part,))
+    ]
     different = sorted(set(flat), key=repr)
     return different[0] if len(different) == 1 else Extreme(op, tuple(different))
 
@@ -284,7 +286,7 @@ def _parts_of(row: Hidden) -> list[Hidden]:
         case Rounding(base):
             return [base]
         case Extreme(_, parts):
-            return [one for part in parts for one in (_parts_of(part) if isinstance(part, Extreme) else [part.row])]
+            return [below for part in parts for below in (_parts_of(part) if isinstance(part, Extreme) else [part.row])]
         case _:
             return []
 

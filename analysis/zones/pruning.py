@@ -39,14 +39,14 @@ def prune(zones: list[Zone], attributes: Sequence[str], occurrences: int) -> lis
             continue
         served: dict[int, frozenset[int]] = {id(zone): frozenset() for zone in group}
         for fewer in coarser:
-            other = groups[fewer]
+            wider = groups[fewer]
             over: list[Variable] = list(names)
             # A rounding too: that D says more of it than C does is not seen in the instants that it rounds.
             rows = dict.fromkeys(
-                row for layout in {id(zone.layout): zone.layout for zone in other}.values() for row in layout.rows
+                row for layout in {id(zone.layout): zone.layout for zone in wider}.values() for row in layout.rows
             )
             over.extend(row for row in rows if is_copy(row) or isinstance(row, Rounding))
-            for zone, inside in zip(group, _inside_any(group, other, over), strict=True):
+            for zone, inside in zip(group, _inside_any(group, wider, over), strict=True):
                 if inside:
                     served[id(zone)] |= fewer
         dropped.update(id(zone) for zone in group if served[id(zone)] >= speaking)
@@ -59,22 +59,22 @@ def widest(zones: Sequence[Zone]) -> list[Zone]:
     Of the left side of a left or anti-join these are all that need pairs: what another zone makes with the right side
     lies in that zone by itself and in what the wider one makes, and these serve all needs (see `prune`).
     """
-    found: list[Zone] = []
+    chosen: list[Zone] = []
     for zone in sorted(zones, key=lambda zone: len(zone.ignored), reverse=True):
-        if not any(zone.extends(wider) for wider in found):
-            found.append(zone)
-    kept = set(map(id, found))
+        if not any(zone.extends(wider) for wider in chosen):
+            chosen.append(zone)
+    kept = set(map(id, chosen))
     return [zone for zone in zones if id(zone) in kept]
 
 
 def _subsets(sets: Iterable[frozenset[int]]) -> Callable[[frozenset[int]], list[frozenset[int]]]:
     """What finds the proper subsets of a set among these: each is looked for under its rarest member only."""
     sets = list(sets)
-    uses = Counter(member for one in sets for member in one)
+    uses = Counter(member for subset in sets for member in subset)
     by_rarest: dict[int | None, list[frozenset[int]]] = {}
-    for one in sets:
-        by_rarest.setdefault(min(one, key=lambda member: uses[member], default=None), []).append(one)
-    return lambda of: [one for member in (None, *of) for one in by_rarest.get(member, ()) if one < of]
+    for subset in sets:
+        by_rarest.setdefault(min(subset, key=lambda member: uses[member], default=None), []).append(subset)
+    return lambda of: [subset for member in (None, *of) for subset in by_rarest.get(member, ()) if subset < of]
 
 
 def prune_equal_flags(zones: list[Zone]) -> list[Zone]:

@@ -51,29 +51,29 @@ def scan_site(query: Query, federation: Federation, i: int) -> Site | None:
 
 def partner_site(query: Query, i: int) -> Site | None:
     """Where an occurrence was first joined with others, or united with them."""
-    node, first, found = query.node, 0, None
+    node, first, site = query.node, 0, None
     while below := children(node):
         if len(below) > 1 and node in query.sites:
-            found = query.sites[node]
+            site = query.sites[node]
         for child in below:
             count = len(occurrences(child))
             if i < first + count:
                 node = child
                 break
             first += count
-    return found
+    return site
 
 
 def site_without_instants(query: Query) -> Site | None:
     """Where the result lost its last instant: at the innermost operator without any, above which each has one input."""
-    node, found = query.node, query.site
+    node, site = query.node, query.site
     while not isinstance(node, Scan) and not node.schema.temporal:
-        found = query.sites.get(node, found)
+        site = query.sites.get(node, site)
         below = children(node)
         if len(below) != 1:
             break
         (node,) = below
-    return found
+    return site
 
 
 def edge_lines(query: Query, federation: Federation, edges: Iterable[Edge]) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def edge_lines(query: Query, federation: Federation, edges: Iterable[Edge]) -> t
 
     What a condition says through roundings that have no name is one line.
     """
-    found = []
+    lines = []
     for edge in _through_unnamed(federation, edges):
         v, w = federation.label(edge.v), federation.label(edge.w)
         if v.text == w.text and edge.c == 0:
@@ -93,14 +93,14 @@ def edge_lines(query: Query, federation: Federation, edges: Iterable[Edge]) -> t
             text += f"   (known of a part of {owner})" if owner else f"   (declared by {edge.declared_by})"
         elif site is not None:
             text += f"   {site}"
-        found.append(text)
-    return tuple(dict.fromkeys(found))
+        lines.append(text)
+    return tuple(dict.fromkeys(lines))
 
 
 def _through_unnamed(federation: Federation, edges: Iterable[Edge]) -> list[Edge]:
-    found: list[Edge] = []
+    merged: list[Edge] = []
     for edge in edges:
-        last = found[-1] if found else None
+        last = merged[-1] if merged else None
         if (
             last is not None
             and last.v == edge.w
@@ -108,10 +108,10 @@ def _through_unnamed(federation: Federation, edges: Iterable[Edge]) -> list[Edge
             and edge.w not in federation.labels
             and (last.source, last.declared_by) == (edge.source, edge.declared_by)
         ):
-            found[-1] = replace(last, v=edge.v, c=last.c + edge.c)
+            merged[-1] = replace(last, v=edge.v, c=last.c + edge.c)
         else:
-            found.append(edge)
-    return found
+            merged.append(edge)
+    return merged
 
 
 def first_site(query: Query, edges: Iterable[Edge]) -> Site | None:

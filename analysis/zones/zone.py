@@ -130,8 +130,8 @@ class Zone:
         i, j = self.layout.find(w), self.layout.find(v)
         if i is None or j is None:
             return 0 if w == v else INF
-        found = int(self.matrix[i, j])
-        return INF if found >= NONE else found
+        bound = int(self.matrix[i, j])
+        return INF if bound >= NONE else bound
 
     def conjoin(self, bounds: Iterable[Bound], declared_by: str = "") -> Zone | Conflict:
         """The zone with constraints between output attributes added; closure is kept edge by edge, O(n²) each."""
@@ -182,12 +182,12 @@ class Zone:
 
     def view(self, variables: Sequence[Variable]) -> Matrix:
         """The closed matrix over some variables (the projection); variables unknown to the zone are free."""
-        found = [self.layout.find(variable) for variable in variables]
-        if None not in found:
-            rows = np.array(found, dtype=np.intp)
+        places = [self.layout.find(variable) for variable in variables]
+        if None not in places:
+            rows = np.array(places, dtype=np.intp)
             return self.matrix[np.ix_(rows, rows)]
-        matrix = _unbounded(len(found))
-        known = [i for i, row in enumerate(found) if row is not None]
+        matrix = _unbounded(len(places))
+        known = [i for i, row in enumerate(places) if row is not None]
         matrix[np.ix_(known, known)] = self.view([variables[i] for i in known])
         return matrix
 
@@ -326,7 +326,7 @@ def chain(edges: Sequence[Edge], w: Hidden, v: Hidden) -> tuple[Edge, ...]:
         if known is None or edge.c < known.c:
             shortest[edge.w, edge.v] = edge
     graph = nx.DiGraph()
-    graph.add_weighted_edges_from((one, other, edge.c) for (one, other), edge in shortest.items())
+    graph.add_weighted_edges_from((start, end, edge.c) for (start, end), edge in shortest.items())
     if w not in graph or v not in graph or not nx.has_path(graph, w, v):
         return ()
     return tuple(shortest[pair] for pair in pairwise(nx.bellman_ford_path(graph, w, v)))

@@ -276,8 +276,8 @@ GROUP = Group(
         bug(
             "a union waits for the other sides",
             FEDERATION,
-            "zone.ignoring(i for i in everything if i not in own)",
-            "zone.ignoring(i for i in everything if i in own)",
+            "zone.ignoring(i for i in everything if i not in places)",
+            "zone.ignoring(i for i in everything if i in places)",
         ),
         bug(
             "a new attribute lies before its term",

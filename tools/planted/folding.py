@@ -104,8 +104,8 @@ GROUP = Group(
         bug(
             "an argument of several occurrences is payload of one",
             CLASSES,
-            "    if not aggregate.entry.merges or not reads_alone(term, sink.held):\n        return None\n    (own,) = own_parts(term, sink.held)\n",
-            "    if not aggregate.entry.merges:\n        return None\n    own = next(own_parts(term, sink.held), None)\n",
+            "    if not aggregate.entry.merges or not reads_alone(term, sink.held):\n        return None\n    (part,) = own_parts(term, sink.held)\n",
+            "    if not aggregate.entry.merges:\n        return None\n    part = next(own_parts(term, sink.held), None)\n",
         ),
         bug(
             "aggregates that do not merge have payload",
@@ -182,8 +182,8 @@ GROUP = Group(
         bug(
             "an argument of a padded row is payload",
             CLASSES,
-            "    return own if sink.timed or isinstance(own, Attr) else None\n",
-            "    return own\n",
+            "    return part if sink.timed or isinstance(part, Attr) else None\n",
+            "    return part\n",
         ),
         bug(
             "rows fold by how far the inputs have come",

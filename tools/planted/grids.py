@@ -31,7 +31,7 @@ GROUP = Group(
         bug(
             "a union has the grid of its first input",
             GRID,
-            "return first if all(one == first for one in others) else None",
+            "return first if all(grid == first for grid in others) else None",
             "return first",
         ),
     ),

@@ -16,8 +16,8 @@ GROUP = Group(
         bug(
             "related streams are asked for partners one way round",
             PURGE,
-            "found |= {(one[1], other[1]), (other[1], one[1])}",
-            "found |= {(one[1], other[1])}",
+            "pairs |= {(first[1], second[1]), (second[1], first[1])}",
+            "pairs |= {(first[1], second[1])}",
         ),
         bug(
             "few streams are asked as many are",

@@ -25,19 +25,19 @@ GROUP = Group(
         bug(
             "periods are bounded before the later end is taken",
             MENDS,
-            "first, second = (other, bound) if _ends_later(attribute, clause) else (bound, other)",
-            "first, second = bound, other",
+            "first, second = (replacement, bound) if _ends_later(attribute, clause) else (bound, replacement)",
+            "first, second = bound, replacement",
         ),
         bug(
             "a mend may leave a stream out",
             MENDS,
-            " or _spoken_of(found) != _spoken_of(before):",
+            " or _spoken_of(after) != _spoken_of(before):",
             ":",
         ),
         bug(
             "a window is taken of the first instant",
             MENDS,
-            "first = next((one for one in sets if one), frozenset[str]())",
+            "first = next((instants for instants in sets if instants), frozenset[str]())",
             "first = frozenset(node.schema.temporal[:1])",
         ),
     ),

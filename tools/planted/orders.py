@@ -104,7 +104,7 @@ GROUP = Group(
             "if i in bound and j in bound)",
             "if i in bound or j in bound)",
         ),
-        bug("looking for candidates is free", MODEL, "found.cost + looked_for + results", "found.cost + results"),
+        bug("looking for candidates is free", MODEL, "shorter.cost + looked_for + results", "shorter.cost + results"),
         bug("the dearest order is the best", MODEL, "min(ways, key", "max(ways, key"),
         bug(
             "a pinned order begins with its own first",

@@ -65,8 +65,8 @@ GROUP = Group(
         bug(
             "no potentials",
             RECURSION,
-            "found[edge.target] = min(found[edge.target], limit)",
-            "found[edge.target] = 0",
+            "potentials[edge.target] = min(potentials[edge.target], limit)",
+            "potentials[edge.target] = 0",
             required=True,
         ),
         bug(
@@ -101,8 +101,8 @@ GROUP = Group(
         bug(
             "progress of a component starts from below",
             RECURSION,
-            "dict.fromkeys(own, INF) for name, own",
-            "dict.fromkeys(own, -INF) for name, own",
+            "dict.fromkeys(by_attribute, INF) for name, by_attribute",
+            "dict.fromkeys(by_attribute, -INF) for name, by_attribute",
             required=True,
         ),
         bug(

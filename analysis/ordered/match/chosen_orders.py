@@ -57,8 +57,8 @@ def order_lines(node: Match, orders: Sequence[Sequence[int]], statistics: Statis
             line += f", cost {cost_of(order, statistics):.3g}"
         best = best_order(order[0], statistics)
         if tuple(order) != best.symbols and best.cost < cost_of(order, statistics):
-            other = listed([names[symbol] for symbol in best.symbols[1:]])
-            line += f", where {other} would cost {best.cost:.3g}"
+            cheaper = listed([names[symbol] for symbol in best.symbols[1:]])
+            line += f", where {cheaper} would cost {best.cost:.3g}"
         lines.append(line)
     if len(names) > 1:
         shares = listed([f"{names[i]}-{names[j]} {share:.2%}" for (i, j), share in statistics.selectivities.items()])

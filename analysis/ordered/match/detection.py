@@ -88,7 +88,7 @@ def detection(
 @lru_cache(maxsize=128)
 def detection_of(node: Match) -> Detection:
     """The detection of the operator's matches."""
-    symbols = [_symbol(name, one) for name, one in zip(node.symbols, node.situations, strict=True)]
+    symbols = [_symbol(name, situation) for name, situation in zip(node.symbols, node.situations, strict=True)]
     return detection(symbols, node.pattern, node.situations[0].schema[START].type, node.within, node.emission)
 
 
@@ -121,13 +121,13 @@ def _offsets(pattern: Pattern, matrices: Sequence[Matrix]) -> tuple[tuple[int, .
 def _implied(pattern: Pattern) -> Matrix:
     """The bounds whose negation is a zone by itself."""
     rows = {row: place for place, row in enumerate(pattern.base.layout.rows)}
-    found = np.full((len(rows), len(rows)), NONE, dtype=np.int64)
+    bounds = np.full((len(rows), len(rows)), NONE, dtype=np.int64)
     for zone in (zone for general in pattern.general for zone in general.negation):
         added = zone.edges[len(pattern.base.edges) :]
         if len(added) == 1:
             w, v = rows[added[0].w], rows[added[0].v]
-            found[v, w] = min(found[v, w], -added[0].c - 1)
-    return found
+            bounds[v, w] = min(bounds[v, w], -added[0].c - 1)
+    return bounds
 
 
 def detection_time(detection: Detection, endpoints: Sequence[Extended]) -> int | None:
@@ -185,10 +185,10 @@ def death(zone: Matrix, endpoints: Sequence[Extended]) -> Extended:
 
     A known v and the bound on u contradict once u is known, or cannot be early enough: from `max(v, v + d(v, u))` on.
     """
-    found: Extended = INF
+    earliest: Extended = INF
     for w, row in enumerate(zone.tolist()):
         v = endpoints[w]
         if v != INF:
             times = (v + max(d, 0) for u, d in zip(endpoints, row, strict=True) if d < NONE and u - v > d)
-            found = min(found, min(times, default=INF))
-    return found
+            earliest = min(earliest, min(times, default=INF))
+    return earliest

@@ -97,12 +97,12 @@ class MatchFamily(Family[Match]):
         return StateBound(tuple(_bound_lines(node, bounds)), situation_rows(ahead))
 
     def freed(self, node: Match, *, always: bool) -> Sequence[str]:
-        found = situation_partners(node, always=always)
+        partners = situation_partners(node, always=always)
         lines = []
-        for one in () if found is None else found.freed:
-            names = " or ".join(one.symbols)
-            if one.partners:
-                others = " or no ".join(one.partners)
+        for rule in () if partners is None else partners.freed:
+            names = " or ".join(rule.symbols)
+            if rule.partners:
+                others = " or no ".join(rule.partners)
                 lines.append(f"{names} has no {others}, and none to come, or no match is still open")
             else:
                 lines.append(f"{names} is over")
@@ -131,8 +131,12 @@ def _bound_lines(node: Match, bounds: Sequence[SituationBound]) -> list[str]:
         many = f"at most {bound.most:,}" if bound.most <= _COUNTED else "all"
         since = f"{'began' if bound.windowed else 'ended'} within {amount(int(bound.span), time)}"
         lines.append(f"of a partition {many} {names} that {since} and are over, and one that is open")
-    derived = [(f" {s}", one) for s, one in zip(node.symbols, node.situations, strict=True) if isinstance(one, Derive)]
-    return lines + [line for symbol, one in derived for line in different_values(symbol, one)]
+    derived = [
+        (f" {s}", situation)
+        for s, situation in zip(node.symbols, node.situations, strict=True)
+        if isinstance(situation, Derive)
+    ]
+    return lines + [line for symbol, situation in derived for line in different_values(symbol, situation)]
 
 
 def _from_row(

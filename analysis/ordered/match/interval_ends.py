@@ -32,7 +32,7 @@ def interval_declarations(node: Match, analysed: Analysis) -> Sequence[tuple[Map
     lasting: dict[str, StreamDef] = {}
     starts: dict[str, str] = {}
     lengths: dict[str, str] = {}
-    for stream, start, end in (found for reading in node.readings for found in _ends_of(reading, analysed)):
+    for stream, start, end in (ends for reading in node.readings for ends in _ends_of(reading, analysed)):
         type_ = stream.schema[end].type
         ticks, span = usual_spans(type_)[0]
         latest = call("add", Attr(start), Lit(ticks, type_.distance))
@@ -49,11 +49,11 @@ def interval_declarations(node: Match, analysed: Analysis) -> Sequence[tuple[Map
 
 def _ends_of(reading: Reading, analysed: Analysis) -> list[tuple[StreamDef, str, str]]:
     """The user's stream that intervals are rows of, where it does not progress on their starts, and their ends."""
-    found = None if reading.interval is None else analysed(reading.input)
-    if found is None or reading.interval is None:
+    federation = None if reading.interval is None else analysed(reading.input)
+    if federation is None or reading.interval is None:
         return []
-    rows = [found.zones[0].layout.rows[found.zones[0].layout.attributes[end]] for end in reading.interval]
+    rows = [federation.zones[0].layout.rows[federation.zones[0].layout.attributes[end]] for end in reading.interval]
     if not all(map(is_copy, rows)):
         return []
-    (start, end), stream = (row[2] for row in rows if is_copy(row)), found.occurrences[0]
+    (start, end), stream = (row[2] for row in rows if is_copy(row)), federation.occurrences[0]
     return [] if start in stream.progress or inner_owner(stream.name) else [(stream, start, end)]

@@ -131,8 +131,8 @@ class _Steps:
         self._bound(symbol)
 
     def _bound(self, symbol: int) -> None:
-        for other, share in self.related.get(symbol, {}).items():
-            self.shares[other] = self.shares.get(other, 1.0) * share
+        for partner, share in self.related.get(symbol, {}).items():
+            self.shares[partner] = self.shares.get(partner, 1.0) * share
 
 
 def _by_steps(trigger: int, statistics: Statistics) -> Order:
@@ -158,11 +158,11 @@ def _extended(
     if before not in best:
         return None
     open_ = set(range(len(statistics.sizes))) - before
-    if not _related(last, before, statistics) and any(_related(other, before, statistics) for other in open_):
+    if not _related(last, before, statistics) and any(_related(candidate, before, statistics) for candidate in open_):
         return None
-    found = best[before]
+    shorter = best[before]
     looked_for = results(before, trigger, statistics) * log2(1 + statistics.sizes[last])
-    return Order((*found.symbols, last), found.cost + looked_for + results(before | {last}, trigger, statistics))
+    return Order((*shorter.symbols, last), shorter.cost + looked_for + results(before | {last}, trigger, statistics))
 
 
 def _related(symbol: int, symbols: frozenset[int], statistics: Statistics) -> bool:
@@ -185,9 +185,9 @@ def cost_of(order: Sequence[int], statistics: Statistics) -> float:
         for symbol in order[1:]:
             steps.bind(symbol)
         return steps.cost
-    found, bound = 0.0, frozenset((order[0],))
+    cost, bound = 0.0, frozenset((order[0],))
     for symbol in order[1:]:
-        found += results(bound, order[0], statistics) * log2(1 + statistics.sizes[symbol])
+        cost += results(bound, order[0], statistics) * log2(1 + statistics.sizes[symbol])
         bound |= {symbol}
-        found += results(bound, order[0], statistics)
-    return found
+        cost += results(bound, order[0], statistics)
+    return cost

@@ -58,8 +58,8 @@ def situation_partners(node: Match, *, always: bool) -> SituationPartners | None
         by_keep = max(kept[place] for place in places)
         if _pays(longest, by_keep, always):
             pairs = [pair for place in places for pair in waits[place].items()]
-            partners = [other for other, wait in pairs if _pays(wait, by_keep, always)]
-            names = tuple(node.symbols[other] for other in dict.fromkeys(partners))
+            partners = [partner for partner, wait in pairs if _pays(wait, by_keep, always)]
+            names = tuple(node.symbols[partner] for partner in dict.fromkeys(partners))
             freed.append(PartnerRule(tuple(node.symbols[place] for place in places), names))
     rows = tuple(tuple(None if bound >= NONE else bound for bound in row) for row in bounds.tolist())
     return SituationPartners(rows, tuple(freed)) if freed else None
@@ -71,8 +71,8 @@ def _pays(wait: Extended, by_keep: Extended, always: bool) -> bool:
 
 def _waits(bounds: Matrix, place: int, derived: Sequence[int]) -> dict[int, Extended]:
     """How long after a situation's end situations of each other symbol may still begin."""
-    found = {other: int(bounds[2 * place + 1, 2 * other]) for other in derived if other != place}
-    return {other: INF if wait >= NONE else max(0, wait) for other, wait in found.items()}
+    waits = {other: int(bounds[2 * place + 1, 2 * other]) for other in derived if other != place}
+    return {other: INF if wait >= NONE else max(0, wait) for other, wait in waits.items()}
 
 
 def _kept(detection: Detection) -> list[Extended]:

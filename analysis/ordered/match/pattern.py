@@ -147,11 +147,11 @@ def _parts(normal: Normal) -> tuple[Normal, ...]:
 
 
 def _representatives() -> tuple[tuple[int, int, int, int], ...]:
-    found: dict[Allen, tuple[int, int, int, int]] = {}
+    examples: dict[Allen, tuple[int, int, int, int]] = {}
     for a_ts, a_te, b_ts, b_te in product(range(4), repeat=4):
         if a_ts < a_te and b_ts < b_te:
-            found.setdefault(relation_of(a_ts, a_te, b_ts, b_te), (a_ts, a_te, b_ts, b_te))
-    return tuple(found[relation] for relation in RELATIONS)
+            examples.setdefault(relation_of(a_ts, a_te, b_ts, b_te), (a_ts, a_te, b_ts, b_te))
+    return tuple(examples[relation] for relation in RELATIONS)
 
 
 #: Per relation two intervals that are in it.

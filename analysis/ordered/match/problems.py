@@ -30,15 +30,15 @@ def match_problems(detection: Detection, query: Query) -> list[Problem]:
         return [_never(detection, query, matches.conflicts)]
     if detection.within is not None:
         return []
-    held = [horizon for horizon in horizons(detection) if horizon.witness is not None]
-    if held and not matches.is_exact:
+    waiting = [horizon for horizon in horizons(detection) if horizon.witness is not None]
+    if waiting and not matches.is_exact:
         raise QueryError(
             "TG150",
-            f"the pattern has more than {MAX_ZONES} temporal cases: whether situations {held[0].symbol.name} wait for "
-            "ever in one of them cannot be decided",
+            f"the pattern has more than {MAX_ZONES} temporal cases: whether situations {waiting[0].symbol.name} wait "
+            "for ever in one of them cannot be decided",
             hint="give the pattern a window, within=…",
         )
-    return [_held(detection, query, horizon, horizon.witness) for horizon in held if horizon.witness is not None]
+    return [_held(detection, query, horizon, horizon.witness) for horizon in waiting if horizon.witness is not None]
 
 
 def _named(detection: Detection) -> Federation:

@@ -98,7 +98,7 @@ def classes(region: Region, schema: Schema, settled: Collection[Literal]) -> Cla
     """The classes of the rows of which these comparisons are settled."""
     if not region.existence:
         return Classes(_reads(region, settled), _payload(region))
-    dominated = (made for x in schema.temporal if (made := _dominated(region, x, settled)) is not None)
+    dominated = (dominating for x in schema.temporal if (dominating := _dominated(region, x, settled)) is not None)
     return next(dominated, Classes(_reads(region, settled)))
 
 
@@ -174,8 +174,8 @@ def payload_of(aggregate: Aggregate, term: Term, sink: Step) -> Term | None:
     """
     if not aggregate.entry.merges or not reads_alone(term, sink.held):
         return None
-    (own,) = own_parts(term, sink.held)
-    return own if sink.timed or isinstance(own, Attr) else None
+    (part,) = own_parts(term, sink.held)
+    return part if sink.timed or isinstance(part, Attr) else None
 
 
 def _dominance(region: Region, x: str, settled: Collection[Literal]) -> Dominance | None:
@@ -197,12 +197,12 @@ def _direction(step: Step, compared: Compare, x: str, *, positive: bool) -> Best
     if isinstance(step.node, Join) and step.node.kind == "left" and step.place == 0:
         return None  # a match more takes away the padded row
     reversing = isinstance(step.node, Join) and step.node.kind == "anti" and step.place == 0
-    for one, other, best in (
+    for side, opposite, best in (
         (compared.right, compared.left, _BEST.get(compared.op)),
         (compared.left, compared.right, _BEST.get(_MIRROR[compared.op])),
     ):
-        foreign = not any(name in step.held for name in term_variables(other))
-        if best is not None and foreign and _is_shifted(one, x, step.held):
+        foreign = not any(name in step.held for name in term_variables(opposite))
+        if best is not None and foreign and _is_shifted(side, x, step.held):
             return best if positive != reversing else best.reversed
     return None
 

@@ -52,12 +52,12 @@ class SettledComparison:
     @property
     def bounds(self) -> tuple[Bounded, ...]:
         """The bounds of the rows that are not settled, of which the lowest counts."""
-        return tuple(one.bound for one in (self.true, self.false) if isinstance(one.bound, Bounded))
+        return tuple(side.bound for side in (self.true, self.false) if isinstance(side.bound, Bounded))
 
     @property
     def sides(self) -> tuple[Complement, ...]:
         """The complements that let go of all rows in time."""
-        return tuple(one for one in (self.true, self.false) if not isinstance(one.bound, Unbounded))
+        return tuple(side for side in (self.true, self.false) if not isinstance(side.bound, Unbounded))
 
     @property
     def both(self) -> bool:
@@ -65,7 +65,7 @@ class SettledComparison:
         return len(self.sides) > 1
 
     def horizon(self) -> Extended:
-        return min(one.horizon for one in self.bounds)
+        return min(bounded.horizon for bounded in self.bounds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,27 +134,27 @@ class Foldable:
         """What stands against a bound, by name; of a folding that has one, what keeps the runtime from it."""
         if self.is_bounded:
             return self.unfit
-        stopped = [str(one) for one in self.open]
+        stopped = [str(comparison) for comparison in self.open]
         return (*stopped, *(str(read) if read.mixed else f"{read}: one row per value" for read in self.instants))
 
     def describe(self) -> str:
         """Until when a row is one of its own, and what is left of it then, as text; `p(a)` is the query's progress."""
-        open_ = dict.fromkeys(side.keep.describe() for one in self.comparisons for side in one.sides)
-        open_ |= dict.fromkeys(side.keep.describe() for one in self.terms for side in one.queries)
-        one = f"one row by {', '.join(self.by)}" if self.by else "one row"
+        open_ = dict.fromkeys(side.keep.describe() for comparison in self.comparisons for side in comparison.sides)
+        open_ |= dict.fromkeys(side.keep.describe() for term in self.terms for side in term.queries)
+        text = f"one row by {', '.join(self.by)}" if self.by else "one row"
         best = self.classes.dominance
         if best is not None:
-            one += f", of the {best.best.value} {best.attribute}"
-        stored = [aggregate_text(one.aggregate) for one in self.classes.payload]
+            text += f", of the {best.best.value} {best.attribute}"
+        stored = [aggregate_text(part.aggregate) for part in self.classes.payload]
         if stored:
-            one += f", with {', '.join(stored)}"
-        return f"{' or '.join(open_)}, then {one}" if open_ else f"always: {one}"
+            text += f", with {', '.join(stored)}"
+        return f"{' or '.join(open_)}, then {text}" if open_ else f"always: {text}"
 
     @property
     def by(self) -> list[str]:
         """What tells classes apart, as text."""
         read = [term_text(read.term) for read in self.classes.read]
-        return read + [term_text(one.literal.term) for one in self.comparisons if one.both]
+        return read + [term_text(comparison.literal.term) for comparison in self.comparisons if comparison.both]
 
     def __str__(self) -> str:
         """The bound as text; where there is none, what stands against it."""
@@ -225,26 +225,26 @@ def _settled(asked: _Question, region: Region, later: LaterOf | None) -> Foldabl
     wanted = literals(region)
     left_open: list[SettledComparison] = []
     while True:
-        comparisons = [asked.comparison(region, one, wanted) for one in wanted]
+        comparisons = [asked.comparison(region, literal, wanted) for literal in wanted]
         open_ = [comparison for comparison in comparisons if not _settles(region, comparison)]
         if not open_:
             break
         left_open += open_
-        wanted = tuple(one for one in wanted if one not in [open_one.literal for open_one in open_])
+        wanted = tuple(literal for literal in wanted if literal not in [open_one.literal for open_one in open_])
     terms = [] if later is None else [asked.term(region, later, wanted)]
     if not all(isinstance(query.bound, Bounded) for term in terms for query in term.queries):
         return None
-    made = classes(region, asked.stream.schema, wanted)
+    divided = classes(region, asked.stream.schema, wanted)
     return Foldable(
         asked.stream,
         tuple(comparisons),
         tuple(terms),
-        made,
+        divided,
         region.existence,
-        tuple(_stays_open(region, one) for one in left_open),
-        made.instants(asked.stream.schema),
+        tuple(_stays_open(region, comparison) for comparison in left_open),
+        divided.instants(asked.stream.schema),
         _rest(asked, [comparison.horizon() for comparison in comparisons] + [term.horizon() for term in terms]),
-        (*(f"{term_text(one.term.term)} is an instant of several streams" for one in terms), *unfit(region)),
+        (*(f"{term_text(term.term.term)} is an instant of several streams" for term in terms), *unfit(region)),
     )
 
 

@@ -17,18 +17,18 @@ from tidegate.analysis.state.folding.classes import payload_of
 from tidegate.analysis.state.folding.region import Region
 
 
-def unfit(found: Region) -> tuple[str, ...]:
+def unfit(region: Region) -> tuple[str, ...]:
     """Why the runtime keeps the rows of a region's occurrence one by one although they would fold, reason by reason."""
-    return tuple(dict.fromkeys([*_uncounted(found), *_fallible(found)]))
+    return tuple(dict.fromkeys([*_uncounted(region), *_fallible(region)]))
 
 
-def _uncounted(found: Region) -> Iterator[str]:
+def _uncounted(region: Region) -> Iterator[str]:
     """Where a row would have to stand for several, and cannot."""
-    sink = found.sink
+    sink = region.sink
     if sink is None:
         yield "the result has each row by itself"
     elif isinstance(sink.node, Group):
-        for step in found.steps:
+        for step in region.steps:
             if isinstance(step.node, Union | Difference):
                 yield f"a {type(step.node).__name__.lower()} stands between it and its grouping"
         schema = sink.node.input.schema
@@ -45,9 +45,9 @@ def _uncounted(found: Region) -> Iterator[str]:
                     yield f"{aggregate_text(aggregate)} adds a {type_.kind.value} of another stream"
 
 
-def _fallible(found: Region) -> Iterator[str]:
+def _fallible(region: Region) -> Iterator[str]:
     """Terms without a value for some rows, which are set aside one by one (decision 22)."""
-    for step in found.inside:
+    for step in region.inside:
         if not is_row_wise(step.node):
             for term, schema in _terms(step.node):
                 if resolve(term, schema).fallible:
@@ -63,7 +63,7 @@ def _terms(node: Node) -> Iterator[tuple[Term, Schema]]:
         case Join(left, right, condition):
             yield condition, Schema((*left.schema.attributes, *right.schema.attributes))
         case Group(input_, _, aggregates):
-            yield from ((term, input_.schema) for one in aggregates for term in _of(one))
+            yield from ((term, input_.schema) for aggregate in aggregates for term in _of(aggregate))
         case _:
             pass
 
