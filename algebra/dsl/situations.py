@@ -154,10 +154,10 @@ class Partitioned:
         TG124 where no situation is given.
 
         Examples:
-            >>> found = cars.partition_by("car").derive(Braking=tg.situation(cars.accel < -2))
-            >>> found.Braking.schema.names
+            >>> derived = cars.partition_by("car").derive(Braking=tg.situation(cars.accel < -2))
+            >>> derived.Braking.schema.names
             ('Braking.car', 'Braking.ts', 'Braking.te')
-            >>> show(found.Braking)
+            >>> show(derived.Braking)
             red, 4, 6
         """
         with Here() as site:

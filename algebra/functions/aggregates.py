@@ -332,8 +332,8 @@ _EXACT: Final = "Of the exact numbers, rounded once."
 _TIED: Final = "Among rows where neither is NULL; of equal orders the smallest value."
 TABLE: Final[Mapping[Function, AggregateFunction]] = MappingProxyType(
     {
-        one.function: one
-        for one in (
+        entry.function: entry
+        for entry in (
             AggregateFunction(Function.COUNT, "any, or nothing", _any, lambda group: len(group.values), "tg.count(x)", Form.COUNT, doc="Rows in which it is not NULL; without argument all rows."),
             AggregateFunction(Function.COUNT_DISTINCT, "any", _any, lambda group: len(set(map(key_of, group.values))), "tg.count_distinct(x)", Form.DISTINCT),
             AggregateFunction(Function.SUM, "numbers or durations", _total, _sum, "tg.sum(x)", Form.INTEGER_SUM, lenient=Function.TRY_SUM, doc="Fails where the total overflows; of doubles it is compensated."),

@@ -120,7 +120,7 @@ OPERATIONS: Final = (
     Operation("log2", "a number", fixed(LOG2, _ONE, DOUBLE), "x.log2()", doc="As ln; exact for powers of two."),
     Operation("log", "a number and a base", fixed(LOG, _TWO, DOUBLE), "x.log(y)", counts=(2,), doc="ln of the one divided by ln of the other; NaN for a base that is 1 or not positive."),
     Operation("power", "two numbers", fixed(POWER, _TWO, DOUBLE), "x ** y", counts=(2,), doc="As Java's pow."),
-    *(Operation(one.name, "a number", fixed(one, _ONE, DOUBLE), f"x.{one.name}()", counts=(1,), doc=_DOCS.get(one.name, "")) for one in TRIGONOMETRY),
+    *(Operation(kernel.name, "a number", fixed(kernel, _ONE, DOUBLE), f"x.{kernel.name}()", counts=(1,), doc=_DOCS.get(kernel.name, "")) for kernel in TRIGONOMETRY),
     Operation("atan2", "two numbers", fixed(ATAN2, _TWO, DOUBLE), "x.atan2(y)", counts=(2,), doc="The angle of the point (y, x)."),
     Operation("degrees", "a number", fixed(DEGREES, _ONE, DOUBLE), "x.degrees()", counts=(1,), doc="Of radians."),
     Operation("radians", "a number", fixed(RADIANS, _ONE, DOUBLE), "x.radians()", counts=(1,), doc="Of degrees."),

@@ -148,7 +148,7 @@ def _uuid5_rule(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
 _PATHS = tuple((Lit(path, STRING),) for path in ("$", "$.a", "$.a[1]", '$["b c"].d'))
 _SPACE = Lit("6ba7b810-9dad-11d1-80b4-00c04fd430c8", STRING)
 OPERATIONS: Final = (
-    *(Operation(one.name, "a string", fixed(one, (STRING,), STRING), f"x.{one.name}()", counts=(1,), doc="Of the UTF-8 bytes, in small hexadecimal digits.") for one in DIGESTS),
+    *(Operation(kernel.name, "a string", fixed(kernel, (STRING,), STRING), f"x.{kernel.name}()", counts=(1,), doc="Of the UTF-8 bytes, in small hexadecimal digits.") for kernel in DIGESTS),
     Operation("json", "a string and a constant", _json_rule, 'x.json("$.a[0]")', counts=(1,), constants=_PATHS, doc="The value at a path: of strings the text, numbers as they stand, the rest as JSON; NULL where there is none, and of what is no JSON."),
     Operation("to_uuid", "a string", _uuid_rule, "x.to_uuid()", fallible=True, counts=(1,), doc="A UUID in small digits with hyphens; fails for what is none."),
     Operation("try_to_uuid", "a string", _uuid_rule, "x.try_to_uuid()", counts=(1,), doc="The same; NULL for what is none."),

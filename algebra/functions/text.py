@@ -174,7 +174,7 @@ OPERATIONS: Final = (
     Operation("rpad", "a string and constants", _pad(RPAD), 'x.rpad(5, "0")', counts=(1,), constants=_PADDED, doc="What is longer is cut at its end."),
     Operation("position", "two strings", fixed(POSITION, (STRING, STRING), BIGINT), "x.position(y)", counts=(2,), doc="Where the second begins in the first; the first character is at 1, and 0 is nowhere."),
     Operation("split_part", "a string and constants", _split, 'x.split_part("-", 1)', counts=(1,), constants=_PARTS, doc="The part with this number, from the end if negative; empty where there is none."),
-    Operation("concat_ws", "a constant and strings", _with_separator, 'tg.concat_ws("-", x, y)', counts=(1, 2), constants=tuple((Lit(one, STRING),) for one in ("", "-")), constants_first=True, doc="With the separator between them; NULL is left out, and the result never NULL."),
+    Operation("concat_ws", "a constant and strings", _with_separator, 'tg.concat_ws("-", x, y)', counts=(1, 2), constants=tuple((Lit(separator, STRING),) for separator in ("", "-")), constants_first=True, doc="With the separator between them; NULL is left out, and the result never NULL."),
     Operation("reverse", "a string", fixed(REVERSE, (STRING,), STRING), "x.reverse()", counts=(1,), doc="By code points."),
     Operation("initcap", "a string", fixed(INITCAP, (STRING,), STRING), "x.initcap()", counts=(1,), doc="The first letter of each word large, the others small, of all scripts. Words are made of letters, digits and accents on them; what is neither ends one: O'Neill, Jean-Luc, A_B."),
     Operation("levenshtein", "two strings", fixed(LEVENSHTEIN, (STRING, STRING), BIGINT), "x.levenshtein(y)", counts=(2,), doc="How many code points are to be changed, added or left out."),

@@ -49,7 +49,7 @@ _PRINTED: Mapping[str, Callable[[Term, Term, Term, Term], Term]] = {
     },
     INTERSECTS: intersection,
 }
-_MIRRORED_NAMES = {one.value: other.value for one, other in MIRRORED.items()}
+_MIRRORED_NAMES = {relation.value: mirrored.value for relation, mirrored in MIRRORED.items()}
 Pair = tuple[str, str, str]
 
 

@@ -42,9 +42,9 @@ class AmbiguousRelationWarning(UserWarning):
     Examples:
         >>> import warnings
         >>> text = "FROM Cars DEFINE A AS speed > 80, B AS accel < -2 PATTERN A finishes B WITHIN 9"
-        >>> with warnings.catch_warnings(record=True, action="always") as told:
+        >>> with warnings.catch_warnings(record=True, action="always") as caught:
         ...     hits = tg.read_query(text, cars)
-        >>> told[0].category.__name__
+        >>> caught[0].category.__name__
         'AmbiguousRelationWarning'
     """
 
