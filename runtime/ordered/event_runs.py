@@ -29,11 +29,11 @@ def encode_events(buffer: Buffer, rows: pl.DataFrame, slice_: Slice | None) -> p
     if slice_ is not None and slice_.low <= slice_.high:
         partitions = Partitions.of(Schema(tuple(buffer.schema[name] for name in encoding.keys)))
         events = partitions.read(rows, encoding.time)
-        found = encode(events, rows.height, conditions, slice_.low, slice_.high)
-        if found is not None:
-            keys = partitions.rows(found.partition).get_columns() if encoding.keys else []
-            times = pl.Series(encoding.time, found.time), pl.Series(encoding.until, found.until)
-            return pl.DataFrame([*keys, *times, pl.Series(encoding.holds, found.holds.view(np.int64))])
+        event_runs = encode(events, rows.height, conditions, slice_.low, slice_.high)
+        if event_runs is not None:
+            keys = partitions.rows(event_runs.partition).get_columns() if encoding.keys else []
+            times = pl.Series(encoding.time, event_runs.time), pl.Series(encoding.until, event_runs.until)
+            return pl.DataFrame([*keys, *times, pl.Series(encoding.holds, event_runs.holds.view(np.int64))])
     events_alone = rows.select(*encoding.keys, encoding.time)
     return events_alone.with_columns(
         pl.col(encoding.time).alias(encoding.until),

@@ -95,8 +95,8 @@ class Partitions:
             return numbers
         on = [column for name in self.schema for column in _comparable(name, self.schema[name].type)]
         wanted, numbered = keys.select(on), distinct.select(*on, pl.Series("\0\0number", numbers))
-        found = wanted.join(numbered, on=wanted.columns, how="left", nulls_equal=True, maintain_order="left")
-        return found.get_column("\0\0number").to_numpy()
+        joined = wanted.join(numbered, on=wanted.columns, how="left", nulls_equal=True, maintain_order="left")
+        return joined.get_column("\0\0number").to_numpy()
 
     def _assign(self, keys: pl.DataFrame) -> Int32Array:
         """The partition numbers of keys that are all different."""
@@ -106,11 +106,11 @@ class Partitions:
         if self._numbers is None:
             self._numbers = {key: number for number, key in enumerate(self._hashable(self.known))}
         before, numbers = len(self._numbers), self._numbers
-        found = np.array([numbers.setdefault(key, len(numbers)) for key in self._hashable(keys)], dtype=np.int32)
+        assigned = np.array([numbers.setdefault(key, len(numbers)) for key in self._hashable(keys)], dtype=np.int32)
         if len(numbers) > before:
-            known = pl.concat([self.known, keys.filter(found >= before)])
+            known = pl.concat([self.known, keys.filter(assigned >= before)])
             self.known = known.rechunk() if known.n_chunks() > _CHUNKS else known
-        return found
+        return assigned
 
     def _hashable(self, keys: pl.DataFrame) -> Iterator[tuple[object, ...]]:
         """The rows, with a value that equals itself in the place of NaN."""

@@ -93,11 +93,11 @@ class _Column:
 
     def take(self, at: Int64Array) -> pl.Series:
         values = self._values[at]
-        found = pl.Series(values.tolist() if self.type == pl.String else values, dtype=self.type)
+        taken = pl.Series(values.tolist() if self.type == pl.String else values, dtype=self.type)
         if self._valid is None:
-            return found
+            return taken
         missing = ~self._valid[at]
-        return found.set(pl.Series(missing), None) if missing.any() else found
+        return taken.set(pl.Series(missing), None) if missing.any() else taken
 
     def put(self, at: Int64Array, rows: pl.Series, height: int) -> None:
         """Writes these rows. There is room for `height` of them then, and for some more."""
@@ -122,5 +122,5 @@ class _Column:
 
 def _held(type_: pl.DataType) -> Any:
     """The type of NumPy in which values are held; texts are objects."""
-    held = {pl.Int64: np.int64, pl.Float64: np.float64, pl.Boolean: np.bool_}
-    return held.get(type_.base_type(), np.object_)
+    types = {pl.Int64: np.int64, pl.Float64: np.float64, pl.Boolean: np.bool_}
+    return types.get(type_.base_type(), np.object_)

@@ -64,8 +64,8 @@ class RowOperator(Operator, Generic[S]):
 
     def evaluable(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
         read = zip(self.ordered.node.readings, events, strict=True)
-        found = [evaluable(one.input.schema, one.terms, rows) for one, rows in read]
-        return [rows for rows, _ in found], [one for _, aside in found for one in aside]
+        judged = [evaluable(reading.input.schema, reading.terms, rows) for reading, rows in read]
+        return [rows for rows, _ in judged], [row for _, aside in judged for row in aside]
 
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
         (reading,) = self.ordered.node.readings
@@ -79,25 +79,27 @@ class RowOperator(Operator, Generic[S]):
         return replace(self, held=self.held.emptied(), made=None)  # type: ignore[type-var]  # families' are dataclasses
 
     def tables(self) -> dict[str, pa.Table]:
-        held = self.settled()
-        extract = held.extract(held.all_partitions())
+        state = self.settled()
+        extract = state.extract(state.all_partitions())
         return {
-            name: marked(held.as_stored(extract, rows), none=False).to_arrow()
-            for name, rows in held.tables_of(extract).items()
+            name: marked(state.as_stored(extract, rows), none=False).to_arrow()
+            for name, rows in state.tables_of(extract).items()
             if rows.height
         }
 
     def changes(self) -> dict[str, pa.Table] | None:
         if self.made is None:
             return None
-        held, (before, after) = self.settled(), self.made
-        partitions, found = after.partitions, {}
-        were = held.tables_of(before)
-        for name, rows in held.tables_of(after).items():
+        state, (before, after) = self.settled(), self.made
+        partitions, changed = after.partitions, {}
+        were = state.tables_of(before)
+        for name, rows in state.tables_of(after).items():
             had, has = (counts(some, len(partitions)) > 0 for some in (were[name], rows))
-            none = marked(held.partitions.kept(partitions[had & ~has]), none=True)
-            found[name] = pl.concat([marked(held.as_stored(after, rows), none=False), none], how="diagonal").to_arrow()
-        return found
+            none = marked(state.partitions.kept(partitions[had & ~has]), none=True)
+            changed[name] = pl.concat(
+                [marked(state.as_stored(after, rows), none=False), none], how="diagonal"
+            ).to_arrow()
+        return changed
 
 
 def row_table(keys: Schema, columns: Mapping[str, pl.DataType], possible: pl.Expr | None = None) -> StateTable:

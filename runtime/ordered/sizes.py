@@ -14,7 +14,7 @@ def operator_rows(plan: Plan, stored: Mapping[str, OperatorFiles]) -> dict[str, 
 
     def rows(ordered: OrderedStep, state: OperatorFiles) -> int:
         apart = {row.name for row in ordered.keeps.rows if not row.counted}
-        return sum(one.rows for one in state.kept if one.holds not in apart)
+        return sum(kept.rows for kept in state.kept if kept.holds not in apart)
 
     return _summed(plan, stored, rows)
 
@@ -27,9 +27,9 @@ def operator_bytes(plan: Plan, stored: Mapping[str, OperatorFiles]) -> dict[str,
 def _summed(
     plan: Plan, stored: Mapping[str, OperatorFiles], size: Callable[[OrderedStep, OperatorFiles], int]
 ) -> dict[str, int]:
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for query in queries_that_keep(plan):
         assert query.ordered is not None
         name = state_name(query.name, query.ordered.node.keeps)
-        found[name] = found.get(name, 0) + (size(query.ordered, stored[query.name]) if query.name in stored else 0)
-    return found
+        sizes[name] = sizes.get(name, 0) + (size(query.ordered, stored[query.name]) if query.name in stored else 0)
+    return sizes

@@ -139,7 +139,7 @@ def shared_state(parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> OperatorFi
 
 def _state(hash_: str, parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> OperatorFiles:
     deltas = _Parts(hash_, tuple(part for _, part in parts))
-    kept = tuple(one for some, _ in parts for one in some)
+    kept = tuple(rows for some, _ in parts for rows in some)
     return OperatorFiles(VERSION, deltas.files, plain(deltas), kept)
 
 
@@ -157,10 +157,10 @@ class _Parts:
 
 def part_of(query: str, state: OperatorFiles, share: Share | None = None) -> Part | None:
     """The deltas of an operator, or of its share. None where the state is in other parts than these."""
-    found = _parts(query, state)
+    parts = _parts(query, state)
     if share is None:
-        return None if found.hash else found.parts[0]
-    return found.parts[share.shard] if _are(found, share) else None
+        return None if parts.hash else parts.parts[0]
+    return parts.parts[share.shard] if _are(parts, share) else None
 
 
 def read_state(
@@ -169,18 +169,19 @@ def read_state(
     """The tables of an operator, or of its share, from whatever parts they were written in; `StateError` TG504 for
     others than it writes.
     """
-    found = _parts(query, state)
+    parts = _parts(query, state)
 
     def read(part: Part) -> dict[str, pl.DataFrame]:
         deltas = (
-            {n: checked(described, query, n, _frame(store.read_table(f.path))) for n, f in _named(one)} for one in part
+            {n: checked(described, query, n, _frame(store.read_table(f.path))) for n, f in _named(delta)}
+            for delta in part
         )
         return folded(deltas, described, whole=True)
 
     with storage_errors(f"reading the state of {query!r}"):
-        if share is not None and _are(found, share):
-            return read(found.parts[share.shard])
-        tables = _joined([read(part) for part in found.parts], described)
+        if share is not None and _are(parts, share):
+            return read(parts.parts[share.shard])
+        tables = _joined([read(part) for part in parts.parts], described)
     return tables if share is None else _shared(tables, described, share)
 
 
@@ -206,11 +207,11 @@ def _parts(query: str, state: OperatorFiles) -> _Parts:
     where = f"the state of {query!r:.200} in layout {state.version}"
     if state.version != VERSION:
         raise not_of_this_program(where)
-    found = parse_plain(_Parts, state.values, code=MANIFEST, where=where)
-    told = all(len(delta.tables) == len(delta.files) for part in found.parts for delta in part)
-    if not told or found.files != state.files or not found.parts or (not found.hash and len(found.parts) > 1):
+    parts = parse_plain(_Parts, state.values, code=MANIFEST, where=where)
+    complete = all(len(delta.tables) == len(delta.files) for part in parts.parts for delta in part)
+    if not complete or parts.files != state.files or not parts.parts or (not parts.hash and len(parts.parts) > 1):
         raise not_of_this_program(where)
-    return found
+    return parts
 
 
 def _hash() -> str:
@@ -222,7 +223,7 @@ def _joined(parts: Sequence[Tables], described: StateTables) -> dict[str, pl.Dat
     """The tables of all parts, with new ids, as each part counts its own."""
     if len(parts) == 1:
         return dict(parts[0])
-    found: dict[str, list[pl.DataFrame]] = {}
+    merged: dict[str, list[pl.DataFrame]] = {}
     following = 0
     for tables in parts:
         first = following
@@ -230,19 +231,19 @@ def _joined(parts: Sequence[Tables], described: StateTables) -> dict[str, pl.Dat
             number = described[name].id
             if number is not None:
                 following = max(following, first + 1 + int(rows[number].max()))  # type: ignore[arg-type]  # int64, some rows
-                found.setdefault(name, []).append(rows.with_columns(pl.col(number) + first))
+                merged.setdefault(name, []).append(rows.with_columns(pl.col(number) + first))
             else:
-                found.setdefault(name, []).append(rows)
-    return {name: pl.concat(rows) for name, rows in found.items()}
+                merged.setdefault(name, []).append(rows)
+    return {name: pl.concat(rows) for name, rows in merged.items()}
 
 
 def _shared(tables: Tables, described: StateTables, share: Share) -> dict[str, pl.DataFrame]:
     """The rows of all tables that belong to a share of the partitions, by key or by the id of such a row."""
-    found = {name: share.of(rows) for name, rows in tables.items() if described[name].keys}
-    live = [rows[number] for name, rows in found.items() if (number := described[name].id) is not None]
-    ids = pl.concat([pl.Series([], dtype=pl.Int64), *(one.alias("") for one in live)])
+    shared = {name: share.of(rows) for name, rows in tables.items() if described[name].keys}
+    live = [rows[number] for name, rows in shared.items() if (number := described[name].id) is not None]
+    ids = pl.concat([pl.Series([], dtype=pl.Int64), *(series.alias("") for series in live)])
     for name, rows in tables.items():
         number = described[name].id
-        if name not in found and number is not None:
-            found[name] = rows.filter(pl.col(number).is_in(ids.implode()))
-    return {name: rows for name, rows in found.items() if rows.height}
+        if name not in shared and number is not None:
+            shared[name] = rows.filter(pl.col(number).is_in(ids.implode()))
+    return {name: rows for name, rows in shared.items() if rows.height}

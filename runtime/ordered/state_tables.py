@@ -85,11 +85,11 @@ def folded(
     """Merges a base with its deltas: per partition the latest open rows win, per run the latest values. `whole`: it has
     no base.
     """
-    found: dict[str, list[pl.DataFrame]] = {}
+    parts_by_name: dict[str, list[pl.DataFrame]] = {}
     for delta in deltas:
         for name, rows in delta.items():
-            found.setdefault(name, []).append(rows)
-    joined = {name: tables[name].merged(parts) for name, parts in found.items()}
+            parts_by_name.setdefault(name, []).append(rows)
+    joined = {name: tables[name].merged(parts) for name, parts in parts_by_name.items()}
     if whole:
         joined = {name: tables[name].whole(rows) for name, rows in joined.items()}
     return {name: rows for name, rows in joined.items() if rows.height}

@@ -24,10 +24,10 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
 
 def family_of(node: OrderedNode) -> Family[Any]:
     """The family of an operator; `InternalError` TG904 where the runtime has none."""
-    found = FAMILIES.get(type(node))
-    if found is None:
+    family = FAMILIES.get(type(node))
+    if family is None:
         raise InternalError("TG904", f"the runtime has no family of {type(node).__name__}")
-    return found
+    return family
 
 
 def start_operator(ordered: OrderedStep) -> Operator:

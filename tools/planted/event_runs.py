@@ -155,8 +155,8 @@ GROUP = Group(
         bug(
             "runs of different parts of a state keep their numbers",
             STATE,
-            "found.setdefault(name, []).append(rows.with_columns(pl.col(number) + first))",
-            "found.setdefault(name, []).append(rows)",
+            "merged.setdefault(name, []).append(rows.with_columns(pl.col(number) + first))",
+            "merged.setdefault(name, []).append(rows)",
         ),
         bug(
             "a share has the state of all partitions",

@@ -97,8 +97,8 @@ GROUP = Group(
         bug(
             "time alone frees nothing",
             MATCHES,
-            "np.minimum(look, own)",
-            "own",
+            "np.minimum(look, next_look)",
+            "next_look",
         ),
         bug(
             "the bounds of one case are those of all",

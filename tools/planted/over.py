@@ -141,8 +141,8 @@ GROUP = Group(
         bug(
             "after a restart nothing is due",
             OPERATOR,
-            "held.put(KeptExtract(partitions, rows, left.look))",
-            "held.put(KeptExtract(partitions, rows, np.full_like(left.look, NO_LOOK)))",
+            "state.put(KeptExtract(partitions, rows, left.look))",
+            "state.put(KeptExtract(partitions, rows, np.full_like(left.look, NO_LOOK)))",
         ),
         bug(
             "another instant progresses by itself",

@@ -42,8 +42,8 @@ GROUP = Group(
         bug(
             "partitions without timers are not told of the end",
             PARTITIONED,
-            "look[found.has_rows(name)] = EVER",
-            "look[found.has_rows(name)] = NONE",
+            "look[extract.has_rows(name)] = EVER",
+            "look[extract.has_rows(name)] = NONE",
         ),
         bug(
             "zeros of two signs are two partitions",
@@ -130,8 +130,8 @@ GROUP = Group(
         bug(
             "a step that differs is taken",
             CHECKS,
-            "if not one.sort(one.columns).equals(two.sort(two.columns)):",
-            "if one.height != two.height:",
+            "if not first.sort(first.columns).equals(second.sort(second.columns)):",
+            "if first.height != second.height:",
         ),
         bug("partitions do not come alone", VERIFICATION, "if len(part.partitions) > 1:", "if False:"),
         bug("rows of a table always come in one order", VERIFICATION, "rows.reverse()", "rows"),
@@ -149,7 +149,9 @@ GROUP = Group(
         ),
         bug("of texts no other process is asked", OTHER_SEED, "if not any(map(_has_texts,", "if any(map(_has_texts,"),
         bug("steps are not done in two parts", VERIFICATION, "if len(instants) > 1:", "if False:"),
-        bug("a partition may have a row more than declared", CHECKS, "(held > most).any()", "(held > most + 1).any()"),
+        bug(
+            "a partition may have a row more than declared", CHECKS, "(sizes > most).any()", "(sizes > most + 1).any()"
+        ),
         bug(
             "rows of a partition may stay a tick too long",
             CHECKS,

@@ -156,7 +156,7 @@ GROUP = Group(
             "",
         ),
         bug("partitions are held for ever", HELD, " - np.count_nonzero(self._is_held[extract.partitions])", ""),
-        bug("runs are open for ever", STATES, " - np.count_nonzero(held.start[at] != NEVER)", ""),
+        bug("runs are open for ever", STATES, " - np.count_nonzero(runs.start[at] != NEVER)", ""),
         bug("two increments go on from the same", HELD, "if self.version != before.version:", "if False:"),
         bug(
             "what is settled is settled again",

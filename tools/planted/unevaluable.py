@@ -66,8 +66,8 @@ GROUP = Group(
         bug(
             "an event leaves only for what the first of several situations reads of it",
             "runtime/ordered/derive/situations.py",
-            "for reading in own for term in reading.terms]",
-            "for reading in own[:1] for term in reading.terms]",
+            "for reading in readings for term in reading.terms]",
+            "for reading in readings[:1] for term in reading.terms]",
         ),
         bug(
             "of different events of one instant the first stays",

@@ -202,9 +202,9 @@ def looks(node: AsOf, partitions: int, last: pl.DataFrame, waiting: pl.DataFrame
     """When each partition has to be looked at although no row comes for it: a kept row is too old, or a waiting one
     due. What waits without a limit is looked at when there are no more rows.
     """
-    layout, found = layout_of(node), np.full(partitions, NO_LOOK)
+    layout, look = layout_of(node), np.full(partitions, NO_LOOK)
     if node.within is not None and last.height:
         time = last.get_column(layout.right_time).to_numpy()
-        found[last.get_column(PARTITION).to_numpy()] = time + node.within
-    np.minimum.at(found, waiting.get_column(PARTITION).to_numpy(), np.minimum(due, EVER))
-    return found
+        look[last.get_column(PARTITION).to_numpy()] = time + node.within
+    np.minimum.at(look, waiting.get_column(PARTITION).to_numpy(), np.minimum(due, EVER))
+    return look

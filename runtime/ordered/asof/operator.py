@@ -52,17 +52,17 @@ class AsOfOperator(RowOperator[KeptRows]):
     def step(
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[AsOfOperator, pl.DataFrame]:
-        node, held, reached = self.node, self.settled(), ticks(until)
+        node, state, reached = self.node, self.settled(), ticks(until)
         left, right = map(as_frame, events)
-        held.ready()
-        of_left = held.partitions.assign(left)
+        state.ready()
+        of_left = state.partitions.assign(left)
         named = zip(node.left_keys, node.right_keys, strict=True)
-        of_right = held.partitions.assign(right.with_columns(pl.col(its).alias(own) for own, its in named))
-        partitions = held.touched([of_left, of_right], reached)
-        before = held.extract(partitions)
-        placed = (left, held.places(partitions, of_left)), (right, held.places(partitions, of_right))
-        found = Candidates.of_increment(node, before, *placed, close_at)
-        return replace(self, made=(before, found.left_over(before, reached))), found.result(reached)
+        of_right = state.partitions.assign(right.with_columns(pl.col(its).alias(key) for key, its in named))
+        partitions = state.touched([of_left, of_right], reached)
+        before = state.extract(partitions)
+        placed = (left, state.places(partitions, of_left)), (right, state.places(partitions, of_right))
+        candidates = Candidates.of_increment(node, before, *placed, close_at)
+        return replace(self, made=(before, candidates.left_over(before, reached))), candidates.result(reached)
 
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
         """Nothing depends on the order of left rows."""
@@ -76,9 +76,9 @@ class AsOfOperator(RowOperator[KeptRows]):
         return {name: row_table(keys, columns[name]) for name in layout.tables}
 
     def counts(self) -> dict[str, int]:
-        held = self.settled()
-        rows = {LAST: held.last_rows, WAITING: held.waiting_rows}
-        return {name: rows[name].height for name in held.layout.tables}
+        state = self.settled()
+        rows = {LAST: state.last_rows, WAITING: state.waiting_rows}
+        return {name: rows[name].height for name in state.layout.tables}
 
 
 class AsOfFamily(Family[AsOf]):
@@ -92,10 +92,10 @@ class AsOfFamily(Family[AsOf]):
 
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> AsOfOperator:
         fresh = self.start(ordered)
-        node, held, layout = fresh.node, fresh.held, fresh.held.layout
-        numbers = {name: held.partitions.of_kept(tables[name]) for name in layout.tables if name in tables}
-        partitions = held.all_partitions()
-        nothing = held.extract(partitions)
+        node, state, layout = fresh.node, fresh.held, fresh.held.layout
+        numbers = {name: state.partitions.of_kept(tables[name]) for name in layout.tables if name in tables}
+        partitions = state.all_partitions()
+        nothing = state.extract(partitions)
         rows = {LAST: nothing.last, WAITING: nothing.waiting}
         for name, of in numbers.items():
             stored = tables[name].select(pl.Series(PARTITION, of, pl.Int64), *rows[name].columns[1:])
@@ -104,5 +104,5 @@ class AsOfFamily(Family[AsOf]):
         at = waiting.get_column(layout.left_time).to_numpy()
         known = remembered_times(waiting, layout.right_time) if layout.remembers else np.full(len(at), NEVER)
         due = deadlines(node, at, known)
-        held.put(KeptExtract(partitions, last, waiting, looks(node, len(partitions), last, waiting, due)))
+        state.put(KeptExtract(partitions, last, waiting, looks(node, len(partitions), last, waiting, due)))
         return fresh

@@ -41,7 +41,9 @@ class Derivation:
         cls, situations: Sequence[Derive], leaves: Sequence[int], encoded: EncodedReading | None = None
     ) -> Derivation:
         """The derivation before the first event. It may have no definition."""
-        values = {number: RunValues.of(one) for number, one in enumerate(situations) if one.aggregates}
+        values = {
+            number: RunValues.of(situation) for number, situation in enumerate(situations) if situation.aggregates
+        }
         return cls(tuple(situations), sources(situations, leaves, encoded), values)
 
     def states(self, keys: Schema, definitions: int = 1) -> PartitionStates:
@@ -59,17 +61,17 @@ class Derivation:
         done: list[SourceIncrement] = []
         runs, values, numbers = list[Runs](), dict(self.values), self.numbers
         for source, own_runs, rows in zip(self.sources, before, events, strict=True):
-            found, after = advance(source, self.situations, rows, own_runs, numbers)
-            numbers = found.numbers
-            own: dict[int, pl.DataFrame] = {}
-            for number, member in found.member.items():
-                values[number], own[number] = values[number].with_events(as_frame(found.events), member)
-            closed = found.closed
+            increment, after = advance(source, self.situations, rows, own_runs, numbers)
+            numbers = increment.numbers
+            member_events: dict[int, pl.DataFrame] = {}
+            for number, member in increment.member.items():
+                values[number], member_events[number] = values[number].with_events(as_frame(increment.events), member)
+            closed = increment.closed
             if close_at is not None:
                 ended, after = closed_at(source, after, close_at)
                 closed = joined(closed, ended)
             runs.append(after)
-            done.append(SourceIncrement(source, closed, own))
+            done.append(SourceIncrement(source, closed, member_events))
         return replace(self, values=values, numbers=numbers), tuple(runs), done
 
     def lasting(self, source: Source, closed: ClosedSituations) -> ClosedSituations:
@@ -133,13 +135,15 @@ def closed_at(source: Source, runs: Runs, at: int) -> tuple[ClosedSituations, Ru
     return ended, Runs(runs.last, none.held, none.start, none.number)
 
 
-def without(derivation: Derivation, before: Derivation, held: Int64Array, live: Int64Array) -> Derivation:
+def without(derivation: Derivation, before: Derivation, earlier: Int64Array, live: Int64Array) -> Derivation:
     """The state without the values of dead runs, among those held before an increment or begun in it."""
     if not derivation.values:
         return derivation
     begun = np.arange(before.numbers, derivation.numbers)
-    gone = np.setdiff1d(np.concatenate([held, begun]), live)
-    return replace(derivation, values={number: one.without(gone) for number, one in derivation.values.items()})
+    gone = np.setdiff1d(np.concatenate([earlier, begun]), live)
+    return replace(
+        derivation, values={number: run_values.without(gone) for number, run_values in derivation.values.items()}
+    )
 
 
 def open_numbers(runs: Sequence[Runs]) -> Int64Array:

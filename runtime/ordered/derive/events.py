@@ -55,10 +55,10 @@ def sources(
     """The definitions grouped by what they read."""
     if encoded is not None:
         return (Source(leaves[0], situations[0], tuple(range(len(situations))), encoded),)
-    found: dict[tuple[object, ...], list[int]] = {}
-    for number, (one, leaf) in enumerate(zip(situations, leaves, strict=True)):
-        found.setdefault((leaf, one.input, one.keys, one.time, one.tie), []).append(number)
-    return tuple(Source(leaves[numbers[0]], situations[numbers[0]], tuple(numbers)) for numbers in found.values())
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for number, (situation, leaf) in enumerate(zip(situations, leaves, strict=True)):
+        groups.setdefault((leaf, situation.input, situation.keys, situation.time, situation.tie), []).append(number)
+    return tuple(Source(leaves[numbers[0]], situations[numbers[0]], tuple(numbers)) for numbers in groups.values())
 
 
 @dataclass(frozen=True, slots=True)

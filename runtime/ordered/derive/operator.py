@@ -49,8 +49,8 @@ class SituationOperator(Situations):
         derivation, runs, (read,) = self.derivation.read(located.events, before.runs, close_at)
         rows = self._rows(derivation, read, located.partitions)
         derivation = without(derivation, self.derivation, open_numbers(before.runs), open_numbers(runs))
-        made = StateChange(before, replace(before, runs=runs), np.empty(0, dtype=np.bool_))
-        return replace(self, derivation=derivation, change=made), rows
+        change = StateChange(before, replace(before, runs=runs), np.empty(0, dtype=np.bool_))
+        return replace(self, derivation=derivation, change=change), rows
 
     def _rows(self, derivation: Derivation, read: SourceIncrement, partitions: Int64Array) -> pl.DataFrame:
         node = self.ordered.node

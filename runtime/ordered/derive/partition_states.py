@@ -38,10 +38,10 @@ class StateExtract:
     @property
     def open(self) -> BoolArray:
         """Which partitions have an open run."""
-        found = np.zeros(len(self.partitions), dtype=np.bool_)
+        is_open = np.zeros(len(self.partitions), dtype=np.bool_)
         for runs in self.runs:
-            found |= (runs.start != NEVER).any(axis=1)
-        return found
+            is_open |= (runs.start != NEVER).any(axis=1)
+        return is_open
 
 
 class PartitionStates(PartitionStore[StateExtract]):
@@ -68,10 +68,10 @@ class PartitionStates(PartitionStore[StateExtract]):
     def hold(self, extract: StateExtract) -> BoolArray:
         partitions = extract.partitions
         at = self._at(partitions)
-        for held, new in zip(self.runs, extract.runs, strict=True):
-            self.open += int(np.count_nonzero(new.start != NEVER) - np.count_nonzero(held.start[at] != NEVER))
-            held.last[at], held.held[at] = new.last, new.held
-            held.start[at], held.number[at] = new.start, new.number
+        for runs, new in zip(self.runs, extract.runs, strict=True):
+            self.open += int(np.count_nonzero(new.start != NEVER) - np.count_nonzero(runs.start[at] != NEVER))
+            runs.last[at], runs.held[at] = new.last, new.held
+            runs.start[at], runs.number[at] = new.start, new.number
         self.pool.put(partitions, extract.kept, extract.number)
         sizes = np.diff(extract.kept.offsets[:: self.pool.definitions])
         return extract.open | (sizes > 0)
@@ -111,11 +111,14 @@ def located_in(
     pairs = zip(sources, events, strict=False)
     placed = [PartitionedEvents.of(source, rows, states.partitions) for source, rows in pairs]
     partitions = [states.partitions.assign(rows) for rows in other_rows]
-    parts = [*(one.partition for one in placed), *partitions]
+    parts = [*(source_events.partition for source_events in placed), *partitions]
     looked = states.touched(parts, until) if close_at is None else states.all_partitions()
     return RowLocations(
         looked,
-        tuple(PartitionedEvents(one.events, states.places(looked, one.partition)) for one in placed),
+        tuple(
+            PartitionedEvents(source_events.events, states.places(looked, source_events.partition))
+            for source_events in placed
+        ),
         tuple(states.places(looked, partition) for partition in partitions),
     )
 

@@ -116,7 +116,7 @@ class RunAggregates:
         Events of one instant are never divided between partial results, so these need not hold what orders ties.
         """
         merged = partial(self.group, events, ordered_by=self.time) if self.group.aggregates else self.nothing().merged
-        return RunPartials(merged, tuple(self._different(one, events) for one in self.distinct))
+        return RunPartials(merged, tuple(self._different(aggregate, events) for aggregate in self.distinct))
 
     def merge(self, first: RunPartials, second: RunPartials) -> RunPartials:
         """Merges the partial results of disjoint parts of the events."""
@@ -132,12 +132,12 @@ class RunAggregates:
         wanted = pl.DataFrame({self.run: run})
         merged = partials.merged.join(wanted, on=self.run, how="semi")  # a sum that nobody asks for may be any
         if self.noted is None:
-            found = final(self.group, merged)
+            results = final(self.group, merged)
         else:
             walk = Lenient({})
-            found = walk.finished(self.group, merged, None)
+            results = walk.finished(self.group, merged, None)
             self.noted.extend(walk.aside)
-        values = wanted.join(found, on=self.run, how="left", maintain_order="left")
+        values = wanted.join(results, on=self.run, how="left", maintain_order="left")
         for aggregate, rows in zip(self.distinct, partials.different, strict=True):
             counts = rows.join(wanted, on=self.run, how="semi").group_by(self.run)
             counted = counts.agg(pl.len().cast(pl.Int64).alias(aggregate.name))

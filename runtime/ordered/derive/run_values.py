@@ -47,19 +47,19 @@ class RunValues:
 
     def with_events(self, events: pl.DataFrame, member: Int64Array) -> tuple[RunValues, pl.DataFrame]:
         """The values after events, where `member` is the run of each or -1, and the events with their runs."""
-        own = events.with_columns(pl.Series(self.run, member)).filter(pl.col(self.run) >= 0)
-        if not own.height:
+        members = events.with_columns(pl.Series(self.run, member)).filter(pl.col(self.run) >= 0)
+        if not members.height:
             added = tuple(rows.clear() for rows in self.added)
-            return replace(self, advanced=self.advanced.clear(), added=added), own
-        runs = own.select(pl.col(self.run).unique())
-        before, fresh = self.partials.of(runs), self.aggregates.partial(own)
+            return replace(self, advanced=self.advanced.clear(), added=added), members
+        runs = members.select(pl.col(self.run).unique())
+        before, fresh = self.partials.of(runs), self.aggregates.partial(members)
         pairs = zip(fresh.different, before.different, strict=True)
         added = tuple(new.join(old, on=new.columns, how="anti") for new, old in pairs)
         merged = self.aggregates.merge(RunPartials(before.merged), RunPartials(fresh.merged)).merged
         others = self.partials.merged.join(runs, on=self.run, how="anti")
         different = zip(self.partials.different, added, strict=True)
         partials = RunPartials(pl.concat([others, merged]), tuple(map(pl.concat, different)))
-        return replace(self, partials=partials, advanced=runs, added=added), own
+        return replace(self, partials=partials, advanced=runs, added=added), members
 
     def changed(self) -> RunPartials:
         """The live values that the last increment changed: those of runs, and new distinct values."""

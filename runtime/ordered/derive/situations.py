@@ -44,19 +44,19 @@ class Situations(Operator):
         return self
 
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
-        found: list[Rows] = []
+        events: list[Rows] = []
         for source in self.derivation.sources:
             rows = _encoded_rows(source, leaves[source.leaf]) if source.encoded else _rows(source, leaves[source.leaf])
-            found.append(_between(rows, source.time, old, new))
-        return found
+            events.append(_between(rows, source.time, old, new))
+        return events
 
     def evaluable(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
         """Those of one source leave together. Event runs have been judged when they were stored."""
         kept, aside = list(events), list[SetAside]()
         for place, source in enumerate(self.derivation.sources):
             if source.encoded is None:
-                own = [self.derivation.situations[number].readings[0] for number in source.definitions]
-                terms = [term for reading in own for term in reading.terms]
+                readings = [self.derivation.situations[number].readings[0] for number in source.definitions]
+                terms = [term for reading in readings for term in reading.terms]
                 kept[place], gone = evaluable(source.schema, terms, events[place])
                 aside += gone
         return kept, aside
@@ -64,15 +64,15 @@ class Situations(Operator):
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
         kept, aside = list(events), list[SetAside]()
         for place, source in enumerate(self.derivation.sources):
-            own = [self.derivation.situations[number] for number in source.definitions]
-            kept[place], gone = untied(source, own, as_frame(events[place]))
+            situations = [self.derivation.situations[number] for number in source.definitions]
+            kept[place], gone = untied(source, situations, as_frame(events[place]))
             aside += gone
         return kept, aside
 
     def noting(self, noted: list[SetAside] | None) -> Self:
         values = {
-            number: replace(one, aggregates=replace(one.aggregates, noted=noted))
-            for number, one in self.derivation.values.items()
+            number: replace(run_values, aggregates=replace(run_values.aggregates, noted=noted))
+            for number, run_values in self.derivation.values.items()
         }
         return replace(self, derivation=replace(self.derivation, values=values))  # type: ignore[type-var]  # a dataclass
 
@@ -80,10 +80,10 @@ class Situations(Operator):
         return everything(self.derivation, self.settled().states)
 
     def changes(self) -> dict[str, pa.Table] | None:
-        made, states = self.change, self.settled().states
-        if made is None:
+        change, states = self.change, self.settled().states
+        if change is None:
             return None
-        return changes(self.derivation, states.partitions, made.before, made.after, made.is_new)
+        return changes(self.derivation, states.partitions, change.before, change.after, change.is_new)
 
     def described(self) -> dict[str, StateTable]:
         return described(self.derivation, self.states.partitions.schema)
@@ -94,7 +94,7 @@ class Situations(Operator):
     def counts(self) -> dict[str, int]:
         """The numbers of open situations, closed ones, and values of aggregates."""
         states, derivation = self.settled().states, self.derivation
-        values = sum(one.partials.height for one in derivation.values.values())
+        values = sum(run_values.partials.height for run_values in derivation.values.values())
         return {OPEN: states.open, CLOSED: states.pool.rows, VALUES: values}
 
 

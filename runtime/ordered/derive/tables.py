@@ -58,7 +58,9 @@ def everything(derivation: Derivation, states: PartitionStates) -> dict[str, pa.
         _open(derivation, extract.partitions, extract.runs),
         _over(extract.partitions, extract.kept, extract.number),
     ]
-    return _filled(_table(states.partitions, parts), {n: one.partials for n, one in derivation.values.items()})
+    return _filled(
+        _table(states.partitions, parts), {n: run_values.partials for n, run_values in derivation.values.items()}
+    )
 
 
 def changes(
@@ -75,13 +77,13 @@ def changes(
         _Columns(closed, np.ones(len(closed), dtype=np.bool_), zeros + NOTHING, zeros, zeros, zeros + NOTHING),
         _chosen(_over(after.partitions, after.kept, after.number), new),
     ]
-    return _filled(_table(partitions, parts), {n: one.changed() for n, one in derivation.values.items()})
+    return _filled(_table(partitions, parts), {n: run_values.changed() for n, run_values in derivation.values.items()})
 
 
 def _filled(situations: pa.Table, values: Mapping[int, RunPartials]) -> dict[str, pa.Table]:
-    found = {SITUATIONS: situations} if situations.num_rows else {}
-    named = [(name, rows) for n, one in values.items() for name, rows in named_values(n, one).items()]
-    return found | {name: rows.to_arrow() for name, rows in named if rows.height}
+    tables = {SITUATIONS: situations} if situations.num_rows else {}
+    named = [(name, rows) for n, partials in values.items() for name, rows in named_values(n, partials).items()]
+    return tables | {name: rows.to_arrow() for name, rows in named if rows.height}
 
 
 def values_of(definition: int) -> str:
@@ -98,7 +100,7 @@ def named_values(definition: int, partials: RunPartials) -> dict[str, pl.DataFra
 
 
 def _table(partitions: Partitions, parts: Sequence[_Columns]) -> pa.Table:
-    numbers, *columns = (np.concatenate(one) for one in zip(*parts, strict=True))
+    numbers, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
     keys = partitions.arrays(numbers)
     names = [KEY.format(place) for place in range(len(keys))]
     return pa.Table.from_arrays([*keys, *map(pa.array, columns)], names=[*names, *COLUMNS])
@@ -147,7 +149,7 @@ def load_runs(
     partition = states.partitions.of_kept(rows)
     open_, definition, start, last, number = (rows.get_column(name).to_numpy() for name in COLUMNS)
     partitions = states.all_partitions()
-    found = []
+    runs_by_source = []
     for source in derivation.sources:
         runs = Runs.empty(len(partitions), len(source.definitions))
         for symbol, wanted in enumerate(source.definitions):
@@ -156,8 +158,8 @@ def load_runs(
             runs.start[at, symbol], runs.number[at, symbol] = start[chosen], number[chosen]
             runs.held[at] |= np.uint64(1 << symbol)
             runs.last[at] = last[chosen]
-        found.append(runs)
-    return partitions, tuple(found)
+        runs_by_source.append(runs)
+    return partitions, tuple(runs_by_source)
 
 
 def load_closed(states: PartitionStates, rows: pl.DataFrame) -> ClosedSituations:
@@ -170,11 +172,11 @@ def load_closed(states: PartitionStates, rows: pl.DataFrame) -> ClosedSituations
 
 def load_values(derivation: Derivation, tables: Mapping[str, pl.DataFrame], live: Int64Array) -> dict[int, RunValues]:
     """The values of live runs."""
-    found = {}
+    values = {}
     for number, fresh in derivation.values.items():
         kept = [tables.get(name, none) for name, none in named_values(number, fresh.partials).items()]
-        found[number] = RunValues.of(derivation.situations[number], RunPartials.from_tables(kept)).only(live)
-    return found
+        values[number] = RunValues.of(derivation.situations[number], RunPartials.from_tables(kept)).only(live)
+    return values
 
 
 def following(tables: Mapping[str, pl.DataFrame]) -> int:
@@ -182,7 +184,7 @@ def following(tables: Mapping[str, pl.DataFrame]) -> int:
     numbers = [
         rows.get_column(NUMBER if name == SITUATIONS else rows.columns[0]).max() for name, rows in tables.items()
     ]
-    return 1 + max([NOTHING, *(int(one) for one in numbers if isinstance(one, int))])
+    return 1 + max([NOTHING, *(int(number) for number in numbers if isinstance(number, int))])
 
 
 def described(derivation: Derivation, keys: Schema) -> dict[str, StateTable]:
@@ -222,9 +224,9 @@ def described(derivation: Derivation, keys: Schema) -> dict[str, StateTable]:
 def bounds_of(situations: pa.Table) -> dict[str, dict[str, tuple[int, int]]]:
     """The least and greatest start of situations and, where they are over, of ends."""
     is_open, definition = (situations.column(name).to_numpy() for name in (IS_OPEN, DEFINITION))
-    found: dict[str, dict[str, tuple[int, int]]] = {}
+    bounds: dict[str, dict[str, tuple[int, int]]] = {}
     for kind, mask, columns in ((OPEN, is_open & (definition != NOTHING), (START,)), (CLOSED, ~is_open, (START, END))):
         if mask.any():
             instants = {name: situations.column(name).to_numpy()[mask] for name in columns}
-            found[kind] = {name: (int(one.min()), int(one.max())) for name, one in instants.items()}
-    return found
+            bounds[kind] = {name: (int(times.min()), int(times.max())) for name, times in instants.items()}
+    return bounds

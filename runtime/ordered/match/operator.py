@@ -136,9 +136,9 @@ class CompiledPattern:
         if self.partners is None:
             return kept, next_looks(situations, *looked, within, self.horizons, until)
         useful, look = of_use(self.partners, situations, kept, until)
-        own = next_looks(situations, *looked, within, self.horizons, until, useful)
+        next_look = next_looks(situations, *looked, within, self.horizons, until, useful)
         stays = useful[kept.origin]
-        return kept if stays.all() else kept.where(stays), np.minimum(look, own)
+        return kept if stays.all() else kept.where(stays), np.minimum(look, next_look)
 
 
 def _by_definition(ordered: OrderedStep, definitions: Sequence[Derive]) -> EncodedReading | None:
@@ -179,7 +179,7 @@ def _partners(ordered: OrderedStep, definition: Sequence[int], derived: int) -> 
     if rule is None:
         return None
     numbers = np.arange(max(definition) + 1)
-    freed = [definition[node.symbols.index(symbol)] for one in rule.freed for symbol in one.symbols]
+    freed = [definition[node.symbols.index(symbol)] for freeing in rule.freed for symbol in freeing.symbols]
     return Partners(
         definition=np.array(definition, dtype=np.int64),
         derived=numbers < derived,
@@ -252,15 +252,15 @@ class MatchOperator(SituationsOperator):
         )
         if derivation.values:
             live = np.concatenate([change.after.number, open_numbers(runs)])
-            held = np.concatenate([before.number, open_numbers(before.runs)])
-            derivation = without(derivation, self.derivation, held, live)
+            earlier = np.concatenate([before.number, open_numbers(before.runs)])
+            derivation = without(derivation, self.derivation, earlier, live)
         order = self.order.after(situations, matching.definition, matches)
         same = order.order is self.order.order or np.array_equal(order.order, self.order.order)
         steps = self.steps if same else plan_search(matching.pattern, order.order)
         return MatchOperator(matching, derivation, states, order, steps, change), rows
 
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
-        given = [evaluate(one.input, {0: as_frame(leaves[leaf])}) for one, leaf in self.matching.intervals]
+        given = [evaluate(interval.input, {0: as_frame(leaves[leaf])}) for interval, leaf in self.matching.intervals]
         return [*super(MatchOperator, self).events(leaves, old, new), *given]
 
     def orders(self) -> list[str]:
@@ -269,17 +269,17 @@ class MatchOperator(SituationsOperator):
 
     def emptied(self) -> MatchOperator:
         """The operator without situations. It keeps the search order that it has chosen."""
-        one = self.matching
-        derivation = Derivation.start(one.definitions, one.leaves, one.encoded)
-        states = derivation.states(self.states.partitions.schema, one.count)
+        matching = self.matching
+        derivation = Derivation.start(matching.definitions, matching.leaves, matching.encoded)
+        states = derivation.states(self.states.partitions.schema, matching.count)
         return replace(self, derivation=derivation, states=states, change=None)
 
     def _interval_rows(self, rows: Sequence[Rows]) -> dict[int, IntervalRows]:
         first = len(self.matching.definitions)
         parts = zip(self.matching.intervals, rows, strict=True)
         return {
-            first + place: IntervalRows.of(one, first + place, as_frame(part))
-            for place, ((one, _), part) in enumerate(parts)
+            first + place: IntervalRows.of(interval, first + place, as_frame(part))
+            for place, ((interval, _), part) in enumerate(parts)
         }
 
     def _rows(
@@ -339,11 +339,11 @@ class MatchOperator(SituationsOperator):
         fresh = cls.start(ordered)
         if SITUATIONS not in tables:
             return fresh
-        rows, states, one, high = tables[SITUATIONS], fresh.states, fresh.matching, ticks(reached)
+        rows, states, matching, high = tables[SITUATIONS], fresh.states, fresh.matching, ticks(reached)
         partitions, runs = load_runs(fresh.derivation, states, rows)
-        closed, every = load_closed(states, rows), _all_runs(fresh.derivation, runs, one.count)
-        situations = arrange(Situations.empty(one.count), closed, every, len(partitions))
-        kept, look = one.left(situations, high)
+        closed, every = load_closed(states, rows), _all_runs(fresh.derivation, runs, matching.count)
+        situations = arrange(Situations.empty(matching.count), closed, every, len(partitions))
+        kept, look = matching.left(situations, high)
         number = np.concatenate([closed.run, every.number.ravel()])[situations.origin[kept.origin]]
         states.put(StateExtract(partitions, runs, kept, number, look))
         values = load_values(fresh.derivation, tables, np.concatenate([number, open_numbers(runs)]))
@@ -375,17 +375,17 @@ def _closed(
     partitions: Sequence[Int32Array],
 ) -> ClosedSituations:
     """The situations that closed in an increment with an allowed duration, and the intervals, by definition."""
-    found: ClosedSituations | None = None
+    closed: ClosedSituations | None = None
     for rows, partition in zip(intervals.values(), partitions, strict=True):
-        own = rows.closed(partition)
-        found = own if found is None else joined(found, own)
+        ended = rows.closed(partition)
+        closed = ended if closed is None else joined(closed, ended)
     for read in reads:
         lasting = derivation.lasting(read.source, read.closed)
         definitions = read.source.definitions
-        own = lasting if definitions == tuple(range(len(definitions))) else _renamed(lasting, definitions)
-        found = own if found is None else joined(found, own)
-    assert found is not None
-    return found
+        ended = lasting if definitions == tuple(range(len(definitions))) else _renamed(lasting, definitions)
+        closed = ended if closed is None else joined(closed, ended)
+    assert closed is not None
+    return closed
 
 
 def _renamed(closed: ClosedSituations, definitions: Sequence[int]) -> ClosedSituations:
@@ -396,16 +396,16 @@ def _renamed(closed: ClosedSituations, definitions: Sequence[int]) -> ClosedSitu
 def _partition_of(situations: Situations, places: Int64Array) -> Int64Array:
     """The partitions of some of the situations."""
     sizes = np.diff(situations.offsets[:: situations.definitions])
-    found: Int64Array = np.repeat(np.arange(len(sizes)), sizes)[places]
-    return found
+    partitions: Int64Array = np.repeat(np.arange(len(sizes)), sizes)[places]
+    return partitions
 
 
 def _all_runs(derivation: Derivation, runs: Sequence[Runs], count: int) -> Runs:
     """The runs of all sources, a column per definition."""
     if len(runs) == 1 and derivation.sources[0].definitions == tuple(range(count)):
         return runs[0]
-    found = Runs.empty(len(runs[0].last) if runs else 0, count)
-    for source, one in zip(derivation.sources, runs, strict=True):
+    all_runs = Runs.empty(len(runs[0].last) if runs else 0, count)
+    for source, source_runs in zip(derivation.sources, runs, strict=True):
         columns = list(source.definitions)
-        found.start[:, columns], found.number[:, columns] = one.start, one.number
-    return found
+        all_runs.start[:, columns], all_runs.number[:, columns] = source_runs.start, source_runs.number
+    return all_runs

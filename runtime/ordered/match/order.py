@@ -50,10 +50,10 @@ class MatchOrder:
         sizes = _mean_sizes(situations, definition)
         counted = self._counted(sizes, matches)
         enough = counted[0] >= _ENOUGH
-        told = np.count_nonzero(enough) > 0
-        shares = self._selectivities(counted, enough) if told else {}
+        any_enough = np.count_nonzero(enough) > 0
+        shares = self._selectivities(counted, enough) if any_enough else {}
         seen = self.seen.smoothed(Statistics(sizes, shares), WEIGHT)
-        left = np.where(enough, 0.0, counted) if told else counted
+        left = np.where(enough, 0.0, counted) if any_enough else counted
         if self.pinned or not self.chosen_by.differs(seen, THRESHOLD):
             return replace(self, seen=seen, counted=left)
         again = MatchOrder(orders(seen), seen, seen)
@@ -73,7 +73,9 @@ class MatchOrder:
         for trigger, place in np.argwhere(enough).tolist():
             order, step = self.order[trigger].tolist(), place + 1
             pairs = [
-                pair for other in order[:step] if (pair := ordered_pair(other, order[step])) in self.seen.selectivities
+                pair
+                for earlier in order[:step]
+                if (pair := ordered_pair(earlier, order[step])) in self.seen.selectivities
             ]
             if not pairs:
                 continue
@@ -89,8 +91,8 @@ class MatchOrder:
 def _mean_sizes(situations: Situations, definition: Sequence[int]) -> tuple[float, ...]:
     """The mean number of situations of a partition for each symbol, over partitions that have any."""
     width = situations.definitions
-    held = int(np.count_nonzero(np.diff(situations.offsets[::width])))
-    mean = np.diff(situations.offsets).reshape(-1, width).sum(axis=0) / max(1, held)
+    partitions = int(np.count_nonzero(np.diff(situations.offsets[::width])))
+    mean = np.diff(situations.offsets).reshape(-1, width).sum(axis=0) / max(1, partitions)
     return tuple(float(mean[number]) for number in definition)
 
 

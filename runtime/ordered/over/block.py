@@ -65,15 +65,15 @@ class Block:
 
     def numbers(self, name: str) -> Int64Array:
         """A running number that kept rows have, by place; 0 of new rows, for a kernel to write."""
-        found = np.zeros(self.height, dtype=np.int64)
-        found[self.kept_places] = self.kept.get_column(name).to_numpy()
-        return found
+        numbers = np.zeros(self.height, dtype=np.int64)
+        numbers[self.kept_places] = self.kept.get_column(name).to_numpy()
+        return numbers
 
     def doubles(self, name: str) -> Float64Array:
         """A running double that kept rows have, by place; 0.0 of new rows, for a kernel to write."""
-        found = np.zeros(self.height)
-        found[self.kept_places] = self.kept.get_column(name).to_numpy()
-        return found
+        doubles = np.zeros(self.height)
+        doubles[self.kept_places] = self.kept.get_column(name).to_numpy()
+        return doubles
 
     def with_running(self, name: str, running: str) -> pl.Series:
         """A column of all rows by place, and then a running value of the kept rows."""
@@ -89,10 +89,10 @@ class Block:
 
     def spread(self, keys: NDArray[T]) -> NDArray[T]:
         """Keys or flags of such rows as the kernels number them."""
-        found = np.zeros(2 * self.height, dtype=keys.dtype)
-        found[: self.height] = keys[: self.height]
-        found[self.height + self.kept_places] = keys[self.height :]
-        return found
+        spread = np.zeros(2 * self.height, dtype=keys.dtype)
+        spread[: self.height] = keys[: self.height]
+        spread[self.height + self.kept_places] = keys[self.height :]
+        return spread
 
 
 def gathered(rows: pl.Series, places: Int64Array) -> pl.Series:

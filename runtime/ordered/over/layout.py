@@ -64,8 +64,8 @@ class OverLayout:
 
     @cached_property
     def runnings(self) -> tuple[Running, ...]:
-        found = (self.running(column) for column in self.node.columns)
-        return tuple(dict.fromkeys(one for one in found if one is not None))
+        runnings = (self.running(column) for column in self.node.columns)
+        return tuple(dict.fromkeys(running for running in runnings if running is not None))
 
     def argument(self, term: Term) -> str:
         return f"argument {self.arguments.index(term)}"
@@ -124,13 +124,13 @@ class OverLayout:
     @cached_property
     def columns(self) -> dict[str, pl.DataType]:
         """The columns of kept rows, beside the keys of their partitions."""
-        found = {TIME: BIGINT}
-        found |= {self.argument(term): self.type_of(term) for term in self.arguments}
+        columns = {TIME: BIGINT}
+        columns |= {self.argument(term): self.type_of(term) for term in self.arguments}
         for running in self.runnings:
-            found |= {self.part(running, name): type_ for name, type_ in self.parts(running).items()}
+            columns |= {self.part(running, name): type_ for name, type_ in self.parts(running).items()}
         if self.node.waits:
-            found |= {self.attribute(a.name): a.type for a in self.node.input.schema.attributes}
-        return {name: polars_type(type_) for name, type_ in found.items()}
+            columns |= {self.attribute(a.name): a.type for a in self.node.input.schema.attributes}
+        return {name: polars_type(type_) for name, type_ in columns.items()}
 
 
 @lru_cache(maxsize=256)

@@ -55,12 +55,12 @@ class OverOperator(RowOperator[KeptRows]):
     def step(
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[OverOperator, pl.DataFrame]:
-        rows, held, reached = as_frame(events[0]), self.settled(), ticks(until)
-        held.ready()
-        numbers = held.partitions.assign(rows)
-        partitions = held.touched([numbers], reached)
-        before = held.extract(partitions)
-        block = _block(self.node, before, rows, held.places(partitions, numbers).astype(np.int64))
+        rows, state, reached = as_frame(events[0]), self.settled(), ticks(until)
+        state.ready()
+        numbers = state.partitions.assign(rows)
+        partitions = state.touched([numbers], reached)
+        before = state.extract(partitions)
+        block = _block(self.node, before, rows, state.places(partitions, numbers).astype(np.int64))
         complete = _complete(self.node, block, segments.NEVER if close_at is None else close_at)
         left = _left(self.node, before, block, complete, reached)
         values = Values(layout_of(self.node), block, None if self.noted is None else [])
@@ -91,19 +91,19 @@ class OverFamily(Family[Over]):
 
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> OverOperator:
         fresh = self.start(ordered)
-        node, held = fresh.node, fresh.held
+        node, state = fresh.node, fresh.held
         if ROWS in tables:
             stored = tables[ROWS]
-            numbers = pl.Series(PARTITION, held.partitions.of_kept(stored), pl.Int64)
-            rows = stored.select(numbers, *held.columns).sort(PARTITION, maintain_order=True)
-            partitions = held.all_partitions()
+            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
+            rows = stored.select(numbers, *state.columns).sort(PARTITION, maintain_order=True)
+            partitions = state.all_partitions()
             places = rows.get_column(PARTITION).to_numpy()
             nothing = np.empty(0, dtype=np.int64)
             none = rows.clear().drop(PARTITION)
             block = Block.of(rows.drop(PARTITION), places, none, nothing, nothing, len(partitions), TIME)
             complete = _complete(node, block, segments.NEVER)
             left = _left(node, KeptExtract(partitions, rows, nothing), block, complete, ticks(reached))
-            held.put(KeptExtract(partitions, rows, left.look))
+            state.put(KeptExtract(partitions, rows, left.look))
         return fresh
 
 
@@ -119,15 +119,15 @@ class _Left:
     def over(self, values: Values) -> KeptExtract:
         """The rows themselves, with the values over all rows up to each."""
         layout, block = values.layout, values.block
-        found = [pl.Series(PARTITION, self.of), pl.Series(TIME, block.time[self.places])]
-        found += [block.column(layout.argument(term)).gather(self.places) for term in layout.arguments]
+        columns = [pl.Series(PARTITION, self.of), pl.Series(TIME, block.time[self.places])]
+        columns += [block.column(layout.argument(term)).gather(self.places) for term in layout.arguments]
         for running in layout.runnings:
             for name, part in values.running(running).items():
-                found.append(part.gather(self.places).alias(layout.part(running, name)))
+                columns.append(part.gather(self.places).alias(layout.part(running, name)))
         if layout.node.waits:
             names = map(layout.attribute, layout.node.input.schema.names)
-            found += [block.column(name).gather(self.places) for name in names]
-        rows = pl.DataFrame(found).select(PARTITION, *layout.columns)
+            columns += [block.column(name).gather(self.places) for name in names]
+        rows = pl.DataFrame(columns).select(PARTITION, *layout.columns)
         return KeptExtract(self.partitions, rows, self.look)
 
 
@@ -177,8 +177,8 @@ def _complete(node: Over, block: Block, end: int) -> Int64Array:
             places = next_different(layout_of(node), block, wait.different)
         else:
             places = np.full(block.height, -1)
-        own = segments.completed_at(block.time, places, within, end)
-        complete = np.maximum(complete, own)
+        completed = segments.completed_at(block.time, places, within, end)
+        complete = np.maximum(complete, completed)
     return complete
 
 
@@ -206,21 +206,21 @@ def _completed(
         rank = np.empty(block.height, dtype=np.int64)
         rank[ordered] = np.arange(len(ordered))
         back = rank[new_places]
-        made = [values.of(column, ordered).gather(back) for column in node.columns]
-        return rows.select(node.input.schema.names).hstack(made)
+        computed = [values.of(column, ordered).gather(back) for column in node.columns]
+        return rows.select(node.input.schema.names).hstack(computed)
     at = np.flatnonzero((complete > after) & (complete <= until))
     attributes = [block.column(layout.attribute(name)).gather(at).alias(name) for name in node.input.schema.names]
-    made = [values.of(column, at) for column in node.columns]
-    return pl.DataFrame([*attributes, *made, pl.Series(node.completed_by, complete[at])])
+    computed = [values.of(column, at) for column in node.columns]
+    return pl.DataFrame([*attributes, *computed, pl.Series(node.completed_by, complete[at])])
 
 
 def _without_sum(node: Over, values: Values, rows: pl.DataFrame) -> list[SetAside]:
     """The rows of which a sum does not fit."""
-    block, schema, found = values.block, node.input.schema, list[SetAside]()
+    block, schema, aside = values.block, node.input.schema, list[SetAside]()
     for place, column, error in values.failed or ():
         if node.waits:
             row = {name: block.column(values.layout.attribute(name))[place] for name in schema.names}
         else:
             row = rows.row(int(block.source[place]) - block.kept.height, named=True)
-        found.append(SetAside(OVERFLOW, column, {name: row[name] for name in schema.names}, schema, error))
-    return found
+        aside.append(SetAside(OVERFLOW, column, {name: row[name] for name in schema.names}, schema, error))
+    return aside

@@ -113,13 +113,13 @@ class Values:
         else:
             parts = self.moving(aggregate, at, low, high)
         type_ = self.layout.type_of(aggregate.argument)
-        found, fits = finished(aggregate, self.layout.form(aggregate), type_, parts)
+        aggregated, fits = finished(aggregate, self.layout.form(aggregate), type_, parts)
         for row in np.flatnonzero(~fits) if aggregate.entry.lenient is not None else ():
             error = sum_out_of_range(aggregate.name, type_, total_of(parts, int(row)))
             if self.failed is None:
                 raise error
             self.failed.append((int(at[row]), aggregate.name, error))
-        return found
+        return aggregated
 
     # Over all rows up to one -----------------------------------------------------------------------------------------
     def running(self, what: Running) -> dict[str, pl.Series]:
@@ -167,24 +167,24 @@ class Values:
         """Where the running value of each row stands, as the kernels number rows."""
         block, argument = self.block, what.argument
         assert argument is not None
-        found: Int64Array
+        places: Int64Array
         rows = block.with_running(self.layout.argument(argument), part["v"])
         flags = block.spread(valid(rows))
         if what.what is Kind.DIFFERENT:
             keys = order_keys(self.argument(argument), self.layout.type_of(argument))
-            found = running.previous_different(block.offsets, block.first, keys, flags[: block.height])
+            places = running.previous_different(block.offsets, block.first, keys, flags[: block.height])
         elif what.what in (Form.EARLIEST, Form.LATEST) and what.by is None:
-            found = running.end(block.offsets, block.first, flags, what.what is Form.LATEST)
+            places = running.end(block.offsets, block.first, flags, what.what is Form.LATEST)
         elif what.by is None:
             keys = order_keys(rows, self.layout.type_of(argument))
             keys = keys if what.what is Form.LEAST else ~keys
-            found = running.least(block.offsets, block.first, block.spread(keys), flags)
+            places = running.least(block.offsets, block.first, block.spread(keys), flags)
         else:
             orders = block.with_running(self.layout.argument(what.by), part["by"])
             keys = best_first(rows, orders, greatest=what.what is Form.LATEST)
             both = block.spread(np.minimum(valid(rows), valid(orders)))
-            found = running.least(block.offsets, block.first, block.spread(keys), both)
-        return found
+            places = running.least(block.offsets, block.first, block.spread(keys), both)
+        return places
 
     # Over frames that move -------------------------------------------------------------------------------------------
     def moving(self, aggregate: Aggregate, at: Int64Array, low: Int64Array, high: Int64Array) -> Parts:
@@ -196,8 +196,8 @@ class Values:
 
         def over(values: Int64Array | UInt8Array) -> Int64Array:
             sums = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(values, dtype=np.int64)])
-            found: Int64Array = sums[end] - sums[start]
-            return found
+            differences: Int64Array = sums[end] - sums[start]
+            return differences
 
         counts = {"n": pl.Series(over(flags))}
         match form:
@@ -250,9 +250,9 @@ def best_first(rows: pl.Series, orders: pl.Series, *, greatest: bool) -> Int64Ar
     """
     frame = pl.DataFrame([orders.alias("by"), rows.alias("v")])
     ordered = frame.select(pl.arg_sort_by("by", "v", descending=[greatest, False])).to_series().to_numpy()
-    found = np.empty(len(ordered), dtype=np.int64)
-    found[ordered] = np.arange(len(ordered))
-    return found
+    ranks = np.empty(len(ordered), dtype=np.int64)
+    ranks[ordered] = np.arange(len(ordered))
+    return ranks
 
 
 def finished(aggregate: Aggregate, form: Form, argument: DataType, parts: Parts) -> tuple[pl.Series, BoolArray]:
@@ -285,13 +285,13 @@ def total_of(parts: Parts, row: int) -> int:
 
 def _unless(missing: BoolArray, values: Int64Array | Float64Array) -> pl.Series:
     """The values, NULL where they are missing."""
-    found = pl.Series(values)
-    return found.set(pl.Series(missing), None) if missing.any() else found
+    series = pl.Series(values)
+    return series.set(pl.Series(missing), None) if missing.any() else series
 
 
 def next_different(layout: OverLayout, block: Block, argument: Term) -> Int64Array:
     """The place of the first row after each row in which the argument has another value; -1 where there is none."""
     rows = block.column(layout.argument(argument))
     keys = order_keys(rows, layout.type_of(argument))
-    found: Int64Array = segments.next_different(block.offsets, keys, valid(rows))
-    return found
+    places: Int64Array = segments.next_different(block.offsets, keys, valid(rows))
+    return places

@@ -101,25 +101,25 @@ def require_bounds(
     if node.kept_for is not None and reach.until is not None:
         over = last + node.kept_for <= reach.until
     for name, rows in tables.items():
-        held = counts(rows, len(last))
+        sizes = counts(rows, len(last))
         most = node.operator.most.get(name)
-        if most is not None and (held > most).any():
-            at = int(np.argmax(held))
+        if most is not None and (sizes > most).any():
+            at = int(np.argmax(sizes))
             raise wrong(
                 what,
                 (
-                    f"table {name!r} has {count_of(int(held[at]), 'row')} of {_partition(node, keys, at)}, and it "
+                    f"table {name!r} has {count_of(int(sizes[at]), 'row')} of {_partition(node, keys, at)}, and it "
                     f"declares {most} at most"
                 ),
-                hint=f"keep fewer, or declare more: most = {{{name!r}: {held[at]}}}",
+                hint=f"keep fewer, or declare more: most = {{{name!r}: {sizes[at]}}}",
             )
-        if (held * over).any():
-            at = int(np.argmax(held * over))
+        if (sizes * over).any():
+            at = int(np.argmax(sizes * over))
             type_ = node.input.schema[node.time].type
             ended, event = written(int(last[at]) + (node.kept_for or 0), type_), written(int(last[at]), type_)
             raise wrong(
                 what,
-                f"table {name!r} has {count_of(int(held[at]), 'row')} of {_partition(node, keys, at)}, whose "
+                f"table {name!r} has {count_of(int(sizes[at]), 'row')} of {_partition(node, keys, at)}, whose "
                 f"last event is at {event}; it is kept up to {ended} by kept_for, and "
                 f"{written(reach.until, type_)} is reached",
                 hint="keep nothing of a partition once kept_for is over, or declare a longer one",
@@ -165,13 +165,13 @@ def require_equal(
     """`EvaluationError` TG305 where two ways of doing a step differ, in whatever order their rows are."""
     compared = [("rows", rows, others, _types(node))]
     compared += [(f"rows of table {name!r}", kept[name], its[name], _types(node, name)) for name in kept]
-    for what, one, two, types in compared:
-        if not one.sort(one.columns).equals(two.sort(two.columns)):
+    for what, first, second, types in compared:
+        if not first.sort(first.columns).equals(second.sort(second.columns)):
             raise wrong(
                 type(node.operator).__name__,
                 (
                     f"step {'yields' if what == 'rows' else 'keeps'} other {what} when {again.when}: "
-                    f"{_difference(one, two, types)}"
+                    f"{_difference(first, second, types)}"
                 ),
                 hint=again.mend,
             )
@@ -254,9 +254,9 @@ def _missed(node: Process, error: Exception) -> str:
     """What a step may have taken for granted: a table, a column or a datetime that there is not."""
     if isinstance(error, KeyError):
         return f"state has the tables that are declared: {', '.join(node.operator.tables) or 'none'}"
-    if isinstance(error, pl.exceptions.ColumnNotFoundError) and (found := _NOT_FOUND.search(str(error))):
-        reads = ", ".join(f'"{name}"' for name in (*node.operator.reads, found[1]))
-        return f"events have partition, the time and what is declared; if {found[1]} is theirs: reads = ({reads},)"
+    if isinstance(error, pl.exceptions.ColumnNotFoundError) and (column := _NOT_FOUND.search(str(error))):
+        reads = ", ".join(f'"{name}"' for name in (*node.operator.reads, column[1]))
+        return f"events have partition, the time and what is declared; if {column[1]} is theirs: reads = ({reads},)"
     if isinstance(error, pl.exceptions.InvalidOperationError) and ".dt." in str(error) and "i64" in str(error):
         return f'instants are whole numbers: pl.from_epoch("{node.time}", time_unit="us").dt of timestamps'
     return ""

@@ -60,11 +60,11 @@ def _held(what: str, where: str, values: pl.Series, column: Attribute) -> pl.Ser
             f"{where} has {column.name} {column.type}, and step returned {values.dtype}{_example(values)}",
             hint=_mend(column, values.dtype),
         )
-    held = values.cast(type_, strict=False)
+    cast = values.cast(type_, strict=False)
     # A double holds no more than 53 bits of a whole number, a bigint not the greatest numbers without a sign.
-    changed = held.is_null() & values.is_not_null()
+    changed = cast.is_null() & values.is_not_null()
     if values.dtype.is_integer() and type_ == pl.Float64():
-        changed |= held.cast(values.dtype, strict=False).ne_missing(values)
+        changed |= cast.cast(values.dtype, strict=False).ne_missing(values)
     if changed.any():
         raise wrong(
             what,
@@ -72,7 +72,7 @@ def _held(what: str, where: str, values: pl.Series, column: Attribute) -> pl.Ser
             f"and step returned {values.dtype}",
             hint="return a number that it can hold, or NULL",
         )
-    return held
+    return cast
 
 
 def _may_become(given: pl.DataType, type_: pl.DataType) -> bool:
@@ -82,26 +82,26 @@ def _may_become(given: pl.DataType, type_: pl.DataType) -> bool:
 
 
 def _example(values: pl.Series) -> str:
-    found = values.drop_nulls()
-    return f" ({shown(found[0])})" if len(found) else ""
+    examples = values.drop_nulls()
+    return f" ({shown(examples[0])})" if len(examples) else ""
 
 
 def _mend(column: Attribute, given: pl.DataType) -> str:
     """What to return, or to declare, instead."""
-    own = f'pl.col("{column.name}")'
+    expression = f'pl.col("{column.name}")'
     match column.type.kind:
         case Kind.TIMESTAMP if given.is_temporal():
-            return f'instants are whole numbers, microseconds: return {own}.dt.epoch("us")'
+            return f'instants are whole numbers, microseconds: return {expression}.dt.epoch("us")'
         case Kind.DATE if given.is_temporal():
-            return f'dates are whole numbers, days: return {own}.dt.epoch("d")'
+            return f'dates are whole numbers, days: return {expression}.dt.epoch("d")'
         case Kind.DURATION if given.is_temporal():
-            return f"durations are whole numbers, microseconds: return {own}.dt.total_microseconds()"
+            return f"durations are whole numbers, microseconds: return {expression}.dt.total_microseconds()"
         case Kind.DECIMAL:
             return f"decimals are whole numbers: return how often it is {value_text(1, column.type)}"
     types = ((pl.Float64, DOUBLE), (pl.Float32, DOUBLE), (pl.String, STRING), (pl.Boolean, BOOLEAN))
-    declared = next((type_ for held, type_ in types if given == held), BIGINT if given.is_integer() else None)
+    declared = next((type_ for dtype, type_ in types if given == dtype), BIGINT if given.is_integer() else None)
     instead = "" if declared is None or column.name == PARTITION else f"declare {column.name} {declared}, or "
-    return f"{instead}cast it: {own}.cast(pl.{polars_type(column.type)})"
+    return f"{instead}cast it: {expression}.cast(pl.{polars_type(column.type)})"
 
 
 def row_text(row: Mapping[str, Any], types: Mapping[str, DataType]) -> str:

@@ -32,9 +32,9 @@ def require_meaning(node: Process, events: pl.DataFrame, reach: Reach, result: p
     yielded, meant = (Counter(map(_comparable, rows.elements())) for rows in (actual, wanted))
     if yielded == meant:
         return
-    row, told = next(
-        (row, told)
-        for rows, others, told in (
+    row, template = next(
+        (row, template)
+        for rows, others, template in (
             (wanted, yielded - (yielded - meant), "its meaning has the row {}, and step does not yield it"),
             (actual, meant - (meant - yielded), "step yields the row {}, and its meaning does not have it"),
         )
@@ -43,7 +43,7 @@ def require_meaning(node: Process, events: pl.DataFrame, reach: Reach, result: p
     )
     types = {attribute.name: attribute.type for attribute in node.schema.attributes}
     text = row_text(dict(zip(types, row, strict=True)), types)
-    raise wrong(type(node.operator).__name__, told.format(text), hint="correct its step, or its meaning")
+    raise wrong(type(node.operator).__name__, template.format(text), hint="correct its step, or its meaning")
 
 
 def _meant(node: Process, events: pl.DataFrame, reach: Reach) -> Iterator[tuple[Any, ...]]:

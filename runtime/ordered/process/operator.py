@@ -46,13 +46,13 @@ class ProcessOperator(RowOperator[PartitionTables]):
     def step(
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[ProcessOperator, pl.DataFrame]:
-        rows, held = as_frame(events[0]), self.settled()
-        held.ready()
+        rows, state = as_frame(events[0]), self.settled()
+        state.ready()
         reach = Reach(_instant(after), _instant(until), close_at)
-        before, left, result = stepped(self.node, held, rows, reach)
+        before, left, result = stepped(self.node, state, rows, reach)
         seen = self._with_seen(rows, reach)
         if self.node.verifies:
-            verify(self.node, held.part(before.partitions), rows, reach, held.rows(left), result)
+            verify(self.node, state.part(before.partitions), rows, reach, state.rows(left), result)
         if seen is not None:
             require_meaning(self.node, seen, reach, result)
         return replace(self, made=(before, left), seen=seen), result
@@ -95,11 +95,11 @@ class ProcessFamily(Family[Process]):
 
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> ProcessOperator:
         fresh = self.start(ordered)
-        node, held = fresh.node, fresh.held
-        partitions = {name: held.partitions.of_kept(rows).astype(np.int64) for name, rows in tables.items()}
-        none = held.extract(held.all_partitions())
+        node, state = fresh.node, fresh.held
+        partitions = {name: state.partitions.of_kept(rows).astype(np.int64) for name, rows in tables.items()}
+        none = state.extract(state.all_partitions())
         kept = {
-            name: tables[name].select(pl.Series(PARTITION, partitions[name]), *held.columns[name])
+            name: tables[name].select(pl.Series(PARTITION, partitions[name]), *state.columns[name])
             if name in tables
             else rows
             for name, rows in none.tables.items()
@@ -107,7 +107,7 @@ class ProcessFamily(Family[Process]):
         last = none.last
         for name, rows in tables.items() if node.kept_for is not None else ():
             last[partitions[name]] = rows.get_column(LAST).to_numpy()
-        held.put(held.after(none, kept, last))
+        state.put(state.after(none, kept, last))
         return fresh
 
 

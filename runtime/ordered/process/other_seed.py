@@ -34,18 +34,22 @@ def elsewhere(operator: Operator) -> Step | None:
 
     It can where the class is found by the names of its module and its own, and its fields are plain values.
     """
-    own = type(operator)
-    if _IS_OTHER in os.environ or own.__module__ == "__main__" or _found(own.__module__, own.__qualname__) is not own:
+    class_ = type(operator)
+    if (
+        _IS_OTHER in os.environ
+        or class_.__module__ == "__main__"
+        or _found(class_.__module__, class_.__qualname__) is not class_
+    ):
         return None
     try:
-        made = json.dumps([own.__module__, own.__qualname__, vars(operator), repr(operator)])
+        description = json.dumps([class_.__module__, class_.__qualname__, vars(operator), repr(operator)])
     except TypeError:
         return None
 
     def step(events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: Reach) -> object:
         if not any(map(_has_texts, (events, *state.values()))):
             return operator.step(events, state, reach)
-        answer = _other(os.getpid()).answer(made, events, state, reach)
+        answer = _other(os.getpid()).answer(description, events, state, reach)
         return operator.step(events, state, reach) if answer is None else answer
 
     return step
@@ -67,7 +71,7 @@ class OtherProcess:
         )
 
     def answer(
-        self, made: str, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: Reach
+        self, description: str, events: pl.DataFrame, state: Mapping[str, pl.DataFrame], reach: Reach
     ) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]] | None:
         """What the step yields there; None where it can not be done there."""
         process = self._process
@@ -78,7 +82,9 @@ class OtherProcess:
             watch.start()
             try:
                 _write(
-                    process.stdin, [made, reach.after, reach.until, reach.close_at, [*state]], [events, *state.values()]
+                    process.stdin,
+                    [description, reach.after, reach.until, reach.close_at, [*state]],
+                    [events, *state.values()],
                 )
                 names, frames = _read(process.stdout)
             except (OSError, ValueError):  # the process is gone
@@ -100,31 +106,31 @@ def _has_texts(rows: pl.DataFrame) -> bool:
 
 def _found(module: str, name: str) -> object:
     """What a name of a module stands for; None for one that is not found, as of a class in a function."""
-    found: object = sys.modules.get(module)
+    target: object = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        target = getattr(target, part, None)
+    return target
 
 
-def _write(file: IO[bytes], told: object, frames: list[pl.DataFrame]) -> None:
+def _write(file: IO[bytes], message: object, frames: list[pl.DataFrame]) -> None:
     parts = []
     for frame in frames:
         stream = BytesIO()
         frame.write_ipc_stream(stream)
         parts.append(stream.getvalue())
-    file.write(json.dumps([told, [len(part) for part in parts]]).encode() + b"\n" + b"".join(parts))
+    file.write(json.dumps([message, [len(part) for part in parts]]).encode() + b"\n" + b"".join(parts))
     file.flush()
 
 
 def _read(file: IO[bytes]) -> tuple[Any, list[pl.DataFrame]]:
-    told, sizes = json.loads(file.readline())
-    return told, [pl.read_ipc_stream(BytesIO(file.read(size))) for size in sizes]
+    message, sizes = json.loads(file.readline())
+    return message, [pl.read_ipc_stream(BytesIO(file.read(size))) for size in sizes]
 
 
-def _answered(told: Any, frames: list[pl.DataFrame]) -> tuple[list[str] | None, list[pl.DataFrame]]:
+def _answered(message: Any, frames: list[pl.DataFrame]) -> tuple[list[str] | None, list[pl.DataFrame]]:
     """The names of the tables and the frames that a step returns; None where it can not be done here, or fails."""
-    made, after, until, close_at, names = told
-    module, name, fields, shown = json.loads(made)
+    description, after, until, close_at, names = message
+    module, name, fields, shown = json.loads(description)
     try:
         importlib.import_module(module)
         operator: Any = _found(module, name)

@@ -52,7 +52,7 @@ class PartitionTables(RowStore[TablesExtract]):
         kept_for: int | None = None,
     ) -> None:
         super().__init__(keys)
-        self.tables = {name: RowArrays(own) for name, own in columns.items()}
+        self.tables = {name: RowArrays(types) for name, types in columns.items()}
         self.columns, self.kept_for, self._wakes = columns, kept_for, wakes
         self._last = np.empty(0, dtype=np.int64)
 
@@ -66,7 +66,7 @@ class PartitionTables(RowStore[TablesExtract]):
     def after(self, before: TablesExtract, tables: Mapping[str, pl.DataFrame], last: Int64Array) -> TablesExtract:
         """These rows instead of those of the extract, of partitions that had their `last` events then."""
         partitions = before.partitions
-        found = TablesExtract(
+        extract = TablesExtract(
             partitions,
             {name: rows.sort(PARTITION, maintain_order=True) for name, rows in tables.items()},
             before.look,
@@ -74,14 +74,14 @@ class PartitionTables(RowStore[TablesExtract]):
         )
         look = np.full(len(partitions), NO_LOOK)
         for name in tables:
-            look[found.has_rows(name)] = EVER
+            look[extract.has_rows(name)] = EVER
         if self._wakes is not None:
             name, column = self._wakes
             first = tables[name].group_by(PARTITION).agg(pl.col(column).min()).drop_nulls()
             look[first.get_column(PARTITION).to_numpy()] = np.minimum(first.get_column(column).to_numpy(), EVER)
         if self.kept_for is not None:
             look = np.where(look == NO_LOOK, NO_LOOK, np.minimum(look, last + self.kept_for))
-        return replace(found, look=look)
+        return replace(extract, look=look)
 
     def rows(self, extract: TablesExtract) -> dict[str, pl.DataFrame]:
         """The rows of the extract, with the keys of their partitions, as they are kept."""
@@ -91,10 +91,10 @@ class PartitionTables(RowStore[TablesExtract]):
         return extract.tables
 
     def as_stored(self, extract: TablesExtract, rows: pl.DataFrame) -> pl.DataFrame:
-        found = super().as_stored(extract, rows)
+        stored = super().as_stored(extract, rows)
         if self.kept_for is None:
-            return found
-        return found.with_columns(pl.Series(LAST, extract.last[rows.get_column(PARTITION).to_numpy()]))
+            return stored
+        return stored.with_columns(pl.Series(LAST, extract.last[rows.get_column(PARTITION).to_numpy()]))
 
     def hold(self, extract: TablesExtract) -> BoolArray:
         is_held = np.zeros(len(extract.partitions), dtype=np.bool_)

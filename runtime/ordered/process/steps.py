@@ -13,27 +13,27 @@ from tidegate.runtime.ordered.row_arrays import PARTITION
 
 
 def stepped(
-    node: Process, held: PartitionTables, rows: pl.DataFrame, reach: Reach, step: Step | None = None
+    node: Process, state: PartitionTables, rows: pl.DataFrame, reach: Reach, step: Step | None = None
 ) -> tuple[TablesExtract, TablesExtract, pl.DataFrame]:
     """What is held of the partitions that a step looks at, before it and after, and the rows that it yields.
 
     `step` is done in the place of the operator's own, if given. The partitions are those that have events, those whose
     time has come, and all of which anything is held where there are no more events.
     """
-    numbers = held.partitions.assign(rows)
-    partitions = held.touched([numbers], EVER if reach.until is None else reach.until)
-    before = held.extract(partitions)
+    numbers = state.partitions.assign(rows)
+    partitions = state.touched([numbers], EVER if reach.until is None else reach.until)
+    before = state.extract(partitions)
     read = sorted(node.readings[0].attributes - {*node.keys})
     order = [PARTITION, node.time, *(() if node.tie is None else (node.tie,))]
-    partition = pl.Series(PARTITION, held.places(partitions, numbers), pl.Int64)
+    partition = pl.Series(PARTITION, state.places(partitions, numbers), pl.Int64)
     events = rows.select(partition, *read).sort(order)
     require_order(node, events, order)
-    made, left = called(node, step or node.operator.step, events, before.tables, reach, len(partitions))
+    returned, left = called(node, step or node.operator.step, events, before.tables, reach, len(partitions))
     last = before.last.copy()
     np.maximum.at(last, events.get_column(PARTITION).to_numpy(), events.get_column(node.time).to_numpy())
-    given = held.partitions.rows(partitions)
+    given = state.partitions.rows(partitions)
     require_bounds(node, left, given, last, reach)
-    yielded = result_of(node, made, given, len(partitions), reach)
-    keys = held.partitions.rows(partitions[yielded.get_column(PARTITION).to_numpy()])
+    yielded = result_of(node, returned, given, len(partitions), reach)
+    keys = state.partitions.rows(partitions[yielded.get_column(PARTITION).to_numpy()])
     result = pl.concat([keys, yielded], how="horizontal").select(node.schema.names)
-    return before, held.after(before, left, last), result
+    return before, state.after(before, left, last), result

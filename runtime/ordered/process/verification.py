@@ -47,23 +47,23 @@ def verify(
     the step made.
     """
 
-    def compare(again: Again, made: Iterable[tuple[PartitionTables, TablesExtract, pl.DataFrame]]) -> None:
+    def compare(again: Again, steps: Iterable[tuple[PartitionTables, TablesExtract, pl.DataFrame]]) -> None:
         try:
-            found = [(held.rows(after), some) for held, after, some in made]
+            outcomes = [(state.rows(after), some) for state, after, some in steps]
         except EvaluationError as error:
             raise again.failed(node, error) from error
-        tables = {name: pl.concat([own[name] for own, _ in found]) for name in left}
-        require_equal(node, left, result, tables, pl.concat([some for _, some in found]), again)
+        tables = {name: pl.concat([tables_of[name] for tables_of, _ in outcomes]) for name in left}
+        require_equal(node, left, result, tables, pl.concat([some for _, some in outcomes]), again)
 
     def once(
-        held: PartitionTables, own: pl.DataFrame, step: Step | None = None
+        state: PartitionTables, events: pl.DataFrame, step: Step | None = None
     ) -> tuple[PartitionTables, TablesExtract, pl.DataFrame]:
-        _, after, some = stepped(node, held, own, reach, step)
-        return held, after, some
+        _, after, some = stepped(node, state, events, reach, step)
+        return state, after, some
 
     compare(_REPEATED, [once(part, rows)])
     if len(part.partitions) > 1:
-        compare(_ALONE, (once(held, own) for held, own in _groups(part, rows)))
+        compare(_ALONE, (once(group, events) for group, events in _groups(part, rows)))
     compare(_REVERSED, [once(_reversed(part), rows)])
     if (step := elsewhere(node.operator)) is not None:
         compare(_OTHER_SEED, [once(part, rows, step)])
@@ -81,10 +81,10 @@ def _groups(part: PartitionTables, rows: pl.DataFrame) -> Iterable[tuple[Partiti
 
 def _reversed(part: PartitionTables) -> PartitionTables:
     """The same rows, and those of each partition in the opposite order."""
-    found = part.part(part.all_partitions())
-    extract = found.extract(found.all_partitions())
-    found.put(found.after(extract, {name: rows.reverse() for name, rows in extract.tables.items()}, extract.last))
-    return found
+    copy = part.part(part.all_partitions())
+    extract = copy.extract(copy.all_partitions())
+    copy.put(copy.after(extract, {name: rows.reverse() for name, rows in extract.tables.items()}, extract.last))
+    return copy
 
 
 def _compare_batches(
