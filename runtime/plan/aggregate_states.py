@@ -75,13 +75,13 @@ def states(group: Group) -> tuple[State, ...]:
     """The state of every aggregate of a grouping, in order. No column has the name of a grouping key."""
     schema = group.input.schema
     mark = _mark(group)
-    made = []
+    group_states = []
     for index, aggregate in enumerate(group.aggregates):
         argument = NULL if aggregate.argument is None else term_type(aggregate.argument, schema)
         by = NULL if aggregate.by is None else term_type(aggregate.by, schema)
         form, result = aggregate.entry.form_of(argument), group.schema[aggregate.name].type
-        made.append(State(aggregate, form, argument, by, result, f"{mark}{index}."))
-    return tuple(made)
+        group_states.append(State(aggregate, form, argument, by, result, f"{mark}{index}."))
+    return tuple(group_states)
 
 
 def row_column(group: Group) -> str:

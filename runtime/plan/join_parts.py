@@ -94,13 +94,13 @@ def _side(term: Term, left: Schema, right: Schema) -> int | None:
 
 def _equality(part: Term, left: Schema, right: Schema, both: Schema) -> Equality | None:
     match part:
-        case Call("eq" | "eq_null_safe" as op, (one, other)):
-            sides = (_side(one, left, right), _side(other, left, right))
+        case Call("eq" | "eq_null_safe" as op, (first, second)):
+            sides = (_side(first, left, right), _side(second, left, right))
             if sides == (1, 0):
-                one, other = other, one
+                first, second = second, first
             elif sides != (0, 1):
                 return None
-            keys = _one_type(one, other, both, null_safe=op == "eq_null_safe")
+            keys = _one_type(first, second, both, null_safe=op == "eq_null_safe")
             return None if keys is None else Equality(*keys, null_safe=op == "eq_null_safe")
         case _:
             return None
@@ -120,36 +120,36 @@ def _one_type(left: Term, right: Term, both: Mapping[str, Attribute], *, null_sa
         return None  # a value that does not fit would become the other side's NULL
     else:
         cast = f"try_cast_decimal_{to.precision}_{to.scale}"  # what does not fit equals nothing, as NULL does
-    made = tuple(term if type_ == to else Call(cast, (term,)) for term, type_ in zip((left, right), types, strict=True))
-    return made[0], made[1]
+    pair = tuple(term if type_ == to else Call(cast, (term,)) for term, type_ in zip((left, right), types, strict=True))
+    return pair[0], pair[1]
 
 
 def _range(part: Term, left: Schema, right: Schema, both: Schema) -> Range | None:
     match part:
-        case Call("lt" | "le" | "gt" | "ge" as op, (one, other)):
-            pair = _isolated(one, op, other, left, right, both)
+        case Call("lt" | "le" | "gt" | "ge" as op, (first, second)):
+            pair = _isolated(first, op, second, left, right, both)
         case _:
             return None
     if pair is None:
         return None
-    one, relation, other = pair
-    types = (term_type(one, both), term_type(other, both))
+    first, relation, second = pair
+    types = (term_type(first, both), term_type(second, both))
     if types[0] != types[1] or not types[0].is_integer_held:
         return None
     if relation in ("gt", "ge"):
-        one, relation, other = other, _MIRROR[relation], one
-    return Range(one, other, strict=relation == "lt", left_first=_side(one, left, right) == 0)
+        first, relation, second = second, _MIRROR[relation], first
+    return Range(first, second, strict=relation == "lt", left_first=_side(first, left, right) == 0)
 
 
 def _isolated(
-    one: Term, op: str, other: Term, left: Schema, right: Schema, both: Schema
+    first: Term, op: str, second: Term, left: Schema, right: Schema, both: Schema
 ) -> tuple[Term, str, Term] | None:
     """A comparison with one side of the join on each side: as written, or `later - earlier op c` as `later op earlier +
     c`.
     """
-    if {_side(one, left, right), _side(other, left, right)} == {0, 1}:
-        return one, op, other
-    for difference, limit, relation in ((one, other, op), (other, one, _MIRROR[op])):
+    if {_side(first, left, right), _side(second, left, right)} == {0, 1}:
+        return first, op, second
+    for difference, limit, relation in ((first, second, op), (second, first, _MIRROR[op])):
         if (
             isinstance(difference, Call)
             and difference.op == "sub"

@@ -96,13 +96,13 @@ def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()
 
 def _tables(plan: Plan, buffer: Buffer) -> dict[str, str]:
     """How a buffer's rows are joined with static tables: before they are stored, or when they are read."""
-    found: dict[str, str] = {}
+    stored_as: dict[str, str] = {}
 
     def visit(node: Node) -> None:
         below = children(node)
         if isinstance(node, Join | Product):
             kind = node.kind if isinstance(node, Join) else "inner"
-            found.update(
+            stored_as.update(
                 (table.name, _STORED[kind]) for child in below if is_static(child) for table in occurrences(child)
             )
         for child in below:
@@ -111,7 +111,7 @@ def _tables(plan: Plan, buffer: Buffer) -> dict[str, str]:
 
     visit(buffer.chain)
     later = dict.fromkeys(name for _, leaf in plan.readers(buffer) for name in leaf.later)
-    return {name: found[name] for name in found if name not in later} | dict.fromkeys(later, _LATER)
+    return {name: stored_as[name] for name in stored_as if name not in later} | dict.fromkeys(later, _LATER)
 
 
 def _remembered(buffer: Buffer, key: tuple[str, ...]) -> BufferContents:
@@ -121,12 +121,12 @@ def _remembered(buffer: Buffer, key: tuple[str, ...]) -> BufferContents:
 
 def readers(plan: Plan, buffer: Buffer) -> tuple[Reader, ...]:
     """The readers of a buffer, one entry per reader and keep condition."""
-    found: list[Reader] = []
+    entries: list[Reader] = []
     for query, leaf in plan.readers(buffer):
         reader = _reader(query.name, buffer, leaf)
-        if reader not in found:
-            found.append(reader)
-    return tuple(found)
+        if reader not in entries:
+            entries.append(reader)
+    return tuple(entries)
 
 
 def _reader(query: str, buffer: Buffer, leaf: Leaf) -> Reader:

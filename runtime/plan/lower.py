@@ -183,7 +183,7 @@ class _Layout:
 
     def buffers(self) -> dict[_Key, Buffer]:
         """The buffers, numbered per stream by their contents, so that state does not depend on the order of queries."""
-        made: dict[_Key, Buffer] = {}
+        buffers: dict[_Key, Buffer] = {}
         for key in sorted(self.columns, key=lambda key: (key[1] is not None, digest(key))):
             (part, kind), wanted, keys = key, self.columns[key], self.keys[key]
             partial = kind if isinstance(kind, Group) else None
@@ -191,17 +191,17 @@ class _Layout:
             streams = occurrences(part)
             scan = next(i for i, stream in enumerate(streams) if not stream.static)
             stream = streams[scan]
-            number = sum(1 for buffer in made.values() if buffer.stream.name == stream.name)
+            number = sum(1 for buffer in buffers.values() if buffer.stream.name == stream.name)
             chain = (
                 _kept(part, scan, disjunction(self.kept[key])) if partial is not None else _chain(part, wanted, fold)
             )
             statics = tuple((i, s.name) for i, s in enumerate(streams) if s.static)
             instants = tuple(name for name in (part if partial is None else partial).schema if name in keys)
             encoding = kind.encoding(part.schema, self.conditions[key]) if isinstance(kind, Partitioning) else None
-            made[key] = Buffer(
+            buffers[key] = Buffer(
                 f"{stream.name}#{number}", stream, chain, scan, statics, instants, partial, encoding, fold
             )
-        return {key: made[key] for key in self.columns}  # shown in the order of their first use
+        return {key: buffers[key] for key in self.columns}  # shown in the order of their first use
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
 def _read_folded(facts: QueryFacts, tree: Node, leaves: list[_LeafDraft], layout: _Layout) -> _QueryDraft:
     """The query over buffers, those among them that fold with what it needs of rows that stand for several."""
     occurring = [leaf.occurrence for leaf in leaves]
-    foldings = {i: one.folding for i, one in enumerate(occurring) if one is not None and one.folds and one.folding}
+    foldings = {i: use.folding for i, use in enumerate(occurring) if use is not None and use.folds and use.folding}
     tree, folds = weighed(tree, foldings, facts.query.name)
     for i, (leaf, occurrence) in enumerate(zip(leaves, occurring, strict=True)):
         if leaf.key is None or occurrence is None:
@@ -304,7 +304,7 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
         streams = occurrences(reading.input)
         part, names = _bare(reading.input)
         key = part, number if reading.time is None else None
-        alike = [one.attributes for one in operator.readings if one.events == reading.events]
+        alike = [peer.attributes for peer in operator.readings if peer.events == reading.events]
         read = {outer: name for outer, name in names.items() if outer in frozenset().union(*alike)}
         parts.setdefault(key, {}).update(dict.fromkeys(read.values()))
         scans.setdefault(key, first + next(i for i, stream in enumerate(streams) if not stream.static))
@@ -317,17 +317,25 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
             part, scan = key[0], scans[key]
             layout.want((part, None), columns, occurrences(node)[scan].schema.temporal)
             leaves.append(_LeafDraft((part, None), None, facts.occurrences[scan], tuple(columns)))
-    made = operator.over(tuple(_read(key[0], order.index(key), tuple(parts[key]), read) for _, key, read in bare))
+    stored_operator = operator.over(
+        tuple(_read(key[0], order.index(key), tuple(parts[key]), read) for _, key, read in bare)
+    )
     time = completion(node)
     assert time is not None
     of_leaves = tuple(order.index(key) for _, key, _ in bare)
     judges = any(stream.name in layout.results for stream in occurrences(operator))
-    plan = OrderedStep(made, of_leaves, time, family_of(operator).state(operator), judges=judges)
+    plan = OrderedStep(stored_operator, of_leaves, time, family_of(operator).state(operator), judges=judges)
     keys = None
     if (by := plan.sharded_by) is not None:
-        columns_of = [{names[one.keys[by]] for one, key, names in bare if key == leaf} for leaf in order]
+        columns_of = [
+            {names[event_reading.keys[by]] for event_reading, key, names in bare if key == leaf} for leaf in order
+        ]
         # Rows that are read by two keys are in the shards of both: none can be evaluated by itself.
-        keys = tuple(min(one) for one in columns_of) if all(len(one) == 1 for one in columns_of) else None
+        keys = (
+            tuple(min(key_columns) for key_columns in columns_of)
+            if all(len(key_columns) == 1 for key_columns in columns_of)
+            else None
+        )
     return _QueryDraft(facts, _above(node, operator), tuple(leaves), ordered=plan, conditions=conditions, keys=keys)
 
 
@@ -402,12 +410,12 @@ def _cut(
         later += tuple(table.name for child in below if is_static(child) for table in occurrences(child))
     cut, offset = [], first
     for child in below:
-        held: Node = child
+        kept_child: Node = child
         if row_wise and isinstance(node, Join) and node.kind == "inner" and not is_static(child):
             table = below[1] if child is below[0] else below[0]
             if not _multiplied(child, multiplies):
-                held = Join(child, table, node.condition, "semi")
-        cut.append(_cut(held, facts, offset, multiplies, leaves, later if row_wise else ()))
+                kept_child = Join(child, table, node.condition, "semi")
+        cut.append(_cut(kept_child, facts, offset, multiplies, leaves, later if row_wise else ()))
         offset += len(occurrences(child))
     return with_children(node, tuple(cut))
 
@@ -449,12 +457,12 @@ def _bare(node: Node) -> tuple[Node, dict[str, str]]:
             free = _free(name, part.schema)
             return Imbed(part, free, rename_attributes(term, names)), names | {name: free}
         case Join(left, right, condition, kind):
-            one, other, names = _bare_sides(left, right)
+            left_part, right_part, names = _bare_sides(left, right)
             visible = names if kind in ("inner", "left") else {outer: names[outer] for outer in left.schema}
-            return Join(one, other, rename_attributes(condition, names), kind), visible
+            return Join(left_part, right_part, rename_attributes(condition, names), kind), visible
         case Product(left, right):
-            one, other, names = _bare_sides(left, right)
-            return Product(one, other), names
+            left_part, right_part, names = _bare_sides(left, right)
+            return Product(left_part, right_part), names
         case Group() | Distinct() | Union() | Difference() | OrderedNode():
             raise InternalError("TG490", f"{type(node).__name__} is not row-wise")
         case _:
@@ -596,13 +604,13 @@ def _from_below(node: Node) -> list[Node]:
     """The nodes of a tree, each once and after its inputs. It does not recurse, since a tree can be a hundred joins
     deep.
     """
-    waiting, found = [node], dict[int, Node]()
+    waiting, nodes = [node], dict[int, Node]()
     while waiting:
         current = waiting.pop()
-        found.pop(id(current), None)  # it comes before what was met earlier
-        found[id(current)] = current
+        nodes.pop(id(current), None)  # it comes before what was met earlier
+        nodes[id(current)] = current
         waiting += children(current)
-    return list(reversed(found.values()))
+    return list(reversed(nodes.values()))
 
 
 @cache

@@ -30,16 +30,16 @@ class Limits:
 
         Of an operator that reads events in order, `size` has its state too. DataFrames are no place for it.
         """
-        found = []
+        ways = []
         if self.driver_bytes and size <= self.driver_bytes:
-            found.append(Way("driver"))
+            ways.append(Way("driver"))
         is_ordered = query.ordered is not None
         if query.shard_key is not None and self.shard_bytes:
             most = MOST_SHARDS if is_ordered else parallelism
             tasks = max(parallelism, min(-(-size // self.shard_bytes), MOST_SHARDS)) if is_ordered else parallelism
             if is_ordered or size <= self.shard_bytes * most:
-                found.append(Way("sharded", tasks, parallelism))
-        return tuple(found) or (Way("driver" if is_ordered else "catalyst"),)
+                ways.append(Way("sharded", tasks, parallelism))
+        return tuple(ways) or (Way("driver" if is_ordered else "catalyst"),)
 
     def describe(self, query: QueryPlan) -> str:
         """The limits, in words."""

@@ -77,9 +77,9 @@ def reach(plan: Plan, queries: Sequence[QueryPlan], progress: ProgressState) -> 
     recursion = plan.recursion(queries)
     if recursion is None:
         return {query.name: query.propagate(b, progress.queries[query.name]) for query in queries}
-    found = component_progress(recursion, b)
+    fixpoint = component_progress(recursion, b)
     old = {query.name: progress.queries[query.name] for query in queries}
-    return {name: {a: max(p[a], found[name][a]) for a in p} for name, p in old.items()}
+    return {name: {a: max(p[a], fixpoint[name][a]) for a in p} for name, p in old.items()}
 
 
 def parsed_key(key: str) -> object:

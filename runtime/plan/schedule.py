@@ -170,25 +170,25 @@ def _for_components(values: Mapping[str, _T], components: Iterable[Component]) -
     """The value of each stream of a recursive component: what one has holds for all; `QueryError` TG401 where two
     differ.
     """
-    found: dict[str, _T] = {}
+    by_stream: dict[str, _T] = {}
     for component in components:
-        own = {name: values[name] for name in component.streams if name in values}
-        if len(set(own.values())) > 1:
+        given = {name: values[name] for name in component.streams if name in values}
+        if len(set(given.values())) > 1:
             raise QueryError(
                 "TG401",
-                f"{' and '.join(own)} depend on each other and are evaluated together",
+                f"{' and '.join(given)} depend on each other and are evaluated together",
                 hint="give them the same schedule, or only one of them any",
             )
-        for value in own.values():
-            found |= dict.fromkeys(component.streams, value)
-    return found
+        for value in given.values():
+            by_stream |= dict.fromkeys(component.streams, value)
+    return by_stream
 
 
 def _inherited(priority: Mapping[str, int], facts: ProgramFacts) -> dict[str, int]:
     """What a query of high priority reads comes as early as that query itself."""
-    found = {name: priority.get(name, 0) for name in facts.streams}
+    ranks = {name: priority.get(name, 0) for name in facts.streams}
     read_by = dependencies(facts.program)
     for component in reversed(facts.components):
-        highest = max(found[fed] for fed in {*component.streams, *(b for a, b in read_by if a in component.streams)})
-        found |= dict.fromkeys(component.streams, highest)
-    return {name: value for name, value in found.items() if value}
+        highest = max(ranks[fed] for fed in {*component.streams, *(b for a, b in read_by if a in component.streams)})
+        ranks |= dict.fromkeys(component.streams, highest)
+    return {name: value for name, value in ranks.items() if value}

@@ -52,8 +52,8 @@ def shard_key(tree: Node, leaves: Sequence[Leaf], grouping: Group | None) -> tup
         schema = grouping.input.schema
         keys = [key for key in grouping.keys if schema[key].type != DOUBLE]
         return (keys[0],) if keys else None
-    found = _keys(tree, leaves, 0)
-    best = min(found.values(), key=lambda columns: tuple(sorted(columns.items())), default=None) if found else None
+    ways = _keys(tree, leaves, 0)
+    best = min(ways.values(), key=lambda columns: tuple(sorted(columns.items())), default=None) if ways else None
     if best is None:
         return None
     return tuple(best.get(place) for place in range(len(leaves)))
@@ -106,37 +106,37 @@ def _both(node: Product | Join | Difference, left: _Keys | None, right: _Keys | 
         return left or {}
     if left is None:
         return right if kind == "inner" else {}
-    found: _Keys = {}
+    keys: _Keys = {}
     if isinstance(node, Join):
-        for one, other in _equal(node):
-            if one in left and other in right:
-                together = left[one] | right[other]
-                found[one] = together
+        for left_key, right_key in _equal(node):
+            if left_key in left and right_key in right:
+                together = left[left_key] | right[right_key]
+                keys[left_key] = together
                 if kind == "inner":
-                    found[other] = together
-    return found
+                    keys[right_key] = together
+    return keys
 
 
 def _equal(node: Join) -> list[tuple[str, str]]:
     """The attributes of both sides that the condition makes equal and that have one type."""
-    one, other = node.left.schema, node.right.schema
-    both = Schema((*one.attributes, *other.attributes))
+    left, right = node.left.schema, node.right.schema
+    both = Schema((*left.attributes, *right.attributes))
     return [
         (e.left.name, e.right.name)
-        for e in join_parts(node.condition, one, other).equalities
+        for e in join_parts(node.condition, left, right).equalities
         if isinstance(e.left, Attr) and isinstance(e.right, Attr) and both[e.left.name].type == both[e.right.name].type
     ]
 
 
 def _union(inputs: Sequence[Node], leaves: Sequence[Leaf], first: int) -> _Keys:
-    found: _Keys | None = None
+    common: _Keys | None = None
     for input_ in inputs:
         keys = _keys(input_, leaves, first)
         first += len(occurrences(input_))
         if keys is None:  # its rows would stand in every shard
             return {}
-        found = keys if found is None else {a: found[a] | keys[a] for a in found if a in keys}
-    return found or {}
+        common = keys if common is None else {a: common[a] | keys[a] for a in common if a in keys}
+    return common or {}
 
 
 def required_leaves(tree: Node, leaves: Sequence[Leaf]) -> tuple[int, ...]:
@@ -164,23 +164,23 @@ def _required(node: Node, leaves: Sequence[Leaf], first: int) -> _RequiredLeaves
     for child in children(node):
         inputs.append(_required(child, leaves, end))
         end += len(occurrences(child))
-    below = [one.by_rows for one in inputs]
+    below = [required.by_rows for required in inputs]
     match node:
         case Scan():
-            read = made = frozenset() if leaves[first].buffer is None else frozenset({first})
+            read = produced = frozenset() if leaves[first].buffer is None else frozenset({first})
         case Select() | Project() | Rename() | Imbed() | Group() | Distinct():
-            read = made = below[0]
+            read = produced = below[0]
         case Union():
-            read = made = frozenset.intersection(*below)
+            read = produced = frozenset.intersection(*below)
         case Product() | Join(_, _, _, "inner" | "semi"):
-            read = made = below[0] | below[1]
+            read = produced = below[0] | below[1]
         case Join() | Difference():
-            read, made = below[0] | below[1], below[0]
+            read, produced = below[0] | below[1], below[0]
         case OrderedNode():
-            read = made = frozenset()
+            read = produced = frozenset()
         case _:
             assert_never(node)
-    failures = tuple(failure for one in inputs for failure in one.by_failures)
+    failures = tuple(failure for required in inputs for failure in required.by_failures)
     if has_fallible_term(node) and any(leaf.buffer is not None for leaf in leaves[first:end]):
         failures = (*failures, read)
-    return _RequiredLeaves(made, failures)
+    return _RequiredLeaves(produced, failures)

@@ -38,12 +38,12 @@ def sharers(queries: Sequence[QueryPlan], query: QueryPlan) -> Iterator[tuple[No
     """The largest parts of a query that other queries compute too, with the names of those queries."""
     for part in query.common:
         around = [
-            other
-            for other in query.common
-            if other is not part and other.first <= part.first and part.first + part.count <= other.first + other.count
+            outer
+            for outer in query.common
+            if outer is not part and outer.first <= part.first and part.first + part.count <= outer.first + outer.count
         ]
-        if not any(query.common.index(other) > query.common.index(part) for other in around):
-            yield part.node, [one.name for one in queries if any(use.number == part.number for use in one.common)]
+        if not any(query.common.index(outer) > query.common.index(part) for outer in around):
+            yield part.node, [user.name for user in queries if any(use.number == part.number for use in user.common)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,6 @@ def compute_common(demands: Sequence[Demand], compute: Callable[[int, CommonPart
     for uses in repeated(demands):
         number, part = uses[0]
         rows = compute(number, part, ready[number])
-        for other, use in uses:
-            ready[other][use.first, use.node] = rows
+        for demand, use in uses:
+            ready[demand][use.first, use.node] = rows
     return ready

@@ -210,8 +210,8 @@ class OrderedStep:
         """The position of the key whose hash shards the partitions. No double: equal doubles may have different
         hashes.
         """
-        one = self.node.readings[0]
-        exact = (place for place, key in enumerate(one.keys) if one.input.schema[key].type != DOUBLE)
+        reading = self.node.readings[0]
+        exact = (place for place, key in enumerate(reading.keys) if reading.input.schema[key].type != DOUBLE)
         return next(exact, None)
 
     @property
@@ -288,19 +288,19 @@ class Plan:
         """The answer to a question about the plan, computed when it is first asked."""
         if question not in self._known:
             self._known[question] = answer()
-        found: T = self._known[question]
-        return found
+        known: T = self._known[question]
+        return known
 
     def _levels(self) -> tuple[tuple[QueryPlan, ...], ...]:
         depth: dict[str, int] = {}
-        found: dict[tuple[int, str], list[QueryPlan]] = {}
+        levels: dict[tuple[int, str], list[QueryPlan]] = {}
         for component in self.facts.components:
             queries = [query for query in self.queries if query.stream in component.streams]
             read = {occurrence.stream.name for query in queries for occurrence in query.facts.occurrences}
             level = 1 + max((depth[name] for name in read.difference(component.streams) if name in depth), default=-1)
             depth.update(dict.fromkeys(component.streams, level))
-            found.setdefault((level, component.streams[0] if component.recursive else ""), []).extend(queries)
-        return tuple(tuple(found[level]) for level in sorted(found))
+            levels.setdefault((level, component.streams[0] if component.recursive else ""), []).extend(queries)
+        return tuple(tuple(levels[level]) for level in sorted(levels))
 
     def recursion(self, level: Sequence[QueryPlan]) -> Recursion | None:
         """The recursion of a level that is a recursive component."""

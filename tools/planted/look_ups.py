@@ -19,8 +19,8 @@ GROUP = Group(
         bug(
             "a leaf that a result may be without is required",
             SHARDING,
-            "read, made = below[0] | below[1], below[0]",
-            "read = made = below[0] | below[1]",
+            "read, produced = below[0] | below[1], below[0]",
+            "read = produced = below[0] | below[1]",
         ),
         bug(
             "all inputs of a union are required",

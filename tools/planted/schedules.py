@@ -75,8 +75,8 @@ GROUP = Group(
         bug(
             "a component's queries have schedules of their own",
             "runtime/plan/schedule.py",
-            "found |= dict.fromkeys(component.streams, value)",
-            "found |= own",
+            "by_stream |= dict.fromkeys(component.streams, value)",
+            "by_stream |= given",
         ),
     ),
 )

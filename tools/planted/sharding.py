@@ -17,8 +17,8 @@ GROUP = Group(
         bug(
             "shards by the padded side of an outer join",
             "runtime/plan/sharding.py",
-            'if kind == "inner":\n                    found[other]',
-            'if kind != "semi":\n                    found[other]',
+            'if kind == "inner":\n                    keys[right_key]',
+            'if kind != "semi":\n                    keys[right_key]',
         ),
         bug(
             "shards of a grouping by what it does not group by",

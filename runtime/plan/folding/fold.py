@@ -42,8 +42,8 @@ class Fold:
     def settled(self, p: Mapping[str, Extended]) -> SettledCondition:
         """The rows that are settled at progress p of the query (rule R30)."""
         compared = self.foldable.comparisons
-        true = [call("not", one.true.keep.condition(p)) for one in compared]
-        false = [call("not", one.false.keep.condition(p)) for one in compared]
+        true = [call("not", comparison.true.keep.condition(p)) for comparison in compared]
+        false = [call("not", comparison.false.keep.condition(p)) for comparison in compared]
         return SettledCondition(
             conjunction([disjunction(list(pair)) for pair in zip(true, false, strict=True)]), tuple(true)
         )
@@ -51,5 +51,6 @@ class Fold:
     def settles_segment(self, bounds: Extents, p: Mapping[str, Extended]) -> bool:
         """Whether all rows of a segment with these bounds are settled."""
         return all(
-            any(not side.keep.segment(bounds, p) for side in (one.true, one.false)) for one in self.foldable.comparisons
+            any(not side.keep.segment(bounds, p) for side in (comparison.true, comparison.false))
+            for comparison in self.foldable.comparisons
         )

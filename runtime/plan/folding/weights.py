@@ -41,9 +41,9 @@ class _CarriedColumns:
     """By aggregate the column of each part: `n`, `s`, `v`, `by`."""
 
     def column(self, part: str, term: Term, function: Function, by: str | None = None) -> str:
-        for one in self.merged:
-            if self.added[one.name] == term and one.function == function and one.by == (by and Attr(by)):
-                return one.name
+        for partial in self.merged:
+            if self.added[partial.name] == term and partial.function == function and partial.by == (by and Attr(by)):
+                return partial.name
         name = f"{self.mark}{self.leaf}{part}"
         self.added[name] = term
         self.merged.append(Aggregate(name, function, Attr(name), None if by is None else Attr(by)))
@@ -51,16 +51,16 @@ class _CarriedColumns:
 
     def attributes(self) -> tuple[Attribute, ...]:
         """The columns, in a schema."""
-        made = ((name, resolve(term, self.schema)) for name, term in self.added.items())
-        return tuple(Attribute(name, typed.type, nullable=typed.nullable) for name, typed in made)
+        typed_terms = ((name, resolve(term, self.schema)) for name, term in self.added.items())
+        return tuple(Attribute(name, typed.type, nullable=typed.nullable) for name, typed in typed_terms)
 
 
 def weighed(tree: Node, foldings: Mapping[int, Foldable], query: str) -> tuple[Node, dict[int, Fold]]:
     """The tree over rows that may stand for several, and the fold of each leaf that has a folding."""
     mark = _mark(tree)
     carried = {leaf: _carried(tree, leaf, folding, mark) for leaf, folding in foldings.items()}
-    made, _ = _Weighing(carried, mark).node(tree, 0) if carried else (tree, ())
-    return made, {leaf: _fold(query, one, foldings[leaf]) for leaf, one in carried.items()}
+    weighed_tree, _ = _Weighing(carried, mark).node(tree, 0) if carried else (tree, ())
+    return weighed_tree, {leaf: _fold(query, columns, foldings[leaf]) for leaf, columns in carried.items()}
 
 
 def _fold(query: str, of: _CarriedColumns, foldable: Foldable) -> Fold:
@@ -82,17 +82,17 @@ def _nodes(tree: Node) -> Iterator[Node]:
 
 
 def _carried(tree: Node, leaf: int, folding: Foldable, mark: str) -> _CarriedColumns:
-    found = region(tree, leaf)
-    assert found is not None
-    one = _CarriedColumns(leaf, occurrences(tree)[leaf].schema, mark)
-    one.keys |= dict.fromkeys(read.term for read in folding.classes.read)
-    if found.sink is not None and isinstance(found.sink.node, Group):
-        for number, aggregate in enumerate(found.sink.node.aggregates):
-            _carry(one, number, aggregate, found.sink)
-        adding = (a for a in found.sink.node.aggregates if _form(a, found.sink) in _ADDS)
-        if any(a.name not in one.parts for a in adding):
-            one.number = one.column("m", _ONE, Function.SUM)
-    return one
+    leaf_region = region(tree, leaf)
+    assert leaf_region is not None
+    columns = _CarriedColumns(leaf, occurrences(tree)[leaf].schema, mark)
+    columns.keys |= dict.fromkeys(read.term for read in folding.classes.read)
+    if leaf_region.sink is not None and isinstance(leaf_region.sink.node, Group):
+        for number, aggregate in enumerate(leaf_region.sink.node.aggregates):
+            _carry(columns, number, aggregate, leaf_region.sink)
+        adding = (a for a in leaf_region.sink.node.aggregates if _form(a, leaf_region.sink) in _ADDS)
+        if any(a.name not in columns.parts for a in adding):
+            columns.number = columns.column("m", _ONE, Function.SUM)
+    return columns
 
 
 def _form(aggregate: Aggregate, sink: Step) -> Form:
@@ -100,48 +100,48 @@ def _form(aggregate: Aggregate, sink: Step) -> Form:
     return aggregate.entry.form_of(NULL if aggregate.argument is None else term_type(aggregate.argument, schema))
 
 
-def _carry(one: _CarriedColumns, number: int, aggregate: Aggregate, sink: Step) -> None:
+def _carry(columns: _CarriedColumns, number: int, aggregate: Aggregate, sink: Step) -> None:
     """What an aggregate needs of the leaf's rows: partial results, where the row alone gives them; else a key."""
 
-    def own(term: Term | None) -> Term | None:
+    def payload_term(term: Term | None) -> Term | None:
         if term is None:
             return None
-        found = payload_of(aggregate, term, sink)
-        if found is None:
-            one.keys.update(dict.fromkeys(own_parts(term, sink.held)))
-        return found
+        payload = payload_of(aggregate, term, sink)
+        if payload is None:
+            columns.keys.update(dict.fromkeys(own_parts(term, sink.held)))
+        return payload
 
-    x, t = own(aggregate.argument), own(aggregate.by)
+    x, t = payload_term(aggregate.argument), payload_term(aggregate.by)
     form = _form(aggregate, sink)
-    parts = _parts(one, number, aggregate, form, x, t)
+    parts = _parts(columns, number, aggregate, form, x, t)
     if parts:
-        one.parts[aggregate.name] = parts
+        columns.parts[aggregate.name] = parts
 
 
 def _parts(
-    one: _CarriedColumns, number: int, aggregate: Aggregate, form: Form, x: Term | None, t: Term | None
+    columns: _CarriedColumns, number: int, aggregate: Aggregate, form: Form, x: Term | None, t: Term | None
 ) -> dict[str, str]:
     if x is not None and form in _ADDS:
         parts = {}
         if form is Form.COUNT or aggregate.entry.averages:
-            parts["n"] = one.column(f"n{number}", _present(x, one.schema), Function.SUM)
+            parts["n"] = columns.column(f"n{number}", _present(x, columns.schema), Function.SUM)
         if form is Form.INTEGER_SUM:
-            type_ = aggregate_type(replace(aggregate, function=Function.SUM), term_type(x, one.schema), None)
-            total = x if type_ == term_type(x, one.schema) else call("coalesce", x, Lit(None, type_))
-            parts["s"] = one.column(f"s{number}", total, Function.SUM)
+            type_ = aggregate_type(replace(aggregate, function=Function.SUM), term_type(x, columns.schema), None)
+            total = x if type_ == term_type(x, columns.schema) else call("coalesce", x, Lit(None, type_))
+            parts["s"] = columns.column(f"s{number}", total, Function.SUM)
         return parts
     if x is not None and t is not None:
-        nullable = [term for term in (x, t) if resolve(term, one.schema).nullable]
+        nullable = [term for term in (x, t) if resolve(term, columns.schema).nullable]
         known = conjunction([call("is_not_null", term) for term in nullable])
         both = [
-            call("if", known, term, Lit(None, term_type(term, one.schema))) if nullable else term for term in (x, t)
+            call("if", known, term, Lit(None, term_type(term, columns.schema))) if nullable else term for term in (x, t)
         ]
-        by = one.column(f"t{number}", both[1], _ENDS[form])
-        return {"v": one.column(f"v{number}", both[0], aggregate.function, by), "by": by}
+        by = columns.column(f"t{number}", both[1], _ENDS[form])
+        return {"v": columns.column(f"v{number}", both[0], aggregate.function, by), "by": by}
     if x is not None:
         # Of equal orders the smallest value counts.
-        return {"v": one.column(f"v{number}", x, Function.MAX if form is Form.GREATEST else Function.MIN)}
-    return {"by": one.column(f"t{number}", t, _ENDS[form])} if t is not None else {}
+        return {"v": columns.column(f"v{number}", x, Function.MAX if form is Form.GREATEST else Function.MIN)}
+    return {"by": columns.column(f"t{number}", t, _ENDS[form])} if t is not None else {}
 
 
 def _present(term: Term, schema: Schema) -> Term:
@@ -156,37 +156,39 @@ class _Weighing:
     def node(self, node: Node, first: int) -> tuple[Node, tuple[_CarriedColumns, ...]]:
         """The part of the tree that begins with this leaf, and what its rows carry."""
         if isinstance(node, Scan):
-            one = self.carried.get(first)
-            if one is None:
+            columns = self.carried.get(first)
+            if columns is None:
                 return node, ()
-            schema = Schema((*node.stream.schema.attributes, *one.attributes()))
-            return Scan(replace(node.stream, schema=schema)), (one,)
+            schema = Schema((*node.stream.schema.attributes, *columns.attributes()))
+            return Scan(replace(node.stream, schema=schema)), (columns,)
         below: list[Node] = []
         carried: list[_CarriedColumns] = []
         for child in children(node):
-            made, some = self.node(child, first)
-            below.append(made)
+            weighed_child, some = self.node(child, first)
+            below.append(weighed_child)
             carried += some
             first += len(occurrences(child))
         if isinstance(node, Project):
-            names = (*node.names, *(name for one in carried for name in one.added))
+            names = (*node.names, *(name for columns in carried for name in columns.added))
             return Project(below[0], names), tuple(carried)
         if isinstance(node, Group) and carried:
             return self.grouped(node, below[0], carried), ()
-        made = with_children(node, tuple(below))
-        return made, tuple(one for one in carried if set(one.added) <= set(made.schema) and one.added)
+        rebuilt = with_children(node, tuple(below))
+        return rebuilt, tuple(
+            columns for columns in carried if set(columns.added) <= set(rebuilt.schema) and columns.added
+        )
 
     def grouped(self, node: Group, rows: Node, carried: Sequence[_CarriedColumns]) -> Node:
         """The grouping of rows that stand for several."""
         counted = _WeightedAggregates(rows.schema, carried, self.mark)
         for number, aggregate in enumerate(node.aggregates):
             counted.add(number, aggregate)
-        made: Node = Group(rows, node.keys, tuple(counted.aggregates))
+        tree: Node = Group(rows, node.keys, tuple(counted.aggregates))
         if not counted.finished:
-            return made
+            return tree
         for name, term in counted.finished.items():
-            made = Imbed(made, name, term)
-        return Project(made, node.schema.names)
+            tree = Imbed(tree, name, term)
+        return Project(tree, node.schema.names)
 
 
 @dataclass(slots=True)
@@ -202,10 +204,10 @@ class _WeightedAggregates:
     def add(self, number: int, aggregate: Aggregate) -> None:
         argument = aggregate.argument
         form = aggregate.entry.form_of(NULL if argument is None else term_type(argument, self.schema))
-        of = next((one for one in self.carried if aggregate.name in one.parts), None)
+        of = next((columns for columns in self.carried if aggregate.name in columns.parts), None)
         if form not in _ADDS:
-            for one in self.carried:
-                parts = one.parts.get(aggregate.name, {})
+            for columns in self.carried:
+                parts = columns.parts.get(aggregate.name, {})
                 if "v" in parts:
                     aggregate = replace(aggregate, argument=Attr(parts["v"]))
                 if "by" in parts:
@@ -225,8 +227,8 @@ class _WeightedAggregates:
     def terms(self, argument: Term | None, of: tuple[_CarriedColumns, dict[str, str]] | None) -> tuple[Term, Term]:
         """What a row adds to the number of values, and to their sum."""
         if of is not None:
-            one, parts = of
-            others = self.times([other for other in self.carried if other is not one])
+            summed, parts = of
+            others = self.times([columns for columns in self.carried if columns is not summed])
             return tuple(_product(Attr(parts[part]) if part in parts else _NONE, others) for part in ("n", "s"))  # type: ignore[return-value]  # two
         times = self.times(self.carried) or _ONE
         if argument is None:
@@ -237,25 +239,25 @@ class _WeightedAggregates:
 
     def times(self, of: Sequence[_CarriedColumns]) -> Term | None:
         """How many rows a row stands for in these leaves; a padded row is one. None: it stands for itself."""
-        found: Term | None = None
-        for one in of:
-            if one.number is not None:
-                nullable = self.schema[one.number].nullable
-                number: Term = call("coalesce", Attr(one.number), _ONE) if nullable else Attr(one.number)
-                found = number if found is None else call("try_mul", found, number)
-        return found
+        product: Term | None = None
+        for columns in of:
+            if columns.number is not None:
+                nullable = self.schema[columns.number].nullable
+                number: Term = call("coalesce", Attr(columns.number), _ONE) if nullable else Attr(columns.number)
+                product = number if product is None else call("try_mul", product, number)
+        return product
 
     def padded(self, number: int) -> Term | None:
         """The number of rows where one leaf has some that stand for several, and padded ones, of attributes alone: what
         a row looks up can then be counted without a list of the pairs (`look_back`).
         """
-        found = [one.number for one in self.carried if one.number is not None]
-        if len(found) != 1 or not self.schema[found[0]].nullable:
+        numbers = [columns.number for columns in self.carried if columns.number is not None]
+        if len(numbers) != 1 or not self.schema[numbers[0]].nullable:
             return None
-        standing = self.made(number, "n", Function.TRY_SUM, Attr(found[0]))
+        standing = self.made(number, "n", Function.TRY_SUM, Attr(numbers[0]))
         rows, matched = (
             _counted(self.made(number, part, Function.COUNT, argument))
-            for part, argument in (("r", None), ("m", Attr(found[0])))
+            for part, argument in (("r", None), ("m", Attr(numbers[0])))
         )
         return call("add", _counted(call("coalesce", standing, _NONE)), call("sub", rows, matched))
 
@@ -281,5 +283,5 @@ def _counted(term: Term) -> Term:
     return call("greatest", call("least", term, _MANY), _NONE)
 
 
-def _product(one: Term, other: Term | None) -> Term:
-    return one if other is None else call("mul", one, other)
+def _product(term: Term, times: Term | None) -> Term:
+    return term if times is None else call("mul", term, times)
