@@ -53,18 +53,18 @@ class Tail:
 
     def quiet(self, triggers: Triggers) -> bool:
         """Whether none of the tail's situations is triggered. The search then leaves none of them out."""
-        own = self.steps.pattern.definition
-        return bool((triggers.first[own] == triggers.first[own + 1]).all())
+        definition = self.steps.pattern.definition
+        return bool((triggers.first[definition] == triggers.first[definition + 1]).all())
 
 
 def tails_of(steps: Steps) -> list[Tail | None]:
     """The longest tail of every trigger's order."""
     hull = hull_of(steps.pattern)
-    found: list[Tail | None] = []
+    tails: list[Tail | None] = []
     for order in steps.order.tolist():
         starts = [k for k in range(1, len(order)) if _is_tail(steps.pattern, order[:k], order[k:], hull)]
-        found.append(Tail(starts[0], _alone(steps.pattern, order[starts[0] :])) if starts else None)
-    return found
+        tails.append(Tail(starts[0], _alone(steps.pattern, order[starts[0] :])) if starts else None)
+    return tails
 
 
 def count_matches(
@@ -80,15 +80,15 @@ def count_matches(
         if tail is not None and triggers.first[pattern.definition[role]] < triggers.first[pattern.definition[role] + 1]:
             sums[role, 1:] = np.cumsum(_beginning(tail, situations))
     counters = np.zeros((roles, roles, 2), dtype=np.int64)
-    found = np.zeros(len(triggers.hit), dtype=np.int64)
+    counts = np.zeros(len(triggers.hit), dtype=np.int64)
     _count(
         pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
         steps.order, steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
         situations.definitions, situations.offsets, situations.ts, situations.te,
         triggers.first, triggers.hit, triggers.partition, triggers.quiet, after, min(until, OPEN - 1),
-        first, sums, found, counters,
+        first, sums, counts, counters,
     )  # fmt: skip
-    return MatchCount(int(found.sum()), counters)
+    return MatchCount(int(counts.sum()), counters)
 
 
 def _is_tail(pattern: Pattern, before: Sequence[int], tail: Sequence[int], hull: Matrix) -> bool:
@@ -100,9 +100,9 @@ def _is_tail(pattern: Pattern, before: Sequence[int], tail: Sequence[int], hull:
         and pattern.at_least[root] <= 1
         and pattern.at_most[root] == NONE
         and all(map(exact, related))
-        and all(mask_of(pattern, role, other) is None for role in before for other in rest)
-        and all(any(hull[2 * role][2 * other + 1] <= 0 for role in before) for other in tail)
-        and (pattern.within == NONE or all(hull[2 * other][2 * root] <= 0 for other in rest))
+        and all(mask_of(pattern, role, tail_role) is None for role in before for tail_role in rest)
+        and all(any(hull[2 * role][2 * tail_role + 1] <= 0 for role in before) for tail_role in tail)
+        and (pattern.within == NONE or all(hull[2 * tail_role][2 * root] <= 0 for tail_role in rest))
     )
 
 
@@ -114,7 +114,7 @@ def _alone(pattern: Pattern, tail: Sequence[int]) -> Steps:
         for j in range(i + 1, count):
             mask = mask_of(pattern, tail[i], tail[j])
             masks[i, j] = ALL if mask is None else mask
-    own = replace(
+    tail_pattern = replace(
         pattern,
         definition=pattern.definition[list(tail)],
         masks=masks,
@@ -125,7 +125,7 @@ def _alone(pattern: Pattern, tail: Sequence[int]) -> Steps:
         within=NONE,
         final=False,
     )
-    return plan_steps(own, np.array([[role, *places[places != role]] for role in places]))
+    return plan_steps(tail_pattern, np.array([[role, *places[places != role]] for role in places]))
 
 
 def _beginning(tail: Tail, situations: Situations) -> Int64Array:

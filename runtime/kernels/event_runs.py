@@ -137,18 +137,18 @@ def encode(
     """
     marks = Marks.of(conditions, count)
     block = np.empty((min(count, BLOCK) + 7) & ~7, dtype=np.uint64)
-    status, found = _encode(
+    status, runs = _encode(
         events, count, lambda first, end: marks.block(first, block[: (end - first + 7) & ~7])[: end - first], low, high
     )
     if status is Status.UNSORTED:
         partition, time = events.partitions(0, count), events.times(0, count)
         order = np.lexsort((time, partition))
         holds = marks.block(0, np.empty((count + 7) & ~7, dtype=np.uint64))[order]
-        status, found = _encode(
+        status, runs = _encode(
             EventArrays(partition[order], time[order]), count, lambda first, end: holds[first:end], low, high
         )
-        found = replace(found, row=order[found.row])
-    return found if status is Status.DONE else None
+        runs = replace(runs, row=order[runs.row])
+    return runs if status is Status.DONE else None
 
 
 def _encode(
@@ -159,7 +159,7 @@ def _encode(
     # Memory that nothing is written to costs nothing.
     row, time, until = (np.empty(count, dtype=np.int64) for _ in range(3))
     partition, holds = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.uint64)
-    last, held, newest = np.full(0, NEVER), np.zeros(0, dtype=np.uint64), np.full(0, -1)
+    last, last_holds, newest = np.full(0, NEVER), np.zeros(0, dtype=np.uint64), np.full(0, -1)
     for first in range(0, count, BLOCK):
         end = min(first + BLOCK, count)
         partitions = events.partitions(first, end)
@@ -167,10 +167,10 @@ def _encode(
         if new > 0:
             new += len(last)  # twice as many, or partitions that come one by one would be copied for each
             last = np.concatenate([last, np.full(new, NEVER)])
-            held = np.concatenate([held, np.zeros(new, dtype=np.uint64)])
+            last_holds = np.concatenate([last_holds, np.zeros(new, dtype=np.uint64)])
             newest = np.concatenate([newest, np.full(new, -1)])
         ended, runs = _encode_block(
-            partitions, events.times(first, end), marks(first, end), first, low, high, last, held, newest,
+            partitions, events.times(first, end), marks(first, end), first, low, high, last, last_holds, newest,
             runs, row, partition, time, until, holds,
         )  # fmt: skip
         status = Status(ended)
@@ -189,7 +189,7 @@ def _encode(
     nogil=True,
 )  # fmt: skip
 def _encode_block(
-    partitions: Int32Array, times: Int64Array, holds: UInt64Array, first: int, low: int, high: int, last: Int64Array, held: UInt64Array, newest: Int64Array,
+    partitions: Int32Array, times: Int64Array, holds: UInt64Array, first: int, low: int, high: int, last: Int64Array, last_holds: UInt64Array, newest: Int64Array,
     count: int, row_out: Int64Array, partition_out: Int32Array, time_out: Int64Array, until_out: Int64Array, holds_out: UInt64Array,
 ) -> tuple[Any, int]:  # fmt: skip
     """Encodes a block of rows from `first` on, given each partition's last time, last conditions and newest run.
@@ -203,10 +203,10 @@ def _encode_block(
         if time <= before:
             return Status.UNSORTED.value if time < before else Status.TIE.value, count
         last[partition] = time
-        if before < low or time > high or now != held[partition]:
+        if before < low or time > high or now != last_holds[partition]:
             if newest[partition] >= 0:
                 until_out[np.uint64(newest[partition])] = before
-            held[partition], newest[partition] = now, count
+            last_holds[partition], newest[partition] = now, count
             new = np.uint64(count)
             row_out[new], holds_out[new] = first + row, now
             partition_out[new], time_out[new] = partition, time

@@ -59,11 +59,11 @@ def of_use(rule: Partners, situations: Situations, kept: Situations, until: int)
     borrows=True,
 )  # fmt: skip
 def _partner(
-    bounds: Int64Array, own: int, other: int, own_ts: int, own_te: int, ts: Int64Array, te: Int64Array, useful: BoolArray,
+    bounds: Int64Array, role: int, other_role: int, own_ts: int, own_te: int, ts: Int64Array, te: Int64Array, useful: BoolArray,
     first: int, stop: int, until: int,
 ) -> int:  # fmt: skip
     """Whether the other role has a situation from `first` to `stop`. Unknown ends lie after `until`."""
-    i, j = 2 * own, 2 * other
+    i, j = 2 * role, 2 * other_role
     least_te = until + 1 if own_te == OPEN else own_te
     ts_from, ts_to, te_from, te_to = NEVER, NONE, NEVER, NONE
     if bounds[i, j] != NONE:

@@ -92,11 +92,11 @@ def _take(
     place = 0
     for index in range(partitions.shape[0]):
         begin = first[partitions[index]]
-        for held in range(begin, begin + count[partitions[index]]):
-            offsets[index * definitions + pool[_DEFINITION, held] + 1] += 1
-            ts[place] = pool[_TS, held]
-            te[place] = pool[_TE, held]
-            number[place] = pool[_NUMBER, held]
+        for slot in range(begin, begin + count[partitions[index]]):
+            offsets[index * definitions + pool[_DEFINITION, slot] + 1] += 1
+            ts[place] = pool[_TS, slot]
+            te[place] = pool[_TE, slot]
+            number[place] = pool[_NUMBER, slot]
             place += 1
     for cell in range(offsets.shape[0] - 1):
         offsets[cell + 1] += offsets[cell]

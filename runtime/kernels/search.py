@@ -70,11 +70,11 @@ def enumerate_matches(steps: Steps, situations: Situations, triggers: Triggers, 
 @compiled(OUT(nb.int64, INTS, INTS))
 def _reach(definitions: int, offsets: Int64Array, te: Int64Array) -> Int64Array:
     """The running maximum of ends in each cell. For disjoint situations it equals `te`."""
-    found = te.copy()
+    reach = te.copy()
     for cell in range(offsets.shape[0] - 1):
         for place in range(offsets[cell] + 1, offsets[cell + 1]):
-            found[place] = max(found[place], found[place - 1])
-    return found
+            reach[place] = max(reach[place], reach[place - 1])
+    return reach
 
 
 @compiled(nb.int64(nb.int64, nb.int64, nb.int64, nb.int64), inline="always")

@@ -151,27 +151,27 @@ def instants_of(pattern: Pattern) -> list[Instant]:
     Of a pair whose relation an end decides, that is the end that comes first in all allowed relations. Where none does,
     or where another allowed relation is certain before, some end may be.
     """
-    found: list[Instant] = []
+    instants: list[Instant] = []
     for role in range(len(pattern.definition)):
         ts, te = 2 * role, 2 * role + 1
         if pattern.final:
-            found.append(Instant(te, 0, True))
+            instants.append(Instant(te, 0, True))
             continue
-        found.append(Instant(ts, max(int(pattern.at_least[role]), 1) - 1, True))
+        instants.append(Instant(ts, max(int(pattern.at_least[role]), 1) - 1, True))
         if pattern.at_most[role] != NONE:
-            found.append(Instant(te, 0, True))
+            instants.append(Instant(te, 0, True))
     for pair in combinations(range(0 if pattern.final else len(pattern.definition)), 2):
         deciding = _deciding(int(pattern.masks[pair]))
-        found += [Instant(2 * pair[side] + 1, 0, always) for side, always in deciding]
-    return found
+        instants += [Instant(2 * pair[side] + 1, 0, always) for side, always in deciding]
+    return instants
 
 
 def latest(instants: list[Instant], hull: Matrix) -> list[Instant]:
     """Those of the instants that no other one follows in every match, or equals."""
     left = list(instants)
-    for one in instants:
-        if any(other is not one and _follows(other, one, hull) for other in left):
-            left.remove(one)
+    for instant in instants:
+        if any(later is not instant and _follows(later, instant, hull) for later in left):
+            left.remove(instant)
     return left
 
 
@@ -185,8 +185,8 @@ def triggering(pattern: Pattern) -> tuple[BoolArray, BoolArray]:
     starts, ends = (np.zeros(int(pattern.definition.max()) + 1, dtype=np.bool_) for _ in range(2))
     if len(pattern.zones) or pattern.at_least.min() < 1:
         return ~starts, ~ends
-    for one in latest(instants_of(pattern), hull_of(pattern)):
-        (ends if one.end % 2 else starts)[pattern.definition[one.end // 2]] = True
+    for instant in latest(instants_of(pattern), hull_of(pattern)):
+        (ends if instant.end % 2 else starts)[pattern.definition[instant.end // 2]] = True
     return starts, ends
 
 
@@ -202,9 +202,9 @@ def hull_of(pattern: Pattern) -> Matrix:
     for role in range(roles):
         tighten(hull, 2 * role + 1, 2 * role, -int(pattern.at_least[role]))
         tighten(hull, 2 * role, 2 * role + 1, int(pattern.at_most[role]))
-        for other in range(role + 1, roles):
-            ends = (2 * role, 2 * role + 1, 2 * other, 2 * other + 1)
-            mask = int(pattern.masks[role, other])
+        for other_role in range(role + 1, roles):
+            ends = (2 * role, 2 * role + 1, 2 * other_role, 2 * other_role + 1)
+            mask = int(pattern.masks[role, other_role])
             for v, row in enumerate(_pair_hull(mask) if mask != ALL else ()):
                 for u, bound in enumerate(row):
                     tighten(hull, ends[v], ends[u], bound)
@@ -278,10 +278,10 @@ def _deciding(mask: int) -> tuple[tuple[int, bool], ...]:
     return tuple((side, always) for side in sides)
 
 
-def _follows(other: Instant, one: Instant, hull: Matrix) -> bool:
+def _follows(later: Instant, earlier: Instant, hull: Matrix) -> bool:
     """Whether an instant is in every match, and in none before the other."""
-    distance = 0 if other.end == one.end else hull[other.end][one.end]
-    return other.always and distance <= other.distance - one.distance
+    distance = 0 if later.end == earlier.end else hull[later.end][earlier.end]
+    return later.always and distance <= later.distance - earlier.distance
 
 
 def closed(matrix: Matrix) -> Matrix:
@@ -301,7 +301,7 @@ def bounds_of_step(hull: Matrix, candidate: int, earlier: list[int]) -> list[Bou
     """The bounds on a candidate by the endpoints bound before, without those that other bounds imply."""
     ts, te = 2 * candidate, 2 * candidate + 1
     known = {end for role in earlier for end in (2 * role, 2 * role + 1)}
-    ends = [(v, u) for end in sorted(known) for own in (ts, te) for v, u in ((end, own), (own, end))]
+    ends = [(v, u) for end in sorted(known) for endpoint in (ts, te) for v, u in ((end, endpoint), (endpoint, end))]
     edges = {(v, u): hull[v][u] for v, u in ends if hull[v][u] != NONE}
     for v, u in list(edges):
         if any(_implied(hull, edges, (v, via), (via, u), known) for via in {*known, ts, te} - {v, u}):

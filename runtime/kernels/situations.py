@@ -143,7 +143,7 @@ _PLACES = np.argsort([(int(_DE_BRUIJN) << place & (1 << 64) - 1) >> 58 for place
     nogil=True,
 )  # fmt: skip
 def _derive(
-    partitions: Int32Array, times: Int64Array, untils: Int64Array, holds: UInt64Array, last: Int64Array, held: UInt64Array, start: Int64Array, number: Int64Array, ties_by_row: bool,
+    partitions: Int32Array, times: Int64Array, untils: Int64Array, holds: UInt64Array, last: Int64Array, last_holds: UInt64Array, start: Int64Array, number: Int64Array, ties_by_row: bool,
     tracked: Int16Array, row: int, numbers: int,
     partition_out: Int32Array, symbol_out: Int16Array, ts_out: Int64Array, te_out: Int64Array, run_out: Int64Array, member: Int64Array,
 ) -> tuple[int, int, int, int]:  # fmt: skip
@@ -161,11 +161,11 @@ def _derive(
                 return Status.UNSORTED.value, row, count, numbers
             if not ties_by_row:
                 return Status.TIE.value, row, count, numbers
-        changed = (now ^ held[partition]) & known
+        changed = (now ^ last_holds[partition]) & known
         if changed:
             if count > room:
                 return _FULL, row, count, numbers
-            held[partition] = now
+            last_holds[partition] = now
             while changed:
                 bit = changed & (~changed + np.uint64(1))
                 changed ^= bit

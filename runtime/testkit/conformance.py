@@ -125,9 +125,9 @@ def conformance_table() -> Iterator[Row]:
 def _samples(name: str) -> Iterator[Sample]:
     for types in _argument_types(name):
         schema = Schema(tuple(Attribute(f"a{i}", type_) for i, type_ in enumerate(types)))
-        own = tuple(Attr(attribute) for attribute in schema.names)
+        args = tuple(Attr(attribute) for attribute in schema.names)
         for constants in operation(name).constants:
-            term = Call(name, (*constants, *own) if operation(name).constants_first else (*own, *constants))
+            term = Call(name, (*constants, *args) if operation(name).constants_first else (*args, *constants))
             try:
                 resolve(term, schema)
             except QueryError:

@@ -438,11 +438,11 @@ class Drive:
             >>> run.live_rows
             {'Orders#0': 3, 'Payments#0': 0}
         """
-        found = dict.fromkeys((buffer.id for buffer in self.engine.plan.buffers), 0)
+        rows = dict.fromkeys((buffer.id for buffer in self.engine.plan.buffers), 0)
         segments = {} if self._manifest is None else self._manifest.segments
-        found |= {name: sum(segment.rows for segment in parts) for name, parts in segments.items()}
+        rows |= {name: sum(segment.rows for segment in parts) for name, parts in segments.items()}
         stored = {} if self._manifest is None else self._manifest.kernel
-        return found | operator_rows(self.engine.plan, stored)
+        return rows | operator_rows(self.engine.plan, stored)
 
     @property
     def state(self) -> StateListing:
@@ -495,8 +495,8 @@ class Drive:
             >>> run.counts["Payments"].rejected
             {'null': 1}
         """
-        found = {stream.name: SourceCounts() for stream in input_streams(self.engine.plan)}
-        return found | ({} if self._manifest is None else dict(self._manifest.counts))
+        counts = {stream.name: SourceCounts() for stream in input_streams(self.engine.plan)}
+        return counts | ({} if self._manifest is None else dict(self._manifest.counts))
 
     def why(self, name: str, **row: Any) -> Why:
         """What holds a result back after the last step; with the instants of a row of it, when that row is final.
@@ -557,8 +557,8 @@ class Drive:
 
     def _table(self, name: str, queries: Sequence[str] | None = None) -> pa.Table:
         schema = self._schema(name)
-        own = queries or [query.name for query in self.engine.plan.queries if query.stream == name]
-        tables = list(kept_results(self.engine.store, self._manifest, results_area(name), own))
+        feeding = queries or [query.name for query in self.engine.plan.queries if query.stream == name]
+        tables = list(kept_results(self.engine.store, self._manifest, results_area(name), feeding))
         return pa.concat_tables(tables) if tables else user_arrow_schema(schema).empty_table()
 
     def _check_stream(self, name: str) -> None:

@@ -94,7 +94,7 @@ class OnSpark:
         # A look at the directories while the step was given may have had Spark plan one more batch, which finds
         # nothing.
         report, *others = self._reports
-        assert not any(counts.rows_in for other in others for counts in other.counts.values())
+        assert not any(counts.rows_in for note in others for counts in note.counts.values())
         return report
 
     def _give(self, waiting: PendingStep) -> None:
@@ -126,10 +126,10 @@ class OnSpark:
 
     def _run_on(self, waiting: PendingStep) -> None:
         """The next batch of a query that lasts; it waits until all of the step is there."""
-        held = self._query is None
+        is_first = self._query is None
         query = self._query or self._start(trigger="0 seconds", held=True)
         self._query, run = query, query._run
-        if not held:
+        if not is_first:
             run.batching.acquire()
         try:
             self._give(waiting)

@@ -46,4 +46,6 @@ def tuner_for(tune: Tune) -> Tuner:
 def _is_recorded(item: tuple[object, object]) -> bool:
     """Whether these are a batch's number and its choices."""
     seq, choices = item
-    return isinstance(seq, int) and isinstance(choices, Sequence) and all(isinstance(one, Choice) for one in choices)
+    return (
+        isinstance(seq, int) and isinstance(choices, Sequence) and all(isinstance(choice, Choice) for choice in choices)
+    )

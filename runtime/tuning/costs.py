@@ -64,14 +64,14 @@ class CostFit:
             prior *= (prior @ self.products) / (prior @ self.squares @ prior)
         squares, products = self.squares + trust, self.products + trust @ prior
         free = prior > 0
-        found = np.zeros(_COSTS)
+        fitted = np.zeros(_COSTS)
         while free.any():
-            found[:] = 0
-            found[free] = np.linalg.solve(squares[np.ix_(free, free)], products[free])
-            if (found >= 0).all():
+            fitted[:] = 0
+            fitted[free] = np.linalg.solve(squares[np.ix_(free, free)], products[free])
+            if (fitted >= 0).all():
                 break
-            free &= found > 0
-        return Costs(*map(float, np.maximum(found, 0.0)))
+            free &= fitted > 0
+        return Costs(*map(float, np.maximum(fitted, 0.0)))
 
     def to_json(self) -> Json:
         """The six numbers above the diagonal, and the three beside them."""

@@ -59,8 +59,8 @@ class Tuner:
         """The way in which the batch that runs does a step over so many rows. The first is for what is small."""
         if len(ways) == 1:
             return ways[0]
-        told = self._recorded(step, ways)
-        choice = told if told is not None else self._cheapest(step, rows, ways)
+        recorded = self._recorded(step, ways)
+        choice = recorded if recorded is not None else self._cheapest(step, rows, ways)
         if choice is None:
             return ways[0]
         self._last[step] = choice.way
@@ -74,8 +74,8 @@ class Tuner:
 
     def _recorded(self, step: str, ways: Sequence[Way]) -> Choice | None:
         """The choice as it was recorded, in as many tasks as there are now where that differs."""
-        told = [choice.way for choice in self.recorded.get(self._seq, ()) if choice.step == step]
-        like = [way for way in ways if way in told] or [w for w in ways if any(w.place == o.place for o in told)]
+        chosen = [choice.way for choice in self.recorded.get(self._seq, ()) if choice.step == step]
+        like = [way for way in ways if way in chosen] or [w for w in ways if any(w.place == o.place for o in chosen)]
         return Choice(step, like[0], "as recorded") if like else None
 
     def _cheapest(self, step: str, rows: int, ways: Sequence[Way]) -> Choice | None:
@@ -97,9 +97,9 @@ class Tuner:
     def costs(self, step: str, place: str) -> Costs:
         """What a step costs at a place. A place that was not measured differs from one that was as it is assumed to."""
         assumed = ASSUMED[place]
-        for (of, other), there in self._fits.items():
-            if of == step and other != place:
-                ratio = there.costs(ASSUMED[other]).million / ASSUMED[other].million
+        for (of, measured), there in self._fits.items():
+            if of == step and measured != place:
+                ratio = there.costs(ASSUMED[measured]).million / ASSUMED[measured].million
                 assumed = replace(assumed, million=max(assumed.million * ratio, 1e-9))
                 break
         fit = self._fits.get((step, place))
@@ -140,11 +140,11 @@ class Tuner:
         most, whole = self.most_rows(), sum(map(sum, rows.values()))
         if most is None or whole <= most:
             return {name: tuple(some) for name, some in files.items()}
-        found = {}
+        share = {}
         for name, some in files.items():
             fit = sum(1 for reached in accumulate(rows[name]) if reached * whole <= sum(rows[name]) * most)
-            found[name] = tuple(some[: max(1, fit)])
-        return found
+            share[name] = tuple(some[: max(1, fit)])
+        return share
 
     def time_left(self, rows: int) -> float | None:
         """Seconds that a batch of so many rows may wait for more and still be done in time; None where there is no such
@@ -172,8 +172,8 @@ class Tuner:
         for name, some in files.items():
             if size := sum(file.size for file in some):
                 # A few files with hardly any row say little of those that come.
-                found = rows.get(name, 0) / size
-                self._density[name] = max(found, KEPT * self._density.get(name, 0.0))
+                density = rows.get(name, 0) / size
+                self._density[name] = max(density, KEPT * self._density.get(name, 0.0))
         if self.seconds_a_batch is not None and any(rows.values()):
             self._fits.setdefault((_BATCH, _BATCH), CostFit()).add(seconds, ASSUMED[_BATCH], sum(rows.values()))
 
@@ -190,8 +190,8 @@ class Tuner:
         if not isinstance(value, dict):
             return
         fits, density = value.get("fits"), value.get("rows a byte")
-        for one in fits if isinstance(fits, list) else ():
-            match one:
+        for entry in fits if isinstance(fits, list) else ():
+            match entry:
                 case [str(step), str(place), numbers] if place in ASSUMED:
                     self._fits[step, place] = CostFit.from_json(numbers)
         for name, rows in density.items() if isinstance(density, dict) else ():
@@ -201,6 +201,6 @@ class Tuner:
 
 def choices_of(value: Json) -> list[Choice]:
     """The choices of a batch, as `Tuner.to_json` has written them."""
-    found = value.get("choices") if isinstance(value, dict) else None
-    read = [Choice.from_json(one) for one in found] if isinstance(found, list) else []
+    entries = value.get("choices") if isinstance(value, dict) else None
+    read = [Choice.from_json(entry) for entry in entries] if isinstance(entries, list) else []
     return [choice for choice in read if choice is not None]

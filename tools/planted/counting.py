@@ -25,7 +25,7 @@ GROUP = Group(
         bug(
             "triggered situations are counted as if they were not",
             COUNTING,
-            "return bool((triggers.first[own] == triggers.first[own + 1]).all())",
+            "return bool((triggers.first[definition] == triggers.first[definition + 1]).all())",
             "return True",
         ),
     ),

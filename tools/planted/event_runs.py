@@ -41,14 +41,14 @@ GROUP = Group(
         bug(
             "event runs go on whatever holds",
             KERNEL,
-            "if before < low or time > high or now != held[partition]:",
+            "if before < low or time > high or now != last_holds[partition]:",
             "if before < low or time > high:",
         ),
         bug(
             "event runs begin with uncertain events",
             KERNEL,
-            "if before < low or time > high or now != held[partition]:",
-            "if time < low or time > high or now != held[partition]:",
+            "if before < low or time > high or now != last_holds[partition]:",
+            "if time < low or time > high or now != last_holds[partition]:",
         ),
         bug(
             "equal times are joined",

@@ -63,8 +63,8 @@ GROUP = Group(
         bug(
             "the reach of a given situation is that of its neighbour",
             SEARCH,
-            "found[place] = max(found[place], found[place - 1])",
-            "found[place] = found[place - 1]",
+            "reach[place] = max(reach[place], reach[place - 1])",
+            "reach[place] = reach[place - 1]",
         ),
         bug(
             "matches of given situations pass by other instants than their detection",

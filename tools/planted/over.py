@@ -47,7 +47,7 @@ GROUP = Group(
         bug(
             "a row waits for its limit though the next is there",
             SEGMENTS,
-            "not known or time[i] + ticks < found[i]",
+            "not known or time[i] + ticks < instants[i]",
             "True",
         ),
         bug(
@@ -74,7 +74,7 @@ GROUP = Group(
         bug(
             "what a sum of doubles loses is lost",
             RUNNING,
-            "        lost += (value - found) + total\n",
+            "        lost += (value - new_total) + total\n",
             "        pass\n",
         ),
         bug(

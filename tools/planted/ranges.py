@@ -115,8 +115,8 @@ GROUP = Group(
         bug(
             "the window of ranges is a tick longer",
             STEPS,
-            "pattern.within - one.distance",
-            "pattern.within - one.distance + 1",
+            "pattern.within - instant.distance",
+            "pattern.within - instant.distance + 1",
         ),
         bug(
             "endpoints that the next step asks for are not carried on",
@@ -148,14 +148,14 @@ GROUP = Group(
         bug(
             "instants that others follow are the last ones",
             PLAN,
-            "distance <= other.distance - one.distance",
-            "distance >= other.distance - one.distance",
+            "distance <= later.distance - earlier.distance",
+            "distance >= later.distance - earlier.distance",
         ),
         bug(
             "what triggers by its end does by its start",
             PLAN,
-            "(ends if one.end % 2 else starts)[",
-            "(starts if one.end % 2 else ends)[",
+            "(ends if instant.end % 2 else starts)[",
+            "(starts if instant.end % 2 else ends)[",
             required=True,
         ),
         bug(

@@ -15,7 +15,7 @@ GROUP = Group(
         bug("rows of all cores count for each", COSTS, "rows / _MILLION / at_once", "rows / _MILLION"),
         bug("more tasks than cores run at once", COSTS, "max(1, min(tasks, cores))", "max(1, tasks)"),
         bug("a wave that is not full does not count", COSTS, "-(-tasks // at_once)", "tasks // at_once"),
-        bug("costs are negative", COSTS, "np.maximum(found, 0.0)", "found - 1.0"),
+        bug("costs are negative", COSTS, "np.maximum(fitted, 0.0)", "fitted - 1.0"),
         bug(
             "costs that are assumed stay as they are where all is slower",
             COSTS,
@@ -51,7 +51,7 @@ GROUP = Group(
             "self.recorded.get(self._seq, ())",
             "next(iter(self.recorded.values()), ())",
         ),
-        bug("a recorded place with other tasks is none", TUNER, "any(w.place == o.place for o in told)", "False"),
+        bug("a recorded place with other tasks is none", TUNER, "any(w.place == o.place for o in chosen)", "False"),
         bug("choices of batches before are told again", TUNER, "self._seq, self.choices = seq, []", "self._seq = seq"),
         bug(
             "rows wait for all of the time",

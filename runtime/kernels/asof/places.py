@@ -17,7 +17,7 @@ def first_from(offsets: Int64Array, time: Int64Array, of: Int64Array, at: Int64A
     Partition p has the places from `offsets[p]` to `offsets[p + 1]`, `time` ascending within; instant i is of partition
     `of[i]`.
     """
-    found = np.empty(len(at), dtype=np.int64)
+    places = np.empty(len(at), dtype=np.int64)
     for i in range(len(at)):
         low, high, instant = offsets[of[i]], offsets[of[i] + 1], at[i]
         while low < high:
@@ -26,5 +26,5 @@ def first_from(offsets: Int64Array, time: Int64Array, of: Int64Array, at: Int64A
                 low = middle + 1
             else:
                 high = middle
-        found[i] = low
-    return found
+        places[i] = low
+    return places

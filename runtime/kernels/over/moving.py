@@ -20,7 +20,7 @@ def least(at: Int64Array, low: Int64Array, high: Int64Array, key: Int64Array, va
 
     The queue holds rows that may yet be the least, keys ascending.
     """
-    found, queue = np.empty(len(at), dtype=np.int64), np.empty(len(key), dtype=np.int64)
+    places, queue = np.empty(len(at), dtype=np.int64), np.empty(len(key), dtype=np.int64)
     head, tail, reached = 0, 0, 0
     for k in range(len(at)):
         start, end = low[at[k]], high[at[k]]
@@ -35,8 +35,8 @@ def least(at: Int64Array, low: Int64Array, high: Int64Array, key: Int64Array, va
             reached += 1
         while head < tail and queue[head] < start:
             head += 1
-        found[k] = queue[head] if head < tail else -1
-    return found
+        places[k] = queue[head] if head < tail else -1
+    return places
 
 
 @compiled(nb.types.UniTuple(OUT_DOUBLES, 2)(INTS, INTS, INTS, DOUBLES, BYTES))  # type: ignore[no-untyped-call]  # numba has no types for it

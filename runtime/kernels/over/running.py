@@ -46,14 +46,14 @@ def add(
 @compiled(nb.types.UniTuple(nb.float64, 2)(nb.float64, nb.float64, nb.float64))  # type: ignore[no-untyped-call]  # numba has no types for it
 def added(total: float, lost: float, value: float):  # type: ignore[no-untyped-def]  # numba
     """The sum with a further value, and what it has lost by rounding (Neumaier)."""
-    found = total + value
-    if not np.isfinite(found):
-        return found, 0.0
+    new_total = total + value
+    if not np.isfinite(new_total):
+        return new_total, 0.0
     if abs(total) >= abs(value):
-        lost += (total - found) + value
+        lost += (total - new_total) + value
     else:
-        lost += (value - found) + total
-    return found, lost
+        lost += (value - new_total) + total
+    return new_total, lost
 
 
 @compiled(nb.void(INTS, INTS, DOUBLES, BYTES, OUT_DOUBLES, OUT_DOUBLES))
@@ -83,32 +83,32 @@ def least(offsets: Int64Array, first: Int64Array, key: Int64Array, valid: UInt8A
     `key` and `valid` are of the n rows and then of the n values that are kept with them: n + i is that of row i.
     """
     n = offsets[-1]
-    found = np.empty(n, dtype=np.int64)
+    places = np.empty(n, dtype=np.int64)
     for p in range(len(first)):
         for i in range(offsets[p], first[p]):
-            found[i] = n + i if valid[n + i] else -1
-        best = found[first[p] - 1] if first[p] > offsets[p] else -1
+            places[i] = n + i if valid[n + i] else -1
+        best = places[first[p] - 1] if first[p] > offsets[p] else -1
         for i in range(first[p], offsets[p + 1]):
             if valid[i] and (best < 0 or key[i] < key[best]):
                 best = i
-            found[i] = best
-    return found
+            places[i] = best
+    return places
 
 
 @compiled(OUT(INTS, INTS, BYTES, nb.boolean))
 def end(offsets: Int64Array, first: Int64Array, valid: UInt8Array, last: bool) -> Int64Array:
     """Where the first or the last value is, in the order of rows; numbered as in `least`."""
     n = offsets[-1]
-    found = np.empty(n, dtype=np.int64)
+    places = np.empty(n, dtype=np.int64)
     for p in range(len(first)):
         for i in range(offsets[p], first[p]):
-            found[i] = n + i if valid[n + i] else -1
-        best = found[first[p] - 1] if first[p] > offsets[p] else -1
+            places[i] = n + i if valid[n + i] else -1
+        best = places[first[p] - 1] if first[p] > offsets[p] else -1
         for i in range(first[p], offsets[p + 1]):
             if valid[i] and (best < 0 or last):
                 best = i
-            found[i] = best
-    return found
+            places[i] = best
+    return places
 
 
 @compiled(OUT(INTS, INTS, INTS, BYTES))
@@ -117,33 +117,33 @@ def previous_different(offsets: Int64Array, first: Int64Array, key: Int64Array, 
     or if they are both missing.
     """
     n = offsets[-1]
-    found = np.empty(n, dtype=np.int64)
+    places = np.empty(n, dtype=np.int64)
     for p in range(len(first)):
         for i in range(offsets[p], offsets[p + 1]):
             if i < first[p]:
-                found[i] = n + i
+                places[i] = n + i
             elif i == offsets[p]:
-                found[i] = -1
+                places[i] = -1
             elif valid[i] != valid[i - 1] or (valid[i] and key[i] != key[i - 1]):
-                found[i] = i - 1
+                places[i] = i - 1
             else:
-                found[i] = found[i - 1]
-    return found
+                places[i] = places[i - 1]
+    return places
 
 
 @compiled(OUT(INTS, INTS, INTS, nb.int64))
 def nth(offsets: Int64Array, first: Int64Array, number_of: Int64Array, number: int) -> Int64Array:
     """Where the row with that number is, once there is one; numbered as in `least`. `number_of` are the rows' own."""
     n = offsets[-1]
-    found = np.empty(n, dtype=np.int64)
+    places = np.empty(n, dtype=np.int64)
     for p in range(len(first)):
         for i in range(offsets[p], offsets[p + 1]):
             if number_of[i] < number:
-                found[i] = -1
+                places[i] = -1
             elif i < first[p]:
-                found[i] = n + i
+                places[i] = n + i
             elif number_of[i] == number:
-                found[i] = i
+                places[i] = i
             else:
-                found[i] = found[i - 1]
-    return found
+                places[i] = places[i - 1]
+    return places

@@ -95,16 +95,16 @@ def next_different(offsets: Int64Array, key: Int64Array, valid: UInt8Array) -> I
     """The place of the first row after each row with another value; -1 where there is none. Values are equal if their
     keys are, or if they are both missing.
     """
-    found = np.empty(len(key), dtype=np.int64)
+    places = np.empty(len(key), dtype=np.int64)
     for p in range(len(offsets) - 1):
         for i in range(offsets[p + 1] - 1, offsets[p] - 1, -1):
             if i + 1 == offsets[p + 1]:
-                found[i] = -1
+                places[i] = -1
             elif valid[i] != valid[i + 1] or (valid[i] and key[i] != key[i + 1]):
-                found[i] = i + 1
+                places[i] = i + 1
             else:
-                found[i] = found[i + 1]
-    return found
+                places[i] = places[i + 1]
+    return places
 
 
 @compiled(OUT(INTS, INTS, nb.int64, nb.int64))
@@ -112,13 +112,13 @@ def completed_at(time: Int64Array, places: Int64Array, ticks: int, end: int) -> 
     """The instants of the rows at places, but at most so many ticks after each row unless that is negative; `end` where
     neither is known.
     """
-    found = np.empty(len(time), dtype=np.int64)
+    instants = np.empty(len(time), dtype=np.int64)
     for i in range(len(time)):
         known = places[i] >= 0
-        found[i] = time[places[i]] if known else end
-        if ticks >= 0 and (not known or time[i] + ticks < found[i]):
-            found[i] = time[i] + ticks
-    return found
+        instants[i] = time[places[i]] if known else end
+        if ticks >= 0 and (not known or time[i] + ticks < instants[i]):
+            instants[i] = time[i] + ticks
+    return instants
 
 
 @compiled(OUT(INTS, INTS, nb.int64, nb.int64))
@@ -126,14 +126,14 @@ def neighbours(offsets: Int64Array, time: Int64Array, offset: int, within: int) 
     """The place of the row that is `offset` rows after each row, at most `within` ticks away unless that is negative;
     -1 where there is none.
     """
-    found = np.empty(len(time), dtype=np.int64)
+    places = np.empty(len(time), dtype=np.int64)
     for p in range(len(offsets) - 1):
         start, end = offsets[p], offsets[p + 1]
         for i in range(start, end):
             j = i + offset
             known = start <= j and j < end
-            found[i] = j if known and (within < 0 or abs(time[j] - time[i]) <= within) else -1
-    return found
+            places[i] = j if known and (within < 0 or abs(time[j] - time[i]) <= within) else -1
+    return places
 
 
 @compiled(_THREE(INTS, INTS, INTS, nb.int64, INTS, INTS))

@@ -74,13 +74,13 @@ def plan_ranges(pattern: Pattern, order: Int64Array) -> RangeSteps | None:
     if any(hull[v][v] < 0 for v in range(len(hull))) or large(hull):
         return None
     instants, starts = latest(instants, hull), latest([Instant(2 * role, 0, True) for role in roles], _mirrored(hull))
-    told = {one.end for one in (*instants, *(starts if len(pattern.zones) else ()))}
+    match_ends = {instant.end for instant in (*instants, *(starts if len(pattern.zones) else ()))}
     steps, bounds, carried = list[list[int]](), list[list[Bound]](), list[list[int]]()
     for searched in order.tolist():
         steps += [_step(pattern, hull, role) for role in searched]
         step_bounds = [bounds_of_step(hull, role, searched[:step]) for step, role in enumerate(searched)]
         bounds += step_bounds
-        carried += _carried(searched, step_bounds, told)
+        carried += _carried(searched, step_bounds, match_ends)
     return RangeSteps(
         pattern,
         np.ascontiguousarray(order, dtype=np.int64),
@@ -90,7 +90,7 @@ def plan_ranges(pattern: Pattern, order: Int64Array) -> RangeSteps | None:
         _firsts(carried),
         np.array([*chain(*carried)], dtype=np.int64),
         np.array([(instant.end, instant.distance) for instant in instants], dtype=np.int64),
-        np.array([one.end for one in starts], dtype=np.int64),
+        np.array([start.end for start in starts], dtype=np.int64),
     )
 
 
@@ -100,8 +100,8 @@ def _in_window(pattern: Pattern, instants: list[Instant]) -> Matrix:
     if pattern.within == NONE:
         return hull
     for role in range(len(pattern.definition)):
-        for one in instants:
-            tighten(hull, 2 * role, one.end, pattern.within - one.distance)
+        for instant in instants:
+            tighten(hull, 2 * role, instant.end, pattern.within - instant.distance)
     return closed(hull)
 
 
@@ -121,13 +121,13 @@ def _step(pattern: Pattern, hull: Matrix, role: int) -> list[int]:
     return [role, int(pattern.definition[role]), -hull[te][ts], hull[ts][te], delay, int(ended)]
 
 
-def _carried(order: Sequence[int], bounds: Sequence[Sequence[Bound]], told: set[int]) -> list[list[int]]:
+def _carried(order: Sequence[int], bounds: Sequence[Sequence[Bound]], match_ends: set[int]) -> list[list[int]]:
     """For each step the endpoints bound by then that later steps, or a match of all, ask for."""
-    found: list[list[int]] = []
+    carried: list[list[int]] = []
     for step in range(len(order)):
-        asked = {end for later in bounds[step + 1 :] for _, end, _ in later} | told
-        found.append(sorted(end for end in asked if end // 2 in order[: step + 1]))
-    return found
+        asked = {end for later in bounds[step + 1 :] for _, end, _ in later} | match_ends
+        carried.append(sorted(end for end in asked if end // 2 in order[: step + 1]))
+    return carried
 
 
 def _firsts(parts: Sequence[Sequence[object]]) -> Int64Array:
