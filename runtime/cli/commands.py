@@ -50,24 +50,24 @@ class _Parser(argparse.ArgumentParser):
     """Says of a misspelt command, option or choice which one is probably meant, below the usage of the command."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        found, unknown = super().parse_known_args(args, namespace)
-        option = next((one.partition("=")[0] for one in unknown if one.startswith("-")), None)
+        options, unknown = super().parse_known_args(args, namespace)
+        option = next((argument.partition("=")[0] for argument in unknown if argument.startswith("-")), None)
         if option is not None:
             self.error(f"there is no option {option}{_meant(option, self._option_string_actions)}")
-        return found, unknown
+        return options, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known = ", ".join(action.choices)
-            told = f"{value!r} is none of {known}{_meant(value, action.choices)}"
-            raise argparse.ArgumentError(action, told)
+            message = f"{value!r} is none of {known}{_meant(value, action.choices)}"
+            raise argparse.ArgumentError(action, message)
 
 
 def _meant(given: str, known: Iterable[str]) -> str:
     from tidegate.algebra.diagnostics.shown import nearest
 
-    found = nearest(given, known)
-    return f"; did you mean {' or '.join(found)}?" if found else ""
+    names = nearest(given, known)
+    return f"; did you mean {' or '.join(names)}?" if names else ""
 
 
 def _rows(text: str) -> int:
@@ -431,13 +431,13 @@ def _quarantine(options: argparse.Namespace) -> int:
 def _listed(listing: Callable[[], StateListing | QuarantineListing], as_json: bool) -> int:
     """Prints what a checkpoint holds, or, as JSON, what is wrong with it."""
     try:
-        found = listing()
+        contents = listing()
     except TidegateError as error:
         if not as_json:
             raise
         print(json.dumps({"problems": [problem.to_dict() for problem in error.problems]}, indent=2))
         return 1
-    print(json.dumps(found.to_dict(), indent=2) if as_json else found)
+    print(json.dumps(contents.to_dict(), indent=2) if as_json else contents)
     return 0
 
 
@@ -448,10 +448,10 @@ def _compact(options: argparse.Namespace) -> int:
 
     done = []
     for directory in options.results:
-        one = compact(directory)
-        done.append(asdict(one))
+        result = compact(directory)
+        done.append(asdict(result))
         if not options.json:
-            print(f"{directory}: {one}")
+            print(f"{directory}: {result}")
     if options.json:
         print(json.dumps(done, indent=2))
     return 0
@@ -474,11 +474,11 @@ def _why(options: argparse.Namespace) -> int:
         )
     if options.result is not None:
         check_known(options.result, program.facts.streams, "result")
-    found = why_checkpoint(program.facts, LocalStore(options.checkpoint), options.result, _row(options.row) or None)
+    answers = why_checkpoint(program.facts, LocalStore(options.checkpoint), options.result, _row(options.row) or None)
     if options.json:
-        print(json.dumps({name: answer.to_dict() for name, answer in found.items()}, indent=2))
+        print(json.dumps({name: answer.to_dict() for name, answer in answers.items()}, indent=2))
     else:
-        print("\n\n".join(str(answer) for answer in found.values()))
+        print("\n\n".join(str(answer) for answer in answers.values()))
     return 0
 
 
@@ -486,10 +486,10 @@ def _row(cells: Sequence[str]) -> dict[str, object]:
     """Instants as they are written on the command line; whole numbers are integer time."""
     from tidegate.runtime.cli.run_query import TICKS, pairs
 
-    found: dict[str, object] = {}
+    row: dict[str, object] = {}
     for name, value in pairs(cells, "--row").items():
-        found[name] = int(value) if TICKS.fullmatch(value) else value
-    return found
+        row[name] = int(value) if TICKS.fullmatch(value) else value
+    return row
 
 
 def _doctor(options: argparse.Namespace) -> int:

@@ -169,7 +169,7 @@ def read_deployment(path: Path, program: Program) -> Deployment:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        told = tomllib.loads(text)
+        settings = tomllib.loads(text)
     except OSError as error:
         raise QueryError("TG143", f"{path} cannot be read: {error.strerror}", hint="check the path") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -177,9 +177,9 @@ def read_deployment(path: Path, program: Program) -> Deployment:
         raise QueryError("TG143", f"{path} is no TOML: {error}", hint=hint).at(_torn(path, str(error))) from error
     places = _Places(path, text)
     try:
-        check_options(str(path), told, _KEYS)
+        check_options(str(path), settings, _KEYS)
         for needed, written in (("sources", "[sources.Name] and parquet"), ("checkpoint", "checkpoint")):
-            if needed not in told:
+            if needed not in settings:
                 raise QueryError("TG143", f"{path} has no {needed}", hint=f'write {written} = "a directory"')
         folder = path.resolve().parent
 
@@ -187,33 +187,35 @@ def read_deployment(path: Path, program: Program) -> Deployment:
             return replace(_source(options, name, folder), site=places.of(("sources", name), {}, ""))
 
         named = ("engine", "every", "spark", "quarantine_keep", "tune")
-        options = {name: told[name] for name in named if name in told}
+        options = {name: settings[name] for name in named if name in settings}
         return deployment(
             program,
-            sources=_each(told, "sources", source, places),
-            statics=_each(told, "statics", lambda one, name: _source(one, name, folder).data, places),
-            sinks=_each(told, "sinks", lambda one, name: _sink(one, name, folder), places),
-            checkpoint=_path("checkpoint", told["checkpoint"], folder),
+            sources=_each(settings, "sources", source, places),
+            statics=_each(settings, "statics", lambda given, name: _source(given, name, folder).data, places),
+            sinks=_each(settings, "sinks", lambda given, name: _sink(given, name, folder), places),
+            checkpoint=_path("checkpoint", settings["checkpoint"], folder),
             **options,
         )
     except QueryError as error:
-        table = _named_in(told, error.message)
-        placed = error.at(places.of(table, told if not table else {}, error.message))
-        raise QueryError.of([replace(one, hint=in_toml(one.hint)) for one in placed.problems]) from error.__cause__
+        table = _named_in(settings, error.message)
+        placed = error.at(places.of(table, settings if not table else {}, error.message))
+        raise QueryError.of(
+            [replace(problem, hint=in_toml(problem.hint)) for problem in placed.problems]
+        ) from error.__cause__
 
 
 def _torn(path: Path, message: str) -> Site | None:
     """The line at which a file ends to be TOML, where the reader says one."""
-    found = re.search(r"at line (\d+)", message)
-    if found is None:
+    position = re.search(r"at line (\d+)", message)
+    if position is None:
         return None
-    line = path.read_text(encoding="utf-8").splitlines()[int(found[1]) - 1 :][:1]
-    return Site(str(path), int(found[1]), "".join(line).strip())
+    line = path.read_text(encoding="utf-8").splitlines()[int(position[1]) - 1 :][:1]
+    return Site(str(path), int(position[1]), "".join(line).strip())
 
 
-def _named_in(told: Mapping[str, Any], message: str) -> tuple[str, ...]:
+def _named_in(settings: Mapping[str, Any], message: str) -> tuple[str, ...]:
     """The first table that a message is about: that of a source, a static table or a sink; nothing if it names none."""
-    tables = [(what, name) for what in ("sources", "statics", "sinks") for name in _tables(told, what)]
+    tables = [(what, name) for what in ("sources", "statics", "sinks") for name in _tables(settings, what)]
     return next((table for table in tables if re.search(rf"(?<!\w){re.escape(table[1])}(?!\w)", message)), ())
 
 
@@ -224,16 +226,16 @@ class _Places:
     path: Path
     text: str
 
-    def of(self, table: tuple[str, ...], told: object, message: str) -> Site:
+    def of(self, table: tuple[str, ...], given: object, message: str) -> Site:
         """The line of the option of a table that a message names, by itself or its value; else of the table."""
-        lines, options = self._lines(), told if isinstance(told, Mapping) else {}
+        lines, options = self._lines(), given if isinstance(given, Mapping) else {}
         named = [name for name in options if re.search(rf"(?<!\w){re.escape(name)}=", message)]
         named += [name for name, value in options.items() if isinstance(value, str) and repr(value) in message]
         at = next((lines[(*table, name)] for name in named if (*table, name) in lines), lines.get(table, 1))
         return Site(str(self.path), at, "".join(self.text.splitlines()[at - 1 : at]).strip())
 
     def _lines(self) -> dict[tuple[str, ...], int]:
-        found: dict[tuple[str, ...], int] = {}
+        lines: dict[tuple[str, ...], int] = {}
         table: tuple[str, ...] = ()
         for number, line in enumerate(self.text.splitlines(), 1):
             head, option = _HEAD.match(line), _OPTION.match(line)
@@ -241,8 +243,8 @@ class _Places:
                 table = _names(head[1])
             full = table if head is not None else table + _names(option[1]) if option is not None else ()
             for end in range(1, len(full) + 1):
-                found.setdefault(full[:end], number)
-        return found
+                lines.setdefault(full[:end], number)
+        return lines
 
 
 #: The head of a table, and the name of an option, as lines of a TOML file.
@@ -251,13 +253,13 @@ _OPTION = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"
 
 
 def _names(dotted: str) -> tuple[str, ...]:
-    return tuple(one.strip("\"'") for one in re.findall(r"""[\w-]+|"[^"]*"|'[^']*'""", dotted))
+    return tuple(part.strip("\"'") for part in re.findall(r"""[\w-]+|"[^"]*"|'[^']*'""", dotted))
 
 
 def _tables(options: Mapping[str, Any], table: str) -> Mapping[str, Any]:
     """The tables of one kind by name; none where something else stands there."""
     given = options.get(table)
-    tables = isinstance(given, Mapping) and all(isinstance(one, Mapping) for one in given.values())
+    tables = isinstance(given, Mapping) and all(isinstance(value, Mapping) for value in given.values())
     return given if tables and given is not None else {}
 
 
@@ -270,17 +272,17 @@ def _each(
             "TG143", f"{table} is no table of tables", hint=f'write [{table}.Name] and parquet = "a directory"'
         )
         raise error.at(places.of((table,), options[table], error.message))
-    found = {}
-    for name, one in given.items():
+    built = {}
+    for name, settings in given.items():
         try:
-            found[name] = build(dict(one), name)
+            built[name] = build(dict(settings), name)
         except QueryError as error:
-            raise error.at(places.of((table, name), one, error.message)) from error.__cause__
-    return found
+            raise error.at(places.of((table, name), settings, error.message)) from error.__cause__
+    return built
 
 
 def _source(options: dict[str, Any], name: str, folder: Path) -> Source:
-    format_ = next((one for one in _READERS if one in options), None)
+    format_ = next((reader for reader in _READERS if reader in options), None)
     if format_ is None:
         raise _no_place(f"{name} names no files", options, _READERS, 'write parquet = "a directory", or csv, or json')
     directory = _path(format_, options.pop(format_), folder)
@@ -301,7 +303,7 @@ def _path(option: str, given: object, folder: Path) -> Path:
 def _guard(given: object) -> Any:
     """The skew guard, of all attributes or of each: "none" is the `None` that TOML does not have."""
     if isinstance(given, Mapping):
-        return {name: _guard(one) for name, one in given.items()}
+        return {name: _guard(value) for name, value in given.items()}
     return None if given == "none" else given
 
 

@@ -125,10 +125,10 @@ def _memory() -> Finding:
     limit = memory_limit()
     if limit is None:
         return Finding("memory", "ok", "unknown")
-    found = f"{limit / 2**30:.1f} GiB"
+    text = f"{limit / 2**30:.1f} GiB"
     if limit < COMFORTABLE_MEMORY:
-        return Finding("memory", "warning", found, 'lower "spark.driver.memory", or use the embedded engine')
-    return Finding("memory", "ok", found)
+        return Finding("memory", "warning", text, 'lower "spark.driver.memory", or use the embedded engine')
+    return Finding("memory", "ok", text)
 
 
 def memory_limit() -> int | None:
@@ -154,7 +154,7 @@ def _directory(name: str, path: Path, variable: str) -> Finding:
             name, "missing", f"{path} is not writable ({problem.strerror})", f"set {variable} to a directory that is"
         )
     size = free.f_bavail * free.f_frsize
-    found = f"{path} ({size / 2**30:.1f} GiB free)"
+    text = f"{path} ({size / 2**30:.1f} GiB free)"
     if size < COMFORTABLE_DISK:
-        return Finding(name, "warning", found, f"free some space, or set {variable} to a directory with more")
-    return Finding(name, "ok", found)
+        return Finding(name, "warning", text, f"free some space, or set {variable} to a directory with more")
+    return Finding(name, "ok", text)

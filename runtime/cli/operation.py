@@ -57,16 +57,16 @@ class Health:
     def to_dict(self) -> dict[str, object]:
         """As JSON; `status` is "starting", "ok", "stopping", "stale" or "failed"."""
         silent = time.monotonic() - self.looked
-        told: dict[str, object] = {"status": self._status(silent), "seconds_since_look": round(silent, 1)}
+        health: dict[str, object] = {"status": self._status(silent), "seconds_since_look": round(silent, 1)}
         if self.error is not None:
-            told["error"] = self.error
+            health["error"] = self.error
         if self.report is not None:
-            told |= {
+            health |= {
                 "batch": self.report.seq,
                 "results": finals(self.report.plan, self.report.progress),
                 "live_rows": sum(self.report.live_rows.values()),
             }
-        return told
+        return health
 
     def _status(self, silent: float) -> str:
         if self.error is not None:
@@ -322,9 +322,9 @@ def _served(host: str, port: int | None, health: Health) -> Iterator[None]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # the name that http.server calls
             if self.path == "/health":
-                told = health.to_dict()
+                status = health.to_dict()
                 self._answer(
-                    503 if told["status"] in _UNHEALTHY else 200, "application/json", json.dumps(told).encode()
+                    503 if status["status"] in _UNHEALTHY else 200, "application/json", json.dumps(status).encode()
                 )
             elif self.path == "/metrics" and _has_prometheus():
                 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest

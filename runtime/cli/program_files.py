@@ -23,10 +23,10 @@ def load_programs(path: Path) -> Mapping[str, Program]:
     The file runs as an import of it would: what stands under `if __name__ == "__main__"` does not. `QueryError` where
     there is no such file or program, where the file fails, or where a query in it is wrong.
     """
-    found = _bound(path, Program)
-    if not found:
+    programs = _bound(path, Program)
+    if not programs:
         raise QueryError("TG141", f"{path} defines no program", hint="write program = tg.program(Name=relation) in it")
-    return found
+    return programs
 
 
 def load_deployment(path: Path, settings: Path | None, name: str | None) -> Deployment:
@@ -36,8 +36,8 @@ def load_deployment(path: Path, settings: Path | None, name: str | None) -> Depl
     """
     if settings is not None:
         return read_deployment(settings, only(path, load_programs(path), name))
-    found = _bound(path, Deployment)
-    if not found:
+    deployments = _bound(path, Deployment)
+    if not deployments:
         raise QueryError(
             "TG141",
             f"{path} says nothing of sources and checkpoint",
@@ -46,7 +46,7 @@ def load_deployment(path: Path, settings: Path | None, name: str | None) -> Depl
                 "file: --settings"
             ),
         )
-    return only(path, found, name)
+    return only(path, deployments, name)
 
 
 def only(path: Path, objects: Mapping[str, _T], name: str | None) -> _T:
@@ -72,11 +72,11 @@ def _bound(path: Path, kind: type[_T]) -> dict[str, _T]:
             raise _failed(path, f"{type(error).__name__}: {error}", hint, error) from error
         except SystemExit as error:
             raise _failed(path, f"it exits, with status {error.code or 0}", _UNDER_MAIN, error) from error
-    found: dict[str, _T] = {}
+    bound: dict[str, _T] = {}
     for name, value in names.items():
-        if isinstance(value, kind) and not any(value is known for known in found.values()):
-            found[name] = value
-    return found
+        if isinstance(value, kind) and not any(value is known for known in bound.values()):
+            bound[name] = value
+    return bound
 
 
 @contextmanager

@@ -37,8 +37,8 @@ class QuarantineListing:
         lines = [f"quarantine of {self.where}: {count_of(self.rows, 'row')}{self.missing}{shown}"]
         width = max(map(len, self.counts), default=0)
         for source, reasons in self.counts.items():
-            told = ", ".join(f"{rows:,} {reason}" for reason, rows in reasons.items())
-            lines.append(f"  {source:{width}}  {told}")
+            counted = ", ".join(f"{rows:,} {reason}" for reason, rows in reasons.items())
+            lines.append(f"  {source:{width}}  {counted}")
         return printable("\n".join([*lines, *map(_text, self.latest)]))
 
     def to_dict(self) -> dict[str, object]:
@@ -73,6 +73,6 @@ def list_quarantine(
             if source in (None, of) and reason in (None, row["reason"]):
                 counts.setdefault(of, Counter())[row["reason"]] += 1
                 latest.append(row | {"source": of})
-    listed = {name: dict(sorted(counts[name].items(), key=lambda one: (-one[1], one[0]))) for name in sorted(counts)}
+    listed = {name: dict(sorted(counts[name].items(), key=lambda item: (-item[1], item[0]))) for name in sorted(counts)}
     missing = f" like this; there are {', '.join(sorted(others))}" if others and not listed else ""
     return QuarantineListing(os.fspath(checkpoint), listed, tuple(latest), missing)

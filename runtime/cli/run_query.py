@@ -87,8 +87,8 @@ class QueryRun:
             name = self.name
             while name in situations:
                 name += "_"
-            found = self._results({**situations, name: whole}, sources)
-        return timeline({one: found[one] for one in situations}, found[name], partition_by=keys, **drawing)
+            results = self._results({**situations, name: whole}, sources)
+        return timeline({symbol: results[symbol] for symbol in situations}, results[name], partition_by=keys, **drawing)
 
     def as_program(self) -> Program:
         """The program of the query, which takes no rows: the schema may be said instead of an input."""
@@ -136,11 +136,11 @@ class QueryRun:
             return stream(name, schema, progress=time)
 
     def _results(self, queries: Mapping[str, Relation], sources: Mapping[str, Source], threads: int = 1) -> Results:
-        made = program(**queries)
-        read = {one.name for one in made.facts.program.inputs}
+        query_program = program(**queries)
+        read = {input_.name for input_ in query_program.facts.program.inputs}
         at = int(self.close_at) if self.close_at is not None and TICKS.fullmatch(self.close_at) else self.close_at
         inputs = {name: source for name, source in sources.items() if name in read}
-        return made.run(inputs, close_at=at, threads=threads)
+        return query_program.run(inputs, close_at=at, threads=threads)
 
     def _schema_alone(self, asked: StreamClause) -> Schema:
         if self.schema is None:
@@ -181,8 +181,8 @@ def _files(name: str, path: Path) -> Files:
 
 def _only_timestamp(name: str, schema: Schema, keys: Collection[str]) -> str:
     others = [attribute for attribute in schema.attributes if attribute.name not in keys]
-    found = [a.name for a in others if a.type.kind is Kind.TIMESTAMP]
-    if len(found) != 1:
+    timestamps = [a.name for a in others if a.type.kind is Kind.TIMESTAMP]
+    if len(timestamps) != 1:
         could = [a.name for a in others if a.type.can_be_time]
         raise QueryError(
             "TG177",
@@ -190,7 +190,7 @@ def _only_timestamp(name: str, schema: Schema, keys: Collection[str]) -> str:
             because=(f"it could be {', '.join(could)}" if could else "no attribute can hold instants",),
             hint="name it: --time NAME, or FROM ... ORDER BY name",
         )
-    return found[0]
+    return timestamps[0]
 
 
 def timeline_of_files(
@@ -266,12 +266,12 @@ def _cells(row: Mapping[str, object]) -> list[object]:
 
 def pairs(given: Sequence[str], option: str) -> dict[str, str]:
     """`NAME=VALUE` as it is written on the command line."""
-    found = {}
+    values = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
             raise QueryError(
                 "TG401", f"{option} {text}: a name and a value are missing", hint=f"write {option} NAME=VALUE"
             )
-        found[name] = value
-    return found
+        values[name] = value
+    return values
