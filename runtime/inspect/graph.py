@@ -62,7 +62,7 @@ def plan_graph(plan: Plan) -> Graph:
         add(Vertex("buffer", buffer.id, buffer.holds))
     for query in plan.queries:
         place = add(_query(query.name, finality(query.facts)))
-        if query.stream == query.name and sum(other.stream == query.stream for other in plan.queries) == 1:
+        if query.stream == query.name and sum(feeder.stream == query.stream for feeder in plan.queries) == 1:
             feeding[query.stream] = place
     for query in plan.queries:
         place = places["query", query.name]

@@ -33,11 +33,11 @@ from tidegate.analysis.zones.wording import amount, instant
 
 def why_never(query: Query, row: Mapping[str, int]) -> tuple[str, ...]:
     """What a row with these instants breaks, one line each; nothing where it may come."""
-    found = list(_off_grids(query, row))
+    reasons = list(_off_grids(query, row))
     for term in dict.fromkeys(_broken(query.node, row)):
         site = site_of(query, term)
-        found.append(term_text(term) + (f"   {site}" if site is not None else ""))
-    return tuple(found)
+        reasons.append(term_text(term) + (f"   {site}" if site is not None else ""))
+    return tuple(reasons)
 
 
 def _off_grids(query: Query, row: Mapping[str, int]) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _broken(node: Node, row: Mapping[str, int]) -> Iterator[Term]:
             if kind == "inner":
                 yield from _broken(right, _of(right, row))
         case Union(inputs):
-            every = [list(_broken(one, row)) for one in inputs]
+            every = [list(_broken(input_, row)) for input_ in inputs]
             if all(every):
                 yield from chain.from_iterable(every)
         case Scan() | OrderedNode():

@@ -38,18 +38,18 @@ class StateUse:
 
 def state_use(plan: Plan, reports: Sequence[BatchReport]) -> list[StateUse]:
     """What every buffer held in a run, given the reports of all its batches in order."""
-    found = []
+    uses = []
     for buffer in plan.buffers:
         readers = tuple(dict.fromkeys(query.name for query, _ in plan.readers(buffer)))
         bound, span = _longest(plan, buffer, reports)
         most = max((report.live_rows[buffer.id] for report in reports), default=0)
-        found.append(StateUse(buffer.id, buffer.stream.name, readers, most, bound, span))
-    return found
+        uses.append(StateUse(buffer.id, buffer.stream.name, readers, most, bound, span))
+    return uses
 
 
 def _longest(plan: Plan, buffer: Buffer, reports: Sequence[BatchReport]) -> tuple[Bound, Extended | None]:
     """The reader that keeps rows longest; one that nothing bounds, if there is one."""
-    found: list[tuple[Extended, Bound]] = []
+    spans: list[tuple[Extended, Bound]] = []
     for query, leaf in plan.readers(buffer):
         assert leaf.occurrence is not None
         bound = leaf.occurrence.bound
@@ -57,8 +57,8 @@ def _longest(plan: Plan, buffer: Buffer, reports: Sequence[BatchReport]) -> tupl
             return bound, None
         skew, lag = _skew_and_lag(query.facts, bound, reports, leaf.occurrence.stream.progress)
         behind = max((query.facts.behind(r.bounds, r.progress[query.name]) for r in reports), default=0)
-        found.append((bound.span(skew, lag, behind), bound))
-    span, bound = max(found, key=lambda pair: pair[0])
+        spans.append((bound.span(skew, lag, behind), bound))
+    span, bound = max(spans, key=lambda pair: pair[0])
     return bound, span
 
 

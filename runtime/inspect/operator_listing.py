@@ -61,15 +61,15 @@ def operators_listed(
 
 def check_operators(layout: Layout, stored: Mapping[str, OperatorFiles]) -> None:
     """`StateError` TG504 where rows are of no kind that their operator has, or have other bounds than are said."""
-    for one in layout.operators:
-        kinds = {kind.name: {*kind.ahead, *([kind.instant] if kind.instant else [])} for kind in one.keeps.rows}
-        for kept in stored.get(one.query, _NOTHING).kept:
+    for operator in layout.operators:
+        kinds = {kind.name: {*kind.ahead, *([kind.instant] if kind.instant else [])} for kind in operator.keeps.rows}
+        for kept in stored.get(operator.query, _NOTHING).kept:
             if kept.holds not in kinds:
-                raise StateError(MANIFEST, f"the manifest has rows {kept.holds!r:.200} of {one.query}")
+                raise StateError(MANIFEST, f"the manifest has rows {kept.holds!r:.200} of {operator.query}")
             if kept.rows and not kept.bounds.keys() >= kinds[kept.holds]:
                 raise StateError(
                     MANIFEST,
-                    f"the manifest bounds rows {kept.holds!r:.200} of {one.query} by {sorted(kept.bounds)!r:.200}",
+                    f"the manifest bounds rows {kept.holds!r:.200} of {operator.query} by {sorted(kept.bounds)!r:.200}",
                 )
 
 
@@ -80,7 +80,7 @@ def _rows(of: OperatorState, state: OperatorFiles, progress: Extended) -> Operat
 
 def _all(holds: str, state: OperatorFiles) -> KeptRows:
     """What all files together hold of a kind."""
-    parts = [one for one in state.kept if one.holds == holds and one.rows]
+    parts = [kept for kept in state.kept if kept.holds == holds and kept.rows]
     return KeptRows(holds, sum(part.rows for part in parts), covering([part.bounds for part in parts]))
 
 

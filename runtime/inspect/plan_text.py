@@ -67,7 +67,7 @@ def _buffer_text(plan: Plan, buffer: Buffer, limits: Limits) -> str:
     if freed_by:
         together = next(some for some in plan.purged() if buffer in some)
         head += [f"  at most     {bound}, also without that" for bound in _bounds(plan, buffer)]
-        head.append(f"  on Spark    {_swept([one.id for one in together], limits)}")
+        head.append(f"  on Spark    {_swept([member.id for member in together], limits)}")
     if buffer.encoding is not None:
         by = ", ".join((*buffer.encoding.keys, buffer.encoding.time))
         conditions = ", ".join(map(term_text, buffer.encoding.conditions))
@@ -137,14 +137,14 @@ def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
     """The rules that free rows before keep does (R21, R22), if no other reader keeps them as long."""
     if not plan.freed_sooner(buffer):
         return []
-    found: dict[str, None] = {}
+    rules: dict[str, None] = {}
     for query, leaf in plan.readers(buffer):
         if query.purge is None or leaf.occurrence is None:
             continue
         federation = query.facts.federation
         if leaf.kill:
             for rule in query.purge.kills_of(leaf.occurrence.index):
-                found[
+                rules[
                     (
                         f"a row of {federation.occurrence_name(rule.counterpart)} that has come keeps it out of "
                         f"{query.name}"
@@ -154,8 +154,8 @@ def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
             for pair in query.purge.partners_of(leaf.occurrence.index):
                 keys = f" with equal {', '.join(a for a, _ in pair.keys)}" if pair.keys else ""
                 name = federation.occurrence_name(pair.counterpart)
-                found[f"no row of {name}{keys} is there for {query.name}, and none to come"] = None
-    return list(found)
+                rules[f"no row of {name}{keys} is there for {query.name}, and none to come"] = None
+    return list(rules)
 
 
 def _bounds(plan: Plan, buffer: Buffer) -> list[str]:

@@ -311,10 +311,10 @@ class Results:
 
     def _inputs(self) -> Status:
         keys = ["source", "origin", "reason"]
-        found = self.quarantine.arrow().group_by(keys, use_threads=False).aggregate([([], "count_all")])
+        groups = self.quarantine.arrow().group_by(keys, use_threads=False).aggregate([([], "count_all")])
         aside: dict[str, dict[str, int]] = {}
         files: dict[str, int] = {}
-        for row in found.to_pylist():
+        for row in groups.to_pylist():
             if row["reason"] == UNREADABLE:
                 files[row["source"]] = files.get(row["source"], 0) + 1
             elif row["origin"] == f"query {row['source']}":

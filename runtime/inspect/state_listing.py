@@ -121,7 +121,7 @@ class StateListing:
     def rejected(self) -> dict[str, Mapping[str, int]]:
         """Rows that were rejected since the beginning, per source and reason."""
         counts = {} if self.snapshot.manifest is None else self.snapshot.manifest.counts
-        return {name: one.rejected for name, one in sorted(counts.items()) if one.rejected}
+        return {name: counted.rejected for name, counted in sorted(counts.items()) if counted.rejected}
 
     @property
     def set_aside(self) -> dict[str, dict[str, int]]:
@@ -141,8 +141,8 @@ class StateListing:
     def __str__(self) -> str:
         parts = [_head(self), *map(_buffer_text, self.buffers), *map(operator_text, self.operators)]
         results = "\n".join(map(str, self.results))
-        told = (with_inner_names(part, self.layout.names) for part in (*parts, _quarantine_text(self)))
-        return "\n\n".join(part for part in (*told, results) if part)
+        texts = (with_inner_names(part, self.layout.names) for part in (*parts, _quarantine_text(self)))
+        return "\n\n".join(part for part in (*texts, results) if part)
 
     def to_dict(self) -> dict[str, object]:
         manifest = self.snapshot.manifest
@@ -197,7 +197,7 @@ def _listing(where: str, snapshot: Snapshot) -> StateListing:
     layout = parse_plain(Layout, stored, code=MANIFEST, where="the layout in meta.json")
     manifest = snapshot.manifest
     _check(layout, manifest)
-    buffers = [_buffer(layout, held, manifest) for held in layout.buffers]
+    buffers = [_buffer(layout, contents, manifest) for contents in layout.buffers]
     progress = {(name, a): value for (of, name, a), value in _known(manifest).items() if of == "query"}
     stored = {} if manifest is None else manifest.kernel
     return StateListing(where, snapshot, layout, tuple(buffers), operators_listed(layout, stored, progress))
@@ -205,19 +205,23 @@ def _listing(where: str, snapshot: Snapshot) -> StateListing:
 
 def _check(layout: Layout, manifest: Manifest | None) -> None:
     """A layout that does not fit itself or the state was not written by us."""
-    known = {held.buffer for held in layout.buffers}
+    known = {contents.buffer for contents in layout.buffers}
     missing = set(manifest.segments if manifest is not None else ()) - known
     promised = {
         (reader.query, a)
-        for held in layout.buffers
-        for reader in held.readers
+        for contents in layout.buffers
+        for reader in contents.readers
         for view in reader.ahead
         for a in view
         if a not in layout.queries.get(reader.query, {})
     }
     missing |= set(manifest.kernel if manifest is not None else ()) - {operator.query for operator in layout.operators}
-    promised |= {(one.query, one.time) for one in layout.operators if one.time not in layout.queries.get(one.query, {})}
-    every = [*layout.inputs.values(), *layout.queries.values(), *(held.instants for held in layout.buffers)]
+    promised |= {
+        (operator.query, operator.time)
+        for operator in layout.operators
+        if operator.time not in layout.queries.get(operator.query, {})
+    }
+    every = [*layout.inputs.values(), *layout.queries.values(), *(contents.instants for contents in layout.buffers)]
     kinds = {kind for some in every for kind in some.values()} | {operator.kind for operator in layout.operators}
     kinds -= {kind.value for kind in Kind}
     if missing or promised or kinds:
@@ -227,33 +231,33 @@ def _check(layout: Layout, manifest: Manifest | None) -> None:
     check_operators(layout, {} if manifest is None else manifest.kernel)
 
 
-def _buffer(layout: Layout, held: BufferContents, manifest: Manifest | None) -> BufferState:
-    segments = () if manifest is None else manifest.segments.get(held.buffer, ())
-    range_ = _range(held.instants, segments)
+def _buffer(layout: Layout, contents: BufferContents, manifest: Manifest | None) -> BufferState:
+    segments = () if manifest is None else manifest.segments.get(contents.buffer, ())
+    range_ = _range(contents.instants, segments)
     progress = _known(manifest)
-    kept = [_kept(layout, reader, range_, progress) for reader in held.readers]
-    if held.key:
-        kept.append(_kept_for_key(layout, held, range_, progress))
+    kept = [_kept(layout, reader, range_, progress) for reader in contents.readers]
+    if contents.key:
+        kept.append(_kept_for_key(layout, contents, range_, progress))
     rows, size = sum(s.rows for s in segments), sum(s.bytes for s in segments)
-    return BufferState(held, rows, size, len(segments), range_, tuple(kept) if segments else ())
+    return BufferState(contents, rows, size, len(segments), range_, tuple(kept) if segments else ())
 
 
 def _kept_for_key(
     layout: Layout,
-    held: BufferContents,
+    contents: BufferContents,
     range_: Mapping[str, tuple[int, int]],
     progress: Mapping[tuple[str, str, str], Extended],
 ) -> RetentionReason:
     """Rows are remembered until they are late by one of the progressing attributes of the key."""
-    kinds = {a: kind for a, kind in layout.inputs.get(held.stream, {}).items() if a in held.key}
-    reached = {a: progress.get(("input", held.stream, a), -INF) for a in kinds}
+    kinds = {a: kind for a, kind in layout.inputs.get(contents.stream, {}).items() if a in contents.key}
+    reached = {a: progress.get(("input", contents.stream, a), -INF) for a in kinds}
     until = {a: range_[a][1] if a in range_ else INF for a in kinds}
-    return RetentionReason(f"the key of {held.stream}", "a row is not late", reached, until, kinds)
+    return RetentionReason(f"the key of {contents.stream}", "a row is not late", reached, until, kinds)
 
 
 def _range(instants: Iterable[str], segments: Sequence[Segment]) -> dict[str, tuple[int, int]]:
-    found = covering([segment.bounds for segment in segments])
-    return {name: found[name] for name in instants if name in found}
+    covered = covering([segment.bounds for segment in segments])
+    return {name: covered[name] for name in instants if name in covered}
 
 
 def _kept(
@@ -268,21 +272,21 @@ def _kept(
         for a, columns in view.items():
             reach = min((range_[x][1] + d for x, d in columns.items() if x in range_), default=INF)
             until[a] = max(reach, until.get(a, -INF))
-    own = {a: value for (kind, name, a), value in progress.items() if (kind, name) == ("query", reader.query)}
-    reached = {a: own.get(a, -INF) for a in until}
+    of_query = {a: value for (kind, name, a), value in progress.items() if (kind, name) == ("query", reader.query)}
+    reached = {a: of_query.get(a, -INF) for a in until}
     return RetentionReason(reader.query, reader.keep, reached, until, layout.queries[reader.query])
 
 
 def _known(manifest: Manifest | None) -> dict[tuple[str, str, str], Extended]:
     """Progress as the manifest has it, by (input or query, name, attribute)."""
-    found: dict[tuple[str, str, str], Extended] = {}
+    known: dict[tuple[str, str, str], Extended] = {}
     for key, value in (manifest.progress if manifest is not None else {}).items():
         match parsed_key(key):
             case [str(kind), str(name), str(attribute)]:
-                found[kind, name, attribute] = value
+                known[kind, name, attribute] = value
             case _:
                 raise not_of_this_program(f"progress of {key!r:.200}")
-    return found
+    return known
 
 
 def _progress(listing: StateListing) -> list[tuple[str, str, Extended, str]]:
@@ -320,23 +324,25 @@ def _head(listing: StateListing) -> str:
 
 
 def _buffer_text(buffer: BufferState) -> str:
-    held = buffer.held
-    what = one_of(held.holds)
-    head = f"buffer {held.buffer}: {count_of(buffer.rows, what)} of {held.stream}"
+    contents = buffer.held
+    what = one_of(contents.holds)
+    head = f"buffer {contents.buffer}: {count_of(buffer.rows, what)} of {contents.stream}"
     if buffer.rows:
         head += f", {count_of(buffer.bytes, 'byte')} in {count_of(buffer.segments, 'segment')}"
     lines = [head]
     for name, (low, high) in buffer.range.items():
-        kind = held.instants[name]
+        kind = contents.instants[name]
         lines += [
             f"  oldest      {name} {instant_text(low, Kind(kind))}",
             f"  newest      {name} {instant_text(high, Kind(kind))}",
         ]
-    lines += [f"  with table  {name}: {stored}" for name, stored in held.tables.items()]
-    if held.key:
-        lines.append(f"  kept        until they are late, since no other row may repeat their {', '.join(held.key)}")
+    lines += [f"  with table  {name}: {stored}" for name, stored in contents.tables.items()]
+    if contents.key:
+        lines.append(
+            f"  kept        until they are late, since no other row may repeat their {', '.join(contents.key)}"
+        )
     for kept in buffer.kept:
-        if not held.key:
+        if not contents.key:
             lines.append(f"  kept        for {kept.query} {kept_text(kept.keep)}")
         lines += [
             f"              p({a}) is {instant_text(value, Kind(kept.kinds[a]))}" for a, value in kept.progress.items()
@@ -358,9 +364,9 @@ def _quarantine_text(listing: StateListing) -> str:
         lines.append(f"  dropped     {what}, up to {format_instant(kept.dropped.until)}")
     for what, counts in (("rejected", listing.rejected), ("set aside", listing.set_aside)):
         for i, (name, reasons) in enumerate(counts.items()):
-            counted = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
-            told = ", ".join(f"{rows:,} {reason}" for reason, rows in counted)
-            lines.append(f"  {'' if i else what:<12}{name}: {told}, since the beginning")
+            counted = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+            text = ", ".join(f"{rows:,} {reason}" for reason, rows in counted)
+            lines.append(f"  {'' if i else what:<12}{name}: {text}, since the beginning")
     if kept.files:
         lines.append(f"  to see      tidegate quarantine {shlex.quote(listing.where)}")
     return "\n".join(lines)

@@ -188,9 +188,9 @@ class _State:
             holds.append(hold)
             lines += self._scheduled(query, attribute)
             lines += self._explained(query, hold, clause)
-            for other in self._feeding(hold.stream):
-                if other.query.name not in above | {name} and other.query.name not in inner:
-                    inner[other.query.name] = self.held_back(other, above | {name})
+            for feeder in self._feeding(hold.stream):
+                if feeder.query.name not in above | {name} and feeder.query.name not in inner:
+                    inner[feeder.query.name] = self.held_back(feeder, above | {name})
         says = " or ".join(f"{a} = {self._instant(query, a, value)}" for a, value in p.items() if value != -INF)
         text = f"{name} is final up to {says}" if says else f"no row of {name} is final yet"
         return Part(name, text, (*lines, *self._read_rows(query)), tuple(inner.values()), holds=tuple(holds))
@@ -227,7 +227,7 @@ class _State:
 
     def _hold(self, attribute: str, function: Propagation, clause: Clause) -> Hold:
         by, _ = self._nearest(clause)
-        others = [self._reach(other) for other in function.clauses if other.stream != clause.stream]
+        others = [self._reach(candidate) for candidate in function.clauses if candidate.stream != clause.stream]
         return Hold(attribute, clause.stream, by, self._reach(clause), min(others, default=INF))
 
     def _nearest(self, clause: Clause) -> tuple[str, Extended]:
@@ -271,7 +271,7 @@ class _State:
                 if means
                 else "has no delay, progress column or idle policy: only calls and its end move it",
             )
-            if greatest is not None and self.b[stream, y] == -INF and any(one.startswith(DELAY) for one in means):
+            if greatest is not None and self.b[stream, y] == -INF and any(way.startswith(DELAY) for way in means):
                 yield f"{stream}.{y}", "had no delay when its rows came: it moves with the next row"
             if self.manifest is not None and (silent := self.manifest.clock - known.clock) > 0:
                 yield f"{stream}.{y}", f"was silent for the last {_roughly(silent)} of clock"
@@ -283,8 +283,8 @@ class _State:
     def _read_rows(self, query: QueryFacts) -> tuple[tuple[str, str], ...]:
         """How many rows of each input there are: a result may be empty because nothing came, or nothing fits."""
         streams = dict.fromkeys(o.stream.name for o in query.occurrences)
-        found = [f"{self.counts[name].accepted:,} of {name}" for name in streams if name in self.counts]
-        return (("accepted rows", ", ".join(found)),) if found else ()
+        counts = [f"{self.counts[name].accepted:,} of {name}" for name in streams if name in self.counts]
+        return (("accepted rows", ", ".join(counts)),) if counts else ()
 
     def _feeding(self, stream: str) -> list[QueryFacts]:
         return [query for query in self.facts.queries if query.query.stream == stream]
@@ -329,7 +329,7 @@ class _State:
                 if self._reach(clause) < row[attribute]:
                     waits.append(self._wait(attribute, clause, row[attribute]))
                     lines += self._awaited(query, waits[-1], clause)
-                    inner += (self.held_back(other, frozenset()) for other in self._feeding(clause.stream))
+                    inner += (self.held_back(feeder, frozenset()) for feeder in self._feeding(clause.stream))
         once = {part.query: part for part in inner}
         alone = all(any(self._stands(wait) for wait in waits if wait.attribute == a) for a in p)
         says = f"{called} is not final yet" + (", and will never be by itself" if alone else "")

@@ -20,8 +20,8 @@ GROUP = Group(
         bug(
             "no row is off a grid",
             IMPOSSIBLE,
-            "    found = list(_off_grids(query, row))\n",
-            "    found: list[str] = []\n",
+            "    reasons = list(_off_grids(query, row))\n",
+            "    reasons: list[str] = []\n",
         ),
         bug(
             "the points beside a row are of another grid",

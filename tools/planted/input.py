@@ -91,8 +91,8 @@ GROUP = Group(
         bug(
             "why: without an input, its other clauses still count",
             WHY,
-            "for other in function.clauses if other.stream != clause.stream]",
-            "for other in function.clauses if other is not clause]",
+            "for candidate in function.clauses if candidate.stream != clause.stream]",
+            "for candidate in function.clauses if candidate is not clause]",
         ),
         bug(
             "why: one case that excludes a row is enough",

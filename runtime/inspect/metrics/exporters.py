@@ -84,10 +84,10 @@ def readings(metrics: Metrics) -> Iterator[tuple[str, tuple[str, ...], float]]:
     yield "batch_seconds", (), metrics.duration
     for step, seconds in metrics.seconds.items():
         yield "step_seconds", (step,), seconds
-    for one in metrics.progress:
-        yield "progress", (one.stream, one.attribute), one.value
-        if (behind := one.behind(metrics.clock)) is not None:
-            yield "progress_behind_seconds", (one.stream, one.attribute), behind
+    for reading in metrics.progress:
+        yield "progress", (reading.stream, reading.attribute), reading.value
+        if (behind := reading.behind(metrics.clock)) is not None:
+            yield "progress_behind_seconds", (reading.stream, reading.attribute), behind
     for buffer, rows in metrics.freed.items():
         yield "freed_rows", (buffer,), rows
     for use in metrics.state:

@@ -219,20 +219,20 @@ class Metrics:
             "clock": format_instant(self.clock),
             "rows": {
                 name: {
-                    "in": one.rows_in,
-                    "accepted": one.accepted,
-                    "rejected": dict(one.rejected),
-                    "punctuations": one.punctuations,
+                    "in": counts.rows_in,
+                    "accepted": counts.accepted,
+                    "rejected": dict(counts.rejected),
+                    "punctuations": counts.punctuations,
                 }
-                for name, one in self.rows.items()
+                for name, counts in self.rows.items()
             },
             "unreadable": dict(self.unreadable),
             "results": dict(self.results),
             "set_aside": {query: dict(reasons) for query, reasons in self.set_aside.items()},
-            "progress": {one.name: plain_instant(one.reached, one.kind) for one in self.progress},
+            "progress": {reached.name: plain_instant(reached.reached, reached.kind) for reached in self.progress},
             "state": {
-                one.buffer: {"rows": one.rows, "bytes": one.bytes, "extent": one.extent, "bound": one.bound}
-                for one in self.state
+                use.buffer: {"rows": use.rows, "bytes": use.bytes, "extent": use.extent, "bound": use.bound}
+                for use in self.state
             },
             "freed": dict(self.freed),
             "seconds": {step: round(seconds, 6) for step, seconds in self.seconds.items()},

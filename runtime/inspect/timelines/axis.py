@@ -102,7 +102,9 @@ class Axis:
                 "clock": self.zone is not None,
                 "marks": MARKS,
                 "offsets": [[*map(str, part)] for part in self.offsets],
-                "levels": [[str(one.step), one.months, *one.label, one.whole] for one in dict.fromkeys(levels)],
+                "levels": [
+                    [str(level.step), level.months, *level.label, level.whole] for level in dict.fromkeys(levels)
+                ],
             }
         )
 

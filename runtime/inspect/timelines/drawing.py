@@ -100,9 +100,9 @@ def drawn(lanes: Sequence[Lane], axis: Axis, left_out: int) -> str:
     ]
     if left_out:
         whole = sum(lane.detected is not None for lane in lanes) + left_out
-        told = f"{left_out:,} more {'match' if left_out == 1 else 'matches'}: most_matches={whole} draws all"
+        note = f"{left_out:,} more {'match' if left_out == 1 else 'matches'}: most_matches={whole} draws all"
         names.append(
-            f'<text x="8" y="{_AXIS + _LANE * (rows - 1) + 15:.0f}" font-size="12" fill="#666666">{told}</text>'
+            f'<text x="8" y="{_AXIS + _LANE * (rows - 1) + 15:.0f}" font-size="12" fill="#666666">{note}</text>'
         )
     inside = [_mark(*mark, height, axis) for mark in axis.marks()]
     colours, opacity = _colours(lanes), _opacity(sum(lane.detected is not None for lane in lanes))

@@ -303,11 +303,11 @@ def _match(
         if not column.endswith(".ts"):
             continue
         symbol, start = column[:-3], _ticks(row[column])
-        told = _ticks(row.get(f"{symbol}.te"))
-        end = ends.get((_key(row, keys), symbol, start)) if told is None else told
+        row_end = _ticks(row.get(f"{symbol}.te"))
+        end = ends.get((_key(row, keys), symbol, start)) if row_end is None else row_end
         values = {name: value for name, value in row.items() if name.startswith(f"{symbol}.")}
-        bars.append(Bar(start, end, _about(values), symbol, detected if told is None else None))
-        then += [f"{symbol} began"] if start == detected else [f"{symbol} ended"] if told == detected else []
+        bars.append(Bar(start, end, _about(values), symbol, detected if row_end is None else None))
+        then += [f"{symbol} began"] if start == detected else [f"{symbol} ended"] if row_end == detected else []
     why = " and ".join(then)
     return Lane(f"match {number}", tuple(bars), detected, why and f"when {why}")
 

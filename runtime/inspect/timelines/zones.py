@@ -52,13 +52,13 @@ def clock_offsets(first: int, last: int, zone: dt.tzinfo) -> list[tuple[int, int
     def offset(instant: int) -> int:
         return instant_ticks(in_zone(ticks_instant(instant), zone).replace(tzinfo=dt.UTC)) - instant
 
-    found, begin, apart = [], first, max(_WEEK, (last - first) // 2_000)
+    offsets, begin, apart = [], first, max(_WEEK, (last - first) // 2_000)
     for at in (*range(first, last, apart), last):
         while offset(begin) != offset(at):
-            one, other = begin, at  # halved until they are neighbours: clocks change between them
-            while other - one > 1:
-                between = (one + other) // 2
-                one, other = (between, other) if offset(between) == offset(begin) else (one, between)
-            found.append((begin, one, offset(begin)))
-            begin = other
-    return [*found, (begin, last, offset(begin))]
+            before, after = begin, at  # halved until they are neighbours: clocks change between them
+            while after - before > 1:
+                between = (before + after) // 2
+                before, after = (between, after) if offset(between) == offset(begin) else (before, between)
+            offsets.append((begin, before, offset(begin)))
+            begin = after
+    return [*offsets, (begin, last, offset(begin))]
