@@ -119,7 +119,7 @@ class Directory:
             folders[:] = sorted(name for name in folders if not is_left_out(name))
             for name in sorted(names):
                 path = os.path.join(folder, name)
-                if self.files.takes(path) or any(one.holds(path) and one.takes(path) for one in others):
+                if self.files.takes(path) or any(files.holds(path) and files.takes(path) for files in others):
                     continue
                 if self.files.deep or self.files.reads(name):
                     return os.path.relpath(path, self._top)
@@ -154,8 +154,8 @@ class Directory:
         self.changed.clear()
         self._folders.clear()
         self._order, self._count = None, 0
-        found = self._listed(self._top)
-        while some := list(islice(found, _TOGETHER)):
+        paths = self._listed(self._top)
+        while some := list(islice(paths, _TOGETHER)):
             self._count += len(some)
             self._judge(some)
 
@@ -179,37 +179,37 @@ class Directory:
         """Paths of all files below a folder, which is watched from now on; links to folders are not followed."""
         folders = [folder]
         while folders:
-            one = folders.pop()
+            current = folders.pop()
             if self._watch is not None:
                 try:
-                    self._watch.add(one, top=one == self._top)
+                    self._watch.add(current, top=current == self._top)
                 except LostEvents:
-                    if one == self._top or os.path.isdir(one):
+                    if current == self._top or os.path.isdir(current):
                         raise
                     continue  # it has gone meanwhile
-                if one == self._top:
-                    self._place = _place(one)
-            names, inner = self._list(one)
+                if current == self._top:
+                    self._place = _place(current)
+            names, inner = self._list(current)
             yield from names
             folders += inner
 
     def _look_at_folders(self) -> None:
         """Lists the folders whose time is not as it was, and judges the files there that were not read."""
         unchanged: set[str] = set()
-        found: list[str] = []
+        paths: list[str] = []
         folders = [self._top]
         while folders:
-            one = folders.pop()
-            known = self._folders.get(one)
-            if known is not None and known.mtime_ns is not None and _mtime_ns(one) == known.mtime_ns:
-                unchanged.add(one)
+            folder = folders.pop()
+            known = self._folders.get(folder)
+            if known is not None and known.mtime_ns is not None and _mtime_ns(folder) == known.mtime_ns:
+                unchanged.add(folder)
                 folders += known.folders
                 continue
-            names, inner = self._list(one)
-            found += names
+            names, inner = self._list(folder)
+            paths += names
             folders += inner
-        read = self.log.read_among(self.name, found)
-        there = [path for path, known_ in zip(found, read, strict=True) if not known_]
+        read = self.log.read_among(self.name, paths)
+        there = [path for path, known_ in zip(paths, read, strict=True) if not known_]
         gone = {path for path in self._waiting if os.path.dirname(path) not in unchanged}.difference(there)
         self._judge([*there, *gone])
 
@@ -218,8 +218,8 @@ class Directory:
         files, folders = [], []
         now, mtime_ns = time.time_ns(), _mtime_ns(folder)
         try:
-            with os.scandir(folder) as found:
-                for entry in found:
+            with os.scandir(folder) as entries:
+                for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         if self.files.enters(entry.name):
                             folders.append(entry.path)
@@ -233,8 +233,8 @@ class Directory:
 
     def _judge(self, paths: Sequence[str]) -> None:
         """Takes down whether the files of these paths, as they are now, were read."""
-        found = {path: file for path in paths if (file := _file(path)) is not None}
-        fresh, changed = self.log.unconsumed({self.name: list(found.values())})
+        files = {path: file for path in paths if (file := _file(path)) is not None}
+        fresh, changed = self.log.unconsumed({self.name: list(files.values())})
         for path in paths:
             self.changed.pop(path, None)
         self.changed |= {change.current.path: change for change in changed}

@@ -37,19 +37,19 @@ def check_apart(reads: Mapping[str, Iterable[str]], sinks: Mapping[str, Sink], c
     out = [Place(f"the results of {name}", s.directory) for name, s in sinks.items() if isinstance(s, ParquetSink)]
     state = [] if checkpoint is None else [Place("the checkpoint", checkpoint)]
     for number, written in enumerate(out):
-        for other in out[:number]:
-            if other.real == written.real:
-                raise _overlap(written, "are in the same directory as", other)
-    pairs = [(written, other) for written in (*out, *state) for other in read]
-    for written, other in [*pairs, *((written, other) for written in out for other in state)]:
-        if written.real == other.real:
+        for earlier in out[:number]:
+            if earlier.real == written.real:
+                raise _overlap(written, "are in the same directory as", earlier)
+    pairs = [(written, place) for written in (*out, *state) for place in read]
+    for written, place in [*pairs, *((written, place) for written in out for place in state)]:
+        if written.real == place.real:
             raise _overlap(
-                written, "are in the same directory as" if written in out else "is the same directory as", other
+                written, "are in the same directory as" if written in out else "is the same directory as", place
             )
-        if is_below(written.real, other.real):
-            raise _overlap(written, "would lie within", other)
-        if is_below(other.real, written.real):
-            raise _overlap(written, "would lie around", other)
+        if is_below(written.real, place.real):
+            raise _overlap(written, "would lie within", place)
+        if is_below(place.real, written.real):
+            raise _overlap(written, "would lie around", place)
 
 
 def is_below(path: str, directory: str) -> bool:

@@ -48,8 +48,8 @@ def read_parquet(path: str, wanted: Sequence[str]) -> pa.Table:
         for name in wide:
             ticks, given = _counts(table.column(name)), seconds.column(name).is_valid()
             wrapped = pa.array(ticks // 1_000_000 != _counts(seconds.column(name)))
-            held = pc.if_else(given, pc.if_else(wrapped, pa.scalar(INT64_MAX), pa.array(ticks)), None)
-            table = table.set_column(table.column_names.index(name), name, held.cast(pa.timestamp("us")))
+            instants = pc.if_else(given, pc.if_else(wrapped, pa.scalar(INT64_MAX), pa.array(ticks)), None)
+            table = table.set_column(table.column_names.index(name), name, instants.cast(pa.timestamp("us")))
     if not quick:
         return table
     columns = [quick[name] if name in quick else table.column(name) for name in names]

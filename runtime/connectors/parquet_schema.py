@@ -28,8 +28,8 @@ class FileSchema:
     def meant_by(self, error: QueryError) -> QueryError:
         """The error, or, where it misses an attribute that was left out, why that was."""
         asked = _UNKNOWN.fullmatch(error.message) if error.code == "TG101" else None
-        found = None if asked is None else self.left_out.get(asked[1])
-        return error if found is None else found.at(error.site)
+        cause = None if asked is None else self.left_out.get(asked[1])
+        return error if cause is None else cause.at(error.site)
 
 
 def schema_of_parquet(stream: str, path: str) -> FileSchema:

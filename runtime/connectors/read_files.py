@@ -31,16 +31,18 @@ def putting_away(sources: Mapping[str, Source], sinks: Mapping[str, Sink], store
             raise QueryError(
                 "TG425", f"{name}: {data.directory} is a file", hint="files leave a directory: give the one it is in"
             )
-        for other, one in files.items():
-            if other != name and _overlap(data.directory, one.directory):
+        for reader, read in files.items():
+            if reader != name and _overlap(data.directory, read.directory):
                 raise QueryError(
                     "TG425",
-                    f"{name}: files that were read would leave {data.directory}, which {other} reads too",
+                    f"{name}: files that were read would leave {data.directory}, which {reader} reads too",
                     hint="give each stream a directory of its own, or leave out archive and delete",
                 )
         if data.archive is not None:
             archives = {
-                other: one.archive for other, one in leaving.items() if one.archive is not None and other != name
+                owner: leaving_files.archive
+                for owner, leaving_files in leaving.items()
+                if leaving_files.archive is not None and owner != name
             }
             for what, place in (
                 *_other_places(files, sinks, store),

@@ -68,9 +68,9 @@ class SourceOptions:
         """What is read of a source: the stream's attributes without the arrival, and the progress columns beside
         them.
         """
-        own = (attribute for attribute in schema.attributes if attribute.name != self.arrival)
+        attributes = (attribute for attribute in schema.attributes if attribute.name != self.arrival)
         extra = (Attribute(c, schema[name].type) for name, c in self.progress_columns.items() if c not in schema)
-        return Schema((*own, *extra))
+        return Schema((*attributes, *extra))
 
     def limits(self, stream: StreamDef, clock: int) -> dict[str, int]:
         """The greatest instant, per guarded attribute, that is not ahead of the clock (microseconds)."""
@@ -127,10 +127,10 @@ class Files:
 
     def written(self, options: Mapping[str, object]) -> str:
         """The source of these files as it is written, with further options."""
-        own, path = _given(self, ("directory", "format", "deep")), self.directory
+        given, path = _given(self, ("directory", "format", "deep")), self.directory
         if not self.deep:
-            path = os.path.join(path, own.pop("pattern"))
-        return _call(self.format, [repr(path)], {**own, **options})
+            path = os.path.join(path, given.pop("pattern"))
+        return _call(self.format, [repr(path)], {**given, **options})
 
     def __dir__(self) -> list[str]:
         return [name for name in object.__dir__(self) if name.startswith("__") or name in self.__dataclass_fields__]
@@ -173,8 +173,8 @@ class Files:
         followed.
         """
         try:
-            with os.scandir(folder) as found:
-                entries = list(found)
+            with os.scandir(folder) as listing:
+                entries = list(listing)
         except OSError:
             return
         for entry in entries:
@@ -187,12 +187,12 @@ class Files:
 
 def _given(options: Files | Source, others: tuple[str, ...]) -> dict[str, Any]:
     """The options that are not what they are by themselves."""
-    found = {}
-    for one in fields(options):
-        default = one.default_factory() if one.default_factory is not MISSING else one.default
-        if one.name not in others and (value := getattr(options, one.name)) != default:
-            found[one.name] = value
-    return found
+    given = {}
+    for option in fields(options):
+        default = option.default_factory() if option.default_factory is not MISSING else option.default
+        if option.name not in others and (value := getattr(options, option.name)) != default:
+            given[option.name] = value
+    return given
 
 
 def _call(function: str, arguments: list[str], options: Mapping[str, object]) -> str:
@@ -305,7 +305,7 @@ class Source:
         for option in ("delay", "skew_guard", "idle"):
             value = getattr(self, option)
             by_name = isinstance(value, Mapping) and option != "idle"
-            value = {name: duration_given(one) for name, one in value.items()} if by_name else duration_given(value)
+            value = {name: duration_given(limit) for name, limit in value.items()} if by_name else duration_given(value)
             for duration in value.values() if by_name else (value,):
                 _check_duration(option, duration)
             object.__setattr__(self, option, value)
@@ -555,7 +555,7 @@ def source_given(data: Any) -> Source:
     meant = files_meant(data)
     format_ = _format_of(os.fspath(data))
     if format_ is None and os.path.isdir(meant.directory):
-        formats = {_format_of(one.path) for one in meant.files("parquet").found()}
+        formats = {_format_of(file.path) for file in meant.files("parquet").found()}
         format_ = formats.pop() if len(formats) == 1 else None
     if format_ is None:
         raise QueryError(

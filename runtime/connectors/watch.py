@@ -76,19 +76,19 @@ class Watch:
         """What has changed, in order; `LostEvents` where too much has, or a watched folder has another place now."""
         while True:
             try:
-                told = os.read(self._descriptor, 1 << 16)
+                events = os.read(self._descriptor, 1 << 16)
             except BlockingIOError:
                 return
             place = 0
-            while place < len(told):
-                number, mask, _, length = _EVENT.unpack_from(told, place)
+            while place < len(events):
+                number, mask, _, length = _EVENT.unpack_from(events, place)
                 place += _EVENT.size + length
                 if mask & (_OVERFLOW | _UNMOUNT | _MOVE_SELF):
                     raise LostEvents
                 if mask & _IGNORED:
                     self._folders.pop(number, None)
                 elif number in self._folders and length:
-                    name = os.fsdecode(told[place - length : place].rstrip(b"\0"))
+                    name = os.fsdecode(events[place - length : place].rstrip(b"\0"))
                     yield Change(os.path.join(self._folders[number], name), bool(mask & _IS_DIRECTORY))
 
 
