@@ -209,7 +209,7 @@ class Batch:
         import pyarrow as pa
 
         self._rejected.append(table)
-        if sum(one.num_rows for one in self._rejected) >= _MANY:
+        if sum(rows.num_rows for rows in self._rejected) >= _MANY:
             with storage_errors("writing quarantined rows"):
                 many = pa.concat_tables(self._rejected)
                 self._set_aside.append(set_aside(self._store, many, self.intent.clock, self.seq, self.attempt))

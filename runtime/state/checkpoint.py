@@ -300,10 +300,10 @@ class Checkpoint:
 
     def _publish(self, manifest: Manifest, *, recovering: bool = False) -> None:
         directories = {sink for o in manifest.outputs if isinstance(sink := self._sinks.get(o.query), str)}
-        with ExitStack() as held:
+        with ExitStack() as locks:
             for directory in sorted(directories):
                 if directory.startswith("/"):
-                    held.enter_context(hold_compaction(directory))
+                    locks.enter_context(hold_compaction(directory))
             publish_outputs(self.store, manifest, self._sinks, recovering=recovering)
         self.store.failpoints.hit("commit-before-marker")
         if manifest.outputs:
@@ -323,14 +323,14 @@ class Checkpoint:
         """
         whole = bool(self._putting_away)
         for source, rule in self._putting_away.items():
-            own = frozenset(last.files.get(source, ()))
+            read = frozenset(last.files.get(source, ()))
             gone: list[SourceFile] = []
             if files := self._log.leaving[source]:
                 with storage_errors(f"putting away files of {source} that were read"):
-                    known = own if done else ()
+                    known = read if done else ()
                     gone, self._log.leaving[source] = put_away(rule, files, self.store.failpoints, known)
                 self._log.gone(source, gone)
-            whole = whole and own <= set(gone)
+            whole = whole and read <= set(gone)
         if whole and not done:
             with storage_errors("noting that files have left"):
                 self.store.note(away_path(seq))
@@ -363,9 +363,9 @@ def retained_manifests(store: Store) -> list[Manifest]:
     newest.
     """
     with storage_errors(f"listing {store.where}"):
-        found = _sequences(store, "manifests")
+        sequences = _sequences(store, "manifests")
         later = max([0, *_sequences(store, "published"), *(seq - 1 for seq in _sequences(store, "intents"))])
-    newest = found[-1] if found else 0
+    newest = sequences[-1] if sequences else 0
     if later > newest:
         raise StateError(
             MANIFEST,
@@ -373,7 +373,7 @@ def retained_manifests(store: Store) -> list[Manifest]:
             hint="restore the whole checkpoint from a backup, Spark's included",
         )
     manifests = []
-    for seq in found[-RETAINED:]:
+    for seq in sequences[-RETAINED:]:
         try:
             with storage_errors(f"reading {manifest_path(seq)}"):
                 manifests.append(decode_manifest(store.read_bytes(manifest_path(seq)), seq))

@@ -31,9 +31,9 @@ def replays(pending: Intent, offer: Offer, mode: str) -> bool:
         return False
     if offer.spark is not None:
         return recorded.fingerprint == offer.fingerprint
-    found = {source: set(files) for source, files in offer.files.items()}
+    offered = {source: set(files) for source, files in offer.files.items()}
     return dict(recorded.offsets) == dict(offer.offsets) and all(
-        set(files) <= found.get(source, set()) for source, files in recorded.files.items()
+        set(files) <= offered.get(source, set()) for source, files in recorded.files.items()
     )
 
 

@@ -50,8 +50,8 @@ def delete_leftovers(store: Store, retained: Sequence[Manifest], *, running: boo
     kept = named(retained)
     dead = []
     for area in AREAS:
-        found = store.list_files(area)
-        dead += [path for path in found if path not in kept and not (running and _sequence(path) > newest)]
+        paths = store.list_files(area)
+        dead += [path for path in paths if path not in kept and not (running and _sequence(path) > newest)]
     if not running:
         dead += store.list_files("tmp")
     for area in ("manifests", "intents", "published", "away"):

@@ -235,16 +235,16 @@ def decode_intent(data: bytes, seq: int) -> Intent:
 
 def unreadable_files(manifest: Manifest) -> dict[str, int]:
     """The number of files set aside per source since the beginning, for sources that have any."""
-    found = manifest.extra.get(UNREADABLE)
-    return {name: files for name, files in found.items() if type(files) is int} if isinstance(found, dict) else {}
+    counts = manifest.extra.get(UNREADABLE)
+    return {name: files for name, files in counts.items() if type(files) is int} if isinstance(counts, dict) else {}
 
 
 def set_aside_rows(manifest: Manifest) -> dict[str, dict[str, int]]:
     """Per query, or part of one, how many rows were set aside since the beginning as it was evaluated, by reason."""
-    found = manifest.extra.get(SET_ASIDE)
-    if not isinstance(found, dict):
+    counts = manifest.extra.get(SET_ASIDE)
+    if not isinstance(counts, dict):
         return {}
-    by_query = ((name, reasons) for name, reasons in found.items() if isinstance(reasons, dict))
+    by_query = ((name, reasons) for name, reasons in counts.items() if isinstance(reasons, dict))
     return {name: {why: rows for why, rows in reasons.items() if type(rows) is int} for name, reasons in by_query}
 
 

@@ -41,10 +41,10 @@ def read_meta(store: Store) -> Meta | None:
             return decode("meta", Meta, store.read_bytes(META), code=MANIFEST, where=META, hint=hint)
         names = set(store.names()) - set(_FIRST)
         foreign = sorted(names) or [path for area in _FIRST for path in store.foreign_files(area)]
-    if held := sorted(names & {"manifests", "intents", "segments"}):
+    if state_names := sorted(names & {"manifests", "intents", "segments"}):
         raise StateError(
             MANIFEST,
-            f"{META} is missing in {store.where}, which holds {held[0]!r}",
+            f"{META} is missing in {store.where}, which holds {state_names[0]!r}",
             hint="restore the checkpoint from a backup; where it never was one, give a new or empty directory",
         )
     if foreign:

@@ -217,9 +217,9 @@ def verify(store: Store, files: Iterable[FileRef]) -> None:
     for file in files:
         check_size(store, file)
         with storage_errors(f"reading {file.path}"):
-            found = store.checksum(file.path)
-        if found != file.checksum:
-            raise _damaged(store, file.path, f"its checksum is {found} instead of {file.checksum}")
+            checksum = store.checksum(file.path)
+        if checksum != file.checksum:
+            raise _damaged(store, file.path, f"its checksum is {checksum} instead of {file.checksum}")
 
 
 def _damaged(store: Store, path: str, why: str) -> StateError:

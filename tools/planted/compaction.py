@@ -29,7 +29,7 @@ GROUP = Group(
         bug(
             "batches publish without the directory's lock",
             "runtime/state/checkpoint.py",
-            "held.enter_context(hold_compaction(directory))",
+            "locks.enter_context(hold_compaction(directory))",
             "pass",
         ),
         bug(

@@ -24,18 +24,18 @@ GROUP = Group(
         bug(
             "links to directories are followed",
             LOCAL,
-            "            if stat.S_ISLNK(found.st_mode):\n",
-            "            if stat.S_ISLNK(found.st_mode) and not os.path.isdir(place):\n",
+            "            if stat.S_ISLNK(status.st_mode):\n",
+            "            if stat.S_ISLNK(status.st_mode) and not os.path.isdir(place):\n",
         ),
         bug(
             "links to files are followed",
             LOCAL,
-            "            if stat.S_ISLNK(found.st_mode):\n",
-            "            if stat.S_ISLNK(found.st_mode) and os.path.isdir(place):\n",
+            "            if stat.S_ISLNK(status.st_mode):\n",
+            "            if stat.S_ISLNK(status.st_mode) and os.path.isdir(place):\n",
         ),
         bug("links are listed", LOCAL, "            if entry.is_symlink():\n", "            if False:\n"),
         bug("any lock is ours", LOCAL, "        if not _is_note(descriptor):\n", "        if False:\n"),
-        bug("a long text can be a note", LOCAL, "len(found) <= _NOTE_BYTES and (", "("),
+        bug("a long text can be a note", LOCAL, "len(note) <= _NOTE_BYTES and (", "("),
         bug(
             "a link in the place of a result",
             LOCAL,

@@ -11,20 +11,20 @@ GROUP = Group(
         bug(
             "results of queries whose names end alike are one",
             "runtime/state/outputs/names.py",
-            "found.query == slug(query)",
-            "found.query.endswith(slug(query))",
+            "result.query == slug(query)",
+            "result.query.endswith(slug(query))",
         ),
         bug(
             "any part of a file's name is a query's",
             "runtime/state/outputs/names.py",
-            "found is not None and found.query == slug(query)",
+            "result is not None and result.query == slug(query)",
             'f"-{slug(query)}-" in name',
         ),
         bug(
             "a query is known by its name as it is written",
             "runtime/state/outputs/names.py",
-            "found.query == slug(query)",
-            "found.query == query",
+            "result.query == slug(query)",
+            "result.query == query",
         ),
     ),
 )

@@ -11,8 +11,8 @@ GROUP = Group(
     ("tests/runtime/test_places.py",),
     (
         bug("links are other places", PLACES, "os.path.realpath(self.path)", "os.path.abspath(self.path)"),
-        bug("below an input is apart", PLACES, "if is_below(written.real, other.real):", "if False:"),
-        bug("around an input is apart", PLACES, "if is_below(other.real, written.real):", "if False:"),
+        bug("below an input is apart", PLACES, "if is_below(written.real, place.real):", "if False:"),
+        bug("around an input is apart", PLACES, "if is_below(place.real, written.real):", "if False:"),
         bug(
             "names that begin alike are below",
             PLACES,
@@ -22,14 +22,14 @@ GROUP = Group(
         bug(
             "a checkpoint may be an input",
             PLACES,
-            "for written in (*out, *state) for other in read",
-            "for written in out for other in read",
+            "for written in (*out, *state) for place in read",
+            "for written in out for place in read",
         ),
         bug(
             "results may lie in the checkpoint",
             PLACES,
-            "for written in out for other in state",
-            "for written in () for other in state",
+            "for written in out for place in state",
+            "for written in () for place in state",
         ),
         bug("static tables do not count", "runtime/engines/setup.py", "    reads |= read_places(", "    read_places("),
         bug(

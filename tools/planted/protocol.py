@@ -107,8 +107,8 @@ GROUP = Group(
         bug(
             "the sweep takes state for leftovers",
             "runtime/state/leftovers.py",
-            "[path for path in found if path not in kept and not (",
-            "[path for path in found if not (",
+            "[path for path in paths if path not in kept and not (",
+            "[path for path in paths if not (",
         ),
         bug(
             "a restart forgets progress",

@@ -52,7 +52,7 @@ GROUP = Group(
             "        self._log.put_away(self._putting_away)\n        if manifest is not None and self._putting_away:",
             "        self._log.put_away(self._putting_away)\n        if False:",
         ),
-        bug("a restart does not know what has left", CHECKPOINT, "known = own if done else ()", "known = ()"),
+        bug("a restart does not know what has left", CHECKPOINT, "known = read if done else ()", "known = ()"),
         Bug(
             "files leave without their batch",
             (

@@ -81,16 +81,16 @@ class ConsumedFiles:
     def known(self, paths: Sequence[str]) -> PathStatus:
         """The status of these paths."""
         if len(self._first):
-            found = self._in_arrays(paths)
+            status = self._in_arrays(paths)
         else:
-            found = PathStatus(np.zeros(len(paths), np.bool_), *np.zeros((2, len(paths)), np.int64))
+            status = PathStatus(np.zeros(len(paths), np.bool_), *np.zeros((2, len(paths)), np.int64))
         if self._recent:
             for number, path in enumerate(paths):
                 version = self._recent.get(path)
                 if version is not None:
-                    found.read[number] = True
-                    found.size[number], found.mtime_ns[number] = version
-        return found
+                    status.read[number] = True
+                    status.size[number], status.mtime_ns[number] = version
+        return status
 
     def _in_arrays(self, paths: Sequence[str]) -> PathStatus:
         at = self._places(paths)
@@ -101,16 +101,16 @@ class ConsumedFiles:
         """Where each path is in the arrays, -1 for those that are not."""
         first, second = self._hashes(paths)
         at: Int64Array = np.searchsorted(self._first, first)
-        found = np.full(len(first), -1, np.int64)
+        places = np.full(len(first), -1, np.int64)
         open_ = np.arange(len(first))
         while len(open_):  # again only for paths with one first hash
             open_ = open_[at[open_] < len(self._first)]
             open_ = open_[self._first[at[open_]] == first[open_]]
             same = self._second[at[open_]] == second[open_]
-            found[open_[same]] = at[open_[same]]
+            places[open_[same]] = at[open_[same]]
             open_ = open_[~same]
             at[open_] += 1
-        return found
+        return places
 
     def _hashes(self, paths: Any) -> tuple[UInt64Array, UInt64Array]:
         import polars as pl  # here, since explaining a program loads this module, and reads no files
@@ -119,8 +119,11 @@ class ConsumedFiles:
             text = pl.Series(paths, dtype=pl.String)
         except UnicodeEncodeError:  # what is not UTF-8 was never read: no log could name it
             text = pl.Series([path if _is_text(path) else "" for path in paths], dtype=pl.String)
-        one, other = self._seeds  # in one step: each costs a tenth of a millisecond, however few the paths are
-        hashes = text.to_frame("path").select_seq(first=pl.col("path").hash(one), second=pl.col("path").hash(other))
+        first_seed, second_seed = self._seeds
+        # In one step: each costs a tenth of a millisecond, however few the paths are.
+        hashes = text.to_frame("path").select_seq(
+            first=pl.col("path").hash(first_seed), second=pl.col("path").hash(second_seed)
+        )
         return hashes["first"].to_numpy(), hashes["second"].to_numpy()
 
 

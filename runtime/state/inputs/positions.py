@@ -160,14 +160,14 @@ class PositionLog:
         """The files that were not read before, and those that changed since they were read."""
         fresh: dict[str, tuple[SourceFile, ...]] = {}
         changed = []
-        for source, found in files.items():
+        for source, listed in files.items():
             if source not in self._consumed:
-                fresh[source] = tuple(found)
+                fresh[source] = tuple(listed)
                 continue
-            known = self._consumed[source].known([file.path for file in found])
-            fresh[source] = tuple(file for file, read in zip(found, known.read.tolist(), strict=True) if not read)
+            known = self._consumed[source].known([file.path for file in listed])
+            fresh[source] = tuple(file for file, read in zip(listed, known.read.tolist(), strict=True) if not read)
             for number in known.read.nonzero()[0].tolist():
-                file, size, mtime_ns = found[number], int(known.size[number]), int(known.mtime_ns[number])
+                file, size, mtime_ns = listed[number], int(known.size[number]), int(known.mtime_ns[number])
                 if (file.size, file.mtime_ns) != (size, mtime_ns):
                     changed.append(ChangedFile(source, SourceFile(file.path, size, mtime_ns), file))
         return fresh, changed
@@ -281,8 +281,8 @@ class PositionLog:
         )
 
     def _count(self, files: Mapping[str, Sequence[SourceFile]]) -> None:
-        for source, found in files.items():
-            for file in found:
+        for source, listed in files.items():
+            for file in listed:
                 self._of(source).add(file.path, file.size, file.mtime_ns)
 
     def _of(self, source: str) -> ConsumedFiles:

@@ -160,10 +160,10 @@ def _is_same(folder: int, name: str, status: os.stat_result, archive: int, aim: 
         return True
     if not stat.S_ISREG(there.st_mode) or (there.st_size, there.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
         return False
-    with _reading(folder, name) as one, _reading(archive, aim) as other:
+    with _reading(folder, name) as source, _reading(archive, aim) as archived:
         while True:
-            some = one.read(_CHUNK)
-            if some != other.read(_CHUNK):
+            some = source.read(_CHUNK)
+            if some != archived.read(_CHUNK):
                 return False
             if not some:
                 return True

@@ -86,12 +86,12 @@ def parts_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
     import pyarrow.parquet as pq
 
     try:
-        found = (pq.read_metadata(path).metadata or {}).get(PARTS)
+        parts = (pq.read_metadata(path).metadata or {}).get(PARTS)
     except (pa.ArrowException, OSError) as error:
         if not is_damage(error):
             raise
         return ()
-    return () if found is None else tuple(name for name, _, _ in json.loads(found))
+    return () if parts is None else tuple(name for name, _, _ in json.loads(parts))
 
 
 def compact(
@@ -114,22 +114,22 @@ def compact(
         if not plan:
             return CompactionResult(str(top), len(names), len(names), before, before, 0)
         _check_exchange(top)
-        with _beside(top) as other:
-            merged = [_merge(group, other) for group in plan]
+        with _beside(top) as target:
+            merged = [_merge(group, target) for group in plan]
             points.hit("compaction-merged")
-            gone = {one.path.name for group in plan for one in group}
+            gone = {file.path.name for group in plan for file in group}
             with _alone(top):
                 for result in _names(top):  # those that came meanwhile too
                     if result.name not in gone:
-                        os.link(top / result.name, other / result.name)
-                _same_owner(top, other)
-                sync_directory(other)
+                        os.link(top / result.name, target / result.name)
+                _same_owner(top, target)
+                sync_directory(target)
                 points.hit("compaction-linked")
-                _exchange(top, other)
+                _exchange(top, target)
                 points.hit("compaction-exchanged")
                 sync_directory(top.parent)
             left = [path.stat().st_size for path in top.iterdir()]
-    rows = sum(one.rows for group in plan for one in group)
+    rows = sum(file.rows for group in plan for file in group)
     assert len(merged) == len(plan)
     return CompactionResult(str(top), len(names), len(left), before, sum(left), rows)
 
@@ -181,7 +181,7 @@ def hold(directory: str | os.PathLike[str]) -> int | None:
 @contextmanager
 def _alone(top: Path) -> Iterator[None]:
     """Locks the directory and those above it: nobody publishes into it, and nobody reads one of them as a stream."""
-    held: list[int] = []
+    descriptors: list[int] = []
     try:
         for directory in (top, *top.parents):
             try:
@@ -190,14 +190,14 @@ def _alone(top: Path) -> Iterator[None]:
                 if directory == top:
                     raise
                 continue
-            held.append(descriptor)
+            descriptors.append(descriptor)
             _lock(descriptor, directory, top)
             if directory != top:
-                held.remove(descriptor)
+                descriptors.remove(descriptor)
                 os.close(descriptor)
         yield
     finally:
-        for descriptor in held:
+        for descriptor in descriptors:
             os.close(descriptor)
 
 
@@ -230,25 +230,25 @@ def _beside(top: Path) -> Iterator[Path]:
     """An empty directory beside the other, for one compaction at a time. After the exchange it holds what was there
     before.
     """
-    other = top.with_name(f".{top.name}.compacted")
+    target = top.with_name(f".{top.name}.compacted")
     with suppress(FileExistsError):
-        os.mkdir(other, 0o700)
-    descriptor = os.open(other, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        os.mkdir(target, 0o700)
+    descriptor = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StateError(READ, f"{top} is being compacted", hint="wait for the other compaction") from None
-        for result in _names(other):  # of a crash, or of the compaction before
-            os.unlink(other / result.name)
-        yield other
+        for result in _names(target):  # of a crash, or of the compaction before
+            os.unlink(target / result.name)
+        yield target
     finally:
         os.close(descriptor)
 
 
 def _names(top: Path) -> list[Result]:
     """The files of results in a directory, in the order of their batches; `StateError` TG526 for anything else."""
-    found = []
+    results = []
     with os.scandir(top) as entries:
         for entry in entries:
             result = result_of(entry.name)
@@ -261,8 +261,8 @@ def _names(top: Path) -> list[Result]:
                     ),
                     hint="move it elsewhere, and give results a directory of their own",
                 )
-            found.append(result)
-    return sorted(found)
+            results.append(result)
+    return sorted(results)
 
 
 def _file(top: Path, result: Result) -> _File:
@@ -270,13 +270,13 @@ def _file(top: Path, result: Result) -> _File:
 
     path = top / result.name
     status = path.stat()
-    own = ((result.name, status.st_size, status.st_mtime_ns),)
+    itself = ((result.name, status.st_size, status.st_mtime_ns),)
     if status.st_size >= _MOST_BYTES:  # large enough: nothing more is asked of it
-        return _File(result, path, status.st_size, status.st_mtime_ns, _MOST_ROWS, "", own)
+        return _File(result, path, status.st_size, status.st_mtime_ns, _MOST_ROWS, "", itself)
     with _damage_errors(path):
         meta = pq.read_metadata(path)
     said = (meta.metadata or {}).get(PARTS)
-    parts = own if said is None else tuple((str(n), int(s), int(t)) for n, s, t in json.loads(said))
+    parts = itself if said is None else tuple((str(n), int(s), int(t)) for n, s, t in json.loads(said))
     schema = schema_id(meta.schema.to_arrow_schema())
     return _File(result, path, status.st_size, status.st_mtime_ns, meta.num_rows, schema, parts)
 
@@ -353,7 +353,7 @@ def _merged(runs: Sequence[list[_File]], level: int, fanout: int) -> list[list[_
 
 
 def _rows(run: Sequence[_File]) -> int:
-    return sum(one.rows for one in run)
+    return sum(file.rows for file in run)
 
 
 def _merge(group: Sequence[_File], target: Path) -> Path:
@@ -363,7 +363,7 @@ def _merge(group: Sequence[_File], target: Path) -> Path:
 
     first, last = group[0].result, group[-1].result
     path = target / first.merged_with(last)
-    parts = json.dumps([part for one in group for part in one.parts]).encode()
+    parts = json.dumps([part for source in group for part in source.parts]).encode()
     schema = pq.read_schema(group[0].path).remove_metadata()
     waiting: list[Any] = []
 
@@ -376,10 +376,10 @@ def _merge(group: Sequence[_File], target: Path) -> Path:
         with pq.ParquetWriter(
             file, schema.with_metadata({PARTS: parts}), compression="zstd", write_page_checksum=True
         ) as writer:
-            for one in group:
+            for source in group:
                 with (
-                    _damage_errors(one.path),
-                    pq.ParquetFile(one.path, page_checksum_verification=True) as read,
+                    _damage_errors(source.path),
+                    pq.ParquetFile(source.path, page_checksum_verification=True) as read,
                 ):
                     for piece in read.iter_batches(_ROW_GROUP, use_threads=False):
                         waiting.append(pa.RecordBatch.from_arrays(piece.columns, schema=schema))

@@ -33,10 +33,10 @@ class Result:
 
 def result_of(name: str) -> Result | None:
     """The parts of a result file's name; None for any other name."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    parsed = _NAME.fullmatch(name)
+    if parsed is None:
         return None
-    first, last, query, part = found.groups()
+    first, last, query, part = parsed.groups()
     return Result(int(first), int(part), int(last or first), query, name)
 
 
@@ -47,5 +47,5 @@ def output_name(seq: int, query: str, part: int) -> str:
 
 def is_output_of(query: str, name: str) -> bool:
     """Whether this is the name of a file with results of the query."""
-    found = result_of(name)
-    return found is not None and found.query == slug(query)
+    result = result_of(name)
+    return result is not None and result.query == slug(query)

@@ -105,8 +105,8 @@ def check_not_ahead(store: Store, sinks: Mapping[str, Sink], seq: int) -> None:
         if not isinstance(sink, str) or is_inside(sink):
             continue
         with storage_errors(f"looking for results of query {query!r} in {sink}"):
-            found = [result for name in store.target_names(sink) if (result := result_of(name)) is not None]
-        for result in found:
+            results = [result for name in store.target_names(sink) if (result := result_of(name)) is not None]
+        for result in results:
             if result.last > seq and result.query == slug(query):
                 store.target_size(target_of(sink, result.name))  # a link is refused as such
                 ends = f"ends with batch {seq}" if seq else "has no batch yet"
@@ -158,10 +158,10 @@ def _gone_directories(directories: Iterable[str]) -> Iterator[None]:
 def _check_published(store: Store, output: StagedOutput, target: str) -> None:
     size = store.target_size(target)
     if size != output.file.bytes:
-        found = "it is missing" if size is None else f"it has {size} bytes instead of {output.file.bytes}"
+        damage = "it is missing" if size is None else f"it has {size} bytes instead of {output.file.bytes}"
         raise StateError(
             OUTPUT,
-            f"{target}: the last commit's output can not be completed: {found}, and its staged copy is gone",
+            f"{target}: the last commit's output can not be completed: {damage}, and its staged copy is gone",
             hint="if another program took the file away after it was published, create an empty file "
             f"{marker_path(int(output.file.path.rpartition('/')[2][:10]))} in {store.where}",
         )

@@ -168,8 +168,8 @@ class LocalStore:
     def _below(self, prefix: str) -> Iterator[tuple[str, bool]]:
         """What is below a directory, and whether it is a regular file; `StateError` TG511 for a link."""
         try:
-            with os.scandir(self._root / prefix) as found:
-                entries = list(found)
+            with os.scandir(self._root / prefix) as listing:
+                entries = list(listing)
         except (FileNotFoundError, NotADirectoryError):
             return
         for entry in entries:
@@ -289,10 +289,10 @@ class LocalStore:
         for part in check_relative(path).split("/"):
             place = f"{place}/{part}"
             try:
-                found = os.lstat(place)
+                status = os.lstat(place)
             except (FileNotFoundError, NotADirectoryError):
                 break
-            if stat.S_ISLNK(found.st_mode):
+            if stat.S_ISLNK(status.st_mode):
                 raise linked(self.where, os.path.relpath(place, self._root))
         return self._root / path
 
@@ -445,8 +445,8 @@ def _is_note(descriptor: int) -> bool:
     """
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         return False
-    found = os.pread(descriptor, _NOTE_BYTES + 1, 0)
-    return len(found) <= _NOTE_BYTES and (found.startswith(b"process ") or not found.strip(b"\0"))
+    note = os.pread(descriptor, _NOTE_BYTES + 1, 0)
+    return len(note) <= _NOTE_BYTES and (note.startswith(b"process ") or not note.strip(b"\0"))
 
 
 class _ChecksumFile:

@@ -37,8 +37,8 @@ class Part:
 
 def part_of(path: str) -> Part | None:
     """The part that a path names; None for the path of a file."""
-    found = _PART.fullmatch(path) if "@" in path else None
-    return None if found is None else Part(found[1], int(found[2]), int(found[3]))
+    parsed = _PART.fullmatch(path) if "@" in path else None
+    return None if parsed is None else Part(parsed[1], int(parsed[2]), int(parsed[3]))
 
 
 def file_of(path: str) -> str:
