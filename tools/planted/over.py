@@ -123,7 +123,7 @@ GROUP = Group(
             "self.height + self.source[places[kept] - self.height]",
             "places[kept]",
         ),
-        bug("a default stands for NULL", VALUES, "pl.Series(places < 0)", "found.is_null()"),
+        bug("a default stands for NULL", VALUES, "pl.Series(places < 0)", "values.is_null()"),
         bug("the greatest is the least", VALUES, "keys if form is Form.LEAST else ~keys", "keys"),
         bug("a sum that does not fit is NULL in silence", VALUES, "if self.failed is None:", "if False:"),
         bug(

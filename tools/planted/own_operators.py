@@ -43,7 +43,7 @@ GROUP = Group(
             "partitions without timers are not told of the end",
             PARTITIONED,
             "look[extract.has_rows(name)] = EVER",
-            "look[extract.has_rows(name)] = NONE",
+            "look[extract.has_rows(name)] = NO_LOOK",
         ),
         bug(
             "zeros of two signs are two partitions",
@@ -61,7 +61,7 @@ GROUP = Group(
             "timers do not go off at the end",
             PARTITIONED,
             "first.get_column(column).to_numpy(), EVER)",
-            "first.get_column(column).to_numpy(), NONE)",
+            "first.get_column(column).to_numpy(), NO_LOOK)",
         ),
         bug(
             "the last of several timers counts",

@@ -147,7 +147,7 @@ GROUP = Group(
             "numbered anew, no partition is due",
             HELD,
             "partitions=np.arange(len(partitions))",
-            "partitions=np.arange(len(partitions)), look=np.full(len(partitions), NONE)",
+            "partitions=np.arange(len(partitions)), look=np.full(len(partitions), NO_LOOK)",
         ),
         bug(
             "what was settled before partitions are numbered anew is settled again",

@@ -57,9 +57,11 @@ class _CarriedColumns:
 
 def weighed(tree: Node, foldings: Mapping[int, Foldable], query: str) -> tuple[Node, dict[int, Fold]]:
     """The tree over rows that may stand for several, and the fold of each leaf that has a folding."""
+    if not foldings:
+        return tree, {}
     mark = _mark(tree)
     carried = {leaf: _carried(tree, leaf, folding, mark) for leaf, folding in foldings.items()}
-    weighed_tree, _ = _Weighing(carried, mark).node(tree, 0) if carried else (tree, ())
+    weighed_tree, _ = _Weighing(carried, mark).node(tree, 0)
     return weighed_tree, {leaf: _fold(query, columns, foldings[leaf]) for leaf, columns in carried.items()}
 
 
