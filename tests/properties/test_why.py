@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 
 from tests.properties.drive import as_tuples, instants_of
 from tests.properties.families import seeds
@@ -15,6 +16,7 @@ from tidegate.algebra.semantics import evaluate
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts, QueryFacts
 from tidegate.analysis.pipeline import analyse
+from tidegate.runtime.ingest.inputs import Ticks
 from tidegate.runtime.inspect.why import why
 from tidegate.runtime.inspect.why_answer import Part
 from tidegate.runtime.plan.progress import ProgressState
@@ -49,7 +51,7 @@ def check_holds(part: Part, query: QueryFacts, b: Progress, met: Counter[str]) -
         met["held back"] += 1
 
 
-def check_row(facts: ProgramFacts, query: QueryFacts, b: Progress, row: dict[str, int], met: Counter[str]) -> None:
+def check_row(facts: ProgramFacts, query: QueryFacts, b: Progress, row: Mapping[str, int], met: Counter[str]) -> None:
     (part,) = why(facts, state(query, b), query.query.stream, row).parts
     assert "never comes" not in part.says  # it came
     final = any(row[a] <= function.evaluate(b) for a, function in query.propagation.items())
@@ -91,5 +93,6 @@ def test_why_is_true() -> None:
             (part,) = why(facts, state(query, b), query.query.stream).parts
             check_holds(part, query, b, met)
             for row in rng.sample(rows, min(3, len(rows))):
-                check_row(facts, query, b, instants_of(query.output, row), met)
+                instants = instants_of(query.output, row)
+                check_row(facts, query, b, {name: Ticks(instant) for name, instant in instants.items()}, met)
     assert min(met[what] for what in ("held back", "final", "waiting", "exact")) > 100, met
