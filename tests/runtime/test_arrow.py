@@ -158,7 +158,7 @@ class Stream:
         return rows["All"].__arrow_c_stream__(requested_schema)
 with program.session() as session:
     session.push("T", Stream())
-    session.push("T", [{"k": 1, "at": "no instant"}])
+    session.push("T", [{"k": 1, "at": "no instant", "name": None, "day": None, "price": None}])
     session.finish()
     session.step()
     print(pl.DataFrame(session.reader("PerHour")).to_dicts()[0]["n"], session.table("All").arrow().equals(rows["All"].arrow()))
