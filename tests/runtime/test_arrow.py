@@ -178,7 +178,7 @@ t = tg.stream("T", "k bigint, at timestamp, name string, day date, x double, yes
 program = tg.program(PerHour=t.group_by(end=tg.tumbling(t.at, "1h")).agg(n=tg.count(), x=tg.sum(t.x)), All=t)
 with program.session() as session:
     session.push("T", [(k, f"2026-03-02T{10 + k}:00Z", None if k else "a", "2026-03-02", 0.5, True) for k in range(3)])
-    session.push("T", [{"k": 1, "at": "2026-03-02T13:00Z"}])
+    session.push("T", [{"k": 1, "at": "2026-03-02T13:00Z", "name": None, "day": None, "x": None, "yes": None}])
     session.finish()
     session.step()
     print(max(session.table("PerHour")["end"]), len(session.results("All")), max(session.table("All")["at"]))
