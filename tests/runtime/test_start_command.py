@@ -213,7 +213,7 @@ def test_what_looks_like_a_mistake_in_the_program_is_said_when_it_starts(
     monkeypatch.setattr(operation, "_stopping", lambda: nullcontext(stop))
     assert main(["start", "program.py", *once]) == 0
     said = capsys.readouterr().err
-    assert "TG224 every row of F is kept for ever" in said
+    assert "TG224 one row by m of F is kept for ever" in said
     assert said.index("TG224") < said.index("1 batch")
 
 
