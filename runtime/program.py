@@ -216,6 +216,7 @@ class Program:
         quarantine_keep: Keep | None = None,
         on_error: OnError | Mapping[str, OnError] = "quarantine",
         tune: Tune = "throughput",
+        cache_bytes: int | None = None,
     ) -> Session:
         """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive.
 
@@ -226,7 +227,9 @@ class Program:
         some that follow each other, if that is measured to be sooner. `quarantine_keep`: rejected rows older than
         "30d", or beyond "10 GiB", or both, are dropped, oldest first; None keeps all. `tune`: as many rows a second as
         can be ("throughput"), or so many files a batch that one takes about as long as a duration such as "500ms"; or
-        the choices of a run before, {report.seq: report.choices}. Results depend on none of these four.
+        the choices of a run before, {report.seq: report.choices}. Up to `cache_bytes` of the state are held in memory
+        too, where a batch looks up what it needs; None: a quarter of the memory there is. Results depend on none of
+        these five.
 
         `QueryError` TG402 for names that the program does not have, TG408 for a directory of results without a
         checkpoint. `StateError` TG501 for the checkpoint of another program, TG503 while another run has it.
@@ -255,6 +258,7 @@ class Program:
             quarantine_keep=quarantine_keep,
             on_error=on_error,
             tune=tune,
+            cache_bytes=cache_bytes,
         )
         return session(
             self.facts, sources=sources, statics=statics, sinks=sinks, checkpoint=checkpoint, options=options
@@ -340,6 +344,7 @@ class Program:
         quarantine_keep: Keep | None = None,
         on_error: OnError | Mapping[str, OnError] = "quarantine",
         tune: Tune = "throughput",
+        cache_bytes: int | None = None,
         progress: bool | None = None,
     ) -> RunningQuery:
         """Starts the program on Spark Structured Streaming; what it returns is Spark's streaming query, with results.
@@ -377,6 +382,7 @@ class Program:
             quarantine_keep=quarantine_keep,
             on_error=on_error,
             tune=tune,
+            cache_bytes=cache_bytes,
         )
         return start(
             self.facts,

@@ -58,7 +58,7 @@ THRESHOLDS = (
     Threshold("ordered.partitions", "_CHUNKS", (1,)),
     Threshold("ordered.match.order", "_ENOUGH", (1, 2)),
     Threshold("ordered.derive.events", "TABLED", (0, 1)),
-    Threshold("engines.embedded.executor", "EmbeddedExecutor.cache_bytes", (0, 100)),
+    Threshold("engines.memory", "CACHE_SHARE", (0, 1e-8)),
     Threshold("engines.embedded.steps.evaluation", "LOOKED_UP", (0, 2)),
     Threshold("engines.embedded.steps.evaluation", "SHARE", (0, 1)),
     Threshold("engines.embedded.steps.segment_cache", "LOOKS", (0, 1)),

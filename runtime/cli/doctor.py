@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import sys
@@ -13,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+from tidegate.runtime.engines.memory import memory_limit
 from tidegate.runtime.engines.spark.setup.java import OLDEST_JAVA, cache_directory, find_java
 
 Status = Literal["ok", "warning", "optional", "missing"]
@@ -129,18 +129,6 @@ def _memory() -> Finding:
     if limit < COMFORTABLE_MEMORY:
         return Finding("memory", "warning", text, 'lower "spark.driver.memory", or use the embedded engine')
     return Finding("memory", "ok", text)
-
-
-def memory_limit() -> int | None:
-    """Bytes that this process may use: the machine's, or its control group's if that is less."""
-    limits = []
-    with contextlib.suppress(ValueError, OSError):  # not every POSIX system answers; the control group may
-        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        file = Path("/sys/fs/cgroup") / name
-        if file.is_file() and (text := file.read_text().strip()).isdigit():
-            limits.append(int(text))
-    return min(limits, default=None)
 
 
 def _directory(name: str, path: Path, variable: str) -> Finding:

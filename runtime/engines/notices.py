@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tidegate.algebra.errors import Problem, Site, call_site
@@ -122,6 +123,8 @@ class Notices:
     judged_at_end: bool = False
     """Whether `check_accepted` follows, for which no batch warns."""
     batches: int = 0
+    bounds: Mapping[tuple[str, str], Extended] = field(default_factory=dict)
+    """Up to where inputs were complete after the last batch."""
     looks: int = 0
     due: int = 1
     """At so many looks names of files are compared with patterns again: at the first, the tenth and so on, since that
@@ -136,6 +139,7 @@ class Notices:
     def after(self, report: BatchReport, counts: Mapping[str, SourceCounts]) -> None:
         """Warns of what has shown itself by this batch; `counts` are those since the beginning."""
         self.batches += 1
+        self.bounds = report.bounds
         self._tell_aside(report)
         for name, source in counts.items():
             if name in report.counts and report.counts[name].rows_in and not self.judged_at_end:
@@ -173,10 +177,25 @@ class Notices:
                     )
 
     def asked(self, bounds: Mapping[tuple[str, str], Extended], counts: Mapping[str, SourceCounts]) -> None:
-        """Warns, where a result is asked for, of rows that were pushed and wait for a call that nobody has made yet."""
+        """Warns, where a result is asked for or the run ends, of rows that were pushed and wait for a call that nobody
+        has made yet.
+        """
         for stream, source in counts.items():
             if source.accepted and self._is_pushed(stream):
                 self._judge_progress(stream, bounds)
+
+    def asked_too_soon(self) -> None:
+        """Warns, where a result is asked for, that all input still waits for the first batch."""
+        if "too soon" not in self.reported:
+            self.reported.add("too soon")
+            self._warn(
+                "",
+                Problem(
+                    "TG439",
+                    "no batch has run, so there are no results yet: the input waits",
+                    hint="call session.step() before, or session.process() for all files",
+                ),
+            )
 
     def waited(self, bounds: Mapping[tuple[str, str], Extended]) -> None:
         """Warns of sources that can never progress, also where nothing has come of them yet: after a batch, or a look
@@ -219,9 +238,12 @@ class Notices:
             rows = [row for row in kept if row["origin"] == origin]
             self._warn(name, file_rejected(self.setup.streams[name], rows, len(known)))
 
-    def ended(self, counts: Mapping[str, SourceCounts]) -> None:
-        """Warns, as the run ends, of batches of rejected rows of which no warning told, and of inputs of which nothing
-        was read though files are there.
+    def ended(
+        self, counts: Mapping[str, SourceCounts], advances: Mapping[tuple[str, str], Extended] = MappingProxyType({})
+    ) -> None:
+        """Warns, as the run ends, of batches of rejected rows of which no warning told, of inputs of which nothing was
+        read though files are there, and of pushed rows that wait for a call that nobody has made; `advances` are calls
+        that no batch has taken up.
         """
         if self.over:
             return
@@ -229,10 +251,9 @@ class Notices:
         for name, source in self.sources.items():
             if name in self.setup.directories and source.bounded and self.batches > 0:
                 self._judge_names(name)
-        rejecting, self.rejecting = (
-            self.rejecting,
-            {},
-        )  # whoever waits for a query on Spark ends it too, perhaps at once
+        self.asked({**self.bounds, **advances}, counts)
+        # Whoever waits for a query on Spark ends it too, perhaps at once.
+        rejecting, self.rejecting = self.rejecting, {}
         for name, streak in rejecting.items():
             if streak.is_untold and f"{name} ended" not in self.reported:
                 where = f" in {streak.batches:,} batches, which brought no others,"

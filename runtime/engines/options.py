@@ -8,7 +8,7 @@ from typing import get_args
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.errors import QueryError
-from tidegate.runtime.arguments import check_clock, check_on_batch, check_threads
+from tidegate.runtime.arguments import check_bytes, check_clock, check_on_batch, check_threads
 from tidegate.runtime.batch.garbage import Folding, GarbageCollection
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sources import OnError
@@ -39,6 +39,7 @@ class RunOptions:
     quarantine_keep: Keep | None = None
     on_error: OnError | Mapping[str, OnError] = "quarantine"
     tune: Tune = "throughput"
+    cache_bytes: int | None = None
     retention: Retention = field(init=False)
     """What `quarantine_keep` means."""
 
@@ -46,6 +47,8 @@ class RunOptions:
         check_clock(self.clock)
         check_on_batch(self.on_batch)
         check_threads(self.threads)
+        if self.cache_bytes is not None:
+            check_bytes("cache_bytes", self.cache_bytes)
         object.__setattr__(self, "retention", retention(self.quarantine_keep))
         _check_one_of("garbage collection", self.collect_garbage, get_args(GarbageCollection))
         _check_one_of("purging", self.purging, get_args(PurgeMode))

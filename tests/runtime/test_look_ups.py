@@ -15,10 +15,12 @@ import tidegate as tg
 from tests.thresholds import THRESHOLDS, small
 from tidegate.algebra.types import INT64_MAX, INT64_MIN
 from tidegate.runtime.connectors.sources import source
+from tidegate.runtime.engines import memory
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.embedded.steps import evaluation, segment_cache
 from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval import relational
 from tidegate.runtime.eval.joins import key_index
 from tidegate.runtime.eval.joins.indexed_rows import IndexedRows, wanted_rows
@@ -421,14 +423,26 @@ def test_an_index_shares_the_numbers_of_its_segment(at_once: None) -> None:
     assert np.shares_memory(index.columns["k"], rows.get_column("k").to_numpy())
 
 
+@pytest.mark.parametrize(("there_is", "held"), [(4_000, 1_000), (None, 256 << 20)])
+def test_memory_holds_a_share_of_what_there_is(
+    there_is: int | None, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch over a state that is not held costs what the state holds, not what it looks up."""
+    monkeypatch.setattr(memory, "memory_limit", lambda: there_is)
+    with Session(tg.program(Pairs=queries()["Pairs"]).facts, sources=SOURCES) as session:
+        executor = session._runner.executor
+        assert isinstance(executor, EmbeddedExecutor)
+        assert executor.cache.most_bytes == held
+
+
 @pytest.mark.parametrize("cache_bytes", [0, 500_000])
 def test_what_memory_does_not_hold_is_read_as_before(cache_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """To sort a segment for one look takes longer than to read it: without memory for rows or indexes there is none."""
     monkeypatch.setattr(KeyIndex, "of", None)
-    with Session(tg.program(Pairs=queries()["Pairs"]).facts, sources=SOURCES) as session:
+    options = RunOptions(cache_bytes=cache_bytes)
+    with Session(tg.program(Pairs=queries()["Pairs"]).facts, sources=SOURCES, options=options) as session:
         executor = session._runner.executor
         assert isinstance(executor, EmbeddedExecutor)
-        executor.cache.most_bytes = cache_bytes
         session.push("L", [(f"k{n}", 1, 1.0) for n in range(20_000)])
         session.step()
         session.push("R", [("k7", 2, 1.0)])

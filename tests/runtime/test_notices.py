@@ -221,6 +221,40 @@ def test_results_of_which_none_can_be_final_are_warned_of_where_they_are_asked_f
         session.table("All")
 
 
+def test_a_session_that_ends_before_anything_could_be_final_is_warned_of() -> None:
+    told = pytest.warns(tg.RunWarning, match="TG431 E has not progressed")
+    with told, program.session() as session:
+        session.push("E", [(1, "2026-01-01")])
+        session.step()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for ends in (False, True):
+            with program.session() as session:
+                session.push("E", [(1, "2026-01-01")])
+                session.step()
+                if ends:
+                    session.finish()
+                else:
+                    session.advance("E", {"t": "2026-01-01"})  # also where no step follows
+
+
+def test_results_that_are_asked_for_before_any_batch_are_warned_of(tmp_path: Path) -> None:
+    told = pytest.warns(tg.RunWarning, match=r"TG439 no batch has run(?s:.*)session.step\(\)")
+    with program.session() as session:
+        session.push("E", [(1, "2026-01-01")])
+        session.finish()
+        with told as caught:
+            assert session.results("All") == []
+        assert Path(caught[0].filename).name == "test_notices.py"
+        session.step()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert len(session.results("All")) == 1
+    (tmp_path / "a.csv").write_text("n,t\n1,2026-01-01\n")
+    with program.session({"E": tg.csv(tmp_path, bounded=True)}) as session, told:
+        session.table("All")
+
+
 MENDS = [
     ({"n": 2**70, "t": "2026-01-01"}, "declare decimal(38, 0) for longer numbers"),
     ({"n": 1, "t": None}, "E progresses on t, so each row needs one"),
@@ -297,9 +331,11 @@ def test_a_source_that_can_never_progress_is_warned_of(tmp_path: Path) -> None:
         with program.session(sources={"E": tg.parquet(folder)}) as session:
             session.advance("E", {"t": "2026-01-01"})
             session.step()
-        with program.session() as session:  # whoever pushes rows can say more each time
-            session.push("E", [(1, "2026-01-01")])
-            session.step()
+        session = program.session()
+        session.push("E", [(1, "2026-01-01")])
+        session.step()  # whoever pushes rows can say more each time, up to the end
+    with pytest.warns(tg.RunWarning, match="TG431 E has not progressed"):
+        session.close()
 
 
 def test_a_source_that_can_never_progress_is_warned_of_while_nothing_has_come(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ OPTIONS = {option.name: option for option in fields(RunOptions) if option.init}
 #: Options that a call does not have: a whole run needs neither purging nor folding and is as quick as it can be, Spark
 #: has threads of its own.
 LEFT_OUT = {
-    tg.Program.run: {"collect_garbage", "purging", "folding", "clock", "quarantine_keep", "tune"},
+    tg.Program.run: {"collect_garbage", "purging", "folding", "clock", "quarantine_keep", "tune", "cache_bytes"},
     tg.Program.session: set[str](),
     tg.Program.start: {"threads"},
     tg.deployment: {*OPTIONS} - {"quarantine_keep", "tune"},
@@ -37,6 +37,7 @@ VALUES: dict[str, Any] = {
     "quarantine_keep": "30d",
     "on_error": "fail",
     "tune": "500ms",
+    "cache_bytes": 1 << 20,
 }
 
 

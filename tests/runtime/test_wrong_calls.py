@@ -198,6 +198,7 @@ TOLD: list[tuple[Callable[[], object], str, str]] = [
     (lambda: tg.duration("9" * 5000 + "s"), "TG104 duration '9{199}… is longer than", "shorter"),
     (lambda: events.where(pl.col("k") > 1), "TG110 an Expr is no value of a query", "made of a relation's attributes"),  # type: ignore[arg-type]
     (lambda: events.k + HUGE, "TG110 a value of type int does not fit into 64 bits", "double"),
+    (lambda: session(cache_bytes=-1, **STATICS), "TG401 cache_bytes=-1 is no number of bytes", "a whole number"),
     (lambda: session(threads=HUGE, **STATICS), "TG401 threads=a value of type int is no", "one per core"),
     (lambda: session(schedule=tg.schedule(every={"Out": HUGE}), **STATICS), "TG401 Out: every=a value", "clock"),
     (lambda: tg.schedule(every=3), "TG401 every is a mapping of names, not an int", 'every={"Name": 10}'),  # type: ignore[arg-type]

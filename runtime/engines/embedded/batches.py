@@ -129,4 +129,4 @@ class SessionBatches:
         self.closed = True
         self.polling.close()
         self.setup.close()
-        self.notices.ended(self.runner.state.counts)
+        self.notices.ended(self.runner.state.counts, self.given.advances)

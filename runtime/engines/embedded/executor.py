@@ -12,6 +12,7 @@ from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.batch.executor import Increment, IngestResult, Rewrite, Stratum, Work
 from tidegate.runtime.connectors.sources import SourceOptions
+from tidegate.runtime.engines import memory
 from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows
 from tidegate.runtime.engines.embedded.steps.evaluation import JobEvaluation
 from tidegate.runtime.engines.embedded.steps.ordered_evaluation import OrderedEvaluation
@@ -38,7 +39,8 @@ from tidegate.runtime.tuning.tuner import Tuner
 
 @dataclass(slots=True)
 class EmbeddedExecutor:
-    """Runs steps with Polars; `cache_bytes` bounds the rows of segments held in memory.
+    """Runs steps with Polars; `cache_bytes` bounds the rows of segments held in memory; None: a
+    share of what there is.
 
     `written` names the result streams whose rows a sink wants. New segments of up to `pending_bytes` together are
     written only at the end of their batch, those that are still of use then. Up to `threads` take in the files of a
@@ -49,7 +51,7 @@ class EmbeddedExecutor:
     statics: Mapping[str, pl.DataFrame]
     options: Mapping[str, SourceOptions]
     written: frozenset[str]
-    cache_bytes: InitVar[int] = 256 << 20
+    cache_bytes: InitVar[int | None] = None
     pending_bytes: InitVar[int] = 256 << 20
     threads: int = 1
     tuner: Tuner = field(default_factory=Tuner)
@@ -63,9 +65,9 @@ class EmbeddedExecutor:
     _results: ResultRows = field(init=False)
     _rewriter: SegmentRewriter = field(init=False)
 
-    def __post_init__(self, cache_bytes: int, pending_bytes: int) -> None:
+    def __post_init__(self, cache_bytes: int | None, pending_bytes: int) -> None:
         self.operators = Operators(self.store)
-        self.cache = SegmentCache(self.store, cache_bytes)
+        self.cache = SegmentCache(self.store, memory.cache_bytes(cache_bytes))
         self._pending = PendingSegments(self.cache, pending_bytes)
         self._aside = AsideRows()
         reader = SegmentReader(self.cache, self._pending)

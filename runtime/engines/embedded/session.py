@@ -76,7 +76,13 @@ class Session:
         self._setup = setup = prepare(facts, store, sources or {}, statics or {}, sinks, options)
         tuner = options.tuner()
         executor = EmbeddedExecutor(
-            store, setup.statics, setup.options, setup.written, threads=options.threads, tuner=tuner
+            store,
+            setup.statics,
+            setup.options,
+            setup.written,
+            options.cache_bytes,
+            threads=options.threads,
+            tuner=tuner,
         )
         self._runner = setup.runner(executor)
         self._notices = Notices.of(setup, setup.sources)
@@ -342,6 +348,9 @@ class Session:
             >>> pl.DataFrame(session.reader("Unpaid"))["customer"].to_list()
             ['Bob', 'Ada']
         """
+        is_first = self._setup.checkpoint.manifest is None and self._background is None
+        if is_first and (self._input or self.waiting_files()):
+            self._notices.asked_too_soon()
         self._notices.asked(self._runner.state.progress.inputs | self._input.advances, self._runner.state.counts)
         return self._findings.results(name)
 

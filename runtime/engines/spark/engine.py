@@ -400,7 +400,15 @@ def _run_of(
     root = store.where
     paths = stored_statics(setup, store)
     # Whatever the driver makes, workers may have to read.
-    local = EmbeddedExecutor(store, setup.statics, setup.options, setup.written, pending_bytes=0, tuner=options.tuner())
+    local = EmbeddedExecutor(
+        store,
+        setup.statics,
+        setup.options,
+        setup.written,
+        options.cache_bytes,
+        pending_bytes=0,
+        tuner=options.tuner(),
+    )
     ship_library(spark.sparkContext)
     widths = {name: len(setup.judged(name)) for name in setup.streams}
     executor = SparkExecutor(own_session(spark), local, root, paths, widths, limits.driver_bytes, limits.shard_bytes)

@@ -72,9 +72,10 @@ class LocalStore:
         try:
             with temporary.open("xb") as file:
                 file.write(data)
-                self._finish(file, hasty=True)
+                self.failpoints.hit("store-file-written")
             if not hasty:
                 self._sync_files([temporary, *awaited], [each.parent for each in awaited])
+            self.failpoints.hit("store-file-synced")
             created = self._link(temporary, target)
         except (OSError, MemoryError):
             temporary.unlink(missing_ok=True)
