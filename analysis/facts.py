@@ -14,7 +14,7 @@ from tidegate.analysis.components import Component
 from tidegate.analysis.progress.pass_ import pass_condition
 from tidegate.analysis.progress.propagation import Propagation
 from tidegate.analysis.state.bounds import Bound
-from tidegate.analysis.state.folding.folding import Foldable
+from tidegate.analysis.state.folding.foldable import Foldable
 from tidegate.analysis.state.keep import Keep
 from tidegate.analysis.state.relevance import Relevance
 from tidegate.analysis.zones.federation import Federation

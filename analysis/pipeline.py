@@ -21,7 +21,7 @@ from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Latencies, Propagation, propagations
 from tidegate.analysis.recursion import Standstill, recursion, standstill_problem
 from tidegate.analysis.state.bounds import Collected, Unbounded, bound
-from tidegate.analysis.state.folding.folding import MOST_OCCURRENCES, folding
+from tidegate.analysis.state.folding.foldable import MOST_OCCURRENCES, folding
 from tidegate.analysis.state.keep import keep
 from tidegate.analysis.state.relevance import relevance
 from tidegate.analysis.validity.mends import Mends

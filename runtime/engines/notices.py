@@ -32,6 +32,7 @@ from tidegate.runtime.engines.rejections import (
 from tidegate.runtime.ingest.raw_rows import Raw
 from tidegate.runtime.ingest.values import MISSING
 from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts, added, unreadable_files
+from tidegate.runtime.state.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -251,7 +252,8 @@ class Notices:
         for name, source in self.sources.items():
             if name in self.setup.directories and source.bounded and self.batches > 0:
                 self._judge_names(name)
-        self.asked({**self.bounds, **advances}, counts)
+        if isinstance(self.setup.checkpoint.store, MemoryStore):  # with a checkpoint a later session can say more
+            self.asked({**self.bounds, **advances}, counts)
         # Whoever waits for a query on Spark ends it too, perhaps at once.
         rejecting, self.rejecting = self.rejecting, {}
         for name, streak in rejecting.items():

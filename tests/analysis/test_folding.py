@@ -9,7 +9,7 @@ import pytest
 import tidegate as tg
 from tidegate.analysis.progress.propagation import Latencies
 from tidegate.analysis.state.folding.classes import Best
-from tidegate.analysis.state.folding.folding import MOST_OCCURRENCES, Foldable, folding
+from tidegate.analysis.state.folding.foldable import MOST_OCCURRENCES, Foldable, folding
 
 o = tg.stream("O", "k bigint, t bigint, u bigint, qty bigint", progress="t", temporal=["u"]).as_("o")
 p = tg.stream("P", "k bigint, t bigint, u bigint, v bigint", progress="t", temporal=["u"]).as_("p")

@@ -45,7 +45,7 @@ from tidegate.analysis.pipeline import analyse
 from tidegate.analysis.progress.pass_ import passes
 from tidegate.analysis.progress.propagation import Latencies
 from tidegate.analysis.state.folding.classes import Best, Payload
-from tidegate.analysis.state.folding.folding import Foldable, folding
+from tidegate.analysis.state.folding.foldable import Foldable, folding
 
 #: Orders of arrival in which a case is driven.
 SCHEDULES = 3

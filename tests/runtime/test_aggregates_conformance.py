@@ -117,7 +117,7 @@ def test_no_module_but_the_table_and_what_users_call_names_an_aggregate() -> Non
         for path in sources
         if re.search(r"\bFunction\.[A-Z]", path.read_text(encoding="utf-8"))
     }
-    folding = {"runtime/plan/folding/weights.py", "runtime/eval/aggregates/folding.py"}
+    folding = {"runtime/plan/folding/weights.py", "runtime/eval/aggregates/fold_rows.py"}
     assert naming == {"algebra/functions/aggregates.py", "algebra/dsl/aggregates.py", *folding}
 
 

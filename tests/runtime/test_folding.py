@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import tidegate as tg
@@ -23,10 +24,12 @@ from tidegate.runtime.batch.garbage import Folding, GarbageCollection
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.embedded.steps import rewriting
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.eval.aggregates.folding import folded
+from tidegate.runtime.engines.spark import executor
+from tidegate.runtime.eval.aggregates.fold_rows import folded
 from tidegate.runtime.eval.aggregates.look_back import look_back
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.plan.lower import lower
+from tidegate.runtime.state.segments import read_segments
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.memory import MemoryStore
@@ -256,6 +259,28 @@ def test_a_folded_run_goes_on_with_the_other_engine(
         assert all(one.rows <= 4 * KEYS + 24 for one in state.buffers)
 
 
+@pytest.mark.spark
+def test_on_spark_rows_that_follow_an_empty_batch_of_a_pack_are_read(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`createDataFrame` of an Arrow table ends at its first empty batch."""
+    write(tmp_path, range(6))
+    go_on(tmp_path, None)
+
+    def after_nothing(*asked: Any) -> pa.Table:
+        table = read_segments(*asked)
+        return pa.concat_tables([table.slice(0, 0), table])
+
+    monkeypatch.setattr(executor, "read_segments", after_nothing)
+    write(tmp_path, range(9))
+    go_on(tmp_path, spark, 0)
+    write(tmp_path / "whole", range(9))
+    go_on(tmp_path / "whole", None)
+    wanted = written(tmp_path / "whole")
+    assert all(frame.height > 10 for frame in wanted)
+    assert all(one.equals(other) for one, other in zip(written(tmp_path), wanted, strict=True))
+
+
 def test_folded_pieces_of_a_large_rewrite_are_folded_together(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted, _ = run(TOTALS, folding=["off"])
     monkeypatch.setattr(rewriting, "PIECE_ROWS", 3)
@@ -278,6 +303,89 @@ def test_classes_whose_totals_do_not_fit_stay_as_they_are() -> None:
                 session.advance(name, {"t": end})
             session.step()
         assert [row["s"] for row in session.results("R")] == [2**62, 2**62]
+
+
+def test_beside_a_class_whose_total_does_not_fit_others_fold() -> None:
+    program = tg.program(R=o.left_join(p, SAME, PAST).group_by(o.k, o.t).agg(s=tg.sum(p.v), n=tg.count(p.v)))
+    with Session(program.facts, options=RunOptions(collect_garbage="exact")) as session:
+        values = [(0, 2**62), (0, 2**62), *((1, v) for v in range(4)), (2, None), (2, None)]
+        session.push("P", [{"k": k, "t": t, "v": v, "name": "a", "cost": "1"} for t, (k, v) in enumerate(values)])
+        for name in "OP":
+            session.advance(name, {"t": 20})
+        assert session.step().live_rows["P#0"] == 2 + 1 + 1
+
+
+@pytest.mark.parametrize("folding", ["on", "off"])
+def test_values_of_another_stream_times_many_rows(folding: Folding) -> None:
+    """A row stands for six, and six times its value is no bigint: an average has it, a total is NULL or an error."""
+    pairs = o.join(p, SAME, PAST).group_by(o.k, o.t)
+    program = tg.program(
+        Mean=pairs.agg(mean=tg.avg(o.qty), total=tg.try_sum(o.qty), n=tg.count(o.qty)), Total=pairs.agg(s=tg.sum(o.qty))
+    )
+    with Session(program.facts, options=RunOptions(collect_garbage="exact", folding=folding)) as session:
+        rows = [{"k": 0, "t": t, "v": 1, "name": "a", "cost": "1"} for t in range(6)]
+        session.push("P", rows)
+        for end, qty in ((10, 1_500_000_000_000_000_000), (20, 1_772_000_000_000_000_000), (30, -(2**60)), (40, None)):
+            session.push("O", [{"k": 0, "t": end, "qty": qty}])
+            for name in "OP":
+                session.advance(name, {"t": end})
+            report = session.step()
+        assert (report.live_rows["P#0"] == 1) == (folding == "on")
+        kinds = [1_500_000_000_000_000_000, 1_772_000_000_000_000_000, -(2**60), None]
+        means = [None if value is None else float(value) for value in kinds]
+        totals = [9_000_000_000_000_000_000, None, -6 * 2**60, None]
+        found = sorted(session.results("Mean"), key=lambda row: row["t"])
+        assert [(row["mean"], row["total"], row["n"]) for row in found] == [
+            (mean, total, 0 if mean is None else 6) for mean, total in zip(means, totals, strict=True)
+        ]
+        assert [row["s"] for row in sorted(session.results("Total"), key=lambda row: row["t"])] == [
+            9_000_000_000_000_000_000, -6 * 2**60, None
+        ]  # fmt: skip
+
+
+def test_more_combinations_than_can_be_counted_are_no_zero() -> None:
+    """Four look-ups of 2**16 rows each have 2**64 combinations."""
+    streams = [tg.stream(name, "k bigint, t bigint", progress="t").as_(name.lower()) for name in "ABCD"]
+    joined = o
+    for one in streams:
+        joined = joined.join(one, one.k == o.k, one.t <= o.t)
+    program = tg.program(R=joined.group_by(o.k, o.t).agg(n=tg.count()))
+    with Session(program.facts, options=RunOptions(collect_garbage="exact")) as session:
+        for key, count in ((0, 2**16), (1, 2**15)):
+            rows = pl.DataFrame({"k": [key] * count, "t": list(range(count))})
+            for name in "ABCD":
+                session.push(name, rows)
+        for name in "OABCD":
+            session.advance(name, {"t": 1 << 17})
+        assert session.step().live_rows["A#0"] == 2
+        end = (1 << 17) + 1
+        session.push("O", [{"k": k, "t": end, "qty": 1} for k in range(2)])
+        for name in "OABCD":
+            session.advance(name, {"t": end})
+        with pytest.warns(tg.RunWarning, match="out of range"):
+            report = session.step()
+        assert report.set_aside == {"R": {"unevaluable": 1}}
+        assert [(row["k"], row["n"]) for row in session.results("R")] == [(1, 2**60)]
+
+
+def test_folding_reads_rows_as_often_as_pieces_double(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+
+    def counted(rows: pl.DataFrame, *rest: Any) -> pl.DataFrame:
+        given.append(rows.height)
+        return folded(rows, *rest)
+
+    monkeypatch.setattr(rewriting, "folded", counted)
+    monkeypatch.setattr(rewriting, "PIECE_ROWS", 10)
+    program = tg.program(R=o.join(p, SAME, PAST).group_by(o.k, o.t).agg(s=tg.sum(p.v)))
+    with Session(program.facts, options=RunOptions(collect_garbage="exact")) as session:
+        count = 2_000
+        session.push("P", [{"k": n, "t": n, "v": n, "name": "a", "cost": "1"} for n in range(count)])
+        for name in "OP":
+            session.advance(name, {"t": count})
+        assert session.step().live_rows["P#0"] == count
+    assert len(given) > 2
+    assert sum(given) <= 4 * count
 
 
 def test_an_average_beyond_what_a_total_can_be() -> None:

@@ -221,7 +221,7 @@ def test_results_of_which_none_can_be_final_are_warned_of_where_they_are_asked_f
         session.table("All")
 
 
-def test_a_session_that_ends_before_anything_could_be_final_is_warned_of() -> None:
+def test_a_session_that_ends_before_anything_could_be_final_is_warned_of(tmp_path: Path) -> None:
     told = pytest.warns(tg.RunWarning, match="TG431 E has not progressed")
     with told, program.session() as session:
         session.push("E", [(1, "2026-01-01")])
@@ -236,6 +236,9 @@ def test_a_session_that_ends_before_anything_could_be_final_is_warned_of() -> No
                     session.finish()
                 else:
                     session.advance("E", {"t": "2026-01-01"})  # also where no step follows
+        with program.session(checkpoint=tmp_path / "state") as session:  # a later one can say more
+            session.push("E", [(1, "2026-01-01")])
+            session.step()
 
 
 def test_results_that_are_asked_for_before_any_batch_are_warned_of(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from tools.planted.bugs import Group, bug
 REGION = "analysis/state/folding/region.py"
 COMPLEMENT = "analysis/state/folding/complement.py"
 CLASSES = "analysis/state/folding/classes.py"
-FOLDING = "analysis/state/folding/folding.py"
+FOLDING = "analysis/state/folding/foldable.py"
 FOLD = "runtime/plan/folding/fold.py"
 WEIGHTS = "runtime/plan/folding/weights.py"
-FOLDED = "runtime/eval/aggregates/folding.py"
+FOLDED = "runtime/eval/aggregates/fold_rows.py"
 GARBAGE = "runtime/batch/garbage.py"
 
 GROUP = Group(
@@ -194,8 +194,8 @@ GROUP = Group(
         bug(
             "the row of a class is a mixture",
             FOLDED,
-            "    merged = [groups[a.name] for a in fold.merged]\n",
-            "    merged = [groups[a.name] for a in fold.merged]\n    merged += [old[name].reverse()[groups[_ROW]] for name in schema.temporal[:1]]\n",
+            "    return pl.concat([only(part, rows.columns) for part in (*unfolded, classes)])\n",
+            "    classes = classes.with_columns(*(old[name].reverse()[groups[_ROW]] for name in schema.temporal[:1]))\n    return pl.concat([only(part, rows.columns) for part in (*unfolded, classes)])\n",
         ),
         bug(
             "folded rows of other truth values are one",
@@ -218,14 +218,14 @@ GROUP = Group(
         bug(
             "of two folded streams the rows of one count",
             WEIGHTS,
-            '                product = number if product is None else call("try_mul", product, number)\n',
+            '                product = number if product is None else call("mul", product, number)\n',
             "                product = number\n",
         ),
         bug(
             "partial totals count once beside other folded rows",
             WEIGHTS,
-            "            others = self.times([columns for columns in self.carried if columns is not summed])\n",
-            "            others = self.times([])\n",
+            "        times = self.times([columns for columns in self.carried if columns is not of])\n",
+            "        times = self.times([] if of is not None else self.carried)\n",
         ),
         bug(
             "a padded row is none",
@@ -248,14 +248,14 @@ GROUP = Group(
         bug(
             "a folded row is read beside the rows that it stands for",
             FOLDED,
-            "    return pl.concat([rows.filter(~condition), ",
-            "    return pl.concat([rows, ",
+            "    unfolded = [rows.filter(~is_settled)]\n",
+            "    unfolded = [rows]\n",
         ),
         bug(
             "rows go that are not folded",
             FOLDED,
-            "    return pl.concat([rows.filter(~condition), ",
-            "    return pl.concat([rows.clear(), ",
+            "    unfolded = [rows.filter(~is_settled)]\n",
+            "    unfolded = [rows.clear()]\n",
         ),
         bug(
             "the best row of a class goes",
@@ -264,16 +264,46 @@ GROUP = Group(
             "Function.FIRST if best is Best.GREATEST else Function.LAST",
         ),
         bug(
-            "totals that do not fit end the run",
+            "a total that does not fit is none",
             FOLDED,
-            "    except EvaluationError:\n",
-            "    except ZeroDivisionError:\n",
+            "    if too_great.height:\n",
+            "    if False:\n",
+        ),
+        bug(
+            "a total of no values is one that does not fit",
+            FOLDED,
+            "pl.col(total).is_null() & (pl.col(_number(total)) > 0)",
+            "pl.col(total).is_null()",
+        ),
+        bug(
+            "a row's part of a total must fit",
+            WEIGHTS,
+            "        high, low = self.halves(number, value, times)\n        try_ =",
+            '        return self.add_aggregate(number, "h", Function.SUM, call("mul", value, times))\n        try_ =',
+        ),
+        bug(
+            "more combinations than can be counted are none",
+            WEIGHTS,
+            "        several = sum(columns.number is not None for columns in self.carried) > 1\n",
+            "        several = False\n",
+        ),
+        bug(
+            "the high half forgets what is carried",
+            WEIGHTS,
+            '        carried = call("add", high, call("shift_right", low, _HALF))\n',
+            "        carried = high\n",
+        ),
+        bug(
+            "every piece is folded with all before",
+            "runtime/engines/embedded/steps/rewriting.py",
+            "            if sum(rows.height for rows in done) >= max(2 * classes, PIECE_ROWS):\n",
+            "            if sum(rows.height for rows in done) >= PIECE_ROWS:\n",
         ),
         bug(
             "pieces are folded by themselves",
             "runtime/engines/embedded/steps/rewriting.py",
-            "folded(rows if done is None else pl.concat([done, rows]), buffer.fold",
-            "folded(rows, buffer.fold",
+            "                done = [folded(pl.concat(done), buffer.fold, settled, buffer.schema)]\n",
+            "                done = [folded(done[-1], buffer.fold, settled, buffer.schema)]\n",
         ),
     ),
 )

@@ -418,7 +418,8 @@ class SparkExecutor:
         paths = [literal(str(self.local.store.local_path(path))) for path in whole]
         frames = [self.spark.read.schema(schema).parquet(*paths)] if paths else []
         if packed:  # parts of packs, which Spark can not read; at most some megabytes
-            frames.append(self.spark.createDataFrame(read_segments(self.local.store, packed), schema))
+            rows = read_segments(self.local.store, packed).combine_chunks()  # Spark reads none that follow an empty one
+            frames.append(self.spark.createDataFrame(rows, schema))
         return reduce(DataFrame.unionAll, frames)
 
 

@@ -9,7 +9,7 @@ from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.terms import Term, call, conjunction, disjunction
 from tidegate.algebra.time import Extended
 from tidegate.analysis.state.folding.classes import Best
-from tidegate.analysis.state.folding.folding import Foldable
+from tidegate.analysis.state.folding.foldable import Foldable
 from tidegate.analysis.state.keep import Extents
 
 

@@ -15,15 +15,18 @@ from tidegate.algebra.nodes import Group, Imbed, Node, Project, Scan, children, 
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
 from tidegate.algebra.typed.operations import resolve, term_type
-from tidegate.algebra.types import BIGINT, NULL
+from tidegate.algebra.types import BIGINT, DOUBLE, NULL
 from tidegate.analysis.state.folding.classes import payload_of
-from tidegate.analysis.state.folding.folding import Foldable
+from tidegate.analysis.state.folding.foldable import Foldable
 from tidegate.analysis.state.folding.region import Step, own_parts, region
 from tidegate.runtime.plan.folding.fold import Fold
 
 _ADDS: Final = (Form.COUNT, Form.INTEGER_SUM)
 _ENDS: Final = {Form.EARLIEST: Function.MIN, Form.LATEST: Function.MAX}
-_ONE, _NONE, _MANY = Lit(1, BIGINT), Lit(0, BIGINT), Lit(2**61, BIGINT)
+_ONE, _ZERO, _MANY = Lit(1, BIGINT), Lit(0, BIGINT), Lit(2**61, BIGINT)
+#: A product is added up in two halves, so that only a total can be beyond its type, never a row's part of it.
+_HALF, _LOW_HALF, _UNIT = Lit(32, BIGINT), Lit(2**32 - 1, BIGINT), Lit(2**32, BIGINT)
+_UNIT_DOUBLE: Final = Lit(2.0**32, DOUBLE)
 
 
 @dataclass(slots=True)
@@ -147,7 +150,7 @@ def _parts(
 
 
 def _present(term: Term, schema: Schema) -> Term:
-    return call("if", call("is_null", term), _NONE, _ONE) if resolve(term, schema).nullable else _ONE
+    return call("if", call("is_null", term), _ZERO, _ONE) if resolve(term, schema).nullable else _ONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,28 +219,33 @@ class _WeightedAggregates:
                     aggregate = replace(aggregate, by=Attr(parts["by"]))
             self.aggregates.append(aggregate)
             return
-        counts, adds = self.terms(argument, None if of is None else (of, of.parts[aggregate.name]))
+        parts = {} if of is None else of.parts[aggregate.name]
+        times = self.times([columns for columns in self.carried if columns is not of])
         if form is Form.COUNT:
             rows = self.padded(number) if argument is None else None
-            total = call("coalesce", self.made(number, "n", Function.TRY_SUM, counts), _NONE) if rows is None else rows
-            self.finished[aggregate.name] = total
-        elif not aggregate.entry.averages:
-            self.aggregates.append(replace(aggregate, argument=adds))
+            self.finished[aggregate.name] = self.count(number, argument, parts, times) if rows is None else rows
+            return
+        value = Attr(parts["s"]) if "s" in parts else argument
+        assert value is not None
+        if aggregate.entry.averages:
+            counted = self.count(number, argument, parts, times)
+            self.finished[aggregate.name] = self.average(number, value, times, counted)
+        elif times is None:
+            self.aggregates.append(replace(aggregate, argument=value))
         else:
-            self.finished[aggregate.name] = self.average(number, counts, adds)
+            self.finished[aggregate.name] = self.total(number, value, times, lenient=aggregate.entry.lenient is None)
 
-    def terms(self, argument: Term | None, of: tuple[_CarriedColumns, dict[str, str]] | None) -> tuple[Term, Term]:
-        """What a row adds to the number of values, and to their sum."""
-        if of is not None:
-            summed, parts = of
-            others = self.times([columns for columns in self.carried if columns is not summed])
-            return tuple(_product(Attr(parts[part]) if part in parts else _NONE, others) for part in ("n", "s"))  # type: ignore[return-value]  # two
-        times = self.times(self.carried) or _ONE
-        if argument is None:
-            return times, _NONE
-        nullable = resolve(argument, self.schema).nullable
-        counts = call("if", call("is_null", argument), _NONE, times) if nullable else times
-        return counts, _product(argument, times) if term_type(argument, self.schema) == BIGINT else _NONE
+    def count(self, number: int, argument: Term | None, parts: Mapping[str, str], times: Term | None) -> Term:
+        """How many values there are: none where there is no row with one."""
+        counted: Term = times or _ONE
+        if "n" in parts:
+            counted = _product(Attr(parts["n"]), times)
+        elif argument is not None and resolve(argument, self.schema).nullable:
+            counted = call("if", call("is_null", argument), _ZERO, counted)
+        # No stream has so many rows that their number is beyond its type, but their combinations can be.
+        several = sum(columns.number is not None for columns in self.carried) > 1
+        function = Function.SUM if several else Function.TRY_SUM
+        return call("coalesce", self.add_aggregate(number, "n", function, counted), _ZERO)
 
     def times(self, of: Sequence[_CarriedColumns]) -> Term | None:
         """How many rows a row stands for in these leaves; a padded row is one. None: it stands for itself."""
@@ -246,7 +254,7 @@ class _WeightedAggregates:
             if columns.number is not None:
                 nullable = self.schema[columns.number].nullable
                 number: Term = call("coalesce", Attr(columns.number), _ONE) if nullable else Attr(columns.number)
-                product = number if product is None else call("try_mul", product, number)
+                product = number if product is None else call("mul", product, number)
         return product
 
     def padded(self, number: int) -> Term | None:
@@ -256,25 +264,45 @@ class _WeightedAggregates:
         numbers = [columns.number for columns in self.carried if columns.number is not None]
         if len(numbers) != 1 or not self.schema[numbers[0]].nullable:
             return None
-        standing = self.made(number, "n", Function.TRY_SUM, Attr(numbers[0]))
+        standing = self.add_aggregate(number, "n", Function.TRY_SUM, Attr(numbers[0]))
         rows, matched = (
-            _counted(self.made(number, part, Function.COUNT, argument))
+            _counted(self.add_aggregate(number, part, Function.COUNT, argument))
             for part, argument in (("r", None), ("m", Attr(numbers[0])))
         )
-        return call("add", _counted(call("coalesce", standing, _NONE)), call("sub", rows, matched))
+        return call("add", _counted(call("coalesce", standing, _ZERO)), call("sub", rows, matched))
 
-    def average(self, number: int, counts: Term, adds: Term) -> Term:
-        """The exact total divided by the number of values, also where the total is beyond its type."""
-        total = self.made(number, "s", Function.TRY_SUM, adds)
-        rough = call(
-            "mul",
-            self.made(number, "a", Function.AVG, adds),
-            call("cast_double", self.made(number, "c", Function.COUNT, adds)),
+    def total(self, number: int, value: Term, times: Term, *, lenient: bool) -> Term:
+        """The sum of products; NULL where it is beyond its type and the sum is a lenient one, else an error."""
+        high, low = self.halves(number, value, times)
+        try_ = "try_" if lenient else ""
+        carried = call("add", high, call("shift_right", low, _HALF))
+        return call(f"{try_}add", call(f"{try_}mul", carried, _UNIT), call("bit_and", low, _LOW_HALF))
+
+    def halves(self, number: int, value: Term, times: Term) -> tuple[Attr, Attr]:
+        """The sums of the products' high and low halves: of numbers of rows below 2**31 none is beyond its type."""
+        high, low = call("shift_right", value, _HALF), call("bit_and", value, _LOW_HALF)
+        return (
+            self.add_aggregate(number, "h", Function.SUM, call("mul", high, times)),
+            self.add_aggregate(number, "l", Function.SUM, call("mul", low, times)),
         )
-        values = call("greatest", self.made(number, "n", Function.TRY_SUM, counts), _ONE)
-        return call("try_div", call("coalesce", call("cast_double", total), rough), call("cast_double", values))
 
-    def made(self, number: int, part: str, function: Function, argument: Term | None) -> Attr:
+    def average(self, number: int, value: Term, times: Term | None, counted: Term) -> Term:
+        """The exact total divided by the number of values, also where the total is beyond its type."""
+        if times is None:
+            total: Term = self.add_aggregate(number, "s", Function.TRY_SUM, value)
+            mean, values = (
+                self.add_aggregate(number, part, function, value)
+                for part, function in (("a", Function.AVG), ("c", Function.COUNT))
+            )
+            rough = call("mul", mean, call("cast_double", values))
+        else:
+            total = self.total(number, value, times, lenient=True)
+            high, low = (Attr(f"{self.mark}{part}{number}") for part in ("h", "l"))
+            rough = call("add", call("mul", call("cast_double", high), _UNIT_DOUBLE), call("cast_double", low))
+        values_double = call("cast_double", call("greatest", counted, _ONE))
+        return call("try_div", call("coalesce", call("cast_double", total), rough), values_double)
+
+    def add_aggregate(self, number: int, part: str, function: Function, argument: Term | None) -> Attr:
         name = f"{self.mark}{part}{number}"
         self.aggregates.append(Aggregate(name, function, argument))
         return Attr(name)
@@ -282,7 +310,7 @@ class _WeightedAggregates:
 
 def _counted(term: Term) -> Term:
     """A number of rows, as one of which is known that it is none below zero and not beyond any state."""
-    return call("greatest", call("least", term, _MANY), _NONE)
+    return call("greatest", call("least", term, _MANY), _ZERO)
 
 
 def _product(term: Term, times: Term | None) -> Term:

@@ -63,12 +63,12 @@ class PackWriter:
         return table.nbytes <= LARGEST_PART and len(self.data) <= LARGEST_PACK
 
     def add(self, table: Any) -> FileRef:
-        """Adds a `pyarrow.Table` as a part. The part can be read once the pack is written."""
+        """Adds a `pyarrow.Table` as a part, in one batch. The part can be read once the pack is written."""
         import pyarrow as pa
 
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
+            writer.write_table(table.combine_chunks())
         body = sink.getvalue()
         part = _HEADER.pack(zlib.crc32(body), body.size) + body.to_pybytes()
         offset = len(self.data)

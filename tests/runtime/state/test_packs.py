@@ -48,6 +48,15 @@ def test_parts_are_read_as_they_were_written(store: Store) -> None:
     assert file_of("segments/a/b.parquet") == "segments/a/b.parquet"
 
 
+def test_a_part_is_one_batch_of_rows(store: Store) -> None:
+    """Readers stop at a batch without rows, and each costs a header."""
+    pack = PackWriter.of(7, "abc")
+    plain, scattered = pack.add(TABLES[0]), pack.add(pa.concat_tables([TABLES[0].slice(0, 0), TABLES[0]]))
+    store.write_bytes(pack.path, bytes(pack.data))
+    assert scattered.bytes == plain.bytes
+    assert store.read_table(scattered.path).column("t").num_chunks == 1
+
+
 @pytest.mark.parametrize("change", ["cut", "flipped", "other length"])
 def test_a_damaged_part_is_refused(change: str) -> None:
     pack = PackWriter.of(7, "abc")

@@ -10,7 +10,7 @@ import polars as pl
 from tidegate.runtime.batch.executor import Rewrite
 from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
-from tidegate.runtime.eval.aggregates.folding import folded
+from tidegate.runtime.eval.aggregates.fold_rows import folded
 from tidegate.runtime.eval.aggregates.partials import merge
 from tidegate.runtime.eval.dependents import Judgement
 from tidegate.runtime.eval.increment import keep_true
@@ -82,16 +82,22 @@ class SegmentRewriter:
             yield _merged(rewrite, waiting)
 
     def _folded(self, rewrite: Rewrite) -> pl.DataFrame:
-        """The rows that live, piece by piece joined with the classes of those before."""
+        """The rows that live. Pieces are gathered until they have as many rows as there are classes of those before, so
+        that each row is looked at few times, however many pieces there are.
+        """
         buffer, settled = rewrite.buffer, rewrite.settled
         assert buffer.fold is not None
         assert settled is not None
-        done: pl.DataFrame | None = None
+        done: list[pl.DataFrame] = []
+        classes = 0
         for piece in self.segments.pieces(rewrite.segments, PIECE_ROWS):
-            rows = keep_true(piece, rewrite.keep, buffer.schema)
-            done = folded(rows if done is None else pl.concat([done, rows]), buffer.fold, settled, buffer.schema)
-        assert done is not None
-        return done
+            done.append(keep_true(piece, rewrite.keep, buffer.schema))
+            if sum(rows.height for rows in done) >= max(2 * classes, PIECE_ROWS):
+                done = [folded(pl.concat(done), buffer.fold, settled, buffer.schema)]
+                classes = done[0].height
+        return (
+            folded(pl.concat(done), buffer.fold, settled, buffer.schema) if len(done) != 1 or not classes else done[0]
+        )
 
 
 def _merged(rewrite: Rewrite, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 import polars as pl
 
-from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import Group, Scan
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
@@ -17,7 +17,6 @@ from tidegate.algebra.types import BIGINT, BOOLEAN
 from tidegate.analysis.state.folding.classes import Best
 from tidegate.runtime.eval.aggregates.partials import aggregate
 from tidegate.runtime.eval.columns import only
-from tidegate.runtime.eval.filters import kept
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.folding.fold import Fold, SettledCondition
 
@@ -27,21 +26,36 @@ _ROW: Final = "\0row"
 def folded(rows: pl.DataFrame, fold: Fold, settled: SettledCondition, schema: Schema) -> pl.DataFrame:
     """The stored rows with those that are settled as one row per class.
 
-    Rows whose partial results would not fit their types stay as they are: to fold none of them does no harm.
+    Rows of a class whose total would not fit its type stay as they are: not to fold them does no harm.
     """
-    condition = compile_term(settled.condition, schema)
-    old = kept(rows, condition)
+    holds = rows.select(compile_term(settled.condition, schema).fill_null(value=False).alias("")).to_series()
+    is_settled = pl.lit(holds) if len(holds) == rows.height else pl.lit(bool(holds[0]))  # one value for all rows
+    old = rows.filter(is_settled)
     group = _classes(fold, schema, len(settled.truths))
     keys = [compile_term(term, schema).alias(f"\0{j}") for j, term in enumerate((*fold.keys, *settled.truths))]
-    try:
-        groups = aggregate(group, old.with_columns(*keys, pl.int_range(old.height, dtype=pl.Int64).alias(_ROW)))
-    except EvaluationError:
-        return rows
+    keyed = old.with_columns(*keys, pl.int_range(old.height, dtype=pl.Int64).alias(_ROW))
+    groups = aggregate(group, keyed)
     if groups.height == old.height:
         return rows
-    merged = [groups[a.name] for a in fold.merged]
-    classes = old[groups[_ROW]].with_columns(*merged)
-    return pl.concat([rows.filter(~condition), only(classes, rows.columns)])
+    unfolded = [rows.filter(~is_settled)]
+    beyond = pl.any_horizontal(
+        False, *(pl.col(total).is_null() & (pl.col(_number(total)) > 0) for total in _totals(fold))
+    )
+    too_great, groups = groups.filter(beyond), groups.filter(~beyond)
+    if too_great.height:
+        unfolded.append(keyed.join(too_great, on=group.keys, how="semi", nulls_equal=True) if group.keys else keyed)
+    classes = old[groups[_ROW]].with_columns(*(groups[partial.name] for partial in fold.merged))
+    return pl.concat([only(part, rows.columns) for part in (*unfolded, classes)])
+
+
+def _number(total: str) -> str:
+    """The column with how many values a total has."""
+    return f"{total}{_ROW}"
+
+
+def _totals(fold: Fold) -> tuple[str, ...]:
+    """The columns that are added up."""
+    return tuple(partial.name for partial in fold.merged if partial.function is Function.SUM)
 
 
 @lru_cache(maxsize=256)
@@ -58,4 +72,7 @@ def _classes(fold: Fold, schema: Schema, truths: int) -> Group:
         chosen = Aggregate(
             _ROW, Function.LAST if best is Best.GREATEST else Function.FIRST, Attr(_ROW), Attr(attribute)
         )
-    return Group(Scan(read), tuple(key.name for key in keys), (chosen, *fold.merged))
+    totals = [replace(partial, function=Function.TRY_SUM) for partial in fold.merged if partial.name in _totals(fold)]
+    counts = [Aggregate(_number(total.name), Function.COUNT, total.argument) for total in totals]
+    ends = [partial for partial in fold.merged if partial.name not in _totals(fold)]
+    return Group(Scan(read), tuple(key.name for key in keys), (chosen, *totals, *counts, *ends))

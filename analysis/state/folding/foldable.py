@@ -19,7 +19,7 @@ from tidegate.analysis.state.bounds import Bound, Bounded, Collected, MissingCon
 from tidegate.analysis.state.folding.classes import Classes, Read, classes
 from tidegate.analysis.state.folding.complement import complement, complements_of_term
 from tidegate.analysis.state.folding.region import LaterOf, Literal, Region, later_ofs, literals, region, without
-from tidegate.analysis.state.folding.unfit import unfit
+from tidegate.analysis.state.folding.runtime_limits import unfit
 from tidegate.analysis.state.keep import Keep, keep
 
 #: Queries of more occurrences are not asked how they fold: each comparison needs the zones of other queries. That takes
