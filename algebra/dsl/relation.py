@@ -401,18 +401,100 @@ class Relation:
             1, 60.0
             2, 75.0
         """
-        from tidegate.algebra.dsl.over.build import frame_of, over_node, require_columns, require_once
+        from tidegate.algebra.dsl.over.build import frame_of, over_node, require_columns
 
         with Here() as site:
-            keys = tuple(self._name_of(column, "over") for column in listed(by))
-            require_once(keys)
+            keys, time, last = self._in_order("over", by, order, tie)
             require_columns(columns)
-            time = self._order(order, "over", "order")
             frame = frame_of(rows, range, self.schema[time].type)
-            last = None if tie is None else self._name_of(tie, "over")
             node, parts = over_node(self, keys, time, last, frame, columns)
             origin = Origin("this over")
             return self._with(node, {name: self._origins.get(name, origin) for name in node.schema}, site, parts)
+
+    def distinct_on(self, *by: Column, order: Column | None = None, tie: Column | None = None) -> Relation:
+        """The first row of each key in order of `order`, once for ever, as SQL's `DISTINCT ON`.
+
+        What is kept is one row a key. `order` may be left out where rows hold one instant only. Rows that are equal are
+        one; two that differ, of one key and at one instant, are an error, unless `tie` names an attribute that orders
+        them.
+
+        Examples:
+            >>> show(cars.distinct_on("car").select("car", "time", "speed"))
+            red, 1, 60.0
+        """
+        with Here() as site:
+            if not by:
+                raise QueryError("TG114", "distinct_on has no key", hint='name one: distinct_on("car")')
+            return self._without_repeats("distinct_on", by, order, tie, None, site)
+
+    def dedup(
+        self,
+        *,
+        by: Column | Iterable[Column],
+        within: Duration = None,
+        order: Column | None = None,
+        tie: Column | None = None,
+    ) -> Relation:
+        """The rows without those that repeat a key: the first one of each key, and then the next that comes more than
+        `within` after the last one that was let through; without `within` no other.
+
+        What is kept is one row a key, with `within` only of keys that came so recently. `order` may be left out where
+        rows hold one instant only. Rows that are equal are one; two that differ, of one key and at one instant, are an
+        error, unless `tie` names an attribute that orders them.
+
+        Examples:
+            >>> show(cars.dedup(by="car", within=2).select("time", "speed").where(lambda r: r.time <= 7))
+            1, 60.0
+            4, 85.0
+            7, 50.0
+        """
+        with Here() as site:
+            return self._without_repeats("dedup", by, order, tie, within, site)
+
+    def versions(
+        self, *, by: Column | Iterable[Column], order: Column | None = None, tie: Column | None = None
+    ) -> Relation:
+        """The rows as versions of what their key stands for, each with the instant `until` at which the next one takes
+        over: a row holds in [order, until).
+
+        A row is complete when the next one of its key is there. The last one of a key holds still, and is not reported,
+        unless it is said where the input ends (`close_at`).
+
+        Examples:
+            >>> show(cars.versions(by="car").select("time", "until", "speed").where(lambda r: r.time <= 2))
+            1, 2, 60.0
+            2, 3, 90.0
+        """
+        from tidegate.algebra.dsl.over.build import versions_node
+
+        with Here() as site:
+            node = versions_node(self._node, *self._in_order("versions", by, order, tie))
+            origin = Origin("these versions")
+            return self._with(node, {name: self._origins.get(name, origin) for name in node.schema}, site)
+
+    def _without_repeats(
+        self,
+        where: str,
+        by: Column | Iterable[Column],
+        order: Column | None,
+        tie: Column | None,
+        within: Duration,
+        site: Site | None,
+    ) -> Relation:
+        from tidegate.algebra.dsl.over.build import without_repeats
+
+        node = without_repeats(self._node, *self._in_order(where, by, order, tie), within)
+        return self._with(node, self._origins, site)
+
+    def _in_order(
+        self, where: str, by: Column | Iterable[Column], order: Column | None, tie: Column | None
+    ) -> tuple[tuple[str, ...], str, str | None]:
+        """The names of the keys, of the attribute that orders rows, and of that which orders rows of one instant."""
+        from tidegate.algebra.dsl.over.build import require_once
+
+        keys = tuple(self._name_of(column, where) for column in listed(by))
+        require_once(keys)
+        return keys, self._order(order, where, "order"), None if tie is None else self._name_of(tie, where)
 
     def _order(self, given: Column | None, where: str, option: str) -> str:
         """The attribute that orders rows; `QueryError` TG117 where it is not said, and rows have several instants."""

@@ -24,7 +24,7 @@ from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Lit, Term, Value
 from tidegate.algebra.typed.operations import resolve, term_type
-from tidegate.algebra.types import BIGINT, DataType
+from tidegate.algebra.types import BIGINT, BOOLEAN, DataType
 
 #: The attribute that says when a row was complete, of rows that wait for rows after them.
 COMPLETE: Final = "complete"
@@ -85,6 +85,16 @@ class PreviousDifferent:
 
 
 @dataclass(frozen=True, slots=True)
+class Reported:
+    """Whether the row is the first of its partition, or comes more than `within` ticks after the last one of which this
+    was true; None: the first one only.
+    """
+
+    name: str
+    within: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NextDifferent:
     """The argument's value in the first row after this one where it is another one, at most `within` ticks away."""
 
@@ -115,7 +125,7 @@ class FrameAggregate:
         return self.aggregate.name
 
 
-OverColumn: TypeAlias = RowNumber | Neighbour | PreviousDifferent | NextDifferent | Nth | FrameAggregate
+OverColumn: TypeAlias = RowNumber | Reported | Neighbour | PreviousDifferent | NextDifferent | Nth | FrameAggregate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,7 +229,7 @@ class Over(OrderedNode):
 def terms_of(column: OverColumn) -> tuple[Term, ...]:
     """The terms that a column evaluates for each row."""
     match column:
-        case RowNumber():
+        case RowNumber() | Reported():
             return ()
         case Neighbour() | PreviousDifferent() | NextDifferent() | Nth():
             return (column.argument,)
@@ -258,6 +268,8 @@ def column_text(column: OverColumn, instants: DataType) -> str:
     match column:
         case RowNumber():
             return "row_number()"
+        case Reported(_, within):
+            return "is first" if within is None else f"is first within {ticks_text(within, instants)}"
         case Neighbour(_, argument, offset, within, default):
             given = [term_text(argument), str(abs(offset)), *([] if default is None else [term_text(default)])]
             bound = "" if within is None else f" within {ticks_text(within, instants)}"
@@ -290,6 +302,8 @@ def _attribute(column: OverColumn, schema: Schema) -> Attribute:
     match column:
         case RowNumber(name):
             return Attribute(name, BIGINT, nullable=False)
+        case Reported(name):
+            return Attribute(name, BOOLEAN, nullable=False)
         case Neighbour(name, argument, _, _, default):
             type_ = term_type(argument, schema)
             if default is not None and default.type != type_:
@@ -342,6 +356,8 @@ class _Partition:
         match column:
             case RowNumber():
                 return at + 1
+            case Reported(_, within):
+                return self.reported(within, at)
             case Neighbour(_, argument, offset, within, default):
                 there = at + offset
                 exists = 0 <= there < len(self.events)
@@ -364,6 +380,14 @@ class _Partition:
                 return self.aggregated(aggregate, [self.events[place] for place in self.frame(frame, at)])
             case _:
                 assert_never(column)
+
+    def reported(self, within: int | None, at: int) -> bool:
+        """Whether the row comes so long after the last one that was reported, one after the other from the first on."""
+        last = 0
+        for place in range(1, at + 1):
+            if within is not None and self.times[place] - self.times[last] > within:
+                last = place
+        return last == at
 
     def of(self, term: Term, at: int) -> Value:
         schema = self.node.input.schema

@@ -17,6 +17,7 @@ from tidegate.algebra.ordered.over import (
     Over,
     OverColumn,
     PreviousDifferent,
+    Reported,
     RowNumber,
     wait_of,
 )
@@ -57,6 +58,8 @@ def need_of(column: OverColumn) -> Need:
     match column:
         case RowNumber() | PreviousDifferent():
             return Need(1, None)
+        case Reported(_, within):
+            return Need(1, within)
         case Neighbour(_, _, offset, within):
             return Need(-offset, within) if offset < 0 else Need(0, None)
         case NextDifferent():

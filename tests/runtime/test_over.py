@@ -44,8 +44,14 @@ def program() -> tg.Program:
         Moving=over(range=9, least=tg.min(S.v), mean=tg.avg(S.v)),
         Long=long.where(long.next.is_null()).select("k", "complete"),
         All=S.over(order="t", before=tg.lag(S.k, 2), other=tg.previous_different(S.v)),
+        Once=S.distinct_on("k"),
+        Rare=S.dedup(by=("k", "v"), within=7),
+        Held=S.versions(by="k"),
         Counted=long.group_by(w=tg.ceil(long.complete, 10)).agg(n=tg.count()),
     )
+
+
+NAMES = ("Before", "Moving", "Long", "All", "Counted", "Once", "Rare", "Held")
 
 
 def events(seed: int) -> list[Event]:
@@ -262,6 +268,38 @@ def test_values_are_those_of_sql(frame: str, options: dict[str, Any], seed: int)
         assert sorted(tuple(row.values())[:-1] for row in s.results("R")) == wanted
 
 
+def test_a_key_is_let_through_again_after_so_long_a_time_without_it_being_let_through() -> None:
+    """What was dropped does not put it off: a key that comes every 3 ticks is let through every 6."""
+    rows = [*(("a", t, t) for t in range(0, 30, 3)), ("b", 7, 0), ("b", 12, 1), ("b", 13, 2)]
+    assert run(S.dedup(by="k", within=5), rows) == [
+        *(("a", t, t) for t in sorted((0, 6, 12, 18, 24), key=str)), ("b", 13, 2), ("b", 7, 0)
+    ]  # fmt: skip
+    assert run(S.dedup(by="k"), rows) == run(S.distinct_on("k"), rows) == [("a", 0, 0), ("b", 7, 0)]
+    assert run(S.dedup(by="k", within=0), rows) == sorted(rows, key=str)
+    assert run(S.where(S.k == "a").dedup(by=(), within=5), rows) == [
+        ("a", t, t) for t in sorted((0, 6, 12, 18, 24), key=str)
+    ]
+
+
+def test_of_equal_rows_one_is_let_through_of_others_a_tie_says_which() -> None:
+    assert run(S.dedup(by="k"), [("a", 1, 5), ("a", 1, 5), ("a", 2, 5)]) == [("a", 1, 5)]
+    with pytest.warns(tg.RunWarning, match="TG304"):
+        assert run(S.dedup(by="k"), [("a", 1, 5), ("a", 1, 6)]) == []
+    assert run(S.dedup(by="k", tie="v"), [("a", 1, 6), ("a", 1, 5), ("a", 2, 7)]) == [("a", 1, 5)]
+    assert run(S.dedup(by="k", tie="v", within=0), [("a", 1, 6), ("a", 1, 5), ("a", 2, 7)]) == [
+        ("a", 1, 5), ("a", 2, 7)
+    ]  # fmt: skip
+
+
+def test_a_version_holds_until_the_next() -> None:
+    rows = [("a", 1, 5), ("b", 2, 8), ("a", 4, 6), ("a", 9, 7)]
+    relation = S.versions(by="k")
+    assert run(relation, rows) == [("a", 1, 5, 4), ("a", 4, 6, 9)]
+    assert relation.schema["until"].temporal
+    closed = tg.program(R=relation).run({"S": rows}, close_at=20)["R"].rows()
+    assert found(closed) == [("a", 1, 5, 4), ("a", 4, 6, 9), ("a", 9, 7, 20), ("b", 2, 8, 20)]
+
+
 # --- whatever the batching and the engine -----------------------------------------------------------------------------
 
 
@@ -286,7 +324,7 @@ def test_rows_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path
             if last:
                 session.finish()
                 session.step()
-                for name in ("Before", "Moving", "Long", "All", "Counted"):
+                for name in NAMES:
                     assert found(session.results(name)) == meant(rows, name)
                 assert not any(session.live_rows().values())
 
@@ -306,7 +344,7 @@ def test_spark_has_the_same_rows(shard_bytes: int, spark: SparkSession, monkeypa
             run.step()
         run.finish()
         run.step()
-        for name in ("Before", "Moving", "Long", "All", "Counted"):
+        for name in NAMES:
             assert found(run.results(name)) == meant(rows, name)
         if shard_bytes:
             assert {place for report in run.reports for place in report.places.values()} >= {"sharded"}
@@ -399,6 +437,9 @@ def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:
         (over(range=5, a=tg.sum(S.v), b=tg.lead(S.v)), "keys(S by k) × 1 + keys(S by k) × rate(S) × 5"),
         (S.over(order="t", a=tg.lag(S.v, 3)), "3"),
         (over(a=tg.next_different(S.v, within=4)), "rate(S) × 4"),
+        (S.versions(by="k"), "keys(S by k) × 1"),
+        (S.distinct().distinct_on("k"), "keys(R~1 by k) × 1"),
+        (S.dedup(by="k", within=4), "rate(R~1) × 4"),
         (over(a=tg.next_different(S.v)), "unbounded: missing next_different(..., within=)"),
     ],
 )
@@ -444,6 +485,12 @@ def test_an_instant_beside_the_order_progresses_no_further() -> None:
         (lambda: over(c=tg.median(S.v)), "TG132 median keeps every value"),
         (lambda: over(v=tg.lag(S.v)), "TG103 attribute 'v' exists already"),
         (lambda: over(), "TG114 over computes nothing"),
+        (lambda: S.distinct_on(), "TG114 distinct_on has no key"),
+        (lambda: S.dedup(by="x"), "TG103"),
+        (lambda: S.dedup(by="k", order="v"), "TG117 'v' orders no rows"),
+        (lambda: S.dedup(by="k", within=-1), "TG160 within=-1 is negative"),
+        (lambda: S.dedup(by="k", within="5m"), "TG160 within is a number of ticks here"),
+        (lambda: S.rename(v="until").versions(by="k"), "TG103 'until' says how long"),
         (lambda: S.over(by="k", order="v", c=tg.lag(S.v)), "TG117 'v' orders no rows"),
         (lambda: S.over(by=("k", "k"), c=tg.lag(S.v)), "TG103 rows are partitioned by k twice"),
         (lambda: over(c=tg.lag("v")), "TG115 lag takes an attribute of a relation"),

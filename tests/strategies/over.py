@@ -57,6 +57,9 @@ class _Overs:
         if self.chance(0.15):
             # More than row-wise: a query of its own, whose rows come as it advances.
             rows = rows.distinct()
+        if not self.peers and self.chance(0.2):
+            within = self.rng.choice((None, *_SPANS))
+            rows = rows.dedup(by=self.keys, within=within, order="t", tie=self.tie)
         for number in range(self.rng.choice((1, 1, 2))):
             columns = {f"c{number}{i}": self.column(rows) for i in range(self.rng.choice((1, 2, 3)))}
             rows = rows.over(by=self.keys, order="t", tie=self.tie, **self.frame(), **columns)

@@ -142,6 +142,10 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
         ("withColumnRenamed", "withColumnsRenamed", "rename_columns"), 'attributes are renamed with rename(old="new")'
     )
     | dict.fromkeys(("limit", "head", "tail", "take", "fetch", "top", "sample", "nlargest", "nsmallest"), _NO_ORDER)
+    | dict.fromkeys(
+        ("first", "dropDuplicatesOn", "deduplicate", "unique_by", "dedupe"),
+        'the first row of each key is dedup(by="k"), and within="5m" lets the next one through after so long',
+    )
     | dict.fromkeys(("order_by", "orderBy", "sort", "sort_by", "sort_values", "sortBy"), _NO_ORDER)
     | dict.fromkeys(("alias", "set_alias", "named"), 'relations are named with as_("a"): a.x, a.time')
     | dict.fromkeys(("unionAll", "union_all", "unionByName", "concat", "append", "vstack"), _UNION)
@@ -151,8 +155,7 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("left_outer_join", "leftOuterJoin", "outer_join"), "left_join(other, ...) pads with NULLs")
     | dict.fromkeys(
         ("drop_duplicates", "dropDuplicates", "unique", "dropDuplicatesWithinWatermark"),
-        "each row once is distinct(), which looks at all attributes; the first of each key is "
-        'group_by("k").agg(x=tg.first(r.x, by=r.time))',
+        'each row once is distinct(), which looks at all attributes; the first of each key is dedup(by="k")',
     )
     | dict.fromkeys(
         ("subtract", "exceptAll", "except_", "minus", "minus_all"), "rows that the other lacks are difference(other)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.aggregates import AggregateExpression
@@ -15,14 +15,26 @@ from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.over.columns import MOST_ROWS, OverExpression
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.aggregates import Aggregate
-from tidegate.algebra.ordered.over import Frame, FrameAggregate, Over, OverColumn, terms_of
-from tidegate.algebra.schema import checked_name
-from tidegate.algebra.terms import attributes_of
+from tidegate.algebra.nodes import Distinct, Node, Project, Rename, Select
+from tidegate.algebra.ordered.over import (
+    COMPLETE,
+    Frame,
+    FrameAggregate,
+    Neighbour,
+    Over,
+    OverColumn,
+    Reported,
+    terms_of,
+)
+from tidegate.algebra.schema import Schema, checked_name
+from tidegate.algebra.terms import Attr, attributes_of
 from tidegate.algebra.types import DataType
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Relation
 
+#: The attribute that says until when a version holds.
+UNTIL: Final = "until"
 #: So many rows before a row and after it; None: all before it.
 RowsFrame: TypeAlias = "tuple[int | None, int]"
 #: A duration before a row, or one before it and one after it; None: all before it.
@@ -108,6 +120,35 @@ def _column(
     parts += its
     ticks = _ticks("within", value._within, relation.schema[time].type)
     return value._build(name, [part._term for part in its], frame, ticks)
+
+
+def without_repeats(rows: Node, keys: tuple[str, ...], time: str, tie: str | None, within: Duration) -> Node:
+    """The rows that repeat no key of a row before them, or none of the last so long."""
+    ticks, name = _ticks("within", within, rows.schema[time].type), _unused(rows.schema)
+    # Of equal rows, which a source may deliver twice, it does not matter which comes first.
+    distinct = rows if isinstance(rows, Distinct) else Distinct(rows)
+    reported = Select(Over(distinct, keys, time, tie, (Reported(name, ticks),)), Attr(name))
+    return Project(reported, rows.schema.names)
+
+
+def versions_node(rows: Node, keys: tuple[str, ...], time: str, tie: str | None) -> Node:
+    """The rows with the instant of the next one of their key; `QueryError` TG103 where its name is taken."""
+    if UNTIL in rows.schema:
+        raise QueryError(
+            "TG103",
+            f"{UNTIL!r} says how long a version holds, and there is such an attribute",
+            hint=f'rename it first: rename({UNTIL}="...")',
+        )
+    node = Over(rows, keys, time, tie, (Neighbour(_unused(rows.schema), Attr(time), 1),))
+    return Project(Rename(node, ((COMPLETE, UNTIL),)), (*rows.schema.names, UNTIL))
+
+
+def _unused(schema: Schema) -> str:
+    """A name that no attribute has."""
+    name = "next"
+    while name in schema:
+        name += "_"
+    return name
 
 
 def require_columns(given: Mapping[str, object]) -> None:

@@ -111,6 +111,21 @@ def end(offsets: Int64Array, first: Int64Array, valid: UInt8Array, last: bool) -
     return places
 
 
+@compiled(nb.void(INTS, INTS, INTS, nb.int64, OUT, OUT))
+def reported(
+    offsets: Int64Array, first: Int64Array, time: Int64Array, within: int, at: Int64Array, is_reported: Int64Array
+) -> None:
+    """Writes whether each new row is reported, and when the last one was that is: the first of a partition, and each
+    that comes more than `within` ticks after the last; below zero: no other.
+    """
+    for p in range(len(first)):
+        for i in range(first[p], offsets[p + 1]):
+            if i > offsets[p] and (within < 0 or time[i] - at[i - 1] <= within):
+                at[i], is_reported[i] = at[i - 1], 0
+            else:
+                at[i], is_reported[i] = time[i], 1
+
+
 @compiled(OUT(INTS, INTS, INTS, BYTES))
 def previous_different(offsets: Int64Array, first: Int64Array, key: Int64Array, valid: UInt8Array) -> Int64Array:
     """Where the last value is that differs from the row's; numbered as in `least`. Values are equal if their keys are,

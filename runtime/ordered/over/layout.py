@@ -19,6 +19,7 @@ from tidegate.algebra.ordered.over import (
     Over,
     OverColumn,
     PreviousDifferent,
+    Reported,
     RowNumber,
     terms_of,
 )
@@ -36,13 +37,15 @@ class Kind(Enum):
     ROWS = "rows"
     DIFFERENT = "different"
     NTH = "nth"
+    REPORTED = "reported"
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
     """A value over all rows of a partition up to a row. Columns of the same value share it.
 
-    `by` is the order of a first or last value, None for the order of rows. `number` is that of an nth row.
+    `by` is the order of a first or last value, None for the order of rows. `number` is that of an nth row, or the ticks
+    within which a row is not reported again, below zero: never.
     """
 
     what: Form | Kind
@@ -89,6 +92,8 @@ class OverLayout:
         match column:
             case RowNumber():
                 return Running(Kind.ROWS)
+            case Reported(_, within):
+                return Running(Kind.REPORTED, number=-1 if within is None else within)
             case PreviousDifferent(_, argument):
                 return Running(Kind.DIFFERENT, argument)
             case Neighbour() | NextDifferent():
@@ -110,6 +115,8 @@ class OverLayout:
         match running.what:
             case Kind.ROWS | Form.COUNT:
                 return {"n": BIGINT}
+            case Kind.REPORTED:
+                return {"at": BIGINT, "is": BIGINT}
             case Form.INTEGER_SUM:
                 return {"hi": BIGINT, "lo": BIGINT, "n": BIGINT}
             case Form.DOUBLE_SUM:

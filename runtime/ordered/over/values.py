@@ -19,6 +19,7 @@ from tidegate.algebra.ordered.over import (
     Nth,
     OverColumn,
     PreviousDifferent,
+    Reported,
     RowNumber,
 )
 from tidegate.algebra.terms import Term
@@ -52,6 +53,10 @@ class Values:
         match column:
             case RowNumber():
                 values = self.running(Running(Kind.ROWS))["n"].gather(at)
+            case Reported():
+                kept = self.layout.running(column)
+                assert kept is not None
+                values = self.running(kept)["is"].gather(at) == 1
             case PreviousDifferent(_, argument):
                 values = self.running(Running(Kind.DIFFERENT, argument))["v"].gather(at)
             case Neighbour(_, argument, offset, within, default):
@@ -132,6 +137,10 @@ class Values:
         block, part = self.block, {name: self.layout.part(what, name) for name in self.layout.parts(what)}
         arrays: dict[str, Int64Array] = {}
         offsets, first = block.offsets, block.first
+        if what.what is Kind.REPORTED:
+            arrays = {name: block.numbers(part[name]) for name in ("at", "is")}
+            running.reported(offsets, first, block.time, what.number, arrays["at"], arrays["is"])
+            return _series(arrays)
         if "n" in part:
             of = None if what.argument is None or what.what is Kind.NTH else self.argument(what.argument)
             arrays["n"] = block.numbers(part["n"])
