@@ -18,6 +18,7 @@ from tidegate.algebra.nodes import (
     children,
     occurrences,
 )
+from tidegate.algebra.schema import unused_mark
 from tidegate.algebra.terms import Term
 
 
@@ -110,7 +111,7 @@ def _row_wise_stream(node: Node) -> str:
 
 def with_terms(node: Node, terms: Iterable[Term]) -> Node:
     """The rows of a node with the terms as further attributes."""
-    mark = "~" * (1 + max(len(name) - len(name.lstrip("~")) for name in node.schema))
+    mark = unused_mark(node.schema)
     for number, term in enumerate(terms):
         node = Imbed(node, f"{mark}{number}", term)
     return node

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tidegate.algebra.diagnostics.shown import shown
@@ -165,6 +165,11 @@ class StreamDef:
                 raise QueryError(
                     "TG107", f"{self.name}: progress attribute {name!r} is no temporal attribute of the stream"
                 )
+
+
+def unused_mark(names: Iterable[str]) -> str:
+    """A beginning that none of these names has."""
+    return "~" * (1 + max((len(name) - len(name.lstrip("~")) for name in names), default=0))
 
 
 def checked_name(name: str, of: str) -> str:

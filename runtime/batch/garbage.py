@@ -125,7 +125,8 @@ class Garbage:
         if self.mode == "exact":
             return [list(segments)] if any(s.path not in self._folded for s in segments[:1]) or segments[1:] else []
         settled = [s for s in segments if self._settles(buffer, s, progress)]
-        fresh = [s for s in segments if s not in settled]
+        paths = {s.path for s in settled}
+        fresh = [s for s in segments if s.path not in paths]
         largest = max(settled, key=lambda s: s.rows, default=None)
         if largest is not None and (largest.path not in self._folded or _rows_of(settled) >= 2 * largest.rows):
             return [settled, *plan_compaction(fresh, max_rows=most)]

@@ -43,6 +43,7 @@ from tidegate.runtime.eval.increment import keep_true
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.terms import compile_pair, compile_term
 from tidegate.runtime.plan.aggregate_states import has_partials, states
+from tidegate.runtime.plan.folding.totals import Total
 from tidegate.runtime.plan.steps import Progress, QueryPlan
 from tidegate.runtime.state.quarantine import RejectedRow, error_text
 
@@ -80,10 +81,11 @@ def _shown(value: Value, type_: DataType) -> Value:
 @dataclass(slots=True)
 class Lenient:
     """A lenient evaluation of a tree. `passes` is the pass condition over the current rows, None where they do not
-    decide it.
+    decide it. `totals` are the new attributes that are sums, by their terms.
     """
 
     leaves: Mapping[int, pl.DataFrame]
+    totals: Mapping[Term, Total] = field(default_factory=dict)
     place: int = 0
     aside: list[SetAside] = field(default_factory=list)
 
@@ -102,6 +104,8 @@ class Lenient:
                 return self.rows_of(input_, below).rename(dict(pairs))
             case Imbed(input_, name, term):
                 below = _below(passes, name, term, input_.schema)
+                if term in self.totals:
+                    return self.totalled(node, self.totals[term], below)
                 rows = self.evaluable(self.rows_of(input_, below), term, input_.schema, below)
                 return rows.with_columns(compile_term(term, input_.schema).alias(name))
             case Group(input_, keys, aggregates):
@@ -152,6 +156,22 @@ class Lenient:
             for row in _passing(beyond, passes, group.schema).iter_rows(named=True):
                 error = sum_out_of_range(name, state.result, int(row.pop("\0total")))
                 self.aside.append(SetAside(OVERFLOW, name, row, group.schema, error))
+        return rows
+
+    def totalled(self, node: Imbed, total: Total, passes: Term | None) -> pl.DataFrame:
+        """The rows of groups with a sum of halves, by the same rule as other sums."""
+        group, schema, name = node.input, node.input.schema, node.name
+        while isinstance(group, Imbed):
+            group = group.input
+        assert isinstance(group, Group)
+        rows = self.rows_of(node.input, passes)
+        rows = rows.with_columns(compile_term(total.term(lenient=True), schema).alias(name))
+        beyond = rows.filter(pl.col(name).is_null() & pl.col(total.high.name).is_not_null())
+        shown = (*group.keys, name)
+        for row in _passing(beyond, passes, schema).iter_rows(named=True):
+            error = sum_out_of_range(name, BIGINT, total.exact(row[total.high.name], row[total.low.name]))
+            noted = {key: row[key] for key in shown}
+            self.aside.append(SetAside(OVERFLOW, name, noted, node.schema, error))
         return rows
 
     def _joined(self, node: Join, passes: Term | None) -> pl.DataFrame:
@@ -213,7 +233,7 @@ def lenient_increment(
     """
     schema = query.facts.output.schema
     passes = query.passes(old, new)
-    walk = Lenient(leaves)
+    walk = Lenient(leaves, {total.term(lenient=False): total for total in query.totals})
     if query.grouping is not None:
         over = (
             None

@@ -15,7 +15,7 @@ from functools import lru_cache
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.functions.aggregates import Aggregate, Form
 from tidegate.algebra.nodes import Group
-from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.schema import Attribute, Schema, unused_mark
 from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BIGINT, DOUBLE, NULL, DataType
 
@@ -74,7 +74,7 @@ class State:
 def states(group: Group) -> tuple[State, ...]:
     """The state of every aggregate of a grouping, in order. No column has the name of a grouping key."""
     schema = group.input.schema
-    mark = _mark(group)
+    mark = unused_mark(group.keys)
     group_states = []
     for index, aggregate in enumerate(group.aggregates):
         argument = NULL if aggregate.argument is None else term_type(aggregate.argument, schema)
@@ -86,11 +86,7 @@ def states(group: Group) -> tuple[State, ...]:
 
 def row_column(group: Group) -> str:
     """The name of a helper column that no key and no state column has."""
-    return f"{_mark(group)}row"
-
-
-def _mark(group: Group) -> str:
-    return "~" * (1 + max((len(key) - len(key.lstrip("~")) for key in group.keys), default=0))
+    return f"{unused_mark(group.keys)}row"
 
 
 def has_partials(group: Group) -> bool:

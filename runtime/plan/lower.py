@@ -53,6 +53,7 @@ from tidegate.analysis.purge import Purge, purge
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.analysis.state.keep import kept_of
 from tidegate.runtime.plan.folding.fold import Fold
+from tidegate.runtime.plan.folding.totals import Total
 from tidegate.runtime.plan.folding.weights import weighed
 from tidegate.runtime.plan.sharding import required_leaves, shard_key
 from tidegate.runtime.plan.shared_parts import find_common
@@ -117,7 +118,7 @@ def _plan(
     key = None if recursive else shard_key(tree, leaves, draft.grouping)
     streams = sum(leaf.buffer is not None for leaf in leaves)
     required = required_leaves(tree, leaves) if key is not None and streams > 1 else ()
-    return QueryPlan(draft.facts, tree, leaves, draft.grouping, common, key, required)
+    return QueryPlan(draft.facts, tree, leaves, draft.grouping, common, key, required, totals=draft.totals)
 
 
 def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan:
@@ -235,6 +236,7 @@ class _QueryDraft:
     """The conditions that its readings ask for, where the operator reads event runs."""
     keys: tuple[str, ...] | None = None
     """Of an operator: for each leaf the column by which its partitions can be shared out."""
+    totals: tuple[Total, ...] = ()
 
     def operator(self, leaves: tuple[Leaf, ...]) -> OrderedStep | None:
         """The operator at the root, over the finished leaves."""
@@ -271,7 +273,8 @@ def _read_folded(facts: QueryFacts, tree: Node, leaves: list[_LeafDraft], layout
     """The query over buffers, those among them that fold with what it needs of rows that stand for several."""
     occurring = [leaf.occurrence for leaf in leaves]
     foldings = {i: use.folding for i, use in enumerate(occurring) if use is not None and use.folds and use.folding}
-    tree, folds = weighed(tree, foldings, facts.query.name)
+    over = weighed(tree, foldings, facts.query.name)
+    folds = over.folds
     for i, (leaf, occurrence) in enumerate(zip(leaves, occurring, strict=True)):
         if leaf.key is None or occurrence is None:
             continue
@@ -282,7 +285,7 @@ def _read_folded(facts: QueryFacts, tree: Node, leaves: list[_LeafDraft], layout
             read = (*leaf.columns, *(name for name, _ in folds[i].added))
             leaves[i] = replace(leaf, key=key, columns=read)
         layout.want(key, columns, occurrence.stream.schema.temporal)
-    return _QueryDraft(facts, tree, tuple(leaves))
+    return _QueryDraft(facts, over.tree, tuple(leaves), totals=over.totals)
 
 
 #: What several inputs of an operator read together: a row-wise part, and the place of the one that alone reads its

@@ -19,6 +19,7 @@ from tidegate.analysis.state.bounds import Bounded
 from tidegate.analysis.state.keep import Extents
 from tidegate.runtime.plan.aggregate_states import partial_schema
 from tidegate.runtime.plan.folding.fold import Fold
+from tidegate.runtime.plan.folding.totals import Total
 
 T = TypeVar("T")
 #: Progress of a query's result, per promised attribute.
@@ -228,7 +229,8 @@ class QueryPlan:
     leaf the column by which the increment can be evaluated shard by shard (None: a static table), where there is one.
     With it, `required` are the leaves of which every result row has a row, and every row that is set aside: their keys
     are those of all of these. `purge` are the rules that free rows of some leaves before keep does, None where there
-    are none. With `ordered`, the tree's one occurrence are the rows of that operator, which reads the leaves.
+    are none. With `ordered`, the tree's one occurrence are the rows of that operator, which reads the leaves. `totals`
+    are the sums that the tree puts together from halves.
     """
 
     facts: QueryFacts
@@ -240,6 +242,7 @@ class QueryPlan:
     required: tuple[int, ...] = ()
     purge: Purge | None = None
     ordered: OrderedStep | None = None
+    totals: tuple[Total, ...] = ()
 
     @property
     def name(self) -> str:

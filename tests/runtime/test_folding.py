@@ -315,12 +315,14 @@ def test_beside_a_class_whose_total_does_not_fit_others_fold() -> None:
         assert session.step().live_rows["P#0"] == 2 + 1 + 1
 
 
+@pytest.mark.filterwarnings("ignore:TG435")
 @pytest.mark.parametrize("folding", ["on", "off"])
 def test_values_of_another_stream_times_many_rows(folding: Folding) -> None:
-    """A row stands for six, and six times its value is no bigint: an average has it, a total is NULL or an error."""
+    """A row stands for six, and six times its value is no bigint: an average has it, a total is NULL."""
     pairs = o.join(p, SAME, PAST).group_by(o.k, o.t)
     program = tg.program(
-        Mean=pairs.agg(mean=tg.avg(o.qty), total=tg.try_sum(o.qty), n=tg.count(o.qty)), Total=pairs.agg(s=tg.sum(o.qty))
+        Mean=pairs.agg(mean=tg.avg(o.qty), total=tg.try_sum(o.qty), n=tg.count(o.qty)),
+        Total=pairs.agg(s=tg.sum(o.qty), n=tg.count()),
     )
     with Session(program.facts, options=RunOptions(collect_garbage="exact", folding=folding)) as session:
         rows = [{"k": 0, "t": t, "v": 1, "name": "a", "cost": "1"} for t in range(6)]
@@ -330,6 +332,8 @@ def test_values_of_another_stream_times_many_rows(folding: Folding) -> None:
             for name in "OP":
                 session.advance(name, {"t": end})
             report = session.step()
+            if qty == 1_772_000_000_000_000_000:
+                assert report.set_aside == {"Total": {"overflow": 1}}
         assert (report.live_rows["P#0"] == 1) == (folding == "on")
         kinds = [1_500_000_000_000_000_000, 1_772_000_000_000_000_000, -(2**60), None]
         means = [None if value is None else float(value) for value in kinds]
@@ -338,8 +342,8 @@ def test_values_of_another_stream_times_many_rows(folding: Folding) -> None:
         assert [(row["mean"], row["total"], row["n"]) for row in found] == [
             (mean, total, 0 if mean is None else 6) for mean, total in zip(means, totals, strict=True)
         ]
-        assert [row["s"] for row in sorted(session.results("Total"), key=lambda row: row["t"])] == [
-            9_000_000_000_000_000_000, -6 * 2**60, None
+        assert [(row["s"], row["n"]) for row in sorted(session.results("Total"), key=lambda row: row["t"])] == [
+            (9_000_000_000_000_000_000, 6), (None, 6), (-6 * 2**60, 6), (None, 6)
         ]  # fmt: skip
 
 

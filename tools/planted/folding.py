@@ -10,6 +10,7 @@ CLASSES = "analysis/state/folding/classes.py"
 FOLDING = "analysis/state/folding/foldable.py"
 FOLD = "runtime/plan/folding/fold.py"
 WEIGHTS = "runtime/plan/folding/weights.py"
+TOTALS = "runtime/plan/folding/totals.py"
 FOLDED = "runtime/eval/aggregates/fold_rows.py"
 GARBAGE = "runtime/batch/garbage.py"
 
@@ -278,8 +279,14 @@ GROUP = Group(
         bug(
             "a row's part of a total must fit",
             WEIGHTS,
-            "        high, low = self.halves(number, value, times)\n        try_ =",
-            '        return self.add_aggregate(number, "h", Function.SUM, call("mul", value, times))\n        try_ =',
+            '        high, low = call("shift_right", value, HALF), call("bit_and", value, LOW_HALF)\n',
+            '        high, low = call("mul", call("sub", value, value), _ONE), value\n',
+        ),
+        bug(
+            "a row whose total of halves does not fit goes",
+            "runtime/eval/lenient.py",
+            "                if term in self.totals:\n",
+            "                if False:\n",
         ),
         bug(
             "more combinations than can be counted are none",
@@ -289,9 +296,9 @@ GROUP = Group(
         ),
         bug(
             "the high half forgets what is carried",
-            WEIGHTS,
-            '        carried = call("add", high, call("shift_right", low, _HALF))\n',
-            "        carried = high\n",
+            TOTALS,
+            '        carried = call("add", self.high, call("shift_right", self.low, HALF))\n',
+            "        carried = self.high\n",
         ),
         bug(
             "every piece is folded with all before",

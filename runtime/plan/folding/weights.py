@@ -12,7 +12,7 @@ from typing import Final
 
 from tidegate.algebra.functions.aggregates import Aggregate, Form, Function, aggregate_type
 from tidegate.algebra.nodes import Group, Imbed, Node, Project, Scan, children, occurrences, with_children
-from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.schema import Attribute, Schema, unused_mark
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
 from tidegate.algebra.typed.operations import resolve, term_type
 from tidegate.algebra.types import BIGINT, DOUBLE, NULL
@@ -20,13 +20,13 @@ from tidegate.analysis.state.folding.classes import payload_of
 from tidegate.analysis.state.folding.foldable import Foldable
 from tidegate.analysis.state.folding.region import Step, own_parts, region
 from tidegate.runtime.plan.folding.fold import Fold
+from tidegate.runtime.plan.folding.totals import BITS, HALF, LOW_HALF, Total
 
 _ADDS: Final = (Form.COUNT, Form.INTEGER_SUM)
 _ENDS: Final = {Form.EARLIEST: Function.MIN, Form.LATEST: Function.MAX}
 _ONE, _ZERO, _MANY = Lit(1, BIGINT), Lit(0, BIGINT), Lit(2**61, BIGINT)
-#: A product is added up in two halves, so that only a total can be beyond its type, never a row's part of it.
-_HALF, _LOW_HALF, _UNIT = Lit(32, BIGINT), Lit(2**32 - 1, BIGINT), Lit(2**32, BIGINT)
-_UNIT_DOUBLE: Final = Lit(2.0**32, DOUBLE)
+#: What the high half of a total counts in, as a double.
+_UNIT: Final = Lit(2.0**BITS, DOUBLE)
 
 
 @dataclass(slots=True)
@@ -58,26 +58,31 @@ class _CarriedColumns:
         return tuple(Attribute(name, typed.type, nullable=typed.nullable) for name, typed in typed_terms)
 
 
-def weighed(tree: Node, foldings: Mapping[int, Foldable], query: str) -> tuple[Node, dict[int, Fold]]:
-    """The tree over rows that may stand for several, and the fold of each leaf that has a folding."""
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A tree over rows that may stand for several, the fold of each leaf that has a folding, and the tree's totals."""
+
+    tree: Node
+    folds: Mapping[int, Fold]
+    totals: tuple[Total, ...] = ()
+
+
+def weighed(tree: Node, foldings: Mapping[int, Foldable], query: str) -> Weighed:
+    """The tree over rows that may stand for several, where leaves have a folding."""
     if not foldings:
-        return tree, {}
-    mark = _mark(tree)
+        return Weighed(tree, {})
+    mark = unused_mark(name for node in _nodes(tree) for name in node.schema)
     carried = {leaf: _carried(tree, leaf, folding, mark) for leaf, folding in foldings.items()}
-    weighed_tree, _ = _Weighing(carried, mark).node(tree, 0)
-    return weighed_tree, {leaf: _fold(query, columns, foldings[leaf]) for leaf, columns in carried.items()}
+    weighing = _Weighing(carried, mark)
+    weighed_tree, _ = weighing.node(tree, 0)
+    folds = {leaf: _fold(query, columns, foldings[leaf]) for leaf, columns in carried.items()}
+    return Weighed(weighed_tree, folds, tuple(weighing.totals))
 
 
 def _fold(query: str, of: _CarriedColumns, foldable: Foldable) -> Fold:
     dominance = foldable.classes.dominance
     best = None if dominance is None else (dominance.attribute, dominance.best)
     return Fold(query, of.leaf, tuple(of.keys), tuple(of.added.items()), tuple(of.merged), best, foldable)
-
-
-def _mark(tree: Node) -> str:
-    """A beginning that no attribute of the tree has."""
-    names = (name for node in _nodes(tree) for name in node.schema)
-    return "~" * (1 + max((len(name) - len(name.lstrip("~")) for name in names), default=0))
 
 
 def _nodes(tree: Node) -> Iterator[Node]:
@@ -157,6 +162,7 @@ def _present(term: Term, schema: Schema) -> Term:
 class _Weighing:
     carried: Mapping[int, _CarriedColumns]
     mark: str
+    totals: list[Total] = field(default_factory=list)
 
     def node(self, node: Node, first: int) -> tuple[Node, tuple[_CarriedColumns, ...]]:
         """The part of the tree that begins with this leaf, and what its rows carry."""
@@ -188,6 +194,7 @@ class _Weighing:
         counted = _WeightedAggregates(rows.schema, carried, self.mark)
         for number, aggregate in enumerate(node.aggregates):
             counted.add(number, aggregate)
+        self.totals.extend(counted.totals)
         tree: Node = Group(rows, node.keys, tuple(counted.aggregates))
         if not counted.finished:
             return tree
@@ -205,6 +212,8 @@ class _WeightedAggregates:
     mark: str
     aggregates: list[Aggregate] = field(default_factory=list)
     finished: dict[str, Term] = field(default_factory=dict)
+    totals: list[Total] = field(default_factory=list)
+    """The sums among `finished`."""
 
     def add(self, number: int, aggregate: Aggregate) -> None:
         argument = aggregate.argument
@@ -233,7 +242,9 @@ class _WeightedAggregates:
         elif times is None:
             self.aggregates.append(replace(aggregate, argument=value))
         else:
-            self.finished[aggregate.name] = self.total(number, value, times, lenient=aggregate.entry.lenient is None)
+            total = self.total(number, value, times)
+            self.finished[aggregate.name] = total.term(lenient=aggregate.entry.lenient is None)
+            self.totals.append(total)
 
     def count(self, number: int, argument: Term | None, parts: Mapping[str, str], times: Term | None) -> Term:
         """How many values there are: none where there is no row with one."""
@@ -271,17 +282,10 @@ class _WeightedAggregates:
         )
         return call("add", _counted(call("coalesce", standing, _ZERO)), call("sub", rows, matched))
 
-    def total(self, number: int, value: Term, times: Term, *, lenient: bool) -> Term:
-        """The sum of products; NULL where it is beyond its type and the sum is a lenient one, else an error."""
-        high, low = self.halves(number, value, times)
-        try_ = "try_" if lenient else ""
-        carried = call("add", high, call("shift_right", low, _HALF))
-        return call(f"{try_}add", call(f"{try_}mul", carried, _UNIT), call("bit_and", low, _LOW_HALF))
-
-    def halves(self, number: int, value: Term, times: Term) -> tuple[Attr, Attr]:
-        """The sums of the products' high and low halves: of numbers of rows below 2**31 none is beyond its type."""
-        high, low = call("shift_right", value, _HALF), call("bit_and", value, _LOW_HALF)
-        return (
+    def total(self, number: int, value: Term, times: Term) -> Total:
+        """The sum of products, in halves: of numbers of rows below 2**31 no row's part of one is beyond its type."""
+        high, low = call("shift_right", value, HALF), call("bit_and", value, LOW_HALF)
+        return Total(
             self.add_aggregate(number, "h", Function.SUM, call("mul", high, times)),
             self.add_aggregate(number, "l", Function.SUM, call("mul", low, times)),
         )
@@ -289,18 +293,18 @@ class _WeightedAggregates:
     def average(self, number: int, value: Term, times: Term | None, counted: Term) -> Term:
         """The exact total divided by the number of values, also where the total is beyond its type."""
         if times is None:
-            total: Term = self.add_aggregate(number, "s", Function.TRY_SUM, value)
+            total = call("cast_double", self.add_aggregate(number, "s", Function.TRY_SUM, value))
             mean, values = (
                 self.add_aggregate(number, part, function, value)
                 for part, function in (("a", Function.AVG), ("c", Function.COUNT))
             )
             rough = call("mul", mean, call("cast_double", values))
         else:
-            total = self.total(number, value, times, lenient=True)
-            high, low = (Attr(f"{self.mark}{part}{number}") for part in ("h", "l"))
-            rough = call("add", call("mul", call("cast_double", high), _UNIT_DOUBLE), call("cast_double", low))
-        values_double = call("cast_double", call("greatest", counted, _ONE))
-        return call("try_div", call("coalesce", call("cast_double", total), rough), values_double)
+            halves = self.total(number, value, times)
+            total = call("cast_double", halves.term(lenient=True))
+            high, low = (call("cast_double", half) for half in (halves.high, halves.low))
+            rough = call("add", call("mul", high, _UNIT), low)
+        return call("try_div", call("coalesce", total, rough), call("cast_double", call("greatest", counted, _ONE)))
 
     def add_aggregate(self, number: int, part: str, function: Function, argument: Term | None) -> Attr:
         name = f"{self.mark}{part}{number}"
