@@ -219,7 +219,7 @@ GROUP = Group(
         bug(
             "of two folded streams the rows of one count",
             WEIGHTS,
-            '                product = number if product is None else call("mul", product, number)\n',
+            "                product = number if product is None else call(product_of, product, number)\n",
             "                product = number\n",
         ),
         bug(
@@ -291,14 +291,20 @@ GROUP = Group(
         bug(
             "more combinations than can be counted are none",
             WEIGHTS,
-            "        several = sum(columns.number is not None for columns in self.carried) > 1\n",
-            "        several = False\n",
+            "        if times is None or sum(columns.number is not None for columns in self.carried) <= 1:\n",
+            "        if True:\n",
         ),
         bug(
             "the high half forgets what is carried",
             TOTALS,
             '        carried = call("add", self.high, call("shift_right", self.low, HALF))\n',
             "        carried = self.high\n",
+        ),
+        bug(
+            "of combinations those are counted that can be",
+            WEIGHTS,
+            '        return call("if", call("eq", beyond, _ZERO), call("coalesce", total, _ZERO), too_many)\n',
+            '        return call("coalesce", total, _ZERO)\n',
         ),
         bug(
             "every piece is folded with all before",

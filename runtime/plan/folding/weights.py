@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
 
 from tidegate.algebra.functions.aggregates import Aggregate, Form, Function, aggregate_type
 from tidegate.algebra.nodes import Group, Imbed, Node, Project, Scan, children, occurrences, with_children
@@ -229,15 +229,16 @@ class _WeightedAggregates:
             self.aggregates.append(aggregate)
             return
         parts = {} if of is None else of.parts[aggregate.name]
-        times = self.times([columns for columns in self.carried if columns is not of])
+        others = [columns for columns in self.carried if columns is not of]
         if form is Form.COUNT:
             rows = self.padded(number) if argument is None else None
-            self.finished[aggregate.name] = self.count(number, argument, parts, times) if rows is None else rows
+            self.finished[aggregate.name] = self.count(number, argument, parts, others) if rows is None else rows
             return
+        times = self.times(others)
         value = Attr(parts["s"]) if "s" in parts else argument
         assert value is not None
         if aggregate.entry.averages:
-            counted = self.count(number, argument, parts, times)
+            counted = self.count(number, argument, parts, others)
             self.finished[aggregate.name] = self.average(number, value, times, counted)
         elif times is None:
             self.aggregates.append(replace(aggregate, argument=value))
@@ -246,26 +247,39 @@ class _WeightedAggregates:
             self.finished[aggregate.name] = total.term(lenient=aggregate.entry.lenient is None)
             self.totals.append(total)
 
-    def count(self, number: int, argument: Term | None, parts: Mapping[str, str], times: Term | None) -> Term:
-        """How many values there are: none where there is no row with one."""
+    def count(
+        self, number: int, argument: Term | None, parts: Mapping[str, str], others: Sequence[_CarriedColumns]
+    ) -> Term:
+        """How many values there are: none where there is no row with one. More than a bigint can be have no value, for
+        the whole group.
+        """
+        times = self.times(others, "try_mul")
         counted: Term = times or _ONE
         if "n" in parts:
-            counted = _product(Attr(parts["n"]), times)
+            own = Attr(parts["n"])  # NULL of a padded row
+            counted = own if times is None else call("try_mul", call("coalesce", own, _ZERO), times)
         elif argument is not None and resolve(argument, self.schema).nullable:
             counted = call("if", call("is_null", argument), _ZERO, counted)
         # No stream has so many rows that their number is beyond its type, but their combinations can be.
-        several = sum(columns.number is not None for columns in self.carried) > 1
-        function = Function.SUM if several else Function.TRY_SUM
-        return call("coalesce", self.add_aggregate(number, "n", function, counted), _ZERO)
+        if times is None or sum(columns.number is not None for columns in self.carried) <= 1:
+            return call("coalesce", self.add_aggregate(number, "n", Function.TRY_SUM, counted), _ZERO)
+        uncounted = call("if", call("is_null", counted), _ONE, Lit(None, BIGINT))
+        beyond = self.add_aggregate(number, "b", Function.COUNT, uncounted)
+        total = Total(
+            self.add_aggregate(number, "i", Function.SUM, call("shift_right", counted, HALF)),
+            self.add_aggregate(number, "j", Function.SUM, call("bit_and", counted, LOW_HALF)),
+        ).term(lenient=False)
+        too_many = call("mul", call("greatest", beyond, _MANY), _MANY)
+        return call("if", call("eq", beyond, _ZERO), call("coalesce", total, _ZERO), too_many)
 
-    def times(self, of: Sequence[_CarriedColumns]) -> Term | None:
+    def times(self, of: Sequence[_CarriedColumns], product_of: Literal["mul", "try_mul"] = "mul") -> Term | None:
         """How many rows a row stands for in these leaves; a padded row is one. None: it stands for itself."""
         product: Term | None = None
         for columns in of:
             if columns.number is not None:
                 nullable = self.schema[columns.number].nullable
                 number: Term = call("coalesce", Attr(columns.number), _ONE) if nullable else Attr(columns.number)
-                product = number if product is None else call("mul", product, number)
+                product = number if product is None else call(product_of, product, number)
         return product
 
     def padded(self, number: int) -> Term | None:
@@ -315,7 +329,3 @@ class _WeightedAggregates:
 def _counted(term: Term) -> Term:
     """A number of rows, as one of which is known that it is none below zero and not beyond any state."""
     return call("greatest", call("least", term, _MANY), _ZERO)
-
-
-def _product(term: Term, times: Term | None) -> Term:
-    return term if times is None else call("mul", term, times)
