@@ -225,8 +225,8 @@ GROUP = Group(
         bug(
             "partial totals count once beside other folded rows",
             WEIGHTS,
-            "        times = self.times([columns for columns in self.carried if columns is not of])\n",
-            "        times = self.times([] if of is not None else self.carried)\n",
+            "        others = [columns for columns in self.carried if columns is not of]\n",
+            "        others = [] if of is not None else list(self.carried)\n",
         ),
         bug(
             "a padded row is none",
