@@ -110,6 +110,8 @@ def _query_text(query: QueryFacts, recursion: Recursion | None, *, zones: bool) 
     names = [query.federation.occurrence_name(o.index).ljust(width) for o in query.occurrences]
     lines.append(_entry("kept", [f"{n}  {_kept(o)}" for n, o in zip(names, query.occurrences, strict=True)]))
     lines.append(_entry("state", [f"{n}  {o.state}" for n, o in zip(names, query.occurrences, strict=True)]))
+    if _whole_past(query):
+        lines.append(_entry("past", ["all of it counts for ever, folded: no run can start from a later part of it"]))
     holds = _holds(query)
     if holds:
         lines.append(_entry("holds", holds))
@@ -151,6 +153,11 @@ def kept_text(condition: str) -> str:
     return condition if condition == "never" or condition.partition(":")[0] == "always" else f"while {condition}"
 
 
+def _whole_past(query: QueryFacts) -> bool:
+    """Whether rows fold: the class of an old one is part of results for ever (rule R34)."""
+    return any(occurrence.folds for occurrence in query.occurrences)
+
+
 def _holds(query: QueryFacts) -> list[str]:
     """What an operator that gathers events in order keeps of those it has read, beside what is stored for it."""
     return list(operator_state(query.query).bounds)
@@ -170,6 +177,7 @@ def _query_dict(query: QueryFacts, *, zones: bool) -> dict[str, object]:
         "final_when": {a: function.describe() for a, function in query.propagation.items()},
         "occurrences": [_occurrence_dict(query, occurrence) for occurrence in query.occurrences],
     }
+    document["whole_past"] = _whole_past(query)
     document["holds"] = _holds(query)
     document["notes"] = [problem.to_dict() for problem in notes(query.query)]
     if zones:

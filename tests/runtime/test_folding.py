@@ -452,6 +452,11 @@ def test_explain_and_the_state_listing_say_what_is_left_of_a_row(tmp_path: Path)
     report = str(program.explain().report)
     assert "P  while t - 1 > p(t), then one row by k, with last(p.v, by=p.t)\n" in report
     assert "P  keys(P by k) + rate(P) × (skew(P) + lag)\n" in report
+    assert "no run can start from a later part of it" in report
+    assert program.explain().to_dict()["queries"][0]["whole_past"]
+    bounded = tg.program(R=o.join(p, SAME, PAST, o.t <= p.t + 5).group_by(o.k, o.t).agg(n=tg.count())).explain()
+    assert "no run can start" not in str(bounded.report)
+    assert not bounded.to_dict()["queries"][0]["whole_past"]
     with program.session(checkpoint=tmp_path / "state") as session:
         session.push("P", [{"k": 0, "t": 1, "v": 1, "name": "a", "cost": "1"}])
         session.step()
