@@ -1360,12 +1360,25 @@ class _Joined(Expression):
         def __getattr__(self, name: str) -> object:
             if name not in ("_term", "_sites"):
                 return super().__getattr__(name)
-            parts = self._parts[: self._length]
+            parts = _flat(self)
             flat = [arg for part in parts for arg in _args_of(self._op, part._term)]
             self._term, self._sites = Call(self._op, tuple(flat)), merged_sites(parts)
             if self._site is not None:
                 self._sites.setdefault(self._term, self._site)
             return getattr(self, name)
+
+
+def _flat(joined: _Joined) -> list[Expression]:
+    """What is joined by the same sign, left to right, without recursion: each of thousands may hold all before it."""
+    flat: list[Expression] = []
+    waiting: list[Expression] = [joined]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, _Joined) and part._op == joined._op:
+            waiting += reversed(part._parts[: part._length])
+        else:
+            flat.append(part)
+    return flat
 
 
 def _args_of(op: str, term: Term) -> tuple[Term, ...]:

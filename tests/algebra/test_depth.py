@@ -104,6 +104,22 @@ def test_conditions_joined_one_by_one_are_put_together_once(join: Callable[..., 
     assert seconds(4000) < 7 * seconds(1000)
 
 
+@pytest.mark.parametrize("join", [and_, or_])
+def test_twenty_thousand_conditions_join_in_either_order(join: Callable[..., tg.Expression]) -> None:
+    """Twice as many take twice the time."""
+    many = [S.x != i for i in range(20_000)]
+
+    def seconds(count: int, order: Callable[..., tg.Expression]) -> float:
+        start = time.process_time()
+        depth_of(S.where(reduce(order, many[:count]))._node)
+        return time.process_time() - start
+
+    for order in (join, lambda done, last: join(last, done)):
+        assert seconds(20_000, order) < 12 * min(seconds(5_000, order) for _ in range(3))
+    backwards = reduce(lambda done, last: join(last, done), many[:3])
+    assert repr(backwards) == repr(join(join(many[2], many[1]), many[0]))
+
+
 def test_a_condition_that_two_others_begin_with_stays_as_it_is() -> None:
     both = (S.x > 1) & (S.x > 2)
     first, second = both & (S.x > 3), both & (S.x > 4)
