@@ -71,10 +71,10 @@ class Health:
     def _status(self, silent: float) -> str:
         if self.error is not None:
             return "failed"
+        if silent > self.every + STALE:  # also a stop that hangs
+            return "stale"
         if self.stop.is_set():
             return "stopping"
-        if silent > self.every + STALE:
-            return "stale"
         return "ok" if self.begun else "starting"
 
 

@@ -271,6 +271,8 @@ def test_a_run_that_fails_or_stands_still_is_unhealthy() -> None:
     health.looked -= 2
     assert health.to_dict()["status"] == "stale"
     health.stop.set()
+    assert health.to_dict()["status"] == "stale"
+    health.looked += 2
     assert health.to_dict()["status"] == "stopping"
     health.error = "TG412 a file can not be read"
     assert health.to_dict()["status"] == "failed"
