@@ -351,7 +351,8 @@ def _facts(draft: _QueryDraft, output: StreamDef, *, recursive: bool) -> QueryFa
         folds = None
         few = len(draft.federation.occurrences) <= MOST_OCCURRENCES
         if isinstance(limit, Unbounded | Collected) and few and not recursive:
-            folds = folding(draft.query.node, i, draft.streams, output.progress, latencies, tables.get(i, ()))
+            for_ever, joined = isinstance(limit, Unbounded), tables.get(i, ())
+            folds = folding(draft.query.node, i, draft.streams, output.progress, latencies, joined, for_ever=for_ever)
         facts.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit, folds))
     return QueryFacts(
         draft.query, output, draft.federation, promised, tuple(facts), grids(draft.query.node, tuple(promised))

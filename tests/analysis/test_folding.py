@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.nodes import Node
 from tidegate.analysis.progress.propagation import Latencies
+from tidegate.analysis.state.bounds import Unbounded
 from tidegate.analysis.state.folding.classes import Best
-from tidegate.analysis.state.folding.foldable import MOST_OCCURRENCES, Foldable, folding
+from tidegate.analysis.state.folding.foldable import MOST_OCCURRENCES, Complement, Foldable, _Question, folding
 
 o = tg.stream("O", "k bigint, t bigint, u bigint, qty bigint", progress="t", temporal=["u"]).as_("o")
 p = tg.stream("P", "k bigint, t bigint, u bigint, v bigint", progress="t", temporal=["u"]).as_("p")
 earlier = tg.stream("P", "k bigint, t bigint, u bigint, v bigint", progress="t", temporal=["u"]).as_("e")
 z = tg.stream("Z", "k bigint, t bigint", progress="t").as_("z")
 NOW = "rate({0}) × (skew({0}) + lag)"
+complement = _Question.complement
 
 
 def foldings(query: Any) -> list[Foldable]:
@@ -227,6 +230,29 @@ def test_a_query_of_very_many_streams_is_not_asked() -> None:
         if other in (streams[1], streams[-1]):
             folded.append([one.folds for one in tg.program(R=query).facts.queries[0].occurrences[1:]])
     assert folded == [[True], [False] * MOST_OCCURRENCES]
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_a_condition_of_a_look_up_is_asked_for_its_true_side_alone(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each side needs the zones of another query, and rows that are kept for ever never come to be settled false."""
+    asked: list[Node] = []
+
+    def counted(question: _Question, node: Node) -> Complement:
+        asked.append(node)
+        return complement(question, node)
+
+    monkeypatch.setattr(_Question, "complement", counted)
+    query: Any = o
+    values = {}
+    for number in range(4):
+        price = tg.stream("P", "k bigint, t bigint, v bigint", progress="t").as_(f"p{number}")
+        query = query.join(price, o.k == price.k, price.t <= o.t, how=how)
+        values[f"v{number}"] = tg.last(price.v, by=price.t)
+    facts = tg.program(R=query.group_by(o.k, o.t).agg(**values)).facts.queries[0]
+    assert [one.folds for one in facts.occurrences] == [False, *[True] * 4]
+    assert len(asked) == 4
+    comparisons = [one for occurrence in facts.occurrences[1:] for one in occurrence.folding.comparisons]  # type: ignore[union-attr]  # they fold
+    assert [type(one.false.bound) for one in comparisons] == [Unbounded] * 4
 
 
 def test_tables_and_rows_below_operators_in_order_do_not_fold() -> None:

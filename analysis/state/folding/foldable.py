@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Final
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.nodes import Node, occurrences
+from tidegate.algebra.nodes import Join, Node, occurrences
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import StreamDef
-from tidegate.algebra.terms import attributes_of, conjuncts
+from tidegate.algebra.terms import Term, attributes_of, conjuncts
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.progress.propagation import Latencies
 from tidegate.analysis.state.bounds import Bound, Bounded, Collected, MissingConstraint, Unbounded, bound
 from tidegate.analysis.state.folding.classes import Classes, Read, classes
 from tidegate.analysis.state.folding.complement import complement, complements_of_term
-from tidegate.analysis.state.folding.region import LaterOf, Literal, Region, later_ofs, literals, region, without
+from tidegate.analysis.state.folding.region import LaterOf, Literal, Region, Step, later_ofs, literals, region, without
 from tidegate.analysis.state.folding.runtime_limits import unfit
 from tidegate.analysis.state.keep import Keep, keep
 
@@ -35,13 +36,22 @@ class Complement:
     bound: Bound
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SettledComparison:
-    """A comparison that comes to be settled: a row is settled true if `true` does not keep it, false likewise."""
+    """A comparison that comes to be settled: a row is settled true if `true` does not keep it, false likewise.
+
+    `asked_false` gives the complement that keeps a row until it is settled false: of most, only a run asks for it.
+    `never_false`: that complement is known to let some rows stay for ever.
+    """
 
     literal: Literal
     true: Complement
-    false: Complement
+    asked_false: Callable[[], Complement]
+    never_false: bool
+
+    @cached_property
+    def false(self) -> Complement:
+        return self.asked_false()
 
     def value(self, row: Mapping[str, int], p: Mapping[str, Extended]) -> bool | None:
         """The truth value that is settled for a row at progress p; None where none is."""
@@ -52,12 +62,16 @@ class SettledComparison:
     @property
     def bounds(self) -> tuple[Bounded, ...]:
         """The bounds of the rows that are not settled, of which the lowest counts."""
-        return tuple(side.bound for side in (self.true, self.false) if isinstance(side.bound, Bounded))
+        return tuple(side.bound for side in self._both if isinstance(side.bound, Bounded))
 
     @property
     def sides(self) -> tuple[Complement, ...]:
         """The complements that let go of all rows in time."""
-        return tuple(side for side in (self.true, self.false) if not isinstance(side.bound, Unbounded))
+        return tuple(side for side in self._both if not isinstance(side.bound, Unbounded))
+
+    @property
+    def _both(self) -> tuple[Complement, ...]:
+        return (self.true,) if self.never_false else (self.true, self.false)
 
     @property
     def both(self) -> bool:
@@ -174,6 +188,7 @@ class _Question:
     promised: tuple[str, ...]
     latencies: Latencies
     tables: tuple[str, ...]
+    for_ever: bool
 
     def complement(self, node: Node) -> Complement:
         zones = federation(node, self.streams)
@@ -181,10 +196,19 @@ class _Question:
         return Complement(kept, bound(zones, self.occurrence, kept, self.latencies, self.tables))
 
     def comparison(self, region: Region, literal: Literal, others: Collection[Literal]) -> SettledComparison:
-        true, false = (
-            self.complement(complement(region, self.stream, literal, others, true=value)) for value in (True, False)
-        )
-        return SettledComparison(literal, true, false)
+        true, false = (partial(self._side, region, literal, others, true=value) for value in (True, False))
+        return SettledComparison(literal, true(), false, self._never_false(region.inside[literal.step], literal.term))
+
+    def _side(self, region: Region, literal: Literal, others: Collection[Literal], *, true: bool) -> Complement:
+        return self.complement(complement(region, self.stream, literal, others, true=true))
+
+    def _never_false(self, step: Step, term: Term) -> bool:
+        """Whether some rows are never settled false: those that the query itself keeps for ever. For a conjunct the
+        complement is the query, with fewer constraints, over the rows that have partners here; without partners a row
+        of the left input of a left join or an anti-join matters too.
+        """
+        alone = isinstance(step.node, Join) and step.node.kind in ("left", "anti") and step.place == 0
+        return self.for_ever and not alone and _is_conjunct(step, term)
 
     def term(self, region: Region, later: LaterOf, others: Collection[Literal]) -> SettledTerm:
         return SettledTerm(later, tuple(map(self.complement, complements_of_term(region, self.stream, later, others))))
@@ -197,17 +221,20 @@ def folding(
     promised: tuple[str, ...],
     latencies: Latencies,
     tables: tuple[str, ...] = (),
+    *,
+    for_ever: bool = False,
 ) -> Foldable | None:
     """How rows of occurrence i of a query fold, as far as they do.
 
     None of a static table, of a static result, below an operator that gathers rows in order, and where a complement has
     too many temporal cases (rule R8). `tables` are those that are joined before a row is kept.
+    `for_ever`: the query is known to keep some of the rows for ever.
     """
     stream = occurrences(node)[i]
     region_ = region(node, i)
     if region_ is None or not promised or stream.static:
         return None
-    asked = _Question(i, streams.get(stream.name, stream), streams, promised, latencies, tables)
+    asked = _Question(i, streams.get(stream.name, stream), streams, promised, latencies, tables, for_ever)
     try:
         for later in later_ofs(region_):
             settled = _settled(asked, without(region_, later, stream.schema), later)
@@ -252,10 +279,13 @@ def _settles(region: Region, comparison: SettledComparison) -> bool:
     """Whether all rows come to be settled. A conjunct must be settled true: where it is settled false keep frees the
     row, and to wait for that would keep it longer.
     """
-    condition = region.inside[comparison.literal.step].condition
-    if condition is not None and comparison.literal.term in conjuncts(condition):
+    if _is_conjunct(region.inside[comparison.literal.step], comparison.literal.term):
         return isinstance(comparison.true.bound, Bounded)
     return bool(comparison.bounds)
+
+
+def _is_conjunct(step: Step, term: Term) -> bool:
+    return step.condition is not None and term in conjuncts(step.condition)
 
 
 def _stays_open(region: Region, comparison: SettledComparison) -> StaysOpen:
