@@ -27,7 +27,7 @@ _SHORT = re.compile(r"\s*([+-]?\s*\d+(?:\.\d+)?)\s*([a-z\u00b5\u03bc]+)", re.IGN
 _AND = re.compile(r"\s*,\s*|\s+and\s+", re.IGNORECASE)
 _ISO = re.compile(
     "(?P<sign>-)?P{w}{d}(?:T{h}{m}{s})?".format_map(
-        {unit: rf"(?:(?P<{unit}>\d+(?:\.\d+)?){unit.upper()})?" for unit in "wdhms"}
+        {unit: rf"(?:(?P<{unit}>\d+(?:[.,]\d+)?){unit.upper()})?" for unit in "wdhms"}
     )
 )
 #: What people write of months and years, of which some is near to other units.
@@ -79,7 +79,8 @@ def whole_days(value: object, ticks: int) -> int:
 def _parse(text: str) -> int:
     iso = _ISO.fullmatch(text.strip())
     if iso and any(iso[unit] for unit in "wdhms"):
-        total = sum(_fraction(iso[unit] or "0", MICROSECONDS[unit], text) for unit in "wdhms")
+        parts = {unit: (iso[unit] or "0").replace(",", ".") for unit in "wdhms"}  # ISO 8601 has either decimal sign
+        total = sum(_fraction(number, MICROSECONDS[unit], text) for unit, number in parts.items())
         return -total if iso["sign"] else total
     position, total = 0, 0
     while position < len(text):

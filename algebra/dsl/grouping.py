@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
-from tidegate.algebra.dsl.checks.relation import free_name, fresh_origins, renamed
+from tidegate.algebra.dsl.checks.relation import applied, free_name, fresh_origins, renamed
 from tidegate.algebra.dsl.checks.suggestions import group_hint
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.here import Here, unknown_name
@@ -64,7 +64,9 @@ class Grouped:
             parts, aggregates, renames = list(self._parts), [], [(source, out) for out, source in self._columns]
             for name, given in named.items():
                 checked_name(name, "an attribute")
-                aggregate = given(self._of) if callable(given) else given
+                aggregate: object = given
+                if callable(given):
+                    aggregate = applied(given, self._of, hint=f"write {name}=lambda r: tg.max(r.x)")
                 if not isinstance(aggregate, AggregateExpression):
                     raise QueryError(
                         "TG115",

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
-from tidegate.algebra.dsl.checks.relation import listed, require_temporal, what_else
+from tidegate.algebra.dsl.checks.relation import applied, listed, require_temporal, what_else
 from tidegate.algebra.dsl.ddl import to_schema
 from tidegate.algebra.dsl.expression import Expression, Origin
 from tidegate.algebra.dsl.here import Here
@@ -22,6 +22,7 @@ from tidegate.algebra.terms import Term, conjunction, unknown_attribute
 
 #: Characters of a text that a hint writes anew.
 _LONGEST = 80
+_A_RELATION = "lambda s: s.start <= s.end"
 Names = str | Iterable[str]
 _R = TypeVar("_R", bound=Relation)
 
@@ -261,7 +262,9 @@ def _definition(
     probe = _probe(name, given)
     parts: list[Expression] = []
     for relation in listed(relations):
-        for stated in listed(relation(probe) if callable(relation) else relation):
+        if callable(relation):
+            relation = applied(relation, probe, hint=f"write relations={_A_RELATION}")
+        for stated in listed(relation):
             if isinstance(stated, str):
                 raise QueryError(
                     "TG114",
@@ -287,7 +290,7 @@ def _as_formula(text: str, schema: Schema) -> str:
     """The function that says what a text seems to say of the attributes, or one such as is wanted."""
     words = {word for word in re.findall(r"\w+", text) if word.isidentifier()}
     if not words or not words <= set(schema) or len(text) > _LONGEST:
-        return "lambda s: s.start <= s.end"
+        return _A_RELATION
     return "lambda s: " + re.sub("|".join(rf"\b{word}\b" for word in words), lambda word: f"s.{word[0]}", text)
 
 

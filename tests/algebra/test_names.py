@@ -260,6 +260,8 @@ def test_derived_situations_show_what_they_are() -> None:
         ("7 microseconds", 7),
         ("PT1H30M", 5_400_000_000),
         ("PT1.5H", 5_400_000_000),
+        ("PT1,5H", 5_400_000_000),
+        ("-P0,5DT0,5M", -43_230_000_000),
         ("-P0.5DT0.5M", -43_230_000_000),
     ],
 )

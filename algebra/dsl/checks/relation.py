@@ -14,6 +14,7 @@ from tidegate.algebra.nodes import Node, OrderedNode, Rename, Scan, children
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr, Term
+from tidegate.algebra.types import BOOLEAN
 
 
 def require_temporal(parts: Iterable[Expression]) -> None:
@@ -32,7 +33,7 @@ def require_temporal(parts: Iterable[Expression]) -> None:
 
     for part in parts:
         attributes = {name: read.attribute for name, read in part._reads.items()}
-        source = opaque(temporal_formula(part._term, attributes))
+        source = opaque(temporal_formula(part._term, attributes)) if part.type == BOOLEAN else part._term
         if source is not None:
             raise QueryError(
                 "TG116",
@@ -44,8 +45,10 @@ def require_temporal(parts: Iterable[Expression]) -> None:
             )
 
 
-def applied(function: Callable[..., object], *relations: object) -> object:
-    """What a function makes of relations; `QueryError` TG114 for one that does not take so many."""
+def applied(function: Callable[..., object], *relations: object, hint: str = "") -> object:
+    """What a function makes of relations; `QueryError` TG114 for one that does not take so many, with this hint or how
+    a column of them is written.
+    """
     try:
         return function(*relations)
     except TypeError as error:
@@ -55,7 +58,7 @@ def applied(function: Callable[..., object], *relations: object) -> object:
         raise QueryError(
             "TG114",
             f"the function does not take {'the relation' if len(relations) == 1 else 'both relations'}: {error}",
-            hint=f"write lambda {', '.join(names)}: {' == '.join(f'{name}.x' for name in names)}",
+            hint=hint or f"write lambda {', '.join(names)}: {' == '.join(f'{name}.x' for name in names)}",
         ) from None
 
 

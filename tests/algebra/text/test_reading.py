@@ -171,7 +171,7 @@ def test_units_are_what_their_definitions_say(quantity: str, number: float, unit
 @pytest.mark.parametrize(
     "written",
     [
-        "1h 30m", "1h30m", "1.5h", "90 minutes", "PT1H30M", "1.5H", "1H 30MIN", "PT1.5H", "INTERVAL '1.5' HOUR", "INTERVAL '1 hour 30 min'",
+        "1h 30m", "1h30m", "1.5h", "90 minutes", "PT1H30M", "1.5H", "1H 30MIN", "PT1.5H", "PT1,5H", "INTERVAL '1.5' HOUR", "INTERVAL '1 hour 30 min'",
         "INTERVAL 90 MINUTE", '"1 hour 30 min"', "'1 hour and 30 min'", "'PT1H30M'", "DURATION '1h 30m'",
     ],
 )  # fmt: skip
