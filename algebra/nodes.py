@@ -297,6 +297,15 @@ def children(node: Node) -> tuple[Node, ...]:
             assert_never(node)
 
 
+def nodes_of(query: Node) -> tuple[Node, ...]:
+    """The nodes of a query, from its root on; a shared one stands there once, equal ones that are not the same each."""
+    nodes, waiting = {id(query): query}, [query]
+    for node in waiting:
+        waiting += (new := {id(child): child for child in children(node) if id(child) not in nodes}).values()
+        nodes |= new
+    return tuple(waiting)
+
+
 def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
     """The same operator over other inputs."""
     if all(a is b for a, b in zip(children(node), inputs, strict=True)):

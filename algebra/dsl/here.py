@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import Any
 
 from tidegate.algebra.errors import QueryError, Site, call_site, user_frame
-from tidegate.algebra.nodes import Node, OrderedNode, Rename, Scan, children, occurrences
+from tidegate.algebra.nodes import Node, OrderedNode, Rename, Scan, nodes_of, occurrences
 
 #: Python allows 1,000 calls inside each other; at 300 operators, or 150 operations in a term, they were used up.
 MAX_DEPTH = 256
@@ -91,20 +91,11 @@ def written_attribute(named: str, query: Node, streams: frozenset[str]) -> str:
         and all(origin.label == label for origin in relation._origins.values())
         and streams <= {stream.name for stream in occurrences(relation._node)}
     }
-    read = _nodes(query)
+    read = {id(node) for node in nodes_of(query)}
     sure = [variable for variable, node in fitting.items() if id(node) in read] or list(fitting)
     if label in sure or not sure or (len(sure) > 1 and id(fitting[sure[0]]) not in read):
         return named
     return f"{sure[0]}.{name}"
-
-
-def _nodes(query: Node) -> Mapping[int, Node]:
-    """The nodes of a query by what tells them from others that are equal."""
-    nodes, waiting = {id(query): query}, [query]
-    for node in waiting:
-        waiting += [child for child in children(node) if id(child) not in nodes]
-        nodes |= {id(child): child for child in children(node)}
-    return nodes
 
 
 def _relations() -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.dsl.depth import depth_of
 from tidegate.algebra.dsl.here import MAX_DEPTH
+from tidegate.algebra.nodes import Scan, Union, nodes_of
 from tidegate.algebra.terms import balanced
 
 S = tg.stream("S", "t bigint, x bigint", progress="t")
@@ -38,6 +39,16 @@ def test_depth_counts_operators_and_twice_the_operations() -> None:
     for _ in range(40):
         doubled = doubled.union(doubled)
     assert depth_of(doubled._node) == 40
+
+
+def test_the_nodes_of_a_query_with_shared_parts_are_each_found_once() -> None:
+    doubled: tg.Relation = S
+    for _ in range(40):
+        doubled = doubled.union(doubled)
+    nodes = nodes_of(doubled._node)
+    assert (len(nodes), nodes[0], nodes[-1]) == (41, doubled._node, S._node)
+    equal = Union((Scan(S._node.stream), Scan(S._node.stream)))  # type: ignore[union-attr]  # a stream's own node
+    assert [type(node) for node in nodes_of(equal)] == [Union, Scan, Scan]
 
 
 @pytest.mark.parametrize(

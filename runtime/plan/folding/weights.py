@@ -6,12 +6,12 @@ These columns pass through the operators up to the grouping, whose aggregates re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from tidegate.algebra.functions.aggregates import Aggregate, Form, Function, aggregate_type
-from tidegate.algebra.nodes import Group, Imbed, Node, Project, Scan, children, occurrences, with_children
+from tidegate.algebra.nodes import Group, Imbed, Node, Project, Scan, children, nodes_of, occurrences, with_children
 from tidegate.algebra.schema import Attribute, Schema, unused_mark
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
 from tidegate.algebra.typed.operations import resolve, term_type
@@ -71,7 +71,7 @@ def weighed(tree: Node, foldings: Mapping[int, Foldable], query: str) -> Weighed
     """The tree over rows that may stand for several, where leaves have a folding."""
     if not foldings:
         return Weighed(tree, {})
-    mark = unused_mark(name for node in _nodes(tree) for name in node.schema)
+    mark = unused_mark(name for node in nodes_of(tree) for name in node.schema)
     carried = {leaf: _carried(tree, leaf, folding, mark) for leaf, folding in foldings.items()}
     weighing = _Weighing(carried, mark)
     weighed_tree, _ = weighing.node(tree, 0)
@@ -83,12 +83,6 @@ def _fold(query: str, of: _CarriedColumns, foldable: Foldable) -> Fold:
     dominance = foldable.classes.dominance
     best = None if dominance is None else (dominance.attribute, dominance.best)
     return Fold(query, of.leaf, tuple(of.keys), tuple(of.added.items()), tuple(of.merged), best, foldable)
-
-
-def _nodes(tree: Node) -> Iterator[Node]:
-    yield tree
-    for child in children(tree):
-        yield from _nodes(child)
 
 
 def _carried(tree: Node, leaf: int, folding: Foldable, mark: str) -> _CarriedColumns:
