@@ -35,11 +35,20 @@ class OccurrenceFacts:
     bound: Bound
     folding: Foldable | None = None
     """How rows that keep lets stay for ever become one row per class, where that is known."""
+    unknown: str = ""
+    """Why that is not known of such rows."""
 
     @property
     def folds(self) -> bool:
         """Whether the runtime folds its rows."""
         return self.folding is not None and self.folding.runs
+
+    @property
+    def not_folded(self) -> tuple[str, ...] | None:
+        """Why rows that keep lets stay for ever are stored one by one, reason by reason; None of other rows."""
+        if self.folding is not None:
+            return self.folding.obstacles()
+        return (self.unknown,) if self.unknown else None
 
     @property
     def kept(self) -> str:

@@ -21,7 +21,7 @@ from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Latencies, Propagation, propagations
 from tidegate.analysis.recursion import Standstill, recursion, standstill_problem
 from tidegate.analysis.state.bounds import Collected, Unbounded, bound
-from tidegate.analysis.state.folding.foldable import MOST_OCCURRENCES, folding
+from tidegate.analysis.state.folding.foldable import MOST_OCCURRENCES, folding, why_unknown
 from tidegate.analysis.state.keep import keep
 from tidegate.analysis.state.relevance import relevance
 from tidegate.analysis.validity.mends import Mends
@@ -337,7 +337,8 @@ def _passing_by(query: Query) -> str | None:
 def _facts(draft: _QueryDraft, output: StreamDef, *, recursive: bool) -> QueryFacts:
     """Keep, relevance, state bound and folding of every occurrence, for what the stream promises."""
     promised = {a: draft.functions[a] for a in output.progress}
-    tables = multiplying_tables(draft.query.node)
+    node, few = draft.query.node, len(draft.federation.occurrences) <= MOST_OCCURRENCES
+    tables = multiplying_tables(node)
     operator = ordered_operator(draft.query.node)
     # An operator that gathers events in order has read those up to where it has come.
     waited = (
@@ -348,12 +349,13 @@ def _facts(draft: _QueryDraft, output: StreamDef, *, recursive: bool) -> QueryFa
     for i, stream in enumerate(draft.federation.occurrences):
         kept = keep(draft.federation, i, waited)
         limit = bound(draft.federation, i, kept, latencies, tables.get(i, ()))
-        folds = None
-        few = len(draft.federation.occurrences) <= MOST_OCCURRENCES
-        if isinstance(limit, Unbounded | Collected) and few and not recursive:
-            for_ever, joined = isinstance(limit, Unbounded), tables.get(i, ())
-            folds = folding(draft.query.node, i, draft.streams, output.progress, latencies, joined, for_ever=for_ever)
-        facts.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit, folds))
+        folds, unknown = None, ""
+        if isinstance(limit, Unbounded | Collected):
+            joined, for_ever = tables.get(i, ()), isinstance(limit, Unbounded)
+            if few and not recursive:
+                folds = folding(node, i, draft.streams, output.progress, latencies, joined, for_ever=for_ever)
+            unknown = "" if folds is not None else why_unknown(node, i, recursive=recursive)
+        facts.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit, folds, unknown))
     return QueryFacts(
         draft.query, output, draft.federation, promised, tuple(facts), grids(draft.query.node, tuple(promised))
     )

@@ -194,8 +194,8 @@ def _occurrence_dict(query: QueryFacts, occurrence: OccurrenceFacts) -> dict[str
         "state": "folded" if occurrence.folds else type(bound).__name__.lower(),
         "bound": occurrence.state,
     }
-    if occurrence.folding is not None:
-        document["not_folded"] = list(occurrence.folding.obstacles())
+    if occurrence.not_folded is not None:
+        document["not_folded"] = list(occurrence.not_folded)
     if isinstance(bound, Bounded):
         document["horizon"] = None if bound.horizon == -INF else int(bound.horizon)
     return document

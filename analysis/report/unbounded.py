@@ -38,6 +38,6 @@ def kept_for_ever(facts: QueryFacts) -> list[Problem]:
             earlier.type,
         )
         hint = f"where that is not meant, bound it: {bound}, or with a duration more"
-        stopped = () if kept.folding is None else tuple(f"nor is it folded: {why}" for why in kept.folding.obstacles())
+        stopped = tuple(f"nor is it folded: {why}" for why in kept.not_folded or ())
         notes.append(Problem("TG224", text, partner_site(query, kept.index) or query.site, stopped, hint, query.name))
     return notes

@@ -7,11 +7,19 @@ from typing import Any
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Node
 from tidegate.analysis.progress.propagation import Latencies
 from tidegate.analysis.state.bounds import Unbounded
 from tidegate.analysis.state.folding.classes import Best
-from tidegate.analysis.state.folding.foldable import MOST_OCCURRENCES, Complement, Foldable, _Question, folding
+from tidegate.analysis.state.folding.foldable import (
+    MOST_OCCURRENCES,
+    Complement,
+    Foldable,
+    _Question,
+    folding,
+    why_unknown,
+)
 
 o = tg.stream("O", "k bigint, t bigint, u bigint, qty bigint", progress="t", temporal=["u"]).as_("o")
 p = tg.stream("P", "k bigint, t bigint, u bigint, v bigint", progress="t", temporal=["u"]).as_("p")
@@ -230,6 +238,42 @@ def test_a_query_of_very_many_streams_is_not_asked() -> None:
         if other in (streams[1], streams[-1]):
             folded.append([one.folds for one in tg.program(R=query).facts.queries[0].occurrences[1:]])
     assert folded == [[True], [False] * MOST_OCCURRENCES]
+    assert reasons(query) == [None, *[("the query has more than 16 occurrences of streams",)] * MOST_OCCURRENCES]
+    notes = tg.program(R=query).notes()
+    assert {note.because for note in notes} == {
+        ("nor is it folded: the query has more than 16 occurrences of streams",),
+    }
+
+
+def reasons(query: Any) -> list[tuple[str, ...] | None]:
+    """Why rows of each occurrence are stored one by one, as the facts and the report say."""
+    program = tg.program(R=query)
+    facts = program.facts.queries[0]
+    reported = program.explain().to_dict()["queries"][0]["occurrences"]
+    found = [one.not_folded for one in facts.occurrences]
+    assert [one.get("not_folded") for one in reported] == [None if one is None else list(one) for one in found]
+    return found
+
+
+def test_a_query_with_too_many_temporal_cases_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = o.join(p, SAME, p.t <= o.t).group_by(o.k, o.t).agg(v=tg.last(p.v, by=p.t))
+    assert reasons(query) == [None, ()]
+
+    def refused(question: _Question, node: Node) -> Complement:
+        raise QueryError("TG150", "too many zones")
+
+    monkeypatch.setattr(_Question, "complement", refused)
+    assert reasons(query) == [None, ("a comparison that is to be settled has too many temporal cases",)]
+
+
+def test_a_recursive_query_says_that_it_is_one() -> None:
+    found = tg.result("R", "k bigint, t bigint", progress="t")
+    seen = found.as_("r")
+    begun = o.select(o.k, o.t)
+    again = o.join(seen, o.k == seen.k, seen.t < o.t).select(o.k, o.t).distinct()
+    program = tg.program(tg.query(found, begun), tg.query(found, again))
+    facts = next(query for query in program.facts.queries if len(query.occurrences) == 2)
+    assert [one.not_folded for one in facts.occurrences] == [None, ("the query is part of a recursion",)]
 
 
 @pytest.mark.parametrize("how", ["inner", "left"])
@@ -259,3 +303,5 @@ def test_tables_and_rows_below_operators_in_order_do_not_fold() -> None:
     names = tg.table("Names", "k bigint, name string").as_("n")
     facts = tg.program(R=o.join(names, o.k == names.k)).facts.queries[0]
     assert folding(facts.query.node, 1, {}, ("t",), Latencies.among(facts.propagation)) is None
+    before = o.over(by="k", order="t", before=tg.lag(o.qty))
+    assert why_unknown(before._node, 0, recursive=False) == "an operator that gathers rows in order reads it"

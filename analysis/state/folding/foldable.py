@@ -245,6 +245,17 @@ def folding(
         return None
 
 
+def why_unknown(node: Node, i: int, *, recursive: bool) -> str:
+    """Why it is not known how rows of occurrence i fold, where `folding` is not asked or gives none."""
+    if recursive:
+        return "the query is part of a recursion"
+    if len(occurrences(node)) > MOST_OCCURRENCES:
+        return f"the query has more than {MOST_OCCURRENCES} occurrences of streams"
+    if region(node, i) is None:
+        return "an operator that gathers rows in order reads it"
+    return "a comparison that is to be settled has too many temporal cases"
+
+
 def _settled(asked: _Question, region: Region, later: LaterOf | None) -> Foldable | None:
     """The folding with all comparisons that come to be settled beside each other: those that never are go, until none
     does. None where the term is not settled beside them.
