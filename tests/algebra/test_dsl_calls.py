@@ -88,7 +88,7 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: r.join(other, how="left_anti"), "TG114", 'how="anti"'),
         (lambda: r.join(other, how="outer"), "TG114", "how is inner, left, semi or anti"),
         (lambda: r.join(other, how="full"), "TG114", "a.left_join(b, ...) has all rows of a"),
-        (lambda: r.dropDuplicates(["k"]), "TG101", "tg.first(r.x, by=r.time)"),
+        (lambda: r.dropDuplicates(["k"]), "TG101", "dedup(by="),
         (lambda: r.session_window("5m"), "TG101", "anti_join"),
         (lambda: r.foreachBatch(print), "TG101", "tg.callback(f)"),
         (lambda: r.k.rle_id(), "TG131", "derive(Busy=tg.situation("),
