@@ -240,6 +240,8 @@ def test_rows_that_are_kept_for_ever_are_noted_with_a_condition_that_frees_them(
     assert tg.program(Q=latest).notes() == []
     (every,) = tg.program(Q=o.join(s, *within)).notes()
     assert "every row of Shipments is kept for ever" in every.message
+    assert "asof_join(...) keeps one of each key" in every.hint
+    assert "asof_join" not in note.hint
     assert every.because == ("nor is it folded: shipped is read by the result attribute shipped: one row per value",)
 
 
