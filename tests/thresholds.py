@@ -135,6 +135,7 @@ THRESHOLDS = (
 
 #: Numbers of the source that are no sizes at which rows take another way, each with what it is.
 OTHERS = {
+    "plan.folding.totals.BITS": "bits of the low half of a total",
     "engines.memory.ASSUMED_MEMORY": "bytes of memory where no system says how many there are",
     "batch.report.KEPT_REPORTS": "reports that are kept",
     "connectors.directory._UNSETTLED_NS": "a span of time",
