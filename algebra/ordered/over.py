@@ -133,7 +133,8 @@ class Over(OrderedNode):
     """The rows of a relation with further columns, which say something of the rows before and after in their partition.
 
     Rows are ordered by `time`, ties by `tie`. Without a tie-break rows of one instant are peers: a frame by range has
-    all of them or none; for every other column they are an error, as nothing says which comes first.
+    all of them or none; for every other column they are an error, as nothing says which comes first. Equal rows are
+    one where all columns only say which rows are reported.
 
     A row is complete at its own instant where no column looks ahead. Else `complete` says when: once all rows are known
     that its columns look at. A row that still waits when the input ends is not reported.
@@ -168,6 +169,11 @@ class Over(OrderedNode):
             and not self.goes_by_order(column.aggregate)
             for column in self.columns
         )
+
+    @property
+    def merges_equal(self) -> bool:
+        """Whether rows that are equal in all attributes are one: where it does not matter which of them comes first."""
+        return all(isinstance(column, Reported) for column in self.columns)
 
     def goes_by_order(self, aggregate: Aggregate) -> bool:
         """Whether the aggregate is the first or last value in the order of rows."""
@@ -212,7 +218,8 @@ class Over(OrderedNode):
         (reading,) = self.readings
         place = self.input.schema.names.index(self.time)
         results: list[Row] = []
-        for _, members in partitions(reading, inputs[0]):
+        for _, found in partitions(reading, inputs[0]):
+            members = list({tuple(map(key_of, row)): row for row in found}.values()) if self.merges_equal else found
             ordered = in_order(reading, members) if self.needs_order else sorted(members, key=lambda row: row[place])  # type: ignore[arg-type, return-value]  # instants
             seen = _Partition(self, ordered, [instant_of(row[place]) for row in ordered], aggregation)
             results += [row for at in range(len(ordered)) if (row := seen.row(at)) is not None]

@@ -285,6 +285,7 @@ def test_of_equal_rows_one_is_let_through_of_others_a_tie_says_which() -> None:
     assert run(S.dedup(by="k"), [("a", 1, 5), ("a", 1, 5), ("a", 2, 5)]) == [("a", 1, 5)]
     with pytest.warns(tg.RunWarning, match="TG304"):
         assert run(S.dedup(by="k"), [("a", 1, 5), ("a", 1, 6)]) == []
+    assert run(S.dedup(by="k", tie="v"), [("a", 1, 5), ("a", 1, 5)]) == [("a", 1, 5)]
     assert run(S.dedup(by="k", tie="v"), [("a", 1, 6), ("a", 1, 5), ("a", 2, 7)]) == [("a", 1, 5)]
     assert run(S.dedup(by="k", tie="v", within=0), [("a", 1, 6), ("a", 1, 5), ("a", 2, 7)]) == [
         ("a", 1, 5), ("a", 2, 7)
@@ -438,8 +439,8 @@ def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:
         (S.over(order="t", a=tg.lag(S.v, 3)), "3"),
         (over(a=tg.next_different(S.v, within=4)), "rate(S) × 4"),
         (S.versions(by="k"), "keys(S by k) × 1"),
-        (S.distinct().distinct_on("k"), "keys(R~1 by k) × 1"),
-        (S.dedup(by="k", within=4), "rate(R~1) × 4"),
+        (S.distinct_on("k"), "keys(S by k) × 1"),
+        (S.dedup(by="k", within=4), "rate(S) × 4"),
         (over(a=tg.next_different(S.v)), "unbounded: missing next_different(..., within=)"),
     ],
 )

@@ -15,7 +15,7 @@ from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.over.columns import MOST_ROWS, OverExpression
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.aggregates import Aggregate
-from tidegate.algebra.nodes import Distinct, Node, Project, Rename, Select
+from tidegate.algebra.nodes import Node, Project, Rename, Select
 from tidegate.algebra.ordered.over import (
     COMPLETE,
     Frame,
@@ -125,9 +125,7 @@ def _column(
 def without_repeats(rows: Node, keys: tuple[str, ...], time: str, tie: str | None, within: Duration) -> Node:
     """The rows that repeat no key of a row before them, or none of the last so long."""
     ticks, name = _ticks("within", within, rows.schema[time].type), _unused(rows.schema)
-    # Of equal rows, which a source may deliver twice, it does not matter which comes first.
-    distinct = rows if isinstance(rows, Distinct) else Distinct(rows)
-    reported = Select(Over(distinct, keys, time, tie, (Reported(name, ticks),)), Attr(name))
+    reported = Select(Over(rows, keys, time, tie, (Reported(name, ticks),)), Attr(name))
     return Project(reported, rows.schema.names)
 
 

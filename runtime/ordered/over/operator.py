@@ -57,10 +57,11 @@ class OverOperator(RowOperator[KeptRows]):
     ) -> tuple[OverOperator, pl.DataFrame]:
         rows, state, reached = as_frame(events[0]), self.settled(), ticks(until)
         state.ready()
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], reached)
-        before = state.extract(partitions)
-        block = _block(self.node, before, rows, state.places(partitions, numbers).astype(np.int64))
+        before, places, block = self._behind(state, rows, reached)
+        if self.node.merges_equal and segments.first_tie(block.offsets, block.time) >= 0:
+            rows = rows.unique(maintain_order=True)
+            before, places, block = self._behind(state, rows, reached)
+        _require_order(self.node, rows, places, block)
         complete = _complete(self.node, block, segments.NEVER if close_at is None else close_at)
         left = _left(self.node, before, block, complete, reached)
         values = Values(layout_of(self.node), block, None if self.noted is None else [])
@@ -69,6 +70,13 @@ class OverOperator(RowOperator[KeptRows]):
             self.noted.extend(_without_sum(self.node, values, rows))
         kept = left.over(values)
         return replace(self, made=(before, kept)), result
+
+    def _behind(self, state: KeptRows, rows: pl.DataFrame, reached: int) -> tuple[KeptExtract, Int64Array, Block]:
+        """What is kept of the partitions of a step, the places of the rows among these, and both together."""
+        numbers = state.partitions.assign(rows)
+        partitions = state.touched([numbers], reached)
+        before, places = state.extract(partitions), state.places(partitions, numbers).astype(np.int64)
+        return before, places, _block(self.node, before, rows, places)
 
     def noting(self, noted: list[SetAside] | None) -> OverOperator:
         return replace(self, noted=noted)
@@ -132,9 +140,7 @@ class _Left:
 
 
 def _block(node: Over, before: KeptExtract, rows: pl.DataFrame, places: Int64Array) -> Block:
-    """The rows of an increment behind those that are kept; `places` are those of the new rows' partitions.
-    `EvaluationError` TG304 where a column depends on the order of two rows, and nothing says which comes first.
-    """
+    """The rows of an increment behind those that are kept; `places` are those of the new rows' partitions."""
     layout = layout_of(node)
     schema = node.input.schema
     terms = evaluated(rows, *(compile_term(term, schema) for term in layout.arguments)).get_columns()
@@ -146,12 +152,11 @@ def _block(node: Over, before: KeptExtract, rows: pl.DataFrame, places: Int64Arr
     kept_in = before.rows.get_column(PARTITION).to_numpy()
     order = order_of(node.readings[0], rows)
     partitions = len(before.partitions)
-    block = Block.of(before.rows.drop(PARTITION), kept_in, new, places, order, partitions, TIME)
-    _require_order(node, rows, places, block)
-    return block
+    return Block.of(before.rows.drop(PARTITION), kept_in, new, places, order, partitions, TIME)
 
 
 def _require_order(node: Over, rows: pl.DataFrame, places: Int64Array, block: Block) -> None:
+    """`EvaluationError` TG304 where a column depends on the order of two rows, and nothing says which comes first."""
     if not node.needs_order:
         return
     at = segments.first_tie(block.offsets, block.time)
