@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 #: What a case depends on: the library, and what draws and checks cases.
 SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests/strategies", "tests/properties")
 
-FAMILIES = ("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded", "situations", "large")
+FAMILIES = (
+    *("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded"),
+    *("situations", "over", "asof", "folding", "large"),
+)
 
 
 @dataclass(slots=True)

@@ -61,6 +61,9 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         # Seven programs of ten are valid, and eight of ten with situations; the shards answer for their halves.
         "random programs": random("fuzz", "embedded", 12_000, 3_800),
         "random situations": random("fuzz-situations", "situations", 10_000, 3_500),
+        "random rows around rows": random("fuzz-over", "over", 1_000, 350),
+        "random as-of joins": random("fuzz-asof", "asof", 1_000, 250),
+        "random folding": random("fuzz-folding", "folding", 1_000, 250),
         "random programs of many rows": random("fuzz-large", "large", 400, 150),
         "planted bugs": [["tools/planted_bugs.py", "--resume", str(folder / "planted.json")]],
         "drawn mutants": [mutants(1, "garbage", "grouping", "analysis"), mutants(2, "commit", "joins", "kernels")],

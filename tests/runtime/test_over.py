@@ -282,7 +282,10 @@ def test_a_key_is_let_through_again_after_so_long_a_time_without_it_being_let_th
 
 
 def test_of_equal_rows_one_is_let_through_of_others_a_tie_says_which() -> None:
-    assert run(S.dedup(by="k"), [("a", 1, 5), ("a", 1, 5), ("a", 2, 5)]) == [("a", 1, 5)]
+    once = tg.source([("a", 1, 5), ("a", 1, 5), ("a", 2, 5)], ties="fail")
+    assert found(tg.program(R=S.dedup(by="k")).run({"S": once})["R"].rows()) == [("a", 1, 5)]
+    with pytest.raises(tg.TidegateError, match="TG304"):  # of each row around it something else could be said
+        tg.program(R=over(c=tg.lag(S.v))).run({"S": tg.source([("a", 1, 5), ("a", 1, 5)], ties="fail")})
     with pytest.warns(tg.RunWarning, match="TG304"):
         assert run(S.dedup(by="k"), [("a", 1, 5), ("a", 1, 6)]) == []
     assert run(S.dedup(by="k", tie="v"), [("a", 1, 5), ("a", 1, 5)]) == [("a", 1, 5)]

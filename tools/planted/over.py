@@ -158,5 +158,30 @@ GROUP = Group(
             "case RowNumber() | PreviousDifferent():\n            return Need(1, None)",
             "case RowNumber() | PreviousDifferent():\n            return Need(0, None)",
         ),
+        bug("what is let through needs no row", ZONES, "return Need(1, within)\n", "return Need(0, within)\n"),
+        bug(
+            "a key is let through a tick too soon",
+            RUNNING,
+            "time[i] - at[i - 1] <= within",
+            "time[i] - at[i - 1] < within",
+        ),
+        bug(
+            "what is dropped puts off what is let through",
+            RUNNING,
+            "at[i], is_reported[i] = at[i - 1], 0",
+            "at[i], is_reported[i] = time[i], 0",
+        ),
+        bug(
+            "equal rows of a key are tied",
+            OPERATOR,
+            "if self.node.merges_equal and segments",
+            "if False and segments",
+        ),
+        bug(
+            "equal rows are one for every column",
+            MEANING,
+            "return all(isinstance(column, Reported) for column in self.columns)",
+            "return True",
+        ),
     ),
 )
