@@ -88,7 +88,7 @@ def faults(text: str) -> list[str]:
                 tomllib.loads(block.body)
             except tomllib.TOMLDecodeError as error:
                 found.append(f"line {block.line}: this is no TOML: {error}")
-        if block.language not in ("python", "text", "sh", "json", "toml", ""):
+        if block.language not in ("python", "text", "sh", "json", "toml", "sql", ""):
             found.append(f"line {block.line}: nobody checks blocks of {block.language}")
         prints = before is not None and before.language == "python" and block.follows
         if block.language == "text" and block.mark is None and not prints:
