@@ -66,6 +66,7 @@ from tidegate.algebra.dsl.over.columns import (
 from tidegate.algebra.dsl.relation import Relation, product
 from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Situation, match, situation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
+from tidegate.algebra.dsl.windows.bounds import WindowBounds, cumulating, hopping, session
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.ordered.process import Operator, Reach
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
@@ -180,6 +181,9 @@ __all__ = [
     "floor",
     "ceil",
     "tumbling",
+    "session",
+    "hopping",
+    "cumulating",
     # aggregates; min and max of several values are the least and greatest of a row
     "count",
     "count_distinct",
@@ -223,6 +227,7 @@ __all__ = [
     "Expression",
     "AggregateExpression",
     "OverExpression",
+    "WindowBounds",
     "Program",
     "Deployment",
     "Session",

@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from tidegate.algebra.dsl.over.columns import OverExpression
     from tidegate.algebra.dsl.situations import Intervals, Partitioned
     from tidegate.algebra.dsl.sources import Result
+    from tidegate.algebra.dsl.windows.bounds import WindowBounds
+    from tidegate.algebra.dsl.windows.build import Windowed
     from tidegate.algebra.ordered.asof import Direction
 
 #: What selects an attribute or computes a value: an expression, an attribute's name, or a function of the relation.
@@ -494,6 +496,26 @@ class Relation:
         keys = tuple(self._name_of(column, where) for column in listed(by))
         require_once(keys)
         return keys, self._order(order, where, "order"), None if tie is None else self._name_of(tie, where)
+
+    @called(bounds=("TG114", 'say which windows: windows(tg.session("5m"), by="key")'))
+    def windows(
+        self, bounds: WindowBounds, *, by: Column | Iterable[Column] = (), order: Column | None = None
+    ) -> Windowed:
+        """Windows that depend on the rows or overlap, of the rows of equal `by`; `agg` says what each yields.
+
+        `bounds` are `tg.session`, `tg.hopping` or `tg.cumulating`. `order` may be left out where rows hold one instant
+        only (else `QueryError` TG117). A window has the keys, `start`, `end` and its aggregates, and is complete at its
+        end. Windows that do not overlap are groups: `group_by(w=tg.ceil(time, "1h"))`.
+
+        Examples:
+            >>> show(cars.windows(tg.session(1), by="car").agg(n=tg.count(), fastest=tg.max(cars.speed)))
+            red, 1, 7, 6, 95.0
+        """
+        from tidegate.algebra.dsl.windows.build import Windowed
+
+        with Here():
+            keys, time, _ = self._in_order("windows", by, order, None)
+            return Windowed(self, bounds, keys, time)
 
     def _order(self, given: Column | None, where: str, option: str) -> str:
         """The attribute that orders rows; `QueryError` TG117 where it is not said, and rows have several instants."""

@@ -26,9 +26,10 @@ _PRODUCT = "all pairs are tg.product(a, b)"
 _UNION = "rows are put together with union(other)"
 _WINDOW = "windows are keys of groups: group_by(w=tg.tumbling(r.time, tg.minutes(5))).agg(...)"
 _OVERLAPPING = (
-    "there are no overlapping windows yet; what each row says of the ten minutes before it is "
-    'r.over(by="key", order="time", range="10m", mean=tg.avg(r.x))'
+    'windows that overlap are r.windows(tg.hopping("1h", every="10m"), by="key").agg(n=tg.count()); what each row says '
+    'of the ten minutes before it is r.over(by="key", order="time", range="10m", mean=tg.avg(r.x))'
 )
+_CUMULATING = 'windows that grow are r.windows(tg.cumulating("1d", every="1h"), by="key").agg(n=tg.count())'
 _ROLLING = (
     "rolling",
     *(f"rolling_{what}" for what in ("mean", "sum", "min", "max", "count", "median", "std", "var", "quantile")),
@@ -41,10 +42,7 @@ CONVERT = (
 )
 _CONDITIONAL = "write tg.when(condition, then, otherwise)"
 _DATE = 'write r.time.to_date(), or tg.floor(r.time, "1d") for the start of the day, which is an instant'
-_SESSION = (
-    "a session is over with a row that no other follows in time: r.anti_join(s, r.x == s.x, r.t < s.t, s.t <= "
-    "r.t + tg.minutes(5))"
-)
+_SESSION = 'sessions are r.windows(tg.session("5m"), by="key").agg(n=tg.count())'
 _RUNNING = (
     'what a row says of all rows up to it is r.over(by="key", order="time", total=tg.sum(r.x), n=tg.row_number())'
 )
@@ -162,11 +160,12 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     )
     | dict.fromkeys(("intersect", "intersectAll", "intersection"), "rows that the other has are semi_join(other, ...)")
     | dict.fromkeys(("columns", "dtypes", "printSchema", "collect_schema"), "attributes and types are relation.schema")
-    | dict.fromkeys(("window", "windowed", "tumble", "resample"), _WINDOW)
-    | dict.fromkeys(("session", "session_window", "sessionize"), _SESSION)
+    | dict.fromkeys(("window", "windowed", "tumble", "TUMBLE", "resample"), _WINDOW)
+    | dict.fromkeys(("sessions", "session_window", "sessionize"), _SESSION)
     | dict.fromkeys(("foreachBatch", "foreach_batch", "foreach", "for_each", "sink_batches"), _BATCHES)
     | dict.fromkeys(("groupby_dynamic", "group_by_dynamic"), f"{_WINDOW}; tg.floor(r.time, unit) is the start of one")
-    | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide"), _OVERLAPPING)
+    | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide", "HOP"), _OVERLAPPING)
+    | dict.fromkeys(("cumulating", "cumulate", "CUMULATE"), _CUMULATING)
     | dict.fromkeys(NEIGHBOURS, _ROW_BEFORE)
     | dict.fromkeys((*_STATEFUL_ROWS, *_STATEFUL_VALUES), _STATEFUL)
     | dict.fromkeys(
@@ -246,8 +245,9 @@ _SINKS = (
 FUNCTIONS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("col", "column"), "attributes are those of a relation: r.x")
     | dict.fromkeys(("mean", "average"), "did you mean tg.avg?")
-    | dict.fromkeys(("window", "tumble"), _WINDOW)
-    | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide"), _OVERLAPPING)
+    | dict.fromkeys(("window", "tumble", "TUMBLE"), _WINDOW)
+    | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide", "HOP"), _OVERLAPPING)
+    | dict.fromkeys(("cumulating", "cumulate", "CUMULATE"), _CUMULATING)
     | dict.fromkeys(("len", "size"), "did you mean tg.count?")
     | dict.fromkeys(("n_unique", "nunique", "approx_n_unique", "countDistinct"), "did you mean tg.count_distinct?")
     | dict.fromkeys(("countIf", "sum_if"), "every aggregate takes a condition: tg.sum(r.x, filter=r.ok)")
@@ -257,7 +257,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("argmax", "max_by", "argMax"), "did you mean tg.arg_max?")
     | dict.fromkeys(("date", "to_date"), _DATE)
     | dict.fromkeys(("if_else", "iff", "case", "case_when"), _CONDITIONAL)
-    | dict.fromkeys(("session", "session_window"), _SESSION)
+    | dict.fromkeys(("session_window", "sessionize", "SESSION"), _SESSION)
     | dict.fromkeys(("now", "current_timestamp", "current_date"), _NO_CLOCK)
     | dict(_COMPUTED)
     | {"least": "did you mean tg.min(x, y)?", "greatest": "did you mean tg.max(x, y)?"}

@@ -20,9 +20,9 @@ from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.over import segments
 from tidegate.runtime.ordered.family import Family, Tables
+from tidegate.runtime.ordered.kept_rows import KeptExtract, KeptRows
 from tidegate.runtime.ordered.new_events import order_of
 from tidegate.runtime.ordered.over.block import Block
-from tidegate.runtime.ordered.over.kept import KeptExtract, KeptRows
 from tidegate.runtime.ordered.over.layout import TIME, layout_of
 from tidegate.runtime.ordered.over.values import Values, next_different
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
@@ -95,7 +95,7 @@ class OverFamily(Family[Over]):
         assert isinstance(ordered.node, Over)
         node = ordered.node
         keys = Schema(tuple(node.input.schema[key] for key in node.keys))
-        return OverOperator(ordered, KeptRows(keys, layout_of(node).columns))
+        return OverOperator(ordered, KeptRows(keys, ROWS, layout_of(node).columns))
 
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> OverOperator:
         fresh = self.start(ordered)

@@ -1,4 +1,4 @@
-"""The rows that are kept of each partition, for those after them."""
+"""Rows that are kept of each partition, in one table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import polars as pl
 
 from tidegate.algebra.schema import Schema
-from tidegate.analysis.ordered.over import ROWS
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.ordered.row_arrays import RowArrays, counts
 from tidegate.runtime.ordered.row_operator import RowStore
@@ -30,14 +29,14 @@ class KeptExtract:
 
 
 class KeptRows(RowStore[KeptExtract]):
-    """The kept rows of all partitions."""
+    """The kept rows of all partitions, in a table of this name."""
 
-    def __init__(self, keys: Schema, columns: Mapping[str, pl.DataType]) -> None:
+    def __init__(self, keys: Schema, table: str, columns: Mapping[str, pl.DataType]) -> None:
         super().__init__(keys)
-        self.columns, self.rows = columns, RowArrays(columns)
+        self.table, self.columns, self.rows = table, columns, RowArrays(columns)
 
     def emptied(self) -> KeptRows:
-        return KeptRows(self.partitions.schema, self.columns)
+        return KeptRows(self.partitions.schema, self.table, self.columns)
 
     def extract(self, partitions: Int64Array) -> KeptExtract:
         return KeptExtract(partitions, self.rows.take(partitions), self._look[partitions], self.version)
@@ -50,4 +49,4 @@ class KeptRows(RowStore[KeptExtract]):
         self.rows.grow(partitions)
 
     def tables_of(self, extract: KeptExtract) -> dict[str, pl.DataFrame]:
-        return {ROWS: extract.rows}
+        return {self.table: extract.rows}

@@ -1,0 +1,1 @@
+"""Windows that depend on rows or overlap, as users ask for them."""

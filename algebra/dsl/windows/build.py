@@ -1,0 +1,94 @@
+"""How `windows(...).agg(...)` makes its node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.aggregates import AggregateExpression
+from tidegate.algebra.dsl.checks.calls import called, checked_calls
+from tidegate.algebra.dsl.checks.relation import applied
+from tidegate.algebra.dsl.checks.suggestions import group_hint
+from tidegate.algebra.dsl.expression import Expression, Origin
+from tidegate.algebra.dsl.here import Here, unknown_name
+from tidegate.algebra.dsl.windows.bounds import WindowBounds
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.functions.aggregates import Aggregate
+from tidegate.algebra.ordered.windows import Window, Windows
+from tidegate.algebra.schema import checked_name
+from tidegate.algebra.types import DataType
+
+if TYPE_CHECKING:
+    from tidegate.algebra.dsl.relation import Relation
+
+
+@checked_calls
+class Windowed:
+    """A relation in windows, waiting for `agg`.
+
+    Examples:
+        >>> cars.windows(tg.session(5), by="car")
+        session(5) by car, in order of time; say what each window yields: .agg(...)
+    """
+
+    __slots__ = ("_bounds", "_keys", "_of", "_time", "_window")
+
+    def __init__(self, of: Relation, bounds: WindowBounds, keys: tuple[str, ...], time: str) -> None:
+        self._of, self._bounds, self._keys, self._time = of, bounds, keys, time
+        self._window = window_of(bounds, of.schema[time].type)
+
+    def __repr__(self) -> str:
+        by = f" by {', '.join(self._keys)}" if self._keys else ""
+        return f"{self._bounds!r}{by}, in order of {self._time}; say what each window yields: .agg(...)"
+
+    if not TYPE_CHECKING:  # type checkers shall refuse unknown methods themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise unknown_name(f"no method of windows is called {name!r}", group_hint(name))
+
+    @called("TG115", "each aggregate needs a name: .agg(n=tg.count()); attributes to keep go into by=")
+    def agg(self, **named: AggregateExpression | Callable[[Relation], AggregateExpression]) -> Relation:
+        """One row per window that holds a row: the keys, `start` and `end`, then these aggregates.
+
+        `QueryError` TG115 for what is no aggregate, TG103 for a name that is taken, TG132 for an aggregate that keeps
+        every value.
+
+        Examples:
+            >>> show(cars.windows(tg.session(5), by="car").agg(n=tg.count()))
+            red, 1, 11, 6
+        """
+        with Here() as site:
+            parts: list[Expression] = []
+            aggregates = tuple(self._aggregate(name, given, parts) for name, given in named.items())
+            node = Windows(self._of._node, self._keys, self._time, self._window, aggregates)
+            origin = Origin("these windows")
+            kept = {key: self._of._origins.get(key, origin) for key in self._keys}
+            return self._of._with(node, {name: kept.get(name, origin) for name in node.schema}, site, parts)
+
+    def _aggregate(self, name: str, given: object, parts: list[Expression]) -> Aggregate:
+        checked_name(name, "an attribute")
+        aggregate = applied(given, self._of, hint=f"write {name}=lambda r: tg.max(r.x)") if callable(given) else given
+        if not isinstance(aggregate, AggregateExpression):
+            raise QueryError(
+                "TG115",
+                f"{name}={shown(aggregate)} is no aggregate",
+                hint=f"write {name}=tg.max(...), or name it in by=",
+            )
+        of = [None if part is None else self._of._column(part) for part in (aggregate._argument, aggregate._by)]
+        parts += [part for part in of if part is not None]
+        argument, by = (None if part is None else part._term for part in of)
+        return Aggregate(name, aggregate._function, argument, by, aggregate._parameter)
+
+
+def window_of(bounds: object, type_: DataType) -> Window:
+    """The windows over instants of a type; `QueryError` TG114 for what is none, TG160 for durations that do not fit."""
+    if not isinstance(bounds, WindowBounds):
+        raise QueryError(
+            "TG114",
+            f"{shown(bounds)} says not which windows there are",
+            hint='write tg.session("5m"), tg.hopping("1h", every="10m") or tg.cumulating("1d", every="1h")',
+        )
+    return bounds._build(type_)

@@ -1,0 +1,1 @@
+"""Computes windows that depend on rows or overlap."""
