@@ -56,6 +56,7 @@ THRESHOLDS = (
     Threshold("ordered.state", "SMALL", (0, 1)),
     Threshold("eval.purge_rows", "ROUNDS", (1,)),
     Threshold("ordered.partitions", "_CHUNKS", (1,)),
+    Threshold("ordered.windows.pieces", "EXPANDED", (1, 4)),
     Threshold("ordered.match.order", "_ENOUGH", (1, 2)),
     Threshold("ordered.derive.events", "TABLED", (0, 1)),
     Threshold("engines.memory", "CACHE_SHARE", (0, 1e-8)),

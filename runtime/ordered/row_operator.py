@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Self, TypeVar
 
 import polars as pl
@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.new_events import evaluable, new_events, untied
 from tidegate.runtime.ordered.partition_store import C, PartitionStore
 from tidegate.runtime.ordered.partitions import key_columns
-from tidegate.runtime.ordered.row_arrays import PARTITION, counts
+from tidegate.runtime.ordered.row_arrays import PARTITION, RowArrays, counts
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
@@ -100,6 +101,45 @@ class RowOperator(Operator, Generic[S]):
                 [marked(state.as_stored(after, rows), none=False), none], how="diagonal"
             ).to_arrow()
         return changed
+
+
+@dataclass(frozen=True, slots=True)
+class KeptExtract:
+    """The rows of some partitions in order of PARTITION, which says their places in `partitions`, and of time."""
+
+    partitions: Int64Array
+    rows: pl.DataFrame
+    look: Int64Array
+    version: int = 0
+
+    @property
+    def has_rows(self) -> BoolArray:
+        """Which of the partitions have rows."""
+        return counts(self.rows, len(self.partitions)) > 0
+
+
+class KeptRows(RowStore[KeptExtract]):
+    """The kept rows of all partitions, in a table of this name."""
+
+    def __init__(self, keys: Schema, table: str, columns: Mapping[str, pl.DataType]) -> None:
+        super().__init__(keys)
+        self.table, self.columns, self.rows = table, columns, RowArrays(columns)
+
+    def emptied(self) -> KeptRows:
+        return KeptRows(self.partitions.schema, self.table, self.columns)
+
+    def extract(self, partitions: Int64Array) -> KeptExtract:
+        return KeptExtract(partitions, self.rows.take(partitions), self._look[partitions], self.version)
+
+    def hold(self, extract: KeptExtract) -> BoolArray:
+        self.rows.put(extract.partitions, extract.rows)
+        return extract.has_rows
+
+    def room(self, partitions: int) -> None:
+        self.rows.grow(partitions)
+
+    def tables_of(self, extract: KeptExtract) -> dict[str, pl.DataFrame]:
+        return {self.table: extract.rows}
 
 
 def row_table(keys: Schema, columns: Mapping[str, pl.DataType], possible: pl.Expr | None = None) -> StateTable:

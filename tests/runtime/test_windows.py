@@ -14,6 +14,7 @@ import tidegate as tg
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.ordered.windows import pieces
 from tidegate.runtime.plan import placement
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -328,3 +329,11 @@ def test_it_shows_how_it_is_written() -> None:
     assert repr(S.windows(tg.hopping(6, every=3, offset=1))) == (
         "hopping(6, every=3, offset=1), in order of t; say what each window yields: .agg(...)"
     )
+
+
+def test_a_window_of_panes_that_are_listed_apart_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "EXPANDED", 4)
+    rows = events(7)
+    for name, window in (("H", tg.hopping(12, every=2)), ("G", tg.cumulating(12, every=2))):
+        told = tg.program(**{name: windows(window, n=tg.count(), mean=tg.avg(S.x), total=tg.sum(S.v))})
+        assert found(told.run({"S": rows})[name].rows()) == meant(told, rows, name)

@@ -26,6 +26,8 @@ found = orders.partition_by("order_id").derive(
 )
 around = orders.over(by="order_id", order="ordered", before=tg.lag(orders.amount), total=tg.sum(orders.amount))
 assert_type(around, tg.Relation)
+assert_type(orders.windows(tg.session("5m"), by="order_id", order="ordered").agg(n=tg.count()), tg.Relation)
+assert_type(tg.hopping("24h", every="10m"), tg.WindowBounds)
 assert_type(orders.over(range=("5m", "1m"), mean=tg.avg(orders.amount)), tg.Relation)
 assert_type(orders.over(rows=(2, 0), next=lambda r: tg.lead(r.amount, within="1h")), tg.Relation)
 looked_up = o.asof_join(p, by="order_id", direction="nearest", within="5m", how="inner")

@@ -57,6 +57,7 @@ from tools.planted import (
     unevaluable,
     use,
     which_files,
+    windows,
 )
 
 GROUPS = (
@@ -104,6 +105,7 @@ GROUPS = (
     quarantine.GROUP,
     pushed.GROUP,
     which_files.GROUP,
+    windows.GROUP,
     directories.GROUP,
     put_away.GROUP,
     text.GROUP,

@@ -20,14 +20,13 @@ from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.over import segments
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.kept_rows import KeptExtract, KeptRows
 from tidegate.runtime.ordered.new_events import order_of
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.layout import TIME, layout_of
 from tidegate.runtime.ordered.over.values import Values, next_different
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import RowOperator, row_table
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame

@@ -16,10 +16,9 @@ from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import final
 from tidegate.runtime.eval.lenient import Lenient, SetAside
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.kept_rows import KeptExtract, KeptRows
 from tidegate.runtime.ordered.partition_store import NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import RowOperator, row_table
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.ordered.windows.pieces import FIRST, LAST, NUMBER, Pieces, is_open, pieces_of
 from tidegate.runtime.plan.steps import OrderedStep

@@ -25,6 +25,8 @@ FIRST: Final = "first"
 LAST: Final = "last"
 #: The number of a piece while pieces are merged; no attribute of a user has such a name.
 NUMBER: Final = "\0window"
+#: Panes are listed for so many windows at once, and for those of one pane more.
+EXPANDED: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,8 @@ class Pieces:
         window = self.node.window
         if isinstance(window, SessionWindow):
             return self.until(pieces)
-        return np.maximum(pieces.get_column(LAST).to_numpy(), next_end(window, reached))
+        last: Int64Array = pieces.get_column(LAST).to_numpy()
+        return np.maximum(last, next_end(window, reached))
 
     def windows(self, pieces: pl.DataFrame, after: int, until: int) -> pl.DataFrame:
         """The windows that end later than `after`, up to `until`: their partitions, their bounds as FIRST and LAST, and
@@ -112,21 +115,25 @@ class Pieces:
             done = pieces.filter(pl.Series(self.until(pieces) <= until))
             bounded = done.with_columns(pl.col(LAST) + window.gap)
             return bounded.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(NUMBER))
-        low = np.maximum(pieces.get_column(LAST).to_numpy(), next_end(window, after))
-        high = np.minimum(last_end(window, pieces.get_column(LAST).to_numpy()), until)
+        last = pieces.get_column(LAST).to_numpy()
+        low = np.maximum(last, next_end(window, after))
+        high = np.minimum(last_end(window, last), until)
         many = np.maximum((high - low) // window.every + 1, 0)
-        at = np.repeat(np.arange(pieces.height), many)
-        ends = low[at] + (np.arange(len(at)) - np.repeat(np.cumsum(many) - many, many)) * window.every
-        of = pieces.get_column(PARTITION).to_numpy()[at]
-        order, number, starts = self._numbered(of, ends, ends)
-        merged = merge(self.group, pieces[at[order]].with_columns(pl.Series(NUMBER, number))).sort(NUMBER)
-        end = ends[order][starts]
-        bounds = [
-            pl.Series(PARTITION, of[order][starts]),
-            pl.Series(FIRST, start_of(window, end)),
-            pl.Series(LAST, end),
-        ]
-        return pl.DataFrame(bounds).hstack(merged.get_columns())
+        # A window of panes of two parts is put together at the end.
+        cuts = np.flatnonzero(np.diff(np.cumsum(many) // EXPANDED)) + 1
+        parts = [self._expanded(pieces, at, low, many) for at in np.split(np.arange(pieces.height), cuts)]
+        whole = parts[0] if len(parts) == 1 else self.merged(parts)
+        start = pl.Series(FIRST, start_of(window, whole.get_column(LAST).to_numpy()))
+        return whole.with_columns(start, pl.int_range(pl.len(), dtype=pl.Int64).alias(NUMBER))
+
+    def _expanded(self, pieces: pl.DataFrame, at: Int64Array, low: Int64Array, many: Int64Array) -> pl.DataFrame:
+        """Windows by their ends, of the panes at these places: so many of each, from the end `low` on."""
+        window = self.node.window
+        assert not isinstance(window, SessionWindow)
+        its = np.repeat(at, many[at])
+        number = np.arange(len(its)) - np.repeat(np.cumsum(many[at]) - many[at], many[at])
+        end = low[its] + number * window.every
+        return self.merged([pieces[its].with_columns(pl.Series(FIRST, end), pl.Series(LAST, end))])
 
 
 @lru_cache(maxsize=256)

@@ -179,6 +179,13 @@ def nearest() -> tg.Program:
     return tg.program(Back=back.select("a.k", t="a.t", v="b.v"), Near=near.select(k=a.k, v=b.v, t="complete"))
 
 
+def windowed() -> tg.Program:
+    """Sessions and windows that overlap, some of which are open after every batch."""
+    session = e.windows(tg.session(12), by="k").agg(n=tg.count(), total=tg.sum(e.v))
+    hopping = e.windows(tg.hopping(30, every=10), by="k").agg(n=tg.count(), least=tg.min(e.v))
+    return tg.program(Session=session.rename(end="t"), Hopping=hopping.rename(end="t"))
+
+
 def event_runs() -> tg.Program:
     """Matches of situations of which only the conditions matter: with a delay, events are joined as they are read."""
     periods = e.partition_by("k").derive(A=tg.situation(e.v > 1), B=tg.situation(e.v < 7, at_least=2))
@@ -209,6 +216,7 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "event runs": lambda: Scenario(event_runs(), script("E", count=40), sources=UNTIED),
     "operators of one's own": lambda: Scenario(own_operators(), script("E"), sources=ONCE),
     "rows around rows": lambda: Scenario(around(), script("E"), sources=ONCE),
+    "windows of rows": lambda: Scenario(windowed(), script("E"), sources=ONCE),
     "rows nearest in time": lambda: Scenario(nearest(), script("E", "F"), sources=OTHER_ONCE),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
 }
