@@ -152,6 +152,17 @@ def test_a_sum_that_does_not_fit_is_an_error_of_that_window() -> None:
         assert '"k": "a", "start": 1, "end": 5' in aside["row"]
 
 
+def test_a_window_whose_sum_does_not_fit_is_set_aside_once() -> None:
+    """Though its panes are looked at again for the windows after it."""
+    with tg.program(R=windows(tg.hopping(12, every=4), total=tg.sum(S.v))).session() as session:
+        session.push("S", [("a", 1, 1 << 62, 0.0), ("a", 2, 1 << 62, 0.0)])
+        for until in (4, 8, 12):
+            session.advance("S", until)
+            session.step()
+        assert found(session.results("R")) == [("a", -4, 8, None), ("a", -8, 4, None), ("a", 0, 12, None)]
+        assert len(session.quarantine_rows()) == 3
+
+
 # --- whatever the batching and the engine -----------------------------------------------------------------------------
 
 

@@ -32,7 +32,7 @@ GROUP = Group(
             "pl.Series(LAST, last[starts])",
         ),
         bug(
-            "a window is reported again",
+            "a window is computed again",
             PIECES,
             "low = np.maximum(last, next_end(window, after))",
             "low = last",
