@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import tidegate as tg
+from tests.runtime.batchings import in_any_batches
 from tidegate import testing
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.semantics import evaluate
@@ -310,27 +311,10 @@ def test_a_version_holds_until_the_next() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """In disorder that progress permits, and with a start from the checkpoint in between."""
-    rng, rows = random.Random(seed), events(seed)
-    waiting = list(rows)
-    sessions = rng.choice((1, 3))
-    for number in range(sessions):
-        with program().session(checkpoint=tmp_path, collect_garbage="exact", threads=rng.choice((1, 2))) as session:
-            last = number == sessions - 1
-            while len(waiting) > (0 if last else len(rows) * (sessions - 1 - number) // sessions):
-                batch = waiting[: rng.choice((0, 1, 5, 20))]
-                del waiting[: len(batch)]
-                session.push("S", rng.sample(batch, len(batch)))
-                session.advance("S", min((row[1] for row in waiting), default=200) - 1)
-                session.step()
-                for name, told in (("Before", "t"), ("Long", "complete")):
-                    reached = session.progress[name][told]
-                    assert all(row[told] <= reached for row in session.results(name))
-            if last:
-                session.finish()
-                session.step()
-                for name in NAMES:
-                    assert found(session.results(name)) == meant(rows, name)
-                assert not any(session.live_rows().values())
+    rows = events(seed)
+    results = in_any_batches(program, rows, seed, tmp_path, {"Before": "t", "Long": "complete"})
+    for name in NAMES:
+        assert found(results[name]) == meant(rows, name)
 
 
 @pytest.mark.spark

@@ -1,0 +1,47 @@
+"""A program over one stream, run in batches as they may come."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tidegate as tg
+
+Rows = Mapping[str, list[dict[str, Any]]]
+
+
+def in_any_batches(
+    program: Callable[[], tg.Program],
+    rows: Sequence[tuple[Any, ...]],
+    seed: int,
+    checkpoint: Path,
+    completed_by: Mapping[str, str],
+) -> Rows:
+    """The results over rows of S, whose second attribute is the instant, in which they are given: in disorder that
+    progress permits, and with starts from the checkpoint in between.
+
+    Each result that is named has rows up to its progress alone, and nothing is kept in the end.
+    """
+    rng, waiting = random.Random(seed), list(rows)
+    sessions = rng.choice((1, 3))
+    results: dict[str, list[dict[str, Any]]] = {}
+    for number in range(sessions):
+        with program().session(checkpoint=checkpoint, collect_garbage="exact", threads=rng.choice((1, 2))) as session:
+            last = number == sessions - 1
+            while len(waiting) > (0 if last else len(rows) * (sessions - 1 - number) // sessions):
+                batch = waiting[: rng.choice((0, 1, 5, 20))]
+                del waiting[: len(batch)]
+                session.push("S", rng.sample(batch, len(batch)))
+                session.advance("S", min((row[1] for row in waiting), default=200) - 1)
+                session.step()
+                for name, attribute in completed_by.items():
+                    reached = session.progress[name][attribute]
+                    assert all(row[attribute] <= reached for row in session.results(name))
+            if last:
+                session.finish()
+                session.step()
+                assert not any(session.live_rows().values())
+                results = {query.stream: session.results(query.stream) for query in program().definition.queries}
+    return results
