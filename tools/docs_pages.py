@@ -53,6 +53,8 @@ class Ran:
     block: Block
     printed: str
     expected: Block | None
+    module: ModuleType
+    """What the page has defined up to here."""
 
     @property
     def fits(self) -> bool:
@@ -134,7 +136,8 @@ def _run(page: Path, directory: Path, *, spark: bool) -> Iterator[Ran]:
         expected = (
             after if after is not None and after.language == "text" and after.follows and not after.mark else None
         )
-        yield Ran(block, _output(module, f"{page.stem}.py", padded, directory, raises=block.mark == "raises"), expected)
+        printed = _output(module, f"{page.stem}.py", padded, directory, raises=block.mark == "raises")
+        yield Ran(block, printed, expected, module)
 
 
 def _output(module: ModuleType, name: str, source: str, directory: Path, *, raises: bool) -> str:

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
 import duckdb
 import pytest
 
 import tidegate as tg
-from tools.docs_pages import ROOT, blocks
+from tools.docs_pages import ROOT, blocks, run
 
-PAGE = (ROOT / "docs" / "how-to" / "cookbook.md").read_text(encoding="utf-8")
-SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+PAGE = ROOT / "docs" / "how-to" / "cookbook.md"
+SQL = {block.line: block.body for block in blocks(PAGE.read_text(encoding="utf-8")) if block.language == "sql"}
 SQL_TYPES = {"string": "varchar", "timestamp": "timestamp"}
 
-
-def code(section: str, language: str) -> list[str]:
-    return [block.body for block in blocks(section) if block.language == language]
+Inputs = Mapping[str, Sequence[tuple[Any, ...]]]
 
 
-def recipe(section: str) -> tuple[tg.Program, dict[str, Sequence[tuple[Any, ...]]]]:
-    """The program of a section and its inputs."""
-    (written,) = code(section, "python")
-    module = ModuleType("recipe")
-    exec("import tidegate as tg\n" + written.replace("show(program, inputs)", ""), module.__dict__)  # noqa: S102
-    return module.program, module.inputs
+@pytest.fixture(scope="module")
+def recipes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, tuple[tg.Program, Inputs]]:
+    """Programs and inputs by the line of the SQL that follows."""
+    found = {}
+    for ran in run(PAGE, tmp_path_factory.mktemp("cookbook")):
+        if hasattr(ran.module, "program"):
+            found[min(line for line in SQL if line > ran.block.line)] = ran.module.program, ran.module.inputs
+    return found
 
 
-def in_duckdb(program: tg.Program, inputs: Mapping[str, Sequence[tuple[Any, ...]]], query: str) -> list[Any]:
+def in_duckdb(program: tg.Program, inputs: Inputs, query: str) -> list[Any]:
     database = duckdb.connect()
     for stream in program.definition.inputs:
         columns = [f'"{a.name}" {SQL_TYPES.get(str(a.type), str(a.type))}' for a in stream.schema.attributes]
@@ -46,15 +44,17 @@ def plain(row: Sequence[object]) -> tuple[object, ...]:
     return tuple(value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value for value in row)
 
 
-@pytest.mark.parametrize("question", SECTIONS)
-def test_a_recipe_has_the_rows_of_the_sql_beside_it(question: str) -> None:
-    program, inputs = recipe(SECTIONS[question])
-    (query,) = code(SECTIONS[question], "sql")
+@pytest.mark.parametrize("line", SQL)
+def test_a_recipe_has_the_rows_of_the_sql_beside_it(
+    line: int, recipes: Mapping[int, tuple[tg.Program, Inputs]]
+) -> None:
+    program, inputs = recipes[line]
     results = program.run(inputs)
     found = [plain(tuple(row.values())) for row in results.rows(*results)]
     assert found
-    assert sorted(found, key=str) == sorted(map(plain, in_duckdb(program, inputs, query)), key=str)
+    assert sorted(found, key=str) == sorted(map(plain, in_duckdb(program, inputs, SQL[line])), key=str)
 
 
-def test_every_recipe_is_looked_at() -> None:
-    assert len(SECTIONS) == PAGE.count("\n## ") >= 10
+def test_every_recipe_is_looked_at(recipes: Mapping[int, tuple[tg.Program, Inputs]]) -> None:
+    assert {*recipes} == {*SQL}
+    assert len(recipes) == PAGE.read_text(encoding="utf-8").count("\n## ") >= 10
