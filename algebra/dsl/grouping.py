@@ -21,6 +21,27 @@ if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Relation
 
 
+def given_aggregate(of: Relation, name: str, given: object, instead: str) -> AggregateExpression:
+    """The aggregate that a user gives a name; `QueryError` TG115 for what is none, with what to do `instead`."""
+    checked_name(name, "an attribute")
+    aggregate = applied(given, of, hint=f"write {name}=lambda r: tg.max(r.x)") if callable(given) else given
+    if not isinstance(aggregate, AggregateExpression):
+        raise QueryError(
+            "TG115", f"{name}={shown(aggregate)} is no aggregate", hint=f"write {name}=tg.max(...) or {instead}"
+        )
+    return aggregate
+
+
+def aggregate_of(of: Relation, name: str, given: AggregateExpression, parts: list[Expression]) -> Aggregate:
+    """The aggregate over rows of a relation, under this name; the expressions that it is written with go into
+    `parts`.
+    """
+    its = [None if part is None else of._column(part) for part in (given._argument, given._by)]
+    parts += [part for part in its if part is not None]
+    argument, by = (None if part is None else part._term for part in its)
+    return Aggregate(name, given._function, argument, by, given._parameter)
+
+
 @checked_calls
 class Grouped:
     """A relation in groups, waiting for `agg`.
@@ -63,33 +84,12 @@ class Grouped:
             keys = tuple(source for _, source in self._columns)
             parts, aggregates, renames = list(self._parts), [], [(source, out) for out, source in self._columns]
             for name, given in named.items():
-                checked_name(name, "an attribute")
-                aggregate: object = given
-                if callable(given):
-                    aggregate = applied(given, self._of, hint=f"write {name}=lambda r: tg.max(r.x)")
-                if not isinstance(aggregate, AggregateExpression):
-                    raise QueryError(
-                        "TG115",
-                        f"{name}={shown(aggregate)} is no aggregate",
-                        hint=f"write {name}=tg.max(...) or group by it",
-                    )
+                aggregate = given_aggregate(self._of, name, given, "group by it")
                 if name in {out for out, _ in self._columns}:
                     raise QueryError("TG103", f"{name!r} is a key of the groups already", hint="choose another name")
-                argument, by = (
-                    None if part is None else self._of._column(part) for part in (aggregate._argument, aggregate._by)
-                )
-                parts += [part for part in (argument, by) if part is not None]
                 hidden = free_name(name, keys)
                 renames.append((hidden, name))
-                aggregates.append(
-                    Aggregate(
-                        hidden,
-                        aggregate._function,
-                        None if argument is None else argument._term,
-                        None if by is None else by._term,
-                        aggregate._parameter,
-                    )
-                )
+                aggregates.append(aggregate_of(self._of, hidden, aggregate, parts))
             group = Group(self._base._node, keys, tuple(aggregates))
             base = self._base._with(group, {}, site, parts)
             node = renamed(group, renames)

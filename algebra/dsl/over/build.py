@@ -12,9 +12,9 @@ from tidegate.algebra.dsl.checks.durations import Duration, check_duration, dura
 from tidegate.algebra.dsl.checks.relation import applied
 from tidegate.algebra.dsl.checks.suggestions import OVER_OPTIONS
 from tidegate.algebra.dsl.expression import Expression
+from tidegate.algebra.dsl.grouping import aggregate_of
 from tidegate.algebra.dsl.over.columns import MOST_ROWS, OverExpression
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node, Project, Rename, Select
 from tidegate.algebra.ordered.over import (
     COMPLETE,
@@ -103,10 +103,7 @@ def _column(
     checked_name(name, "an attribute")
     value = applied(given, relation) if callable(given) else given
     if isinstance(value, AggregateExpression):
-        of = [None if part is None else relation._column(part) for part in (value._argument, value._by)]
-        parts += [part for part in of if part is not None]
-        argument, by = (None if part is None else part._term for part in of)
-        return FrameAggregate(Aggregate(name, value._function, argument, by, value._parameter), frame)
+        return FrameAggregate(aggregate_of(relation, name, value, parts), frame)
     if not isinstance(value, OverExpression):
         if name in OVER_OPTIONS:
             option = OVER_OPTIONS[name]

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, NoReturn
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
-from tidegate.algebra.dsl.checks.relation import applied
 from tidegate.algebra.dsl.checks.suggestions import group_hint
 from tidegate.algebra.dsl.expression import Expression, Origin
+from tidegate.algebra.dsl.grouping import aggregate_of, given_aggregate
 from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.dsl.windows.bounds import WindowBounds
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.ordered.windows import Window, Windows
-from tidegate.algebra.schema import checked_name
 from tidegate.algebra.types import DataType
 
 if TYPE_CHECKING:
@@ -62,25 +60,12 @@ class Windowed:
         """
         with Here() as site:
             parts: list[Expression] = []
-            aggregates = tuple(self._aggregate(name, given, parts) for name, given in named.items())
+            given = {name: given_aggregate(self._of, name, one, "name it in by=") for name, one in named.items()}
+            aggregates = tuple(aggregate_of(self._of, name, one, parts) for name, one in given.items())
             node = Windows(self._of._node, self._keys, self._time, self._window, aggregates)
             origin = Origin("these windows")
             kept = {key: self._of._origins.get(key, origin) for key in self._keys}
             return self._of._with(node, {name: kept.get(name, origin) for name in node.schema}, site, parts)
-
-    def _aggregate(self, name: str, given: object, parts: list[Expression]) -> Aggregate:
-        checked_name(name, "an attribute")
-        aggregate = applied(given, self._of, hint=f"write {name}=lambda r: tg.max(r.x)") if callable(given) else given
-        if not isinstance(aggregate, AggregateExpression):
-            raise QueryError(
-                "TG115",
-                f"{name}={shown(aggregate)} is no aggregate",
-                hint=f"write {name}=tg.max(...), or name it in by=",
-            )
-        of = [None if part is None else self._of._column(part) for part in (aggregate._argument, aggregate._by)]
-        parts += [part for part in of if part is not None]
-        argument, by = (None if part is None else part._term for part in of)
-        return Aggregate(name, aggregate._function, argument, by, aggregate._parameter)
 
 
 def window_of(bounds: object, type_: DataType) -> Window:
