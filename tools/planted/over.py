@@ -174,8 +174,8 @@ GROUP = Group(
         bug(
             "equal rows of a key are tied",
             OPERATOR,
-            "if self.node.merges_equal and segments",
-            "if False and segments",
+            "            if self.node.merges_equal:\n",
+            "            if False:\n",
         ),
         bug(
             "equal rows are one for every column",

@@ -57,10 +57,12 @@ class OverOperator(RowOperator[KeptRows]):
         rows, state, reached = as_frame(events[0]), self.settled(), ticks(until)
         state.ready()
         before, places, block = self._behind(state, rows, reached)
-        if self.node.merges_equal and segments.first_tie(block.offsets, block.time) >= 0:
-            rows = rows.unique(maintain_order=True)
-            before, places, block = self._behind(state, rows, reached)
-        _require_order(self.node, rows, places, block)
+        if self.node.needs_order and (tie := segments.first_tie(block.offsets, block.time)) >= 0:
+            if self.node.merges_equal:
+                rows = rows.unique(maintain_order=True)
+                before, places, block = self._behind(state, rows, reached)
+                tie = segments.first_tie(block.offsets, block.time)
+            _require_order(self.node, rows, places, block, tie)
         complete = _complete(self.node, block, segments.NEVER if close_at is None else close_at)
         left = _left(self.node, before, block, complete, reached)
         values = Values(layout_of(self.node), block, None if self.noted is None else [])
@@ -154,11 +156,8 @@ def _block(node: Over, before: KeptExtract, rows: pl.DataFrame, places: Int64Arr
     return Block.of(before.rows.drop(PARTITION), kept_in, new, places, order, partitions, TIME)
 
 
-def _require_order(node: Over, rows: pl.DataFrame, places: Int64Array, block: Block) -> None:
-    """`EvaluationError` TG304 where a column depends on the order of two rows, and nothing says which comes first."""
-    if not node.needs_order:
-        return
-    at = segments.first_tie(block.offsets, block.time)
+def _require_order(node: Over, rows: pl.DataFrame, places: Int64Array, block: Block, at: int) -> None:
+    """`EvaluationError` TG304 where nothing says which of two rows of one instant, at this place, comes first."""
     if at < 0:
         return
     if node.tie is not None:
