@@ -42,6 +42,7 @@ from tidegate.algebra.nodes import (
     Join,
     JoinKind,
     Node,
+    OrderedNode,
     Product,
     Project,
     Rename,
@@ -526,7 +527,7 @@ class Relation:
             raise QueryError(
                 "TG117",
                 f"which attribute orders the {'events' if option == 'time' else 'rows'}? instants here: {known}",
-                hint=f"name it: {where}(..., {option}={next(iter(self.schema.temporal), 'time')!r})",
+                hint=f"name it: {where}(..., {option}={_progressing(self._node) or 'time'!r})",
             )
         return self.schema.temporal[0]
 
@@ -944,6 +945,18 @@ def product(*relations: Relation) -> Relation:
             origins = joined_origins(combined.schema, combined._origins, other.schema, other._origins)
             combined = combined._with(Product(combined._node, other._node), origins, site, (), (other,))
         return combined
+
+
+def _progressing(node: Node) -> str | None:
+    """The instant that rows are best ordered by: the one that says when a row of an ordered operator is complete, where
+    the relation has it.
+    """
+    below = node
+    while isinstance(below, Select | Project):
+        below = below.input
+    if isinstance(below, OrderedNode) and below.completed_by in node.schema.temporal:
+        return below.completed_by
+    return next(iter(node.schema.temporal), None)
 
 
 def _require_relation(value: object, where: str) -> None:

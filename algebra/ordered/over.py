@@ -18,7 +18,7 @@ from tidegate.algebra.nodes import (
     aggregate_attribute,
     require_attribute,
 )
-from tidegate.algebra.ordered.events import in_order, instant_of, partitions
+from tidegate.algebra.ordered.events import in_order, instant_of, partitions, require_mergeable
 from tidegate.algebra.printing.plans import aggregate_text, ticks_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
@@ -202,6 +202,8 @@ class Over(OrderedNode):
             if column.name in taken:
                 raise QueryError("TG103", f"attribute {column.name!r} exists already", hint="choose a new name")
             taken.add(column.name)
+            if isinstance(column, FrameAggregate):
+                require_mergeable(column.aggregate, "the rows before a row", self.time, schema)
         computed = tuple(_attribute(column, schema) for column in self.columns)
         if not self.waits:
             return Schema((*schema.attributes, *computed))
@@ -294,16 +296,6 @@ def column_text(column: OverColumn, instants: DataType) -> str:
             assert_never(column)
 
 
-def require_mergeable(aggregate: Aggregate) -> None:
-    """`QueryError` TG132 for an aggregate that would keep every value."""
-    if not aggregate.entry.merges:
-        raise QueryError(
-            "TG132",
-            f"{aggregate.function.value} keeps every value: it is an aggregate of groups, not of the rows before a row",
-            hint="group by a window: group_by(..., hour=tg.floor(r.time, '1h'))",
-        )
-
-
 def _attribute(column: OverColumn, schema: Schema) -> Attribute:
     """The attribute of a column. It is never temporal: what comes from other rows may be NULL."""
     match column:
@@ -321,7 +313,6 @@ def _attribute(column: OverColumn, schema: Schema) -> Attribute:
         case PreviousDifferent(name, argument) | NextDifferent(name, argument) | Nth(name, argument):
             return Attribute(name, term_type(argument, schema))
         case FrameAggregate(aggregate):
-            require_mergeable(aggregate)
             return aggregate_attribute(aggregate, schema)
         case _:
             assert_never(column)

@@ -17,7 +17,7 @@ from tidegate.algebra.nodes import (
     aggregate_attribute,
     require_attribute,
 )
-from tidegate.algebra.ordered.events import instant_of, partitions
+from tidegate.algebra.ordered.events import instant_of, partitions, require_mergeable
 from tidegate.algebra.printing.plans import aggregate_text, ticks_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Term, attributes_of
@@ -126,13 +126,7 @@ class Windows(OrderedNode):
             if aggregate.name in taken:
                 raise QueryError("TG103", f"attribute {aggregate.name!r} exists already", hint="choose a new name")
             taken.add(aggregate.name)
-            if not aggregate.entry.merges:
-                raise QueryError(
-                    "TG132",
-                    f"{aggregate.function.value} keeps every value: it is an aggregate of groups, not of windows that "
-                    "depend on rows or overlap",
-                    hint="group by a window: group_by(..., hour=tg.floor(r.time, '1h'))",
-                )
+            require_mergeable(aggregate, "windows that depend on rows or overlap", self.time, schema)
         bounds = tuple(Attribute(name, schema[self.time].type, nullable=False, temporal=True) for name in (START, END))
         computed = tuple(aggregate_attribute(aggregate, schema) for aggregate in self.aggregates)
         return Schema((*(schema[key] for key in self.keys), *bounds, *computed))

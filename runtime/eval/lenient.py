@@ -166,10 +166,12 @@ class Lenient:
         assert isinstance(group, Group)
         rows = self.rows_of(node.input, passes)
         rows = rows.with_columns(compile_term(total.term(lenient=True), schema).alias(name))
-        beyond = rows.filter(pl.col(name).is_null() & pl.col(total.high.name).is_not_null())
+        halves = (total.high.name, total.low.name)
+        # Of a half that is beyond its type is told where that is.
+        beyond = rows.filter(pl.col(name).is_null(), *(pl.col(half).is_not_null() for half in halves))
         shown = (*group.keys, name)
         for row in _passing(beyond, passes, schema).iter_rows(named=True):
-            error = sum_out_of_range(name, BIGINT, total.exact(row[total.high.name], row[total.low.name]))
+            error = sum_out_of_range(name, BIGINT, total.exact(*(row[half] for half in halves)))
             noted = {key: row[key] for key in shown}
             self.aside.append(SetAside(OVERFLOW, name, noted, node.schema, error))
         return rows

@@ -61,7 +61,7 @@ def untied(reading: Reading, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Set
     Of events that are equal in all that is read one stays; of others with one partition, time and tie none.
     """
     assert reading.time is not None
-    order = [*reading.keys, reading.time, *(() if reading.tie is None else (reading.tie,))]
+    order = list(dict.fromkeys([*reading.keys, reading.time, *(() if reading.tie is None else (reading.tie,))]))
     doubles = [name for name, type_ in rows.schema.items() if type_ == pl.Float64]
     read = rows.with_columns(same_zero(pl.col(name)).alias(name) for name in doubles)
     first = read.select(pl.struct(sorted(reading.attributes)).is_first_distinct()).to_series()

@@ -347,6 +347,54 @@ def test_values_of_another_stream_times_many_rows(folding: Folding) -> None:
         ]  # fmt: skip
 
 
+@pytest.mark.parametrize("values", [[-1], [-1, 1], [-(2**31), 2**31], [2**40 - 1, -(2**40)]])
+@pytest.mark.parametrize("folding", ["on", "off"])
+def test_small_values_of_any_sign_times_very_many_rows(values: list[int], folding: Folding) -> None:
+    """2.1 thousand million pairs of a group, of which off lists as many as it must, and on none."""
+    count, times = (70_000, 33_000) if folding == "on" else (70, 33)
+    pairs = o.join(p, SAME, PAST).group_by(o.k, w=tg.ceil(o.t, 1_000))
+    program = tg.program(R=pairs.agg(s=tg.sum(o.qty), t=tg.try_sum(o.qty), mean=tg.avg(o.qty), n=tg.count()))
+    options = RunOptions(collect_garbage="exact", folding=folding, on_error="fail")
+    with Session(program.facts, options=options) as session:
+        session.push(
+            "P",
+            pl.DataFrame({"k": [0] * count, "t": [n % 1_000 for n in range(count)]}).with_columns(
+                v=pl.lit(1, pl.Int64), name=pl.lit("a"), cost=pl.lit(None, pl.Decimal(9, 2))
+            ),
+        )
+        for end in (1_000, 2_000):
+            for name in "OP":
+                session.advance(name, {"t": end})
+            session.step()
+        given = [values[n % len(values)] for n in range(times)]
+        session.push("O", pl.DataFrame({"k": [0] * times, "t": [2_001 + n % 999 for n in range(times)], "qty": given}))
+        session.finish()
+        session.step()
+        (row,) = session.results("R")
+        total = sum(given) * count
+        assert (row["s"], row["t"], row["n"]) == (total, total, times * count)
+        assert row["mean"] == pytest.approx(total / (times * count))
+
+
+def test_classes_of_text_fold_also_where_there_are_many_rows() -> None:
+    """The compiled kernels take over from 20,000 rows on."""
+    text = tg.stream("T", "k string, t bigint, v bigint", progress="t").as_("x")
+    asked = tg.stream("A", "k string, t bigint", progress="t").as_("a")
+    query = asked.left_join(text, asked.k == text.k, text.t <= asked.t).group_by(asked.k, asked.t)
+    with Session(tg.program(R=query.agg(s=tg.sum(text.v))).facts, options=RunOptions()) as session:
+        for batch in range(6):
+            rows = {"k": ["a", "b"] * 15_000, "t": [10 * batch] * 30_000, "v": [1] * 30_000}
+            session.push("T", pl.DataFrame(rows))
+            for name in "TA":
+                session.advance(name, {"t": 10 * batch + 9})
+            live = session.step().live_rows["T#0"]
+        assert live < 30_000
+        session.push("A", [("a", 70)])
+        session.finish()
+        session.step()
+        assert [row["s"] for row in session.results("R")] == [6 * 15_000]
+
+
 def test_more_combinations_than_can_be_counted_are_no_zero() -> None:
     """Of four look-ups: a pair of rows stands for 2**64 combinations, two pairs for 2**62 each, one for 2**60."""
     streams = [tg.stream(name, "k bigint, t bigint", progress="t").as_(name.lower()) for name in "ABCD"]

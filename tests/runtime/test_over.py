@@ -296,6 +296,30 @@ def test_of_equal_rows_one_is_let_through_of_others_a_tie_says_which() -> None:
     ]  # fmt: skip
 
 
+def test_what_is_tied_is_told_also_where_the_order_is_a_key_or_the_tie() -> None:
+    for relation, rows in (
+        (S.dedup(by="t"), [("a", 1, 1), ("b", 1, 1)]),
+        (S.dedup(by="k", tie="t"), [("a", 1, 1), ("a", 1, 2)]),
+        (S.over(by="t", order="t", before=tg.lag(S.v)), [("a", 1, 1), ("b", 1, 1)]),
+    ):
+        with pytest.warns(tg.RunWarning, match="TG304"):
+            assert run(relation, rows) == []
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_equal_rows_are_none_of_those_that_are_set_aside(size: int) -> None:
+    """Also where others of the batch are tied."""
+    rows = [("a", 1, 1), ("a", 1, 1), ("b", 2, 1), ("b", 2, 2)]
+    with tg.program(R=S.dedup(by="k")).session() as session:
+        for until in (1, 2) if size == 1 else (2,):
+            session.push("S", [row for row in rows if row[1] == until or size == 4])
+            session.advance("S", until)
+            session.step()
+        session.finish()
+        assert found(session.results("R")) == [("a", 1, 1)]
+        assert sorted(row["row"].count('"b"') for row in session.quarantine_rows()) == [1, 1]
+
+
 def test_a_version_holds_until_the_next() -> None:
     rows = [("a", 1, 5), ("b", 2, 8), ("a", 4, 6), ("a", 9, 7)]
     relation = S.versions(by="k")

@@ -279,8 +279,20 @@ GROUP = Group(
         bug(
             "a row's part of a total must fit",
             WEIGHTS,
-            '        high, low = call("shift_right", value, HALF), call("bit_and", value, LOW_HALF)\n',
-            '        high, low = call("mul", call("sub", value, value), _ONE), value\n',
+            "for half in halves(value))\n",
+            'for half in (call("sub", value, value), value))\n',
+        ),
+        bug(
+            "the low half of a negative number is a large one",
+            TOTALS,
+            '    low = call("shift_right", call("shift_left", value, _HALF), _HALF)\n    carried = call("bit_and", call("shift_right", value, _SIGN), _ONE)\n',
+            '    low = call("bit_and", value, _LOW_HALF)\n    carried = Lit(0, BIGINT)\n',
+        ),
+        bug(
+            "keys of folded rows keep their names for Arrow",
+            "runtime/eval/aggregates/compiled.py",
+            'key.alias("").to_arrow()',
+            "key.to_arrow()",
         ),
         bug(
             "a row whose total of halves does not fit goes",
@@ -297,7 +309,7 @@ GROUP = Group(
         bug(
             "the high half forgets what is carried",
             TOTALS,
-            '        carried = call("add", self.high, call("shift_right", self.low, HALF))\n',
+            '        carried = call("add", self.high, call("shift_right", self.low, _HALF))\n',
             "        carried = self.high\n",
         ),
         bug(

@@ -178,6 +178,18 @@ GROUP = Group(
             "            if False:\n",
         ),
         bug(
+            "equal rows are set aside with others that are tied",
+            OPERATOR,
+            "        if self.node.merges_equal:\n            events = ",
+            "        if False:\n            events = ",
+        ),
+        bug(
+            "an order that is a key is named twice",
+            EVENTS,
+            "order = list(dict.fromkeys([*reading.keys, reading.time, *(() if reading.tie is None else (reading.tie,))]))",
+            "order = [*reading.keys, reading.time, *(() if reading.tie is None else (reading.tie,))]",
+        ),
+        bug(
             "equal rows are one for every column",
             MEANING,
             "return all(isinstance(column, Reported) for column in self.columns)",

@@ -39,9 +39,9 @@ GROUP = Group(
         ),
         bug(
             "a pane goes with its own end",
-            PIECES,
-            "return pieces.until(rows) > reached",
-            "return rows.get_column(LAST).to_numpy() > reached",
+            "runtime/ordered/windows/operator.py",
+            "pl.Series(pieces.until(both) > reached)",
+            "pl.Series(both.get_column(LAST).to_numpy() > reached)",
         ),
         bug(
             "a row at an end is in the next window",

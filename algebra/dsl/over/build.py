@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.checks.durations import Duration, check_duration, duration_in_ticks
-from tidegate.algebra.dsl.checks.relation import applied
+from tidegate.algebra.dsl.checks.relation import applied, free_name
 from tidegate.algebra.dsl.checks.suggestions import OVER_OPTIONS
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.grouping import aggregate_of
@@ -26,7 +26,7 @@ from tidegate.algebra.ordered.over import (
     Reported,
     terms_of,
 )
-from tidegate.algebra.schema import Schema, checked_name
+from tidegate.algebra.schema import checked_name
 from tidegate.algebra.terms import Attr, attributes_of
 from tidegate.algebra.types import DataType
 
@@ -76,7 +76,8 @@ def _ticks(where: str, value: object, type_: DataType) -> int | None:
     check_duration(where, value)
     ticks = duration_in_ticks(value, type_, where)  # type: ignore[arg-type]  # it is checked
     if ticks < 0:
-        raise QueryError("TG160", f"{where}={shown(value)} is negative", hint="a frame reaches back and ahead")
+        hint = "a frame reaches back and ahead" if where == "range" else f"write how long, from 0 on: {where}=..."
+        raise QueryError("TG160", f"{where}={shown(value)} is negative", hint=hint)
     return ticks
 
 
@@ -121,7 +122,7 @@ def _column(
 
 def without_repeats(rows: Node, keys: tuple[str, ...], time: str, tie: str | None, within: Duration) -> Node:
     """The rows that repeat no key of a row before them, or none of the last so long."""
-    ticks, name = _ticks("within", within, rows.schema[time].type), _unused(rows.schema)
+    ticks, name = _ticks("within", within, rows.schema[time].type), free_name("next", rows.schema)
     reported = Select(Over(rows, keys, time, tie, (Reported(name, ticks),)), Attr(name))
     return Project(reported, rows.schema.names)
 
@@ -134,16 +135,8 @@ def versions_node(rows: Node, keys: tuple[str, ...], time: str, tie: str | None)
             f"{UNTIL!r} says how long a version holds, and there is such an attribute",
             hint=f'rename it first: rename({UNTIL}="...")',
         )
-    node = Over(rows, keys, time, tie, (Neighbour(_unused(rows.schema), Attr(time), 1),))
+    node = Over(rows, keys, time, tie, (Neighbour(free_name("next", rows.schema), Attr(time), 1),))
     return Project(Rename(node, ((COMPLETE, UNTIL),)), (*rows.schema.names, UNTIL))
-
-
-def _unused(schema: Schema) -> str:
-    """A name that no attribute has."""
-    name = "next"
-    while name in schema:
-        name += "_"
-    return name
 
 
 def require_columns(given: Mapping[str, object]) -> None:

@@ -11,7 +11,7 @@ from tidegate.algebra.dsl.checks.durations import Duration, check_duration, dura
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.ordered.windows import AlignedWindow, CumulatingWindow, HoppingWindow, SessionWindow, Window
-from tidegate.algebra.types import DataType
+from tidegate.algebra.types import DataType, Kind
 
 _Build: TypeAlias = Callable[[DataType], Window]
 _NO_SIZE: Final = ("TG160", 'say how long a window is: tg.hopping("1h", every="10m")')
@@ -115,5 +115,6 @@ def _aligned(
 def _ticks(option: str, given: Duration, type_: DataType) -> int:
     ticks = duration_in_ticks(given, type_, option)
     if ticks <= 0:
-        raise QueryError("TG160", f"{option}={shown(given)} is not positive", hint='write a duration such as "5m"')
+        example = "5m" if type_.kind is Kind.TIMESTAMP else 5
+        raise QueryError("TG160", f"{option}={shown(given)} is not positive", hint=f"write {option}={example!r}, say")
     return ticks

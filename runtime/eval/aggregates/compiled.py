@@ -81,7 +81,7 @@ def _key_numbers(keys: Sequence[pl.Series]) -> Int64Array:
             columns.append(key.is_not_null().to_numpy().astype(np.int64))
             key = key.fill_null(strategy="zero") if key.dtype != pl.String else key.fill_null("")
         if key.dtype == pl.String:
-            columns.append(key.to_arrow().dictionary_encode().indices.to_numpy().astype(np.int64))
+            columns.append(key.alias("").to_arrow().dictionary_encode().indices.to_numpy().astype(np.int64))
         else:
             columns.append(key.to_physical().cast(pl.Int64).to_numpy())
     return np.ascontiguousarray(np.stack(columns))

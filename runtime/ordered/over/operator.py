@@ -79,6 +79,11 @@ class OverOperator(RowOperator[KeptRows]):
         before, places = state.extract(partitions), state.places(partitions, numbers).astype(np.int64)
         return before, places, _block(self.node, before, rows, places)
 
+    def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
+        if self.node.merges_equal:
+            events = [as_frame(events[0]).unique(maintain_order=True)]
+        return super(OverOperator, self).untied(events)
+
     def noting(self, noted: list[SetAside] | None) -> OverOperator:
         return replace(self, noted=noted)
 
@@ -161,7 +166,7 @@ def _require_order(node: Over, rows: pl.DataFrame, places: Int64Array, block: Bl
     if at < 0:
         return
     if node.tie is not None:
-        order = rows.select(pl.Series("\0partition", places), node.time, node.tie)
+        order = rows.select(pl.Series("\0partition", places), *dict.fromkeys((node.time, node.tie)))
         twice = order.filter(order.is_duplicated())
         if not twice.height:
             return

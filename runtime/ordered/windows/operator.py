@@ -20,7 +20,7 @@ from tidegate.runtime.ordered.partition_store import NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
-from tidegate.runtime.ordered.windows.pieces import FIRST, LAST, NUMBER, Pieces, is_open, pieces_of
+from tidegate.runtime.ordered.windows.pieces import FIRST, LAST, NUMBER, Pieces, pieces_of
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
@@ -53,7 +53,7 @@ class WindowsOperator(RowOperator[KeptRows]):
         new = pieces.lifted(rows, state.places(partitions, numbers).astype(np.int64))
         both = pieces.merged([before.rows, new])
         result = self._result(pieces.windows(both, ticks(after), reached), partitions)
-        left = both.filter(pl.Series(is_open(pieces, both, reached)))
+        left = both.filter(pl.Series(pieces.until(both) > reached))
         kept = KeptExtract(partitions, left, looks(pieces, left, len(partitions), reached))
         return replace(self, made=(before, kept)), result
 

@@ -14,7 +14,7 @@ from tidegate.algebra.nodes import Group, Scan
 from tidegate.algebra.ordered.windows import AlignedWindow, HoppingWindow, SessionWindow, Windows
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.types import BIGINT
-from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import merge, partial
 from tidegate.runtime.eval.columns import polars_type
 from tidegate.runtime.ordered.row_arrays import PARTITION
@@ -164,8 +164,3 @@ def start_of(window: AlignedWindow, end: Int64Array) -> Int64Array:
     if isinstance(window, HoppingWindow):
         return end - window.size
     return (end - 1 - window.offset) // window.size * window.size + window.offset
-
-
-def is_open(pieces: Pieces, rows: pl.DataFrame, reached: int) -> BoolArray:
-    """Which pieces belong to a window that ends later."""
-    return pieces.until(rows) > reached

@@ -15,18 +15,16 @@ from tidegate.algebra.nodes import Group, Imbed, Node, Project, Scan, children, 
 from tidegate.algebra.schema import Attribute, Schema, unused_mark
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
 from tidegate.algebra.typed.operations import resolve, term_type
-from tidegate.algebra.types import BIGINT, DOUBLE, NULL
+from tidegate.algebra.types import BIGINT, NULL
 from tidegate.analysis.state.folding.classes import payload_of
 from tidegate.analysis.state.folding.foldable import Foldable
 from tidegate.analysis.state.folding.region import Step, own_parts, region
 from tidegate.runtime.plan.folding.fold import Fold
-from tidegate.runtime.plan.folding.totals import BITS, HALF, LOW_HALF, Total
+from tidegate.runtime.plan.folding.totals import Total, halves
 
 _ADDS: Final = (Form.COUNT, Form.INTEGER_SUM)
 _ENDS: Final = {Form.EARLIEST: Function.MIN, Form.LATEST: Function.MAX}
 _ONE, _ZERO, _MANY = Lit(1, BIGINT), Lit(0, BIGINT), Lit(2**61, BIGINT)
-#: What the high half of a total counts in, as a double.
-_UNIT: Final = Lit(2.0**BITS, DOUBLE)
 
 
 @dataclass(slots=True)
@@ -259,10 +257,7 @@ class _WeightedAggregates:
             return call("coalesce", self.add_aggregate(number, "n", Function.TRY_SUM, counted), _ZERO)
         uncounted = call("if", call("is_null", counted), _ONE, Lit(None, BIGINT))
         beyond = self.add_aggregate(number, "b", Function.COUNT, uncounted)
-        total = Total(
-            self.add_aggregate(number, "i", Function.SUM, call("shift_right", counted, HALF)),
-            self.add_aggregate(number, "j", Function.SUM, call("bit_and", counted, LOW_HALF)),
-        ).term(lenient=False)
+        total = self.total(number, counted).term(lenient=False)
         too_many = call("mul", call("greatest", beyond, _MANY), _MANY)
         return call("if", call("eq", beyond, _ZERO), call("coalesce", total, _ZERO), too_many)
 
@@ -290,32 +285,33 @@ class _WeightedAggregates:
         )
         return call("add", _counted(call("coalesce", standing, _ZERO)), call("sub", rows, matched))
 
-    def total(self, number: int, value: Term, times: Term) -> Total:
-        """The sum of products, in halves: of numbers of rows below 2**31 no row's part of one is beyond its type."""
-        high, low = call("shift_right", value, HALF), call("bit_and", value, LOW_HALF)
+    def total(self, number: int, value: Term, times: Term = _ONE) -> Total:
+        """The sum of products, in halves: of up to 2**32 rows, in all, no half is beyond its type."""
+        high, low = (half if times == _ONE else call("mul", half, times) for half in halves(value))
         return Total(
-            self.add_aggregate(number, "h", Function.SUM, call("mul", high, times)),
-            self.add_aggregate(number, "l", Function.SUM, call("mul", low, times)),
+            self.add_aggregate(number, "h", Function.SUM, high), self.add_aggregate(number, "l", Function.SUM, low)
         )
 
     def average(self, number: int, value: Term, times: Term | None, counted: Term) -> Term:
         """The exact total divided by the number of values, also where the total is beyond its type."""
         if times is None:
-            total = call("cast_double", self.add_aggregate(number, "s", Function.TRY_SUM, value))
+            total: Term = call("cast_double", self.add_aggregate(number, "s", Function.TRY_SUM, value))
             mean, values = (
                 self.add_aggregate(number, part, function, value)
                 for part, function in (("a", Function.AVG), ("c", Function.COUNT))
             )
-            rough = call("mul", mean, call("cast_double", values))
+            rough: Term = call("mul", mean, call("cast_double", values))
         else:
-            halves = self.total(number, value, times)
-            total = call("cast_double", halves.term(lenient=True))
-            high, low = (call("cast_double", half) for half in (halves.high, halves.low))
-            rough = call("add", call("mul", high, _UNIT), low)
+            in_halves = self.total(number, value, times)
+            total, rough = call("cast_double", in_halves.term(lenient=True)), in_halves.approximate()
         return call("try_div", call("coalesce", total, rough), call("cast_double", call("greatest", counted, _ONE)))
 
     def add_aggregate(self, number: int, part: str, function: Function, argument: Term | None) -> Attr:
-        name = f"{self.mark}{part}{number}"
+        """An aggregate of the grouping: one that is there already, or a new one."""
+        for known in self.aggregates:
+            if known.name.startswith(self.mark) and (known.function, known.argument) == (function, argument):
+                return Attr(known.name)
+        name = f"{self.mark}{part}{len(self.aggregates)}.{number}"
         self.aggregates.append(Aggregate(name, function, argument))
         return Attr(name)
 
