@@ -1,0 +1,133 @@
+"""The matches of a partition as they are defined over all its rows, and the rows that are reported of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.algebra.nodes import Aggregation, Row
+from tidegate.algebra.ordered.events import in_order, partitions
+from tidegate.algebra.ordered.sequence.enabled import goes_on
+from tidegate.algebra.ordered.sequence.partition import Matched, Partition
+from tidegate.algebra.ordered.sequence.search import Search
+
+if TYPE_CHECKING:
+    from tidegate.algebra.ordered.sequence.node import EveryMatch, Sequences, Skip
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A match that begins at the row with the place `start`, or an empty one there. `number` counts those of its
+    partition from 1 on; of all matches of rows that are skipped there is no order, and all are 0.
+    """
+
+    start: int
+    matched: Matched
+    excluded: frozenset[int] = frozenset()
+    number: int = 0
+
+
+def rows_of(node: Sequences, rows: Sequence[Row], aggregation: Aggregation) -> list[Row]:
+    """The result over all rows of the input."""
+    from tidegate.algebra.ordered.sequence.certain import instants_of
+
+    (reading,) = node.readings
+    results: list[Row] = []
+    for key, members in partitions(reading, rows):
+        partition = Partition(node, in_order(reading, members), aggregation)
+        matches = matches_of(partition)
+        instants = instants_of(partition, matches)
+        for match in matches:
+            results += reported(partition, key, match, instants.matches[match])
+        if node.reported.unmatched:
+            for at in unmatched(partition, matches):
+                results.append(unmatched_row(partition, at, instants.unmatched[at]))
+    return results
+
+
+def matches_of(partition: Partition) -> list[Match]:
+    """All matches of a partition."""
+    from tidegate.algebra.ordered.sequence.node import EveryMatch
+
+    selection = partition.node.selection
+    if isinstance(selection, EveryMatch):
+        return _every(partition, selection)
+    return list(_preferred(partition, selection.skip))
+
+
+def _preferred(partition: Partition, skip: Skip) -> Iterator[Match]:
+    search, at, number = Search(partition, skips=False), 0, 0
+    while at < len(partition.rows):
+        path = next(search.matches(at), None)
+        if path is None:
+            at += 1
+            continue
+        number += 1
+        yield Match(at, path.matched, path.excluded, number)
+        at = resumes(partition, skip, at, path.matched)
+
+
+def resumes(partition: Partition, skip: Skip, start: int, matched: Matched) -> int:
+    """Where the search goes on after a match. Where that is no row behind its first one, at the row after its first."""
+    if not matched:
+        return start + 1
+    match skip.to:
+        case "past last row":
+            return matched[-1][0] + 1
+        case "next row":
+            return start + 1
+        case _:
+            assert skip.variable is not None
+            variables = partition.node.resolved(skip.variable)
+            places = [at for at, variable in matched if variable in variables]
+            to = start if not places else places[0] if skip.to == "first" else places[-1]
+            return max(to, start + 1)
+
+
+def _every(partition: Partition, selection: EveryMatch) -> list[Match]:
+    search = Search(partition, skips=selection.skipping != "contiguous")
+    found: dict[Matched, Match] = {}
+    for start in range(len(partition.rows)):
+        for path in search.matches(start):
+            if path.matched and (selection.skipping != "next" or not _skips_what_fits(partition, path.matched)):
+                found.setdefault(path.matched, Match(start, path.matched, path.excluded))
+    return list(found.values())
+
+
+def _skips_what_fits(partition: Partition, matched: Matched) -> bool:
+    """Whether a row between two of a match could have gone on with the match up to there."""
+    return any(
+        goes_on(partition, matched[:length], between)
+        for length in range(1, len(matched))
+        for between in range(matched[length - 1][0] + 1, matched[length][0])
+    )
+
+
+def unmatched(partition: Partition, matches: Sequence[Match]) -> list[int]:
+    """The places of rows that are in no match, and at which there is no empty one."""
+    taken = {at for match in matches for at, _ in match.matched} | {m.start for m in matches if not m.matched}
+    return [at for at in range(len(partition.rows)) if at not in taken]
+
+
+def reported(partition: Partition, key: Row, match: Match, detected: int) -> list[Row]:
+    """The rows that are reported of a match."""
+    node, times = partition.node, partition.times
+    first, last = (match.matched[end][0] if match.matched else match.start for end in (0, -1))
+    instants = (times[first], times[last], detected)
+    if node.reported.rows == "one":
+        return [(*key, *partition.measures(match.matched, match.matched, match.number), *instants)]
+    if not match.matched:
+        empty = (*partition.rows[match.start], *partition.measures((), (), match.number), *instants)
+        return [empty] if node.reported.empty else []
+    return [
+        (*partition.rows[at], *partition.measures(match.matched[: place + 1], match.matched, match.number), *instants)
+        for place, (at, _) in enumerate(match.matched)
+        if at not in match.excluded
+    ]
+
+
+def unmatched_row(partition: Partition, at: int, detected: int) -> Row:
+    """A row of no match: its measures are NULL."""
+    time = partition.times[at]
+    return (*partition.rows[at], *(None for _ in partition.node.measures), time, time, detected)

@@ -1,0 +1,228 @@
+"""The matches of a row pattern in each partition of a relation: node, schema and text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, check_condition, require_attribute
+from tidegate.algebra.ordered.sequence.navigation import Navigation, attribute_of, navigation_text, terms_of
+from tidegate.algebra.ordered.sequence.pattern import Pattern, pattern_text, variables_of
+from tidegate.algebra.printing.plans import ticks_text
+from tidegate.algebra.printing.terms import term_text
+from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.terms import Term, rename_attributes
+from tidegate.algebra.typed.operations import term_type
+
+#: The attributes of a result row: the instants of a match's first and last row, and the one from which nothing changes
+#: it. In an empty match the first and the last row are the one at which it was looked for.
+FIRST: Final = "first"
+LAST: Final = "last"
+DETECTED: Final = "detected"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The condition for a row to have a variable; it reads the row, and the match up to this row with the row in it."""
+
+    variable: str
+    condition: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A value of a match, over navigations."""
+
+    name: str
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The instant of the first or last row with a variable; without one, of the match."""
+
+    variable: str | None
+    end: Literal["first", "last"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """`later - earlier` is at most so many ticks, which may be negative. True where one of the rows does not exist."""
+
+    later: Point
+    earlier: Point
+    most: int
+
+
+def within(ticks: int) -> Limit:
+    """The limit of a whole match, from its first to its last row."""
+    return Limit(Point(None, "last"), Point(None, "first"), ticks)
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Where the search goes on after a match: behind its last row, at the row after its first, or at the first or last
+    row with a variable.
+    """
+
+    to: Literal["past last row", "next row", "first", "last"] = "past last row"
+    variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preferred:
+    """Of the matches that begin at a row the most preferred one, as ISO/IEC 19075-5 has it: its rows follow each other.
+    The search goes on as `skip` says.
+    """
+
+    skip: Skip = Skip()
+
+
+@dataclass(frozen=True, slots=True)
+class EveryMatch:
+    """All matches of all rows.
+
+    contiguous: their rows follow each other. next: no row between two of a match could have gone on with it. any: rows
+    between are skipped as one likes.
+    """
+
+    skipping: Literal["contiguous", "next", "any"] = "contiguous"
+
+
+Selection: TypeAlias = Preferred | EveryMatch
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """Whether a match is one row or as many as it has rows; then whether empty matches are rows, and rows of no match."""
+
+    rows: Literal["one", "all"] = "one"
+    empty: bool = True
+    unmatched: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequences(OrderedNode):
+    """The matches of a row pattern in each partition.
+
+    Rows are ordered by `time`, ties by `tie`. Conditions and measures read navigations by their names; conditions read
+    attributes of their row by theirs, too. A variable without a definition is true of every row. `subsets` are names
+    for several variables. A match is reported at the first instant from which no row to come can change it.
+    """
+
+    input: Node
+    keys: tuple[str, ...]
+    time: str
+    tie: str | None
+    pattern: Pattern
+    definitions: tuple[Definition, ...]
+    navigations: tuple[Navigation, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    selection: Selection = Preferred()
+    reported: Reported = Reported()
+    subsets: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        read = frozenset(self.input.schema.names)
+        navigated = [term for navigation in self.navigations for term in terms_of(navigation)]
+        return (Reading(self.input, self.keys, read, self.time, self.tie, tuple(dict.fromkeys(navigated))),)
+
+    def over(self, inputs: tuple[Node, ...]) -> Sequences:
+        return replace(self, input=inputs[0])
+
+    @property
+    def completed_by(self) -> str:
+        return DETECTED
+
+    @property
+    def produces(self) -> str:
+        return "matches"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of rows of a match, in the order in which the pattern has them."""
+        return variables_of(self.pattern)
+
+    def condition_of(self, variable: str) -> Term | None:
+        """The condition of a variable; None: every row satisfies it."""
+        return next((d.condition for d in self.definitions if d.variable == variable), None)
+
+    def resolved(self, variable: str) -> tuple[str, ...]:
+        """The variables that a name stands for: its own, or those of a subset."""
+        return dict(self.subsets).get(variable, (variable,))
+
+    def condition_schema(self) -> Schema:
+        """What conditions read: the attributes of their row, and navigations."""
+        navigated = (attribute_of(navigation, self.input.schema) for navigation in self.navigations)
+        return Schema((*self.input.schema.attributes, *navigated))
+
+    def infer_schema(self) -> Schema:
+        schema = self.input.schema
+        for name in (*self.keys, self.time, *(() if self.tie is None else (self.tie,))):
+            require_attribute(name, schema)
+        if not schema[self.time].temporal:
+            raise QueryError("TG117", f"{self.time!r} orders no rows: it holds no instants", hint="name an instant")
+        read = self.condition_schema()
+        for definition in self.definitions:
+            check_condition(definition.condition, read)
+        kept = schema.attributes if self.reported.rows == "all" else tuple(schema[key] for key in self.keys)
+        taken = {attribute.name for attribute in kept}
+        for name in (FIRST, LAST, DETECTED, *(measure.name for measure in self.measures)):
+            if name in taken:
+                raise QueryError("TG103", f"attribute {name!r} exists already", hint="choose a new name")
+            taken.add(name)
+        instants = tuple(
+            Attribute(name, schema[self.time].type, nullable=False, temporal=True) for name in (FIRST, LAST, DETECTED)
+        )
+        computed = tuple(Attribute(measure.name, term_type(measure.term, read)) for measure in self.measures)
+        return Schema((*kept, *computed, *instants))
+
+    def rows(self, inputs: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
+        from tidegate.algebra.ordered.sequence.meaning import rows_of
+
+        return rows_of(self, inputs[0], aggregation)
+
+    def text(self, inputs: Sequence[str]) -> str:
+        instants = self.input.schema[self.time].type
+        order = self.time if self.tie is None else f"{self.time}, {self.tie}"
+        parts = [
+            f"sequences of {inputs[0]} by {', '.join(self.keys) or '()'} in order of {order}",
+            f"pattern {pattern_text(self.pattern, lambda ticks: ticks_text(ticks, instants))}",
+        ]
+        names = {navigation.name: navigation_text(navigation) for navigation in self.navigations}
+        parts += [f"{d.variable} as {_read_text(d.condition, names)}" for d in self.definitions]
+        parts += [f"{m.name} = {_read_text(m.term, names)}" for m in self.measures]
+        parts += [limit_text(limit, lambda ticks: ticks_text(ticks, instants)) for limit in self.limits]
+        return "; ".join([*parts, selection_text(self.selection)])
+
+
+def _read_text(term: Term, names: Mapping[str, str]) -> str:
+    """A term with the text of navigations in the place of their names."""
+    return term_text(rename_attributes(term, names))
+
+
+def point_text(point: Point) -> str:
+    if point.variable is None:
+        return point.end
+    return f"{point.end}({point.variable})"
+
+
+def limit_text(limit: Limit, ticks: Callable[[int], str]) -> str:
+    """A limit as a comparison of a difference of instants."""
+    return f"{point_text(limit.later)} - {point_text(limit.earlier)} <= {ticks(limit.most)}"
+
+
+def selection_text(selection: Selection) -> str:
+    """Which of the matches there are, and where the search goes on."""
+    if isinstance(selection, EveryMatch):
+        return {
+            "contiguous": "every match of adjacent rows",
+            "next": "every match, skipping till the next one that fits",
+            "any": "every match, skipping any rows",
+        }[selection.skipping]
+    skip = selection.skip
+    return f"skip {'to ' if skip.to != 'past last row' else ''}{skip.to}{f' {skip.variable}' if skip.variable else ''}"

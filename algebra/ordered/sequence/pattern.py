@@ -1,0 +1,231 @@
+"""Row patterns: regular expressions over variables, with rows that must not come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Literal, TypeAlias, assert_never
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One row, for which the variable's condition is true."""
+
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Concatenation:
+    """The parts one after the other; of none, the empty pattern."""
+
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternation:
+    """One of the parts; those before are preferred."""
+
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """The part so many times; `most` None: any number of times. Greedy: more times are preferred, else fewer."""
+
+    part: Pattern
+    least: int
+    most: int | None
+    greedy: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Permutation:
+    """The parts in any order; preferred is the order that comes first by the places where they are written."""
+
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """The part, of which the rows are not among the rows of a match that are reported."""
+
+    part: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """No row, but the start or the end of the partition."""
+
+    at: Literal["start", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """No row that satisfies the variable's condition.
+
+    Between two steps: none between the rows of these. Before the first row of a match: none within `within` ticks
+    before it; after the last row: none within `within` ticks after it. Rows of the match do not count.
+    """
+
+    variable: str
+    within: int | None = None
+
+
+Pattern: TypeAlias = Step | Concatenation | Alternation | Repetition | Permutation | Exclusion | Anchor | Absence
+EMPTY = Concatenation(())
+
+
+def parts_of(pattern: Pattern) -> tuple[Pattern, ...]:
+    """The patterns that a pattern is made of."""
+    match pattern:
+        case Step() | Anchor() | Absence():
+            return ()
+        case Concatenation(parts) | Alternation(parts) | Permutation(parts):
+            return parts
+        case Repetition() | Exclusion():
+            return (pattern.part,)
+        case _:
+            assert_never(pattern)
+
+
+def patterns_of(pattern: Pattern) -> Iterator[Pattern]:
+    """The pattern and all patterns inside it, in the order in which they are written."""
+    stack = [pattern]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(parts_of(current)))
+
+
+def variables_of(pattern: Pattern) -> tuple[str, ...]:
+    """The variables that rows of a match can have, in the order in which they are first written."""
+    return tuple(dict.fromkeys(part.variable for part in patterns_of(pattern) if isinstance(part, Step)))
+
+
+def absent_in(pattern: Pattern) -> tuple[str, ...]:
+    """The variables of rows that must not come."""
+    return tuple(dict.fromkeys(part.variable for part in patterns_of(pattern) if isinstance(part, Absence)))
+
+
+def is_nullable(pattern: Pattern) -> bool:
+    """Whether no row at all can be a match of the pattern."""
+    match pattern:
+        case Step():
+            return False
+        case Anchor() | Absence():
+            return True
+        case Concatenation(parts) | Permutation(parts):
+            return all(map(is_nullable, parts))
+        case Alternation(parts):
+            return any(map(is_nullable, parts))
+        case Repetition(part, least):
+            return least == 0 or is_nullable(part)
+        case Exclusion(part):
+            return is_nullable(part)
+        case _:
+            assert_never(pattern)
+
+
+def longest(pattern: Pattern) -> int | None:
+    """How many rows a match has at most; None: there is no such number."""
+    match pattern:
+        case Step():
+            return 1
+        case Anchor() | Absence():
+            return 0
+        case Concatenation(parts) | Permutation(parts):
+            return _total(map(longest, parts), sum)
+        case Alternation(parts):
+            return _total(map(longest, parts), max)
+        case Repetition(part, _, most):
+            rows = longest(part)
+            if rows == 0 or most == 0:
+                return 0
+            return None if rows is None or most is None else rows * most
+        case Exclusion(part):
+            return longest(part)
+        case _:
+            assert_never(pattern)
+
+
+def shortest(pattern: Pattern) -> int:
+    """How many rows a match has at least."""
+    match pattern:
+        case Step():
+            return 1
+        case Anchor() | Absence():
+            return 0
+        case Concatenation(parts) | Permutation(parts):
+            return sum(map(shortest, parts))
+        case Alternation(parts):
+            return min(map(shortest, parts))
+        case Repetition(part, least):
+            return least * shortest(part)
+        case Exclusion(part):
+            return shortest(part)
+        case _:
+            assert_never(pattern)
+
+
+def _total(rows: Iterator[int | None], combined: Callable[[list[int]], int]) -> int | None:
+    counted = list(rows)
+    known = [number for number in counted if number is not None]
+    return combined(known or [0]) if len(known) == len(counted) else None
+
+
+def orders_of(pattern: Permutation) -> Alternation:
+    """The permutation as the orders that it allows, the preferred one first."""
+    return Alternation(tuple(Concatenation(order) for order in permutations(pattern.parts)))
+
+
+#: How closely the signs of a pattern bind: alternation, concatenation, and what a quantifier stands behind.
+_ALTERNATION, _CONCATENATION, _QUANTIFIED = range(3)
+
+
+def pattern_text(pattern: Pattern, ticks: Callable[[int], str] = str) -> str:
+    """The pattern as SQL writes it; an absence of N as `!N`, or `!N[10s]`. `ticks` is the text of a number of ticks."""
+    return _text(pattern, ticks, _ALTERNATION)
+
+
+def _text(pattern: Pattern, ticks: Callable[[int], str], binding: int) -> str:
+    match pattern:
+        case Step(variable):
+            return variable
+        case Absence(variable, within):
+            return f"!{variable}" if within is None else f"!{variable}[{ticks(within)}]"
+        case Anchor(at):
+            return "^" if at == "start" else "$"
+        case Exclusion(part):
+            return f"{{- {_text(part, ticks, _ALTERNATION)} -}}"
+        case Permutation(parts):
+            return f"PERMUTE({', '.join(_text(part, ticks, _ALTERNATION) for part in parts)})"
+        case Concatenation(()):
+            return "()"
+        case Concatenation(parts):
+            text = " ".join(_text(part, ticks, _CONCATENATION if len(parts) > 1 else binding) for part in parts)
+            return f"({text})" if binding >= _QUANTIFIED or (binding == _CONCATENATION and len(parts) > 1) else text
+        case Alternation(parts):
+            text = " | ".join(_text(part, ticks, _CONCATENATION) for part in parts)
+            return f"({text})" if binding > _ALTERNATION else text
+        case Repetition(part):
+            text = f"{_text(part, ticks, _QUANTIFIED)}{_quantifier(pattern)}"
+            return f"({text})" if binding >= _QUANTIFIED else text
+        case _:
+            assert_never(pattern)
+
+
+def _quantifier(repetition: Repetition) -> str:
+    least, most = repetition.least, repetition.most
+    match least, most:
+        case 0, None:
+            text = "*"
+        case 1, None:
+            text = "+"
+        case 0, 1:
+            text = "?"
+        case _, None:
+            text = f"{{{least},}}"
+        case _:
+            text = f"{{{least}}}" if least == most else f"{{{least},{most}}}"
+    return text if repetition.greedy else f"{text}?"
