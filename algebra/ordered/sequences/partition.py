@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from tidegate.algebra.evaluation import EvaluationError, Evaluator, evaluator
 from tidegate.algebra.nodes import Aggregation, Row
 from tidegate.algebra.ordered.events import instant_of
-from tidegate.algebra.ordered.sequence.navigation import (
+from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
     MatchNumber,
     Navigation,
@@ -21,7 +21,7 @@ from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed.operations import resolve
 
 if TYPE_CHECKING:
-    from tidegate.algebra.ordered.sequence.node import Limit, Point, Sequences
+    from tidegate.algebra.ordered.sequences.node import Limit, Point, Sequences
 
 #: A row of a match: its place in the partition, and its variable.
 MatchedRow: TypeAlias = tuple[int, str]

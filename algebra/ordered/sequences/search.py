@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from tidegate.algebra.ordered.sequence.partition import Matched, Partition
-from tidegate.algebra.ordered.sequence.pattern import (
+from tidegate.algebra.ordered.sequences.partition import Matched, Partition
+from tidegate.algebra.ordered.sequences.pattern import (
     Absence,
     Alternation,
     Anchor,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from tidegate.algebra.nodes import Aggregation, Row
 from tidegate.algebra.ordered.events import in_order, partitions
-from tidegate.algebra.ordered.sequence.enabled import goes_on
-from tidegate.algebra.ordered.sequence.partition import Matched, Partition
-from tidegate.algebra.ordered.sequence.search import Search
+from tidegate.algebra.ordered.sequences.enabled import goes_on
+from tidegate.algebra.ordered.sequences.partition import Matched, Partition
+from tidegate.algebra.ordered.sequences.search import Search
 
 if TYPE_CHECKING:
-    from tidegate.algebra.ordered.sequence.node import EveryMatch, Sequences, Skip
+    from tidegate.algebra.ordered.sequences.node import EveryMatch, Sequences, Skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Match:
 
 def rows_of(node: Sequences, rows: Sequence[Row], aggregation: Aggregation) -> list[Row]:
     """The result over all rows of the input."""
-    from tidegate.algebra.ordered.sequence.certain import instants_of
+    from tidegate.algebra.ordered.sequences.certain import instants_of
 
     (reading,) = node.readings
     results: list[Row] = []
@@ -48,7 +48,7 @@ def rows_of(node: Sequences, rows: Sequence[Row], aggregation: Aggregation) -> l
 
 def matches_of(partition: Partition) -> list[Match]:
     """All matches of a partition."""
-    from tidegate.algebra.ordered.sequence.node import EveryMatch
+    from tidegate.algebra.ordered.sequences.node import EveryMatch
 
     selection = partition.node.selection
     if isinstance(selection, EveryMatch):

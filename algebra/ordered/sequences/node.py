@@ -8,8 +8,8 @@ from typing import Final, Literal, TypeAlias
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, check_condition, require_attribute
-from tidegate.algebra.ordered.sequence.navigation import Navigation, attribute_of, navigation_text, terms_of
-from tidegate.algebra.ordered.sequence.pattern import Pattern, pattern_text, variables_of
+from tidegate.algebra.ordered.sequences.navigation import Navigation, attribute_of, navigation_text, terms_of
+from tidegate.algebra.ordered.sequences.pattern import Pattern, pattern_text, variables_of
 from tidegate.algebra.printing.plans import ticks_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
@@ -182,7 +182,7 @@ class Sequences(OrderedNode):
         return Schema((*kept, *computed, *instants))
 
     def rows(self, inputs: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
-        from tidegate.algebra.ordered.sequence.meaning import rows_of
+        from tidegate.algebra.ordered.sequences.meaning import rows_of
 
         return rows_of(self, inputs[0], aggregation)
 
