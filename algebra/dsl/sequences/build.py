@@ -170,9 +170,7 @@ def _limits_of(read: Navigations, formula: Formula, part: Expression, time: str)
             first, second = _shifted(read, left), _shifted(read, right)
             if first is not None and second is not None:
                 return _differences(first, sign, second)
-    raise QueryError(
-        "TG116", f"{part!r} is no limit: it does not compare the instants of two rows", hint=_LIMIT_HINT
-    )
+    raise QueryError("TG116", f"{part!r} is no limit: it does not compare the instants of two rows", hint=_LIMIT_HINT)
 
 
 def _shifted(read: Navigations, term: TemporalTerm) -> tuple[Point, int] | None:
