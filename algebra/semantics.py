@@ -312,6 +312,7 @@ def _group(rows: list[Row], schema: Schema, keys: tuple[str, ...], aggregates: t
 
 
 def aggregated(aggregate_: Aggregate, rows: list[Row], schema: Schema) -> Value:
+    """The value of an aggregate over rows of a relation."""
     arguments: list[Value] = [1] * len(rows)
     by: list[Value] = [None] * len(rows)
     type_: DataType = BIGINT

@@ -555,9 +555,9 @@ class Relation:
 
         Examples:
             >>> rising = {"B": lambda m: m.B.speed > m.B.prev().speed}
-            >>> up = cars.sequences("A B+", by="car", define=rising, top=lambda m: m.B.speed, n=lambda m: m.B.agg(tg.count()))
+            >>> up = cars.sequences("A B+", by="car", define=rising, top=lambda m: m.B.speed)
             >>> show(up)
-            red, 95.0, 2, 1, 3, 4
+            red, 95.0, 1, 3, 4
         """
         from tidegate.algebra.dsl.sequences.build import SequenceOptions, pattern_of, sequences_node
 

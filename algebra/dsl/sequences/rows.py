@@ -73,8 +73,9 @@ class MatchedRow:
     is no such row.
 
     Examples:
-        >>> up = cars.sequences("A B", by="car", define={"B": lambda m: m.B.speed > m.A.speed}, gain=lambda m: m.B.speed)
-        >>> show(up.select("gain", "first", "last").where(up.first < 3))
+        >>> faster = {"B": lambda m: m.B.speed > m.A.speed}
+        >>> up = cars.sequences("A B", by="car", define=faster, to=lambda m: m.B.speed)
+        >>> show(up.select("to", "first", "last").where(up.first < 3))
         90.0, 1, 2
     """
 
@@ -196,7 +197,8 @@ class MatchedRows:
     `m.rows` is the last row so far, whatever its variable; `m.final.A` the last one of the whole match.
 
     Examples:
-        >>> slow = cars.sequences("A B", by="car", define={"B": lambda m: m.B.speed < m.A.speed}, to=lambda m: m.B.speed)
+        >>> slower = {"B": lambda m: m.B.speed < m.A.speed}
+        >>> slow = cars.sequences("A B", by="car", define=slower, to=lambda m: m.B.speed)
         >>> show(slow.select("to", "first", "last"))
         85.0, 3, 4
         50.0, 5, 6

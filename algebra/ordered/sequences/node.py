@@ -96,7 +96,7 @@ Selection: TypeAlias = Preferred | EveryMatch
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """Whether a match is one row or as many as it has rows; then whether empty matches are rows, and rows of no match."""
+    """Whether a match is one row or as many as it has rows; then whether empty matches are rows, and rows of none."""
 
     rows: Literal["one", "all"] = "one"
     empty: bool = True
@@ -141,6 +141,11 @@ class Sequences(OrderedNode):
     @property
     def produces(self) -> str:
         return "matches"
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whatever nothing can change any more is certain when the input ends."""
+        return False
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -31,8 +31,8 @@ Matched: TypeAlias = tuple[MatchedRow, ...]
 class Partition:
     """The rows of one partition of a node, in order; or the last of them, where the others matter no more.
 
-    `begins`: the first row is the first of the partition. Matches are looked for from the place `start` on, and `number`
-    of them are known already.
+    `begins`: the first row is the first of the partition. Matches are looked for from the place `start` on, and
+    `number` of them are known already.
     """
 
     def __init__(

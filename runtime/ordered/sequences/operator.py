@@ -1,4 +1,4 @@
-"""The operator that finds the matches of a row pattern, increment by increment, among the rows that may still matter."""
+"""The operator that finds the matches of a row pattern, increment by increment, in the rows that may still matter."""
 
 from __future__ import annotations
 
