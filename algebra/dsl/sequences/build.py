@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
 from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.dsl.checks.durations import Duration, check_duration, duration_in_ticks
@@ -54,6 +54,17 @@ class SequenceOptions:
     rows: str
     empty: bool
     unmatched: bool
+
+
+def pattern_of(given: object) -> Pattern:
+    """The pattern that is given as text, or as it is; `QueryError` TG114 for what is none."""
+    if isinstance(given, str):
+        from tidegate.algebra.text.row_pattern import read_pattern
+
+        return read_pattern(given)
+    if isinstance(given, get_args(Pattern)):
+        return given
+    raise QueryError("TG114", f"{shown(given)} is no row pattern", hint='write sequences("A B+ C?", by="key")')
 
 
 def sequences_node(
