@@ -96,7 +96,7 @@ Selection: TypeAlias = Preferred | EveryMatch
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """Whether a match is one row or as many as it has rows; then whether empty matches are rows, and rows of no match."""
+    """Whether a match is one row or as many as it has rows; then whether empty matches are rows, and rows of none."""
 
     rows: Literal["one", "all"] = "one"
     empty: bool = True
