@@ -23,7 +23,7 @@ COUNTS = ((0, None), (1, None), (0, 1), (0, 2), (1, 2), (2, 2), (2, None), (1, 3
 def random_pattern(
     rng: random.Random, variables: tuple[str, ...] = ("A", "B", "C"), depth: int = 3, *, marks: float = 0.1
 ) -> Pattern:
-    """A short pattern. `marks`: how often an anchor, absence, exclusion or the empty pattern stands where a part may."""
+    """A short pattern. `marks`: how often an anchor, absence, exclusion or empty pattern stands where a part may."""
     if rng.random() < marks:
         return rng.choice(
             (

@@ -88,12 +88,12 @@ def test_ways_are_those_of_the_definition_in_its_order() -> None:
     ("pattern", "expected"),
     [
         (Repetition(A, 0, 1, greedy=False), [[None, "A"], [None]]),
-        (Repetition(A, 1, None), [["A"], ["A", None]]),
+        (Repetition(A, 1, None), [["A"], ["A", None], ["A", None]]),
         (Repetition(A, 2, 3), [["A"], ["A"], ["A", None], [None]]),
         (Permutation((A, B)), [["A", "B"], ["B"], [None], ["A"], [None]]),
         (Repetition(Repetition(A, 0, None), 0, None), [["A", None], ["A", None]]),
         (Repetition(EMPTY, 0, None), [[None]]),
-        (Concatenation((A, Anchor("start"), B)), [[], [None], [None]]),
+        (Concatenation((A, Anchor("start"), B)), [[], [], [None]]),
         (Concatenation((A, Anchor("end"), B)), [[], [], [None]]),
         (Alternation((Concatenation((A, Anchor("end"), B)), A)), [["A"], [], [None], [None]]),
     ],
@@ -132,7 +132,7 @@ def test_states_after_labels() -> None:
         (Repetition(A, 1, 100_000), "A{1,100000} alone has 100,000"),
         (Repetition(EMPTY, 100_000, None), "(){100000,} alone has 100,001"),
         (Concatenation((A, Permutation(tuple(map(Step, "BCDEFGHIJKLM"))))), "alone has 5,748,019,200"),
-        (Repetition(Repetition(A, 0, 100), 0, 100), "A{0,100} alone has 100"),
+        (Repetition(Repetition(A, 0, 100), 0, 100), "(A{0,100}){0,100} alone has 10,000"),
     ],
 )
 def test_a_pattern_that_explodes_is_refused(pattern: Pattern, because: str) -> None:
