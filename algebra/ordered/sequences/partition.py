@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
@@ -60,12 +61,22 @@ class Partition:
             if isinstance(n, RowValue)
         }
 
+    def first(self, count: int) -> Partition:
+        """The first rows of the partition, without those behind them."""
+        shorter = copy(self)
+        shorter.rows, shorter.times = self.rows[:count], self.times[:count]
+        return shorter
+
     def holds(self, variable: str, at: int, matched: Matched) -> bool:
         """Whether the row at a place satisfies the condition of a variable. `matched` are the rows of the match that
         the condition sees. A condition that has no value, such as 1 / 0 > 1, is not satisfied.
         """
         condition = self._conditions.get(variable)
-        return condition is None or _lenient(condition, _Seen(self, at, matched, matched, 0)) is True
+        return condition is None or _lenient(condition, self.seen(at, matched)) is True
+
+    def seen(self, at: int, matched: Matched) -> Mapping[str, Value]:
+        """What conditions can name, at a row where these rows are matched."""
+        return _Seen(self, at, matched, matched, 0)
 
     def measures(self, matched: Matched, whole: Matched, number: int) -> tuple[Value, ...]:
         """The measures at the last of these rows of a match, of which `whole` are all; NULL where one has no value."""
@@ -76,12 +87,12 @@ class Partition:
         """What a navigation yields where these rows are matched."""
         match navigation:
             case RowValue(_, argument, row):
-                at = self._place(row, matched)
+                at = self.place(row, matched)
                 if at is None or not 0 <= at < len(self.rows):
                     return None
                 return self._arguments[argument](dict(zip(self.names, self.rows[at], strict=True)))
             case Classifier(_, row):
-                at = self._place(row, matched)
+                at = self.place(row, matched)
                 return next((variable for place, variable in matched if place == at), None)
             case RowsAggregate(aggregate, variables):
                 members = [self.rows[place] for place, variable in matched if not variables or variable in variables]
@@ -91,22 +102,22 @@ class Partition:
             case _:
                 assert_never(navigation)
 
-    def _place(self, row: RowOf, matched: Matched) -> int | None:
+    def place(self, row: RowOf, matched: Matched) -> int | None:
+        """The place of a row in the partition, which may be beyond its ends; None where the match has no such row."""
         places = [place for place, variable in matched if not row.variables or variable in row.variables]
         if row.offset >= len(places):
             return None
         return (places[row.offset] if row.end == "first" else places[-1 - row.offset]) + row.step
 
-    def instant(self, point: Point, matched: Matched) -> int | None:
-        """The instant of a point of a match; None where it has no such row."""
+    def place_of(self, point: Point, matched: Matched) -> int | None:
+        """The place of a point of a match; None where it has no such row."""
         variables = () if point.variable is None else self.node.resolved(point.variable)
-        place = self._place(RowOf(variables, point.end), matched)
-        return None if place is None else self.times[place]
+        return self.place(RowOf(variables, point.end), matched)
 
     def keeps(self, limit: Limit, matched: Matched) -> bool:
         """Whether a match keeps within a limit."""
-        later, earlier = self.instant(limit.later, matched), self.instant(limit.earlier, matched)
-        return later is None or earlier is None or later - earlier <= limit.most
+        later, earlier = self.place_of(limit.later, matched), self.place_of(limit.earlier, matched)
+        return later is None or earlier is None or self.times[later] - self.times[earlier] <= limit.most
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +145,7 @@ class _Seen(Mapping[str, Value]):
         return len(self.partition.names) + len(self.partition.navigations)
 
 
-def _lenient(evaluate: Evaluator, seen: _Seen) -> Value:
+def _lenient(evaluate: Evaluator, seen: Mapping[str, Value]) -> Value:
     try:
         return evaluate(seen)
     except EvaluationError:
