@@ -16,10 +16,12 @@ from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Scan
 from tidegate.algebra.ordered.derive import END, START, Derive
 from tidegate.algebra.ordered.match.node import DETECTED, Match
+from tidegate.algebra.ordered.sequence.node import Sequences
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.terms import Attr, Call, Term, conjuncts
 from tidegate.algebra.text.reader import DIALECTS, MIRRORED, Dialect
 from tidegate.algebra.text.returned import AGGREGATES, plain_name
+from tidegate.algebra.text.row_patterns.printer import row_pattern_query
 from tidegate.algebra.text.situations import SITUATIONS
 from tidegate.algebra.text.writer import Writer, cannot, written_ticks
 
@@ -46,8 +48,8 @@ _WRITER: Final = Writer(SITUATIONS)
 
 @called()
 def query_text(relation: Relation, *, dialect: Dialect = "allen") -> str:
-    """A match of situations in the text language, for `read_query` with this dialect; `QueryError` TG175 for what that
-    language cannot say.
+    """A match of situations, or of a row pattern, in the text language, for `read_query` with this dialect;
+    `QueryError` TG175 for what that language cannot say.
 
     Examples:
         >>> print(tg.query_text(tg.match(Fast.overlaps(Braking), within=10)), end="")
@@ -61,7 +63,7 @@ def query_text(relation: Relation, *, dialect: Dialect = "allen") -> str:
     """
     with Here():
         if not isinstance(relation, Relation):
-            raise QueryError("TG114", f"query_text got {what_else(relation)}", hint="give it a match of situations")
+            raise QueryError("TG114", f"query_text got {what_else(relation)}", hint="give it a match of situations or rows")
         if dialect not in DIALECTS:
             raise QueryError("TG114", f"no dialect is called {shown(dialect)}", hint="dialect is allen or tpstream")
         return node_query(relation._node, dialect)
@@ -69,6 +71,8 @@ def query_text(relation: Relation, *, dialect: Dialect = "allen") -> str:
 
 def node_query(node: Node, dialect: Dialect = "allen") -> str:
     """The text of a query by its node."""
+    if isinstance(node, Sequences):
+        return row_pattern_query(node)
     match, columns = _match_of(node)
     derived = tuple(situation for situation in match.situations if isinstance(situation, Derive))
     if len(derived) < len(match.situations):

@@ -62,7 +62,8 @@ def read_query(
     units: Mapping[str, str] | None = None,
     file: str = "query",
 ) -> Relation:
-    """The matches that a query in the text language asks for: `FROM ... DEFINE ... PATTERN ... WITHIN ... RETURN ...`.
+    """The matches that a query in the text language asks for: `FROM ... DEFINE ... PATTERN ... WITHIN ... RETURN ...`
+    of situations, or `FROM ... MATCH_RECOGNIZE (...)` of rows.
 
     `streams` is the stream of FROM, or streams by name. `dialect` says whose `finishes` is meant: "allen", or
     "tpstream", where it is the mirror image; without it Allen's is taken, with a warning. `units` says in which unit

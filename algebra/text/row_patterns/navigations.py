@@ -218,13 +218,12 @@ class RowConditions(Conditions):
             if op != "count":
                 raise QueryError("TG178", f"{word.text} of DISTINCT", hint="only COUNT(DISTINCT A.x) counts values")
             op = Function.COUNT_DISTINCT.value
-        if not given:
-            hint = "write COUNT(*)" if op == "count" else f"write {word.text.upper()}(A.x)"
-            raise QueryError("TG178", f"{word.text} of nothing", hint=hint)
-        if given[0].kind == "rows_of":
+        if not given and op != "count":
+            raise QueryError("TG178", f"{word.text} of nothing", hint=f"write {word.text.upper()}(A.x)")
+        if not given or given[0].kind == "rows_of":
             if op != "count" or len(given) > 1:
                 raise QueryError("TG178", f"{word.text} of rows", hint=f"write COUNT(*) or {word.text.upper()}(A.x)")
-            of = given[0].parts
+            of = given[0].parts if given else ()
             variables = self.names.resolved(name_of(of[0]), here=self.here) if of else ()
             return RowsAggregate(self._computed(dsl_aggregates.count()), variables, final), None
         argument = self._reader_of(word.text.upper())

@@ -33,10 +33,12 @@ from tidegate.algebra.text.conditions import Conditions, name_of
 from tidegate.algebra.text.durations import duration_of
 from tidegate.algebra.text.parsing import Part, Text
 from tidegate.algebra.text.row_patterns.arguments import Names
+from tidegate.algebra.text.row_patterns.language import ROW_PATTERNS
 from tidegate.algebra.text.row_patterns.navigations import Navigations, RowConditions
 from tidegate.algebra.text.row_patterns.patterns import PatternReader
 from tidegate.algebra.text.sources import attributes_of, events_of, stream_of, units_of
 from tidegate.algebra.text.units import Unit
+from tidegate.algebra.text.wording import in_words_of_text
 
 _REPORTED: Final = {
     "all_rows": Reported("all"),
@@ -44,6 +46,12 @@ _REPORTED: Final = {
     "with_unmatched": Reported("all", unmatched=True),
 }
 _ORIGIN: Final = "these matches"
+
+
+def clause_over(relation: Relation, clause: str, units: Mapping[str, str], file: str, site: Site | None) -> Relation:
+    """The matches that a clause without FROM asks for, of a relation."""
+    with in_words_of_text():
+        return read_row_patterns(Text(clause, file, ROW_PATTERNS), relation, units, site)
 
 
 def read_row_patterns(
