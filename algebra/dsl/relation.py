@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn, TypeAlias
 
-from tidegate.algebra.diagnostics.shown import nearest, shown
+from tidegate.algebra.diagnostics.shown import kind_of, nearest, shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.relation import (
     applied,
@@ -569,6 +569,32 @@ class Relation:
             kept = node.schema if rows == "all" else ordered[0]
             known = {name: self._origins.get(name, origin) for name in kept}
             return self._with(node, {name: known.get(name, origin) for name in node.schema}, site, parts)
+
+    def match_recognize(self, clause: str, *, units: Mapping[str, str] | None = None, file: str = "clause") -> Relation:
+        """The matches of a row pattern: the clause MATCH_RECOGNIZE of SQL:2016, as it stands in its brackets.
+
+        `units` says in which unit the values of an attribute are, `file` is what errors call the text. With FROM and a
+        name it is `tg.read_query`. `QueryError` TG170 where the text does not fit the grammar, TG172 for variables
+        that there are not, TG178 for what the standard does not allow.
+
+        Examples:
+            >>> braked = cars.match_recognize('''
+            ...     PARTITION BY car ORDER BY time
+            ...     MEASURES A.speed AS before, LAST(B.speed) AS after
+            ...     PATTERN (A B+)
+            ...     DEFINE B AS speed < PREV(speed)
+            ... ''')
+            >>> braked.schema.names
+            ('car', 'before', 'after', 'first', 'last', 'detected')
+        """
+        from tidegate.algebra.text.row_patterns.reader import clause_over
+
+        with Here() as site:
+            if not isinstance(clause, str):
+                raise QueryError(
+                    "TG114", f"a clause is text, not {kind_of(clause)}", hint="give what the brackets hold"
+                )
+            return clause_over(self, clause, units or {}, file, site)
 
     def _order(self, given: Column | None, where: str, option: str) -> str:
         """The attribute that orders rows; `QueryError` TG117 where it is not said, and rows have several instants."""

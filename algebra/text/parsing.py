@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 #: Characters of a text, to read which takes some seconds.
 MAX_CHARACTERS = 250_000
 
+#: The file with the part of the grammar that all languages have.
+_TERMS = "terms.lark"
 #: What errors call the tokens that are no keywords and no signs.
 _CALLED = {
     "NAME": "a name",
@@ -33,64 +35,17 @@ _CALLED = {
     "$END": "the end of the text",
 }
 _OPERATORS = ("DIV", "IS", "AND", "OR")
-_RUNS = (
-    "a pattern has no brackets and no repetition; it relates periods, each of which is a whole run of events: "
-    "PATTERN A meets B"
-)
-_GROUPS = "groups are made in Python: read the text, and group the matches"
-_COMPUTED = "RETURN lists what a match has: compute with it in Python, in with_(...) of the matches"
-_ONE_STREAM = "a query reads one stream: join in Python, and read the text over the result"
-#: What SQL and EPL write, in the clause that it is written in: its first word, the word or sign that does not fit, or
-#: the one before.
-_ELSEWHERE = {
-    "": {"SELECT": "a query begins with FROM; what is selected stands at its end: RETURN first(A.x), A.ts"},
-    "FROM": dict.fromkeys((",", "JOIN", "INNER", "LEFT"), _ONE_STREAM)
-    | {
-        "MATCH_RECOGNIZE": "leave out MATCH_RECOGNIZE and its brackets: FROM stream PARTITION BY key DEFINE A AS condition",
-        "PATTERN": "DEFINE stands before PATTERN",
-        "WHERE": "a query reads all rows of its stream: filter in Python, and read the text over the result",
-    },
-    "DEFINE": {
-        "FOR": "how long it lasts at least is AT LEAST 5 MINUTES",
-        "IN": "write x = 'a' OR x = 'b'",
-        "LIKE": "it is a function: like(x, 'a%')",
-        "&": "write AND",
-        "|": "write OR",
-        "AS": "a comma stands between situations: A AS ..., B AS ...",
-        "PARTITION": "PARTITION BY stands before DEFINE",
-        "ORDER": "ORDER BY stands before DEFINE; matches have no order",
-        "GROUP": _GROUPS,
-    },
-    "PATTERN": dict.fromkeys(("(", "+", "*", "{", "?"), _RUNS)
-    | dict.fromkeys(("OR", "|"), "alternatives stand between semicolons: A before B; A meets B")
-    | {
-        ",": "write AND, or a semicolon between alternatives: A before B; A meets B",
-        "->": "of periods write A before B; that an event follows another is a join in Python",
-        "EVERY": "every combination is a match: leave out EVERY",
-        "NOT": "that something does not happen is an anti_join in Python",
-        "WHERE": "conditions on events stand in DEFINE; matches are filtered in Python, with where(...)",
-        "GROUP": _GROUPS,
-    },
-    "WITHIN": {"PATTERN": "PATTERN stands before WITHIN", "GROUP": _GROUPS},
-    "RETURN": dict.fromkeys(("+", "-", "/", "%", "(", "||"), _COMPUTED)
-    | {
-        "*": "without RETURN a result is the whole match",
-        "WITHIN": "WITHIN stands before RETURN",
-        "PATTERN": "PATTERN stands before RETURN",
-        "GROUP": _GROUPS,
-    },
-}
 #: What begins a comment elsewhere.
 _COMMENTS = ("#", "//", "/*")
-#: A comma behind the last of several things, before the clause that follows.
-_LAST_COMMA = re.compile(r",\s*(PATTERN|WITHIN|RETURN|EMIT)\s*$", re.IGNORECASE)
+#: A comma behind the last of several things, before the word that follows.
+_LAST_COMMA = re.compile(r",\s*(\w+)\s*$")
 #: A duration has begun, and what follows it is none of its parts.
 _DURATION = re.compile(r"\b(?:WITHIN|LEAST|MOST|BETWEEN)\s+[\d.]+\s*[^\W\d]*\s*$", re.IGNORECASE)
 #: A number with a unit.
 _QUANTITY = re.compile(r"[\d.]+\s*[^\W\d]+")
 _ENDS_IN_QUANTITY = re.compile(rf"{_QUANTITY.pattern}\s*$")
 _DURATIONS = "a duration is 5m, 1h 30m, PT1H30M, '1 hour 30 min' or INTERVAL '1' HOUR"
-#: The definition of a situation begins.
+#: A definition begins.
 _DEFINITION = re.compile(r"[^\W\d]\w*\s+AS\b", re.IGNORECASE)
 #: The last condition has a `||`, which may be meant as an OR.
 _OTHER_OR = re.compile(r"\|\|[^,]*$")
@@ -112,10 +67,23 @@ class Part:
     column: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Language:
+    """A language of queries: the file of its grammar, and how that is said in it which SQL and EPL say otherwise.
+
+    `elsewhere` has it by the first word of a clause, and there by the word or sign that does not fit, or the one
+    before. `after_lists` are the clauses that may follow one in which commas stand.
+    """
+
+    grammar: str
+    elsewhere: Mapping[str, Mapping[str, str]]
+    after_lists: frozenset[str]
+
+
 class Text:
     """The text of a query, which knows what stands where."""
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, language: Language) -> None:
         if len(text) > MAX_CHARACTERS:
             raise QueryError(
                 "TG222",
@@ -123,7 +91,7 @@ class Text:
                 hint="if this is the text of one query, keep long lists of values in a table and join it",
                 site=Site(file, 1, text[:200].split("\n")[0]),
             )
-        self._lines, self._file, self.text = text.split("\n"), file, text
+        self._lines, self._file, self.text, self.language = text.split("\n"), file, text, language
 
     def site(self, line: int, column: int) -> Site:
         """The place, both counted from 1."""
@@ -138,7 +106,7 @@ class Text:
         from lark.exceptions import UnexpectedInput
 
         try:
-            return _part(_parser().parse(self.text))
+            return _part(_parser(self.language.grammar).parse(self.text))
         except UnexpectedInput as error:
             raise self._unexpected(error) from None
 
@@ -153,7 +121,11 @@ class Text:
             word = _WORD.match(rest)
             message, site = f"{shown(word[0] if word else rest[:1])} does not fit here", self.site(line, column)
         return QueryError(
-            "TG170", message, because=(f"expected: {_listed(allowed)}",), hint=self._meant(site, allowed), site=site
+            "TG170",
+            message,
+            because=(f"expected: {self._listed(allowed)}",),
+            hint=self._meant(site, allowed),
+            site=site,
         )
 
     def _end(self) -> Site:
@@ -170,7 +142,8 @@ class Text:
             return elsewhere
         words = {word.start(): word[0] for word in _WORD.finditer(site.code) if len(word[0]) <= _LONGEST}
         earlier = [words[start] for start in sorted(words) if start < site.column - 1]
-        keywords = [name for name in allowed if name not in _CALLED and _signs().get(name, name) == name]
+        signs = _signs(self.language.grammar)
+        keywords = [name for name in allowed if name not in _CALLED and signs.get(name, name) == name]
         for word in (words.get(site.column - 1, ""), *earlier[-1:]):
             near = nearest(word, keywords, 1)
             if near and near[0] != word.upper():
@@ -186,19 +159,34 @@ class Text:
         rest = self._lines[line - 1][column - 1 :]
         if rest.startswith(_COMMENTS):
             return "a comment begins with --"
-        if comma := _LAST_COMMA.search(before):
+        comma = _LAST_COMMA.search(before)
+        if comma and comma[1].upper() in self.language.after_lists:
             return f"leave out the comma before {comma[1]}"
         words = [word.upper() for word in _WORD.findall(before)]
-        begins = [at for at, word in enumerate(words) if word in _ELSEWHERE]
+        elsewhere = self.language.elsewhere
+        begins = [at for at, word in enumerate(words) if word in elsewhere]
         clause, inside = (words[begins[-1]], words[begins[-1] + 1 :]) if begins else ("", words)
         next_word = _WORD.match(rest)
         here = (next_word[0].upper(),) if next_word else (rest[:2], rest[:1])
-        said = _ELSEWHERE[clause]
+        said = elsewhere[clause]
         if clause == "DEFINE" and _DEFINITION.match(rest):
             return said["AS"]
         if clause == "DEFINE" and _OTHER_OR.search(before):
             return "|| puts texts together: write OR"
         return next((said[key] for key in (*here, *inside[:-3:-1], *inside[:1]) if key in said), "")
+
+    def _listed(self, allowed: Iterable[str]) -> str:
+        """What could stand there, keywords last; the signs of operators of values are one thing."""
+        signs = _signs(self.language.grammar)
+        named = {_CALLED[name] for name in allowed if name in _CALLED}
+        written = {signs[name] for name in allowed if name in signs}
+        if "," in written:
+            written.remove(",")
+            named.add("a comma")
+        if "||" in written:
+            written -= {sign for sign in written if not sign.isalpha()} - {"(", ")", ";", "."} | set(_OPERATORS)
+            named.add("an operator")
+        return ", ".join([*sorted(named), *sorted(written, key=lambda text: (text.isalpha(), text))])
 
 
 def _part(tree: Tree[Token] | Token) -> Part:
@@ -208,33 +196,19 @@ def _part(tree: Tree[Token] | Token) -> Part:
 
 
 @functools.cache
-def _parser() -> Lark:
+def _parser(grammar: str) -> Lark:
     from lark import Lark
 
-    grammar = files("tidegate.algebra.text").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", propagate_positions=True)
+    texts = [files("tidegate.algebra.text").joinpath(name).read_text(encoding="utf-8") for name in (_TERMS, grammar)]
+    return Lark("\n".join(texts), parser="lalr", propagate_positions=True)
 
 
 @functools.cache
-def _signs() -> dict[str, str]:
+def _signs(grammar: str) -> dict[str, str]:
     """How the tokens that the grammar writes out are written: keywords in capitals, signs as themselves."""
-    return {t.name: t.pattern.value.upper() for t in _parser().terminals if t.pattern.type == "str"}
+    return {t.name: t.pattern.value.upper() for t in _parser(grammar).terminals if t.pattern.type == "str"}
 
 
-def keywords() -> frozenset[str]:
+def keywords(language: Language) -> frozenset[str]:
     """The words that mean something to the grammar, in capitals."""
-    return frozenset(written for written in _signs().values() if written.isalpha())
-
-
-def _listed(allowed: Iterable[str]) -> str:
-    """What could stand there, keywords last; signs of operators are one thing."""
-    named = {_CALLED[name] for name in allowed if name in _CALLED}
-    written = {_signs()[name] for name in allowed if name in _signs()}
-    if "," in written:
-        written.remove(",")
-        named.add("a comma")
-    signs = {sign for sign in written if not sign.isalpha()} - {"(", ")", ";", "."}
-    if len(signs) > 1:
-        written -= signs | set(_OPERATORS)
-        named.add("an operator")
-    return ", ".join([*sorted(named), *sorted(written, key=lambda text: (text.isalpha(), text))])
+    return frozenset(written for written in _signs(language.grammar).values() if written.replace("_", "").isalpha())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import assert_never
+from typing import Final
 
 from tidegate.algebra.allen import INTERSECTS, Allen, intersection
 from tidegate.algebra.diagnostics.shown import shown
@@ -17,22 +16,15 @@ from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Scan
 from tidegate.algebra.ordered.derive import END, START, Derive
 from tidegate.algebra.ordered.match.node import DETECTED, Match
-from tidegate.algebra.printing.terms import term_text, value_text
-from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, conjuncts
-from tidegate.algebra.text.conditions import WRITTEN
-from tidegate.algebra.text.parsing import keywords
+from tidegate.algebra.ordered.sequences.node import Sequences
+from tidegate.algebra.printing.terms import term_text
+from tidegate.algebra.terms import Attr, Call, Term, conjuncts
 from tidegate.algebra.text.reader import DIALECTS, MIRRORED, Dialect
 from tidegate.algebra.text.returned import AGGREGATES, plain_name
-from tidegate.algebra.time import in_units
-from tidegate.algebra.types import Kind
+from tidegate.algebra.text.row_patterns.printer import row_pattern_query
+from tidegate.algebra.text.situations import SITUATIONS
+from tidegate.algebra.text.writer import Writer, cannot, written_ticks
 
-#: How tightly operations bind; what binds less tightly than its place asks for gets parentheses.
-_BINDING = {
-    "or": 1, "and": 2, "not": 3,
-    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "eq_null_safe", "is_null", "is_not_null"), 4),
-    "add": 5, "sub": 5, "mul": 6, "div": 6, "mod": 6, "idiv": 6, "neg": 7,
-}  # fmt: skip
-_ATOM = 8
 #: Relations whose conditions stand in patterns; the others are these with sides exchanged.
 _PRINTED: Mapping[str, Callable[[Term, Term, Term, Term], Term]] = {
     **{
@@ -51,12 +43,13 @@ _PRINTED: Mapping[str, Callable[[Term, Term, Term, Term], Term]] = {
 }
 _MIRRORED_NAMES = {relation.value: mirrored.value for relation, mirrored in MIRRORED.items()}
 Pair = tuple[str, str, str]
+_WRITER: Final = Writer(SITUATIONS)
 
 
 @called()
 def query_text(relation: Relation, *, dialect: Dialect = "allen") -> str:
-    """A match of situations in the text language, for `read_query` with this dialect; `QueryError` TG175 for what that
-    language cannot say.
+    """A match of situations, or of a row pattern, in the text language, for `read_query` with this dialect;
+    `QueryError` TG175 for what that language cannot say.
 
     Examples:
         >>> print(tg.query_text(tg.match(Fast.overlaps(Braking), within=10)), end="")
@@ -70,7 +63,7 @@ def query_text(relation: Relation, *, dialect: Dialect = "allen") -> str:
     """
     with Here():
         if not isinstance(relation, Relation):
-            raise QueryError("TG114", f"query_text got {what_else(relation)}", hint="give it a match of situations")
+            raise QueryError("TG114", f"query_text got {what_else(relation)}", hint="give it a match of situations or rows")
         if dialect not in DIALECTS:
             raise QueryError("TG114", f"no dialect is called {shown(dialect)}", hint="dialect is allen or tpstream")
         return node_query(relation._node, dialect)
@@ -78,20 +71,22 @@ def query_text(relation: Relation, *, dialect: Dialect = "allen") -> str:
 
 def node_query(node: Node, dialect: Dialect = "allen") -> str:
     """The text of a query by its node."""
+    if isinstance(node, Sequences):
+        return row_pattern_query(node)
     match, columns = _match_of(node)
     derived = tuple(situation for situation in match.situations if isinstance(situation, Derive))
     if len(derived) < len(match.situations):
-        raise _cannot("interval streams as inputs")
+        raise cannot("interval streams as inputs")
     first = derived[0]
     for symbol, derivation in zip(match.symbols, derived, strict=True):
         if (derivation.input, derivation.time, derivation.tie) != (first.input, first.time, first.tie):
-            raise _cannot(f"situations of several streams or orders ({symbol} is of another than {match.symbols[0]})")
+            raise cannot(f"situations of several streams or orders ({symbol} is of another than {match.symbols[0]})")
     if not isinstance(first.input, Scan):
-        raise _cannot("situations of anything but a stream itself", "give the filtered stream as a result of its own")
+        raise cannot("situations of anything but a stream itself", "give the filtered stream as a result of its own")
     order = [first.time] if first.tie is None else [first.time, first.tie]
-    lines = [f"FROM {_name(first.input.stream.name)}", f"ORDER BY {', '.join(map(_name, order))}"]
+    lines = [f"FROM {_WRITER.name(first.input.stream.name)}", f"ORDER BY {', '.join(map(_WRITER.name, order))}"]
     if match.keys:
-        lines.append(f"PARTITION BY {', '.join(map(_name, match.keys))}")
+        lines.append(f"PARTITION BY {', '.join(map(_WRITER.name, match.keys))}")
     definitions = [f"{s} AS {_definition(d)}" for s, d in zip(match.symbols, derived, strict=True)]
     lines.append("DEFINE " + ",\n       ".join(definitions))
     constraints = list(_constraints(match.pattern, dialect))
@@ -101,15 +96,11 @@ def node_query(node: Node, dialect: Dialect = "allen") -> str:
         lines.append(f"WITHIN {_ticks(match.within, first)}")
     if node is not match or any(situation.aggregates for situation in derived):
         if DETECTED not in columns.values():
-            raise _cannot("results without their time", "select the attribute detected, too")
+            raise cannot("results without their time", "select the attribute detected, too")
         lines.append("RETURN " + ",\n       ".join(_item(name, source, match) for name, source in columns.items()))
     if match.emission != "earliest":
         lines.append(f"EMIT {match.emission}")
     return "\n".join(lines) + "\n"
-
-
-def _cannot(what: str, hint: str = "write it in Python") -> QueryError:
-    return QueryError("TG175", f"the text language has no {what}", hint=hint)
 
 
 def _match_of(node: Node) -> tuple[Match, Mapping[str, str]]:
@@ -128,13 +119,13 @@ def _match_of(node: Node) -> tuple[Match, Mapping[str, str]]:
             match, columns = _match_of(input_)
             return match, {**columns, name: columns[of]}
         case _:
-            raise _cannot(
+            raise cannot(
                 f"{type(node).__name__.lower()} here", "only a match and select(...) of its attributes can be text"
             )
 
 
 def _definition(node: Derive) -> str:
-    text = _condition(node.condition)
+    text = _WRITER.term(node.condition)
     least = None if node.at_least == 1 else _ticks(node.at_least, node)
     most = None if node.at_most is None else _ticks(node.at_most, node)
     if most is not None and least is not None:
@@ -145,7 +136,7 @@ def _definition(node: Derive) -> str:
 
 
 def _ticks(amount: int, node: Derive) -> str:
-    return " ".join(in_units(amount)) if node.input.schema[node.time].type.kind is Kind.TIMESTAMP else str(amount)
+    return written_ticks(amount, node.input.schema[node.time].type)
 
 
 # PATTERN -------------------------------------------------------------------------------------------------------------
@@ -169,7 +160,7 @@ def _whole_relation(term: Term) -> Pair:
     parts = conjuncts(term)
     pair, used = _relation(parts)
     if used != len(parts):
-        raise _cannot(f"pattern {term_text(term)}", "patterns relate situations by Allen's relations")
+        raise cannot(f"pattern {term_text(term)}", "patterns relate situations by Allen's relations")
     return pair
 
 
@@ -184,7 +175,7 @@ def _relation(parts: tuple[Term, ...]) -> tuple[Pair, int]:
             stated = conjuncts(condition(*points))
             if parts[: len(stated)] == stated:
                 return (first, relation, second), len(stated)
-    raise _cannot(f"pattern {term_text(parts[0])}", "patterns relate situations by Allen's relations")
+    raise cannot(f"pattern {term_text(parts[0])}", "patterns relate situations by Allen's relations")
 
 
 def _alternatives(pairs: list[Pair], dialect: Dialect) -> str:
@@ -207,7 +198,7 @@ def _item(name: str, source: str, match: Match) -> str:
     """An item, with its name where the reader would give it another."""
     read = source
     if source in match.keys or source == DETECTED:
-        text = _name(source)
+        text = _WRITER.name(source)
     else:
         symbol, attribute = source.split(".", 1)
         situation = match.situations[match.symbols.index(symbol)]
@@ -218,8 +209,8 @@ def _item(name: str, source: str, match: Match) -> str:
         else:
             text, read = _aggregate(symbol, aggregate, situation), f"{symbol}.{_name_in_returns(aggregate)}"
     if name == DETECTED != source:
-        raise _cannot(f"attribute {DETECTED} but the time of a match", "give it another name")
-    return text if name == read else f"{text} AS {_name(name)}"
+        raise cannot(f"attribute {DETECTED} but the time of a match", "give it another name")
+    return text if name == read else f"{text} AS {_WRITER.name(name)}"
 
 
 def _name_in_returns(aggregate: Aggregate) -> str:
@@ -231,79 +222,11 @@ def _name_in_returns(aggregate: Aggregate) -> str:
 def _aggregate(symbol: str, aggregate: Aggregate, situation: Derive) -> str:
     function = aggregate.function.value
     if function not in AGGREGATES or aggregate.by != (Attr(situation.time) if aggregate.entry.ordered else None):
-        raise _cannot(
-            f"aggregate {aggregate.name} as it is", f"there are {', '.join(AGGREGATES)}, the last two by time"
-        )
+        raise cannot(f"aggregate {aggregate.name} as it is", f"there are {', '.join(AGGREGATES)}, the last two by time")
     match aggregate.argument:
         case None:
             return f"{function}({symbol})"
         case Attr(name):
-            return f"{function}({symbol}.{_name(name)})"
+            return f"{function}({symbol}.{_WRITER.name(name)})"
         case term:
-            raise _cannot(f"aggregate of {term_text(term)}", "only attributes are aggregated; compute it in the stream")
-
-
-# Conditions ----------------------------------------------------------------------------------------------------------
-
-
-def _condition(term: Term) -> str:
-    return _term(term)[0]
-
-
-def _term(term: Term) -> tuple[str, int]:
-    """The text of a term, and how tightly it binds."""
-    match term:
-        case Attr(name):
-            return _name(name), _ATOM
-        case Lit():
-            text = _constant(term)
-            return text, 7 if text.startswith("-") else _ATOM
-        case Param(name):
-            raise _cannot(f"parameter {name}")
-        case Call("not", (inner,)):
-            return f"NOT {_inside(inner, 3)}", 3
-        case Call("neg", (inner,)):
-            # Two signs in a row begin a comment.
-            return f"-{_inside(inner, _ATOM)}", 7
-        case Call(("is_null" | "is_not_null") as op, (inner,)):
-            return f"{_inside(inner, 5)} {WRITTEN[op]}", 4
-        case Call(("and" | "or") as op, args) if len(args) > 1:
-            return f" {WRITTEN[op]} ".join(_inside(arg, _BINDING[op] + 1) for arg in args), _BINDING[op]
-        case Call(op, (left, right)) if op in _BINDING:
-            binding = _BINDING[op]
-            first = binding + 1 if binding == 4 else binding
-            return f"{_inside(left, first)} {WRITTEN[op]} {_inside(right, binding + 1)}", binding
-        case Call(op, args) if op not in _BINDING:
-            return f"{op}({', '.join(_condition(arg) for arg in args)})", _ATOM
-        case Call(op, args):
-            raise _cannot(f"{op} of {len(args)}")
-        case _:
-            assert_never(term)
-
-
-def _inside(term: Term, least: int) -> str:
-    text, binding = _term(term)
-    return text if binding >= least else f"({text})"
-
-
-def _constant(constant: Lit) -> str:
-    text = value_text(constant.value, constant.type)
-    if constant.value is None:
-        return text
-    match constant.type.kind:
-        case Kind.BOOLEAN:
-            return text.upper()
-        case Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL:
-            if text.endswith(" ticks"):
-                raise _cannot(f"instant {text}")
-            return f"{constant.type.kind.value.upper()} '{text}'"
-        case Kind.DOUBLE if isinstance(constant.value, float) and not math.isfinite(constant.value):
-            raise _cannot(f"constant {text}")
-        case _:
-            return text
-
-
-def _name(name: str) -> str:
-    """A name, in quotes where it would be read as something else."""
-    plain = name.isidentifier() and name.upper() not in keywords()
-    return name if plain else '"' + name.replace('"', '""') + '"'
+            raise cannot(f"aggregate of {term_text(term)}", "only attributes are aggregated; compute it in the stream")

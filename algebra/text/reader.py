@@ -6,34 +6,38 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Literal
 
 from tidegate.algebra.allen import INTERSECTS, RELATIONS, Allen
 from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.dsl.checks.calls import called
 from tidegate.algebra.dsl.checks.durations import Duration
-from tidegate.algebra.dsl.checks.relation import what_else
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.here import Here, written_at
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.situations import Intervals, Partitioned, match, situation
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.nodes import Scan
 from tidegate.algebra.ordered.match.node import Emission
-from tidegate.algebra.terms import Attr
-from tidegate.algebra.text.conditions import Conditions, name_of, seconds_of, ticks_of
-from tidegate.algebra.text.parsing import Part, Text
+from tidegate.algebra.text.conditions import Conditions, name_of
+from tidegate.algebra.text.durations import duration_of
+from tidegate.algebra.text.parsing import Language, Part, Text
 from tidegate.algebra.text.returned import ReturnReader, unknown_symbol
-from tidegate.algebra.text.units import TIME, UNITS, Unit, duration_unit, number_of, unit_of
+from tidegate.algebra.text.row_patterns.language import ROW_PATTERNS
+from tidegate.algebra.text.row_patterns.reader import read_row_patterns
+from tidegate.algebra.text.situations import SITUATIONS
+from tidegate.algebra.text.sources import attributes_of, events_of, stream_of, units_of
+from tidegate.algebra.text.units import Unit
 from tidegate.algebra.text.wording import in_words_of_text
-from tidegate.algebra.types import BOOLEAN, Kind
+from tidegate.algebra.types import BOOLEAN
 
 Dialect = Literal["allen", "tpstream"]
 DIALECTS: tuple[Dialect, ...] = ("allen", "tpstream")
 #: TPStream's Table 1 has `A finishes B` as A.ts < B.ts < A.te = B.te, which Allen calls `A finished by B`.
 MIRRORED = {Allen.FINISHES: Allen.FINISHED_BY, Allen.FINISHED_BY: Allen.FINISHES}
 _EMISSIONS: tuple[Emission, ...] = ("earliest", "final")
+#: Comments, texts and names in quotes.
+_QUOTED = re.compile(r"""--[^\n]*|'[^']*'|"[^"]*\"""")
+_ROW_PATTERN = re.compile(r"\bMATCH_RECOGNIZE\b", re.IGNORECASE)
 
 
 class AmbiguousRelationWarning(UserWarning):
@@ -58,7 +62,8 @@ def read_query(
     units: Mapping[str, str] | None = None,
     file: str = "query",
 ) -> Relation:
-    """The matches that a query in the text language asks for: `FROM ... DEFINE ... PATTERN ... WITHIN ... RETURN ...`.
+    """The matches that a query in the text language asks for: `FROM ... DEFINE ... PATTERN ... WITHIN ... RETURN ...`
+    of situations, or `FROM ... MATCH_RECOGNIZE (...)` of rows.
 
     `streams` is the stream of FROM, or streams by name. `dialect` says whose `finishes` is meant: "allen", or
     "tpstream", where it is the mirror image; without it Allen's is taken, with a warning. `units` says in which unit
@@ -81,7 +86,11 @@ def read_query(
         if dialect is not None and dialect not in DIALECTS:
             raise QueryError("TG114", f"no dialect is called {shown(dialect)}", hint="dialect is allen or tpstream")
         with in_words_of_text():
-            return _Reader(Text(text, file), streams, dialect, units or {}, site).read()
+            language = language_of(text)
+            read = Text(text, file, language)
+            if language is ROW_PATTERNS:
+                return read_row_patterns(read, streams, units or {}, site)
+            return _Reader(read, streams, dialect, units or {}, site).read()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +107,20 @@ class StreamClause:
 
 def source_of(text: str, file: str = "query") -> StreamClause:
     """The stream of FROM, before there is one; `QueryError` as `read_query`."""
-    read = Text(text, file)
+    read = Text(text, file, language_of(text))
     clauses = {part.kind: part for part in read.parse().parts}
-    order, keys = (clauses[name].parts if name in clauses else () for name in ("order", "partition"))
+    keys, order = attributes_of(clauses, "partition"), attributes_of(clauses, "order")
     return StreamClause(
         name_of(clauses["name"]),
         name_of(order[0].parts[-1]) if order else None,
         tuple(name_of(key.parts[-1]) for key in keys),
         read.at(clauses["name"]),
     )
+
+
+def language_of(text: str) -> Language:
+    """The language that a text is in: that of row patterns has the word MATCH_RECOGNIZE, the other one has not."""
+    return ROW_PATTERNS if _ROW_PATTERN.search(_QUOTED.sub(" ", text)) else SITUATIONS
 
 
 @dataclass(slots=True)
@@ -125,9 +139,10 @@ class _Reader:
         definitions = {part.parts[0].text: part for part in self.clauses["define"].parts}
         self._check_symbols(definitions)
         relation, prefixes = self._source(tuple(definitions))
-        units = self._units(relation)
+        units = units_of(relation, self.asked_units)
         conditions = Conditions(self.text, relation, prefixes, tuple(definitions), units)
-        events = self._events(conditions)
+        clause = self.clauses.get("order", self.clauses["name"])
+        events = events_of(conditions, self._children("partition"), self._children("order"), clause)
         returned = ReturnReader(conditions, events, {symbol: {} for symbol in definitions})
         items = [returned.item(part) for part in self._children("returns")]
         derived = self._derived(definitions, returned, units)
@@ -150,13 +165,12 @@ class _Reader:
                 )
             seen.add(part.parts[0].text)
 
-    # FROM, PARTITION BY, ORDER BY ------------------------------------------------------------------------------------
     def _source(self, symbols: tuple[str, ...]) -> tuple[Relation, tuple[str, ...]]:
         """The relation of FROM, and the names that may stand before its attributes."""
         part = self.clauses["name"]
         name, alias = name_of(part), self.clauses.get("alias")
         with written_at(self.text.at(part)):
-            relation = self._stream(name)
+            relation = stream_of(self.streams, name)
         if alias is None:
             return relation, (name,)
         alias_name = name_of(alias.parts[0])
@@ -168,54 +182,6 @@ class _Reader:
                 site=self.text.at(alias),
             )
         return relation, (alias_name, name)
-
-    def _stream(self, name: str) -> Relation:
-        streams = self.streams
-        if isinstance(streams, Relation):
-            stream = streams._node.stream.name if isinstance(streams._node, Scan) else name
-            streams = {stream: streams}
-        if name not in streams:
-            near = nearest(name, streams, 1)
-            hint = f"did you mean {near[0]}?" if near else f"streams here: {', '.join(streams) or 'none'}"
-            raise QueryError("TG173", f"there is no stream {name}", hint=hint)
-        relation = streams[name]
-        if not isinstance(relation, Relation):
-            raise QueryError(
-                "TG114", f"{name} is {what_else(relation)}", hint='give read_query(text, {"Name": stream})'
-            )
-        return relation
-
-    def _units(self, relation: Relation) -> dict[str, Unit]:
-        units = {}
-        for name, written in self.asked_units.items():
-            attribute = relation[name]
-            assert isinstance(attribute._term, Attr)
-            if not attribute.type.is_numeric:
-                raise QueryError(
-                    "TG174", f"{name} is a {attribute.type}, which has no unit", hint="units belong to numbers"
-                )
-            units[attribute._term.name] = unit_of(written)
-        return units
-
-    def _events(self, conditions: Conditions) -> Partitioned:
-        keys = [conditions.attribute(part) for part in self._children("partition")]
-        order = [conditions.attribute(part) for part in self._children("order")]
-        time, tie = [*order, None, None][:2]
-        if time is not None and not all(read.attribute.temporal for read in time._reads.values()):
-            raise QueryError(
-                "TG117",
-                f"{time!r} orders no events: it holds no instants",
-                hint=f"instants are {', '.join(conditions.relation.schema.temporal) or 'not among the attributes'}",
-                site=self.text.at(self.clauses["order"].parts[0]),
-            )
-        clause = self.clauses.get("order", self.clauses["name"])
-        with written_at(self.text.at(clause)):
-            try:
-                return conditions.relation.partition_by(*keys, time=time, tie=tie)
-            except QueryError as error:
-                if error.code != "TG117" or order:
-                    raise
-                raise QueryError("TG117", error.message, hint="name it: FROM ... ORDER BY time") from None
 
     # DEFINE ----------------------------------------------------------------------------------------------------------
     def _derived(
@@ -248,48 +214,16 @@ class _Reader:
         self, given: tuple[Part, ...], events: Partitioned, units: Mapping[str, Unit]
     ) -> tuple[Duration, Duration]:
         for part in given:
-            durations = [self._duration(limit, events, units) for limit in part.parts]
+            durations = [duration_of(self.text, limit, events, units) for limit in part.parts]
             return (durations[0] if part.kind != "at_most" else None), (
                 durations[-1] if part.kind != "at_least" else None
             )
         return None, None
 
-    def _duration(self, part: Part, events: Partitioned, units: Mapping[str, Unit]) -> Duration:
-        """What the DSL takes as a duration: text on a timeline of timestamps, ticks on others."""
-        parts = part.parts
-        with written_at(self.text.at(part)):
-            kind = events._relation.schema[events._time].type.kind
-            tick = UNITS["d"] if kind is Kind.DATE else units.get(events._time)
-            if len(parts) == 1 and parts[0].kind == "NUMBER":
-                if kind is Kind.TIMESTAMP:
-                    raise QueryError("TG174", f"{parts[0].text} of what?", hint=f"give it a unit: {parts[0].text}s")
-                return _whole(number_of(parts[0].text), parts[0].text)
-            seconds = self._seconds(parts) if parts[0].kind == "NUMBER" else seconds_of(*parts)
-            if kind is Kind.TIMESTAMP:
-                return f"{ticks_of(seconds)}us"
-            if tick is None or tick.dimension != TIME:
-                name = events._time
-                raise QueryError(
-                    "TG174",
-                    f"{name} counts in integers, and nobody says how long one is",
-                    hint=f'write a number of them, or say it: units={{"{name}": "s"}}, --unit {name}=s',
-                )
-            return _whole(seconds / tick.factor, f"the duration in {tick.name}")
-
-    def _seconds(self, parts: tuple[Part, ...]) -> Fraction:
-        """Numbers, each with its unit, as a sum."""
-        seconds = Fraction(0)
-        for number, unit in zip(parts[::2], parts[1::2], strict=True):
-            with written_at(self.text.at(number)):
-                count = number_of(number.text)
-            with written_at(self.text.at(unit)):
-                seconds += count * duration_unit(unit.text).factor
-        return seconds
-
     # PATTERN, WITHIN, EMIT -------------------------------------------------------------------------------------------
     def _match(self, derived: Mapping[str, Intervals], events: Partitioned, units: Mapping[str, Unit]) -> Relation:
         conditions = [self._constraint(part, derived) for part in self._children("pattern")]
-        within = [self._duration(part, events, units) for part in self._children("within")]
+        within = [duration_of(self.text, part, events, units) for part in self._children("within")]
         clause = self.clauses.get("pattern", self.clauses["define"])
         emission = self._emission()
         with written_at(self.text.at(clause)):
@@ -354,12 +288,6 @@ class _Reader:
         at = self.site or place
         warnings.warn_explicit(_two_readings(Allen(name), place), AmbiguousRelationWarning, at.file, at.line)
         return name
-
-
-def _whole(number: Fraction, what: str) -> int:
-    if number.denominator != 1:
-        raise QueryError("TG174", f"{what} is no whole number of ticks", hint="round it")
-    return number.numerator
 
 
 def _spaced(relation: str) -> str:

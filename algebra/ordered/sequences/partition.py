@@ -83,8 +83,10 @@ class Partition:
         seen = _Seen(self, matched[-1][0] if matched else None, matched, whole, number)
         return tuple(_lenient(measure, seen) for _, measure in self._measures)
 
-    def value(self, navigation: Navigation, matched: Matched, number: int) -> Value:
-        """What a navigation yields where these rows are matched."""
+    def value(self, navigation: Navigation, matched: Matched, number: int, whole: Matched | None = None) -> Value:
+        """What a navigation yields where these rows are matched. `whole` are all rows of the match, where it is known:
+        the variable of a row is known from there, also behind the row that it is looked at from.
+        """
         match navigation:
             case RowValue(_, argument, row):
                 at = self.place(row, matched)
@@ -92,8 +94,8 @@ class Partition:
                     return None
                 return self._arguments[argument](dict(zip(self.names, self.rows[at], strict=True)))
             case Classifier(_, row):
-                at = self.place(row, matched)
-                return next((variable for place, variable in matched if place == at), None)
+                at, known = self.place(row, matched), matched if whole is None else whole
+                return next((variable for place, variable in known if place == at), None)
             case RowsAggregate(aggregate, variables):
                 members = [self.rows[place] for place, variable in matched if not variables or variable in variables]
                 return self.aggregation(aggregate.lenient(), members, self.node.input.schema)
@@ -136,7 +138,7 @@ class _Seen(Mapping[str, Value]):
             row = None if self.at is None else self.partition.rows[self.at]
             return None if row is None else row[self.partition.names.index(name)]
         final = not isinstance(navigation, MatchNumber) and navigation.final
-        return self.partition.value(navigation, self.whole if final else self.matched, self.number)
+        return self.partition.value(navigation, self.whole if final else self.matched, self.number, self.whole)
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self.partition.names, *self.partition.navigations))

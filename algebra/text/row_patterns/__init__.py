@@ -1,0 +1,1 @@
+"""The clause MATCH_RECOGNIZE as a language of queries."""
