@@ -564,7 +564,7 @@ class Relation:
         with Here() as site:
             ordered = self._in_order("sequences", by, order, tie)
             options = SequenceOptions(define, subsets, within, limits, matches, skip, rows, empty, unmatched)
-            node, parts = sequences_node(self, pattern_of(pattern), ordered, options, measures)
+            node, parts = sequences_node(self, pattern_of(pattern, self, ordered[1]), ordered, options, measures)
             origin = Origin("these matches")
             kept = node.schema if rows == "all" else ordered[0]
             known = {name: self._origins.get(name, origin) for name in kept}

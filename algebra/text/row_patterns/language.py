@@ -80,3 +80,5 @@ _ELSEWHERE: Final = {
     **{clause: _misplaced(clause) | said for clause, said in _IN_CLAUSE.items()},
 }
 ROW_PATTERNS: Final = Language("row_patterns.lark", _ELSEWHERE, frozenset(_ORDER) - {"PARTITION"})
+#: A pattern by itself, as Python takes it.
+PATTERNS: Final = Language("row_patterns.lark", {"": _IN_CLAUSE["PATTERN"]}, frozenset(), start="alternatives")

@@ -20,6 +20,7 @@ from tidegate.algebra.ordered.sequences.pattern import (
 )
 from tidegate.algebra.text.conditions import name_of
 from tidegate.algebra.text.parsing import Part, Text
+from tidegate.algebra.text.row_patterns.language import PATTERNS
 
 #: Repetitions that a quantifier can ask for.
 _MOST = 1 << 31
@@ -78,6 +79,12 @@ class PatternReader:
                 site=self.text.at(part),
             )
         return int(part.text)
+
+
+def read_pattern(given: str, ticks: Callable[[Text, Part], int]) -> Pattern:
+    """The pattern of a text that has nothing else; `QueryError` TG170 where it does not fit the grammar."""
+    text = Text(given, "pattern", PATTERNS)
+    return PatternReader(text, lambda part: ticks(text, part)).read(text.parse())
 
 
 def _bounds(kind: str, counts: list[int]) -> tuple[int, int | None]:
