@@ -63,6 +63,7 @@ from tidegate.algebra.dsl.over.columns import (
     previous_different,
     row_number,
 )
+from tidegate.algebra.dsl.ranks.columns import Descending, RankExpression, dense_rank, desc, rank
 from tidegate.algebra.dsl.relation import Relation, product
 from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Situation, match, situation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
@@ -213,6 +214,10 @@ __all__ = [
     "nth",
     "previous_different",
     "row_number",
+    # places of the rows of a group
+    "rank",
+    "dense_rank",
+    "desc",
     # what the functions above yield
     "Reach",
     "Relation",
@@ -227,6 +232,8 @@ __all__ = [
     "Expression",
     "AggregateExpression",
     "OverExpression",
+    "RankExpression",
+    "Descending",
     "WindowBounds",
     "Program",
     "Deployment",

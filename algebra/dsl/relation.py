@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from tidegate.algebra.dsl.checks.durations import Duration
     from tidegate.algebra.dsl.over.build import RangeFrame, RowsFrame
     from tidegate.algebra.dsl.over.columns import OverExpression
+    from tidegate.algebra.dsl.ranks.columns import RankExpression, RankOrder
     from tidegate.algebra.dsl.situations import Intervals, Partitioned
     from tidegate.algebra.dsl.sources import Result
     from tidegate.algebra.dsl.windows.bounds import WindowBounds
@@ -473,6 +474,69 @@ class Relation:
             node = versions_node(self._node, *self._in_order("versions", by, order, tie))
             origin = Origin("these versions")
             return self._with(node, {name: self._origins.get(name, origin) for name in node.schema}, site)
+
+    @called(
+        by=("TG114", 'say which rows are a group: ranked(by="end", order=tg.desc(r.x), place=tg.rank())'),
+        order=("TG114", 'say which rows come first: ranked(by="end", order=tg.desc(r.x), place=tg.rank())'),
+    )
+    def ranked(
+        self,
+        *,
+        by: Column | Iterable[Column],
+        order: RankOrder | Iterable[RankOrder],
+        **columns: RankExpression | OverExpression,
+    ) -> Relation:
+        """All attributes, and after them the places of each row among the rows of its group: those of equal `by`.
+
+        An instant is among `by`, such as the end of a window: a group is complete once all rows up to it are there, and
+        nothing is kept of it then. Of several instants that of windows counts, or else the first that progresses.
+        `QueryError` TG117 where there is none.
+
+        `order` are values, from the least on, or from the greatest with `tg.desc`; NULL comes last. Columns are
+        `tg.rank()`, `tg.dense_rank()` and `tg.row_number()`. Rows with equal values have one rank. For `row_number`
+        they are an error, as nothing says which comes first.
+
+        Examples:
+            >>> halves = cars.with_(end=tg.ceil(cars.time, 3))
+            >>> placed = halves.ranked(by="end", order=(tg.desc("accel"), "time"), place=tg.row_number())
+            >>> show(placed.select("end", "time", "place").where(placed.end == 3))
+            3, 1, 1
+            3, 2, 2
+            3, 3, 3
+        """
+        from tidegate.algebra.dsl.ranks.build import rank_columns, ranks_node
+
+        with Here() as site:
+            parts: list[Expression] = []
+            node = ranks_node(self, "ranked", by, order, rank_columns(columns), parts)
+            origin = Origin("this ranked")
+            return self._with(node, {name: self._origins.get(name, origin) for name in node.schema}, site, parts)
+
+    @called(
+        k=("TG114", 'say how many rows: top_k(3, by="end", order=tg.desc(r.x))'),
+        by=("TG114", 'say of which group: top_k(3, by="end", order=tg.desc(r.x))'),
+        order=("TG114", 'say which rows come first: top_k(3, by="end", order=tg.desc(r.x))'),
+    )
+    def top_k(self, k: int, *, by: Column | Iterable[Column], order: RankOrder | Iterable[RankOrder]) -> Relation:
+        """The first `k` rows of each group in an order of values, and the peers of the last of them, as SQL's
+        `FETCH FIRST 3 ROWS WITH TIES`.
+
+        `by` and `order` are those of `ranked`. Rows with equal values are peers; a further value in `order` that tells
+        them apart leaves `k` rows.
+
+        Examples:
+            >>> halves = cars.with_(end=tg.ceil(cars.time, 3))
+            >>> show(halves.top_k(1, by="end", order=tg.desc("accel")).select("end", "time", "accel"))
+            3, 1, 3.0
+            3, 2, 3.0
+            6, 6, 0.0
+        """
+        from tidegate.algebra.dsl.ranks.build import first_rows, ranks_node, require_number
+
+        with Here() as site:
+            most, parts = require_number(k), list[Expression]()
+            node = first_rows(ranks_node(self, "top_k", by, order, (), parts), most)
+            return self._with(node, self._origins, site, parts)
 
     def _without_repeats(
         self,
