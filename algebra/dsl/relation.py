@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeAlias
 
-from tidegate.algebra.diagnostics.shown import nearest, shown
+from tidegate.algebra.diagnostics.shown import kind_of, nearest, shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.relation import (
     applied,
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from tidegate.algebra.dsl.ranks.columns import RankExpression, RankOrder
     from tidegate.algebra.dsl.situations import Intervals, Partitioned
     from tidegate.algebra.dsl.sources import Result
+    from tidegate.algebra.dsl.versions.build import Versioned
     from tidegate.algebra.dsl.windows.bounds import WindowBounds
     from tidegate.algebra.dsl.windows.build import Windowed
     from tidegate.algebra.ordered.asof import Direction
@@ -538,6 +539,35 @@ class Relation:
             node = first_rows(ranks_node(self, "top_k", by, order, (), parts), most)
             return self._with(node, self._origins, site, parts)
 
+    def versioned(
+        self,
+        *,
+        by: Column | Iterable[Column],
+        deleted: Condition | None = None,
+        order: Column | None = None,
+        tie: Column | None = None,
+    ) -> Versioned:
+        """The rows as changes of a table with one row a key, which `temporal_join` looks up.
+
+        A change is a version of its key's row, from its own instant up to that of the next change. One for which
+        `deleted` is true deletes the row. `order` may be left out where rows hold one instant only (else `QueryError`
+        TG117). Two changes of one key at one instant are an error, unless `tie` names an attribute that orders them:
+        then the last one counts.
+
+        Examples:
+            >>> phases = cars.as_("c").versioned(by="car", deleted=lambda c: c.accel == 0)
+            >>> ask = tg.stream("Ask", "car string, at bigint", progress="at")
+            >>> show(ask.temporal_join(phases, at="at").select("at", "speed"), Ask=[("red", 2), ("red", 3), ("red", 9)])
+            2, 90.0
+            3, None
+            9, None
+        """
+        from tidegate.algebra.dsl.versions.build import Versioned
+
+        with Here():
+            ended = None if deleted is None else self._condition(deleted)
+            return Versioned(self, *self._in_order("versioned", by, order, tie), ended)
+
     def _without_repeats(
         self,
         where: str,
@@ -769,6 +799,47 @@ class Relation:
             node = asof_node(self, other, by, times, order, direction, within, strict, how)
             origin = Origin("this asof_join")
             return self._with(node, {name: origins.get(name, origin) for name in node.schema}, site, (), (other,))
+
+    def temporal_join(
+        self, table: Versioned, *, on: Keys = (), at: Column | None = None, how: AsOfKind = "left"
+    ) -> Relation:
+        """Every row of this relation with the version that holds at the row's own instant, as SQL's `FOR SYSTEM_TIME AS
+        OF`.
+
+        `table` is what `versioned` makes of changes. `on`: its keys by name, or pairs such as `[("currency", "code")]`;
+        where it is left out, this relation has attributes of the same names. `at`: the instant, which may be left out
+        where rows hold one only. `how`: a row without a version has NULLs (left), or is left out (inner).
+
+        A row is complete at its own instant, once the changes up to it are there. What is kept is the last change of
+        each key that is not deleted.
+
+        Examples:
+            >>> gears = tg.stream("Gears", "car string, since bigint, gear bigint", progress="since").as_("g")
+            >>> driven_in = cars.temporal_join(gears.versioned(by="car", deleted=gears.gear == 0), at="time")
+            >>> changes = [("red", 2, 1), ("red", 3, 2), ("red", 5, 0)]
+            >>> show(driven_in.select("time", "speed", "gear"), Gears=changes)
+            1, 60.0, None
+            2, 90.0, 1
+            3, 95.0, 2
+            4, 85.0, 2
+            5, 60.0, None
+            6, 50.0, None
+        """
+        from tidegate.algebra.dsl.versions.build import Versioned, temporal_join_node
+
+        with Here() as site:
+            if not isinstance(table, Versioned):
+                raise QueryError(
+                    "TG114",
+                    f"temporal_join got {kind_of(table)}, not a table of versions",
+                    hint='make a table of changes first: rates.versioned(by="currency")',
+                )
+            other = table._of
+            origins = joined_origins(self.schema, self._origins, other.schema, other._origins)
+            node = temporal_join_node(self, table, on, self._order(at, "temporal_join", "at"), how)
+            parts = () if table._deleted is None else (table._deleted,)
+            origin = Origin("this temporal_join")
+            return self._with(node, {name: origins.get(name, origin) for name in node.schema}, site, parts, (other,))
 
     def union(self, *others: Relation) -> Relation:
         """Rows of all relations, matched by attribute names; duplicates stay.
