@@ -83,7 +83,7 @@ class Versioned:
 
 
 def temporal_join_node(left: Relation, right: Versioned, on: Keys, at: str, how: AsOfKind) -> Node:
-    """The rows, each with the version that holds at its instant; `QueryError` TG114 for keys that are not the table's."""
+    """The rows, each with the version that holds at its instant; `QueryError` TG114 for other keys than the table's."""
     keys = right._keys
     pairs: list[str | tuple[Column, Column]] = [*listed(on)] or [key.rpartition(".")[2] for key in keys]
     ended = None if right._deleted is None else right._deleted._term
