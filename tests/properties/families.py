@@ -18,6 +18,7 @@ from tests.strategies.ranks import random_ranks_case
 from tests.strategies.recursive import random_recursive_case
 from tests.strategies.situations import random_situation_case
 from tests.strategies.streams import Script, random_script, show_script, shrink
+from tests.strategies.versions import random_versions_case
 from tests.strategies.windows import random_windows_case
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import ProgramFacts
@@ -145,6 +146,7 @@ FAMILIES: dict[str, Family] = {
     "over": Family(by_delays, make=random_over_case, scripts=1),
     "asof": Family(by_delays, make=random_asof_case, scripts=1),
     "ranks": Family(by_delays, make=random_ranks_case, scripts=1),
+    "versions": Family(by_delays, make=random_versions_case, scripts=1),
     "row-windows": Family(by_delays, make=random_windows_case, scripts=1),
     "folding": Family(by_folding, make=random_folding_case, scripts=1),
     "folding-turns": Family(by_any_turns, make=random_folding_case, scripts=1),
