@@ -12,6 +12,8 @@ from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.dsl.aggregates import (
     AggregateExpression,
     any_value,
+    approx_distinct,
+    approx_quantile,
     arg_max,
     arg_min,
     avg,
@@ -208,6 +210,8 @@ __all__ = [
     "stddev",
     "string_agg",
     "variance",
+    "approx_distinct",
+    "approx_quantile",
     # values of the rows around a row
     "lag",
     "lead",

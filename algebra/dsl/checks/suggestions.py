@@ -248,7 +248,14 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide", "HOP"), _OVERLAPPING)
     | dict.fromkeys(("cumulating", "cumulate", "CUMULATE"), _CUMULATING)
     | dict.fromkeys(("len", "size"), "did you mean tg.count?")
-    | dict.fromkeys(("n_unique", "nunique", "approx_n_unique", "countDistinct"), "did you mean tg.count_distinct?")
+    | dict.fromkeys(("n_unique", "nunique", "countDistinct"), "did you mean tg.count_distinct?")
+    | dict.fromkeys(
+        ("approx_n_unique", "approx_count_distinct", "approxCountDistinct", "hll", "hll_count_distinct"),
+        "did you mean tg.approx_distinct?",
+    )
+    | dict.fromkeys(
+        ("approx_percentile", "percentile_approx", "tdigest", "ddsketch"), "did you mean tg.approx_quantile?"
+    )
     | dict.fromkeys(("countIf", "sum_if"), "every aggregate takes a condition: tg.sum(r.x, filter=r.ok)")
     | dict.fromkeys(("every_value", "bool_all", "logical_and", "all"), "did you mean tg.bool_and?")
     | dict.fromkeys(("some", "bool_any", "logical_or", "any"), "did you mean tg.bool_or?")
@@ -273,7 +280,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("datediff", "date_diff", "dateDiff"), "did you mean tg.days_between?")
     | dict.fromkeys(("interval", "weeks", "to_duration"), 'durations are text or tg.days(7): r.time + "5m"')
     | dict.fromkeys(("collect_list", "collect_set", "array_agg"), _AGGREGATES)
-    | dict.fromkeys(("percentile", "percentile_cont", "approx_quantile"), "did you mean tg.quantile?")
+    | dict.fromkeys(("percentile", "percentile_cont"), "did you mean tg.quantile?")
     | dict.fromkeys(("group_concat", "listagg", "str_concat"), "did you mean tg.string_agg?")
     | {f"{verb}_{name}": f"did you mean tg.{name}?" for verb in ("read", "scan") for name in ("parquet", "csv", "json")}
     | dict.fromkeys(
