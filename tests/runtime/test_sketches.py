@@ -56,13 +56,18 @@ def events(seed: int, many: int = 80) -> list[Event]:
     ]
 
 
+def comparable(row: Event) -> Event:
+    """The row with text in the place of NaN, which equals nothing."""
+    return tuple("NaN" if value != value else value for value in row)
+
+
 def meant(program: tg.Program, rows: Sequence[Event], name: str) -> list[Event]:
     (query,) = (one for one in program.definition.queries if one.stream == name)
-    return sorted(evaluate(query.node, {"S": list(rows)}), key=str)
+    return sorted(map(comparable, evaluate(query.node, {"S": list(rows)})), key=str)
 
 
 def found(rows: Sequence[Mapping[str, Any]]) -> list[Event]:
-    return sorted((tuple(row.values()) for row in rows), key=str)
+    return sorted((comparable(tuple(row.values())) for row in rows), key=str)
 
 
 # --- how nearly -------------------------------------------------------------------------------------------------------
