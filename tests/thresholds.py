@@ -180,6 +180,8 @@ OTHERS = {
     "cli.doctor.COMFORTABLE_DISK": "of advice",
     "cli.doctor.COMFORTABLE_MEMORY": "of advice",
     "eval.aggregates.partials._HALF": "a part of a number",
+    "eval.aggregates.sketches._MIDDLE": "where parts of the number line are counted from",
+    "eval.aggregates.sketches._NUMBER_BITS": "bits of a number",
     "kernels.over.running._LOW": "a part of a number",
     "kernels.over.segments.NEVER": "an instant",
     "ordered.asof.candidates._NONE": "no row",

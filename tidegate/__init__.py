@@ -12,6 +12,8 @@ from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.dsl.aggregates import (
     AggregateExpression,
     any_value,
+    approx_distinct,
+    approx_quantile,
     arg_max,
     arg_min,
     avg,
@@ -63,9 +65,11 @@ from tidegate.algebra.dsl.over.columns import (
     previous_different,
     row_number,
 )
+from tidegate.algebra.dsl.ranks.columns import Descending, RankExpression, dense_rank, desc, rank
 from tidegate.algebra.dsl.relation import Relation, product
 from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Situation, match, situation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
+from tidegate.algebra.dsl.versions.build import Versioned
 from tidegate.algebra.dsl.windows.bounds import WindowBounds, cumulating, hopping, session
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.ordered.process import Operator, Reach
@@ -206,6 +210,8 @@ __all__ = [
     "stddev",
     "string_agg",
     "variance",
+    "approx_distinct",
+    "approx_quantile",
     # values of the rows around a row
     "lag",
     "lead",
@@ -213,6 +219,10 @@ __all__ = [
     "nth",
     "previous_different",
     "row_number",
+    # places of the rows of a group
+    "rank",
+    "dense_rank",
+    "desc",
     # what the functions above yield
     "Reach",
     "Relation",
@@ -227,6 +237,9 @@ __all__ = [
     "Expression",
     "AggregateExpression",
     "OverExpression",
+    "RankExpression",
+    "Descending",
+    "Versioned",
     "WindowBounds",
     "Program",
     "Deployment",

@@ -17,6 +17,7 @@ from tidegate.analysis.ordered.match.family import MatchFamily
 from tidegate.analysis.ordered.over import OverFamily
 from tidegate.analysis.ordered.process import ProcessFamily
 from tidegate.analysis.ordered.sequences import SequencesFamily
+from tidegate.analysis.ordered.ranks import RanksFamily
 from tidegate.analysis.ordered.windows import WindowsFamily
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
@@ -28,6 +29,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         MatchFamily(),
         OverFamily(),
         ProcessFamily(),
+        RanksFamily(),
         SequencesFamily(),
         WindowsFamily(),
     ),

@@ -16,6 +16,7 @@ from tidegate.runtime.ordered.match.family import MatchFamily
 from tidegate.runtime.ordered.over.operator import OverFamily
 from tidegate.runtime.ordered.process.operator import ProcessFamily
 from tidegate.runtime.ordered.sequences.operator import SequencesFamily
+from tidegate.runtime.ordered.ranks.operator import RanksFamily
 from tidegate.runtime.ordered.windows.operator import WindowsFamily
 from tidegate.runtime.plan.steps import OrderedStep
 
@@ -28,6 +29,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         MatchFamily(),
         OverFamily(),
         ProcessFamily(),
+        RanksFamily(),
         SequencesFamily(),
         WindowsFamily(),
     ),

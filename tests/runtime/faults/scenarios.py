@@ -179,6 +179,15 @@ def nearest() -> tg.Program:
     return tg.program(Back=back.select("a.k", t="a.t", v="b.v"), Near=near.select(k=a.k, v=b.v, t="complete"))
 
 
+def ranked() -> tg.Program:
+    """Versions that hold at the instants of rows, the first rows of windows, and sketches."""
+    a, b = e.as_("a"), f.as_("b")
+    held = a.temporal_join(b.versioned(by="k", deleted=b.v > 6, tie="v"), on="k")
+    best = e.with_(end=tg.ceil(e.t, 20)).top_k(2, by=("end", "k"), order=tg.desc("v"))
+    counted = e.group_by("k", t=tg.ceil(e.t, 20)).agg(n=tg.approx_distinct(e.v), most=tg.approx_quantile(e.v, 0.9))
+    return tg.program(Held=held.select("a.k", t="a.t", v="b.v"), Best=best, Counted=counted)
+
+
 def windowed() -> tg.Program:
     """Sessions and windows that overlap, some of which are open after every batch."""
     session = e.windows(tg.session(12), by="k").agg(n=tg.count(), total=tg.sum(e.v))
@@ -218,6 +227,7 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "rows around rows": lambda: Scenario(around(), script("E"), sources=ONCE),
     "windows of rows": lambda: Scenario(windowed(), script("E"), sources=ONCE),
     "rows nearest in time": lambda: Scenario(nearest(), script("E", "F"), sources=OTHER_ONCE),
+    "versions and ranks": lambda: Scenario(ranked(), script("E", "F"), sources=OTHER_ONCE),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
 }
 
