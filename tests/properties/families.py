@@ -17,6 +17,7 @@ from tests.strategies.programs import DECIDED, JOINED, ONE_QUERY, STAGED, WINDOW
 from tests.strategies.recursive import random_recursive_case
 from tests.strategies.situations import random_situation_case
 from tests.strategies.streams import Script, random_script, show_script, shrink
+from tests.strategies.ticks import random_ticks_case
 from tests.strategies.windows import random_windows_case
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import ProgramFacts
@@ -144,6 +145,7 @@ FAMILIES: dict[str, Family] = {
     "over": Family(by_delays, make=random_over_case, scripts=1),
     "asof": Family(by_delays, make=random_asof_case, scripts=1),
     "row-windows": Family(by_delays, make=random_windows_case, scripts=1),
+    "ticks": Family(by_delays, make=random_ticks_case, scripts=1),
     "folding": Family(by_folding, make=random_folding_case, scripts=1),
     "folding-turns": Family(by_any_turns, make=random_folding_case, scripts=1),
     "lagging": Family(by_lagging_rules, STAGED),

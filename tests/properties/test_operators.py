@@ -1,5 +1,5 @@
-"""Operators of users, values of the rows around a row, as-of joins and windows, in random programs: the embedded engine
-yields what they mean, however events arrive.
+"""Operators of users, values of the rows around a row, as-of joins, windows and ticks, in random programs: the embedded
+engine yields what they mean, however events arrive.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from tests.strategies.asof import random_asof_case
 from tests.strategies.operators import random_operator_case
 from tests.strategies.over import random_over_case
 from tests.strategies.programs import Case
+from tests.strategies.ticks import random_ticks_case
 from tests.strategies.windows import random_windows_case
 
 SHARDS = 2
@@ -47,7 +48,16 @@ def test_windows_have_the_rows_that_belong_to_them(shard: int) -> None:
         assert failure is None, failure
 
 
-@pytest.mark.parametrize("make", [random_asof_case, random_operator_case, random_over_case, random_windows_case])
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_ticks_follow_the_rows(shard: int) -> None:
+    for seed in seeds(CASES)[shard::SHARDS]:
+        failure = FAMILIES["ticks"].run(seed)
+        assert failure is None, failure
+
+
+@pytest.mark.parametrize(
+    "make", [random_asof_case, random_operator_case, random_over_case, random_ticks_case, random_windows_case]
+)
 def test_random_cases_have_results(make: Callable[[int], Case]) -> None:
     family = Family(by_delays, make=make, scripts=1)
     for seed in range(30):
