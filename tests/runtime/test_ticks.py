@@ -1,4 +1,4 @@
-"""Instants at equal distances that follow rows: what they mean, whatever the batching and the engine, and what is kept."""
+"""Instants at equal distances that follow rows: what they mean, whatever the batching, and what is kept."""
 
 from __future__ import annotations
 
@@ -145,17 +145,13 @@ def test_gaps_are_filled_with_the_last_row() -> None:
         ("a", 4, 1, 6),
         ("a", 4, 1, 8),
     ]
-    assert run(S.fill_gaps(4, by="k").select("k", "tick", "n"), at(1, 4, 12)) == [
-        ("a", 12, 2),
-        ("a", 4, 1),
-        ("a", 8, 1),
-    ]
+    assert run(S.fill_gaps(4, by="k").select("tick", "n"), at(1, 4, 12)) == [(12, 2), (4, 1), (8, 1)]
     assert run(S.fill_gaps(4).select("tick", "n"), at(1, 4, 5)) == [(4, 1)]
     assert run(S.fill_gaps(4, by="k"), at(1, 9, key=None)) == []
     tied = [("a", 3, 5), ("a", 3, 7), ("a", 3, 6)]
     assert run(S.fill_gaps(4, by="k", within=2, tie="n"), tied) == [("a", 3, 7, 4)]
     with pytest.raises(tg.TidegateError, match="TG304"):
-        tg.program(R=S.fill_gaps(4, by="k", within=2)).run({"S": tied}, on_error="fail")
+        tg.program(R=S.fill_gaps(4, by="k", within=2)).run({"S": tg.source(tied, ties="fail")})
 
 
 # --- whatever the batching and the engine -----------------------------------------------------------------------------
