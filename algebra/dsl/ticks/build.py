@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 _TIME = "time"
 
 
-@called(
-    every=("TG160", 'say how far apart ticks are: tg.ticks("1m", relation)'),
-)
+@called(every=("TG160", 'say how far apart ticks are: tg.ticks("1m", relation)'))
 def ticks(every: Duration, *following: Relation, within: Duration = None, offset: Duration = None) -> Relation:
     """The instants that are multiples of `every`, plus `offset`, from the first row of these relations on: one
     attribute, `tick`.
@@ -65,13 +63,14 @@ def ticks_node(
     type_ = of.schema[time].type
     for option, given in (("every", every), ("within", within), ("offset", offset)):
         check_duration(option, given)
-    period = _ticks("every", every, type_)
+    period = duration_in_ticks(every, type_, "every")
     if period <= 0:
-        raise _negative("every", every, "not positive", type_)
-    limit = None if within is None else _ticks("within", within, type_)
+        raise _unfit("every", every, "not positive", type_)
+    limit = None if within is None else duration_in_ticks(within, type_, "within")
     if limit is not None and limit < 0:
-        raise _negative("within", within, "negative", type_)
-    return Ticks(of, keys, time, period, 0 if offset is None else _ticks("offset", offset, type_) % period, limit)
+        raise _unfit("within", within, "negative", type_)
+    moved = 0 if offset is None else duration_in_ticks(offset, type_, "offset") % period
+    return Ticks(of, keys, time, period, moved, limit)
 
 
 def filled_node(
@@ -99,10 +98,6 @@ def _apart(keys: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _ticks(option: str, given: Duration, type_: DataType) -> int:
-    return duration_in_ticks(given, type_, option)
-
-
-def _negative(option: str, given: Duration, what: str, type_: DataType) -> QueryError:
+def _unfit(option: str, given: Duration, what: str, type_: DataType) -> QueryError:
     example = "5m" if type_.kind is Kind.TIMESTAMP else 5
     return QueryError("TG160", f"{option}={shown(given)} is {what}", hint=f"write {option}={example!r}, say")

@@ -187,7 +187,7 @@ def windowed() -> tg.Program:
 
 
 def ticking() -> tg.Program:
-    """Ticks for a while after each row, ticks for ever, and the last rows at ticks; more are to come after each batch."""
+    """Ticks for a while after each row, ticks for ever, and the last rows at ticks, with more to come."""
     held = e.fill_gaps(20, by="k", within=45, tie="v")
     return tg.program(
         Lasting=e.ticks(15, by="k", within=40).rename(tick="t"),
