@@ -117,6 +117,10 @@ def test_durations_are_those_of_the_timeline() -> None:
     told = tg.program(R=T.ticks("1m", by="k", within="2m")).run({"T": rows})["R"].rows()
     assert [f"{row['tick']:%H:%M:%S}" for row in told] == ["12:01:00", "12:02:00"]
 
+    days = tg.stream("D", "k bigint, day date", progress="day")
+    (row,) = tg.program(R=days.ticks("7d", by="k", within="7d")).run({"D": [(1, "2026-03-02")]})["R"].rows()
+    assert str(row["tick"]) == "2026-03-05"  # a Thursday, as the epoch was
+
 
 def test_they_follow_several_relations() -> None:
     """Whichever has the first row, and up to where all have come."""
