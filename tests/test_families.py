@@ -18,6 +18,7 @@ from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.ordered.process import Process
 from tidegate.algebra.ordered.ranks import Ranks
+from tidegate.algebra.ordered.ticks import Ticks
 from tidegate.algebra.ordered.windows import Windows
 from tidegate.analysis.ordered import table as analysed
 from tidegate.analysis.ordered.family import Family as AnalysisFamily
@@ -30,6 +31,8 @@ from tools import rooms
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = {AsOf, Derive, Match, Over, Process, Ranks, Windows}
 NAMES = {"AsOf", "Derive", "Match", "RowIntervals", "Over", "Process", "Ranks", "Windows"}
+FAMILIES = {AsOf, Derive, Match, Over, Process, Ticks, Windows}
+NAMES = {"AsOf", "Derive", "Match", "RowIntervals", "Over", "Process", "Ticks", "Windows"}
 #: Kernels of one family alone.
 KERNELS = {"asof", "cells", "counting", "over", "partners", "pool", "ranges", "search", "search_plan", "situations"}
 #: The modules that may name or import a family, with the reason: users write operators of a family, or look at one.
@@ -41,6 +44,7 @@ FRONT = {
     "algebra/dsl/ranks/build.py": "Python: how ranked and top_k make their node",
     "algebra/dsl/ranks/columns.py": "Python: rank and dense_rank",
     "algebra/dsl/situations.py": "Python: situations, patterns and operators of a user",
+    "algebra/dsl/ticks/build.py": "Python: how ticks and fill_gaps make their nodes",
     "algebra/dsl/windows/bounds.py": "Python: session, hopping and cumulating",
     "algebra/dsl/windows/build.py": "Python: how windows makes its node",
     "algebra/text/printer.py": "the text language: patterns are written out in it",
@@ -55,6 +59,7 @@ NAMING = {
     "algebra/dsl/over/build.py",
     "algebra/dsl/ranks/build.py",
     "algebra/dsl/situations.py",
+    "algebra/dsl/ticks/build.py",
     "algebra/dsl/windows/build.py",
     "algebra/text/printer.py",
     "runtime/pattern_timeline.py",

@@ -70,6 +70,7 @@ from tidegate.algebra.dsl.relation import Relation, product
 from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Situation, match, situation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
 from tidegate.algebra.dsl.versions.build import Versioned
+from tidegate.algebra.dsl.ticks.build import ticks
 from tidegate.algebra.dsl.windows.bounds import WindowBounds, cumulating, hopping, session
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.ordered.process import Operator, Reach
@@ -188,6 +189,7 @@ __all__ = [
     "session",
     "hopping",
     "cumulating",
+    "ticks",
     # aggregates; min and max of several values are the least and greatest of a row
     "count",
     "count_distinct",

@@ -689,6 +689,72 @@ class Relation:
                     "TG114", f"a clause is text, not {kind_of(clause)}", hint="give what the brackets hold"
                 )
             return clause_over(self, clause, units or {}, file, site)
+    @called(every=("TG160", 'say how far apart ticks are: ticks("1m", by="key")'))
+    def ticks(
+        self,
+        every: Duration,
+        *,
+        by: Column | Iterable[Column] = (),
+        within: Duration = None,
+        offset: Duration = None,
+        order: Column | None = None,
+    ) -> Relation:
+        """Instants at equal distances: of each key that rows have the multiples of `every`, plus `offset`, as `tick`.
+
+        They begin with the first row of the key. `within`: only so long after one of its rows, that instant included;
+        without it they go on for as long as the relation progresses, or up to where `close_at` says that it ends. A
+        tick is final once the relation has come as far, whether a row came or the clock says so. `order` is the instant
+        of rows, and may be left out where they hold one only (else `QueryError` TG117).
+
+        Examples:
+            >>> show(cars.ticks(2, by="car"))
+            red, 2
+            red, 4
+            red, 6
+            >>> show(cars.where(cars.speed > 80).ticks(2, by="car", within=3))
+            red, 2
+            red, 4
+            red, 6
+        """
+        from tidegate.algebra.dsl.ticks.build import ticks_node
+
+        with Here() as site:
+            keys, time, _ = self._in_order("ticks", by, order, None)
+            node = ticks_node(self._node, keys, time, every, within, offset)
+            origin = Origin("these ticks")
+            return self._with(node, {name: self._origins.get(name, origin) for name in node.schema}, site)
+
+    @called(every=("TG160", 'say how far apart rows shall be: fill_gaps("1m", by="key")'))
+    def fill_gaps(
+        self,
+        every: Duration,
+        *,
+        by: Column | Iterable[Column] = (),
+        within: Duration = None,
+        offset: Duration = None,
+        order: Column | None = None,
+        tie: Column | None = None,
+    ) -> Relation:
+        """The last row of each key at each of its `ticks`: a row at equal distances, with the last values carried
+        forward.
+
+        A result row has all attributes, and the instant `tick` at which it holds. `within`: a row is carried so far
+        only. Rows with a key that is NULL are left out. Two rows of one key at one instant are an error, unless `tie`
+        names an attribute that orders them.
+
+        Examples:
+            >>> show(cars.fill_gaps(2, by="car").select("tick", "speed"))
+            2, 90.0
+            4, 85.0
+            6, 50.0
+        """
+        from tidegate.algebra.dsl.ticks.build import filled_node
+
+        with Here() as site:
+            keys, time, last = self._in_order("fill_gaps", by, order, tie)
+            node = filled_node(self._node, keys, time, last, every, within, offset)
+            origin = Origin("this fill_gaps")
+            return self._with(node, {name: self._origins.get(name, origin) for name in node.schema}, site)
 
     def _order(self, given: Column | None, where: str, option: str) -> str:
         """The attribute that orders rows; `QueryError` TG117 where it is not said, and rows have several instants."""

@@ -18,6 +18,7 @@ from tidegate.analysis.ordered.over import OverFamily
 from tidegate.analysis.ordered.process import ProcessFamily
 from tidegate.analysis.ordered.sequences import SequencesFamily
 from tidegate.analysis.ordered.ranks import RanksFamily
+from tidegate.analysis.ordered.ticks import TicksFamily
 from tidegate.analysis.ordered.windows import WindowsFamily
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
@@ -31,6 +32,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         ProcessFamily(),
         RanksFamily(),
         SequencesFamily(),
+        TicksFamily(),
         WindowsFamily(),
     ),
     optional=("orders", "completion_hint", "declarations"),

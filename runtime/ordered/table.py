@@ -17,6 +17,7 @@ from tidegate.runtime.ordered.over.operator import OverFamily
 from tidegate.runtime.ordered.process.operator import ProcessFamily
 from tidegate.runtime.ordered.sequences.operator import SequencesFamily
 from tidegate.runtime.ordered.ranks.operator import RanksFamily
+from tidegate.runtime.ordered.ticks.operator import TicksFamily
 from tidegate.runtime.ordered.windows.operator import WindowsFamily
 from tidegate.runtime.plan.steps import OrderedStep
 
@@ -31,6 +32,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         ProcessFamily(),
         RanksFamily(),
         SequencesFamily(),
+        TicksFamily(),
         WindowsFamily(),
     ),
 )

@@ -20,6 +20,7 @@ from tests.strategies.sequences import random_sequences_case
 from tests.strategies.situations import random_situation_case
 from tests.strategies.streams import Script, random_script, show_script, shrink
 from tests.strategies.versions import random_versions_case
+from tests.strategies.ticks import random_ticks_case
 from tests.strategies.windows import random_windows_case
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import ProgramFacts
@@ -150,6 +151,7 @@ FAMILIES: dict[str, Family] = {
     "versions": Family(by_delays, make=random_versions_case, scripts=1),
     "row-windows": Family(by_delays, make=random_windows_case, scripts=1),
     "sequences": Family(by_delays, make=random_sequences_case, scripts=1),
+    "ticks": Family(by_delays, make=random_ticks_case, scripts=1),
     "folding": Family(by_folding, make=random_folding_case, scripts=1),
     "folding-turns": Family(by_any_turns, make=random_folding_case, scripts=1),
     "lagging": Family(by_lagging_rules, STAGED),

@@ -1,5 +1,7 @@
 """Operators of users, values of the rows around a row, as-of joins, windows and places in groups, in random programs:
 the embedded engine yields what they mean, however events arrive.
+"""Operators of users, values of the rows around a row, as-of joins, windows and ticks, in random programs: the embedded
+engine yields what they mean, however events arrive.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from tests.strategies.over import random_over_case
 from tests.strategies.programs import Case
 from tests.strategies.ranks import random_ranks_case
 from tests.strategies.versions import random_versions_case
+from tests.strategies.ticks import random_ticks_case
 from tests.strategies.windows import random_windows_case
 
 SHARDS = 2
@@ -60,6 +63,9 @@ def test_rows_have_their_places_in_their_groups(shard: int) -> None:
 def test_rows_have_the_versions_that_hold_at_their_instants(shard: int) -> None:
     for seed in seeds(CASES)[shard::SHARDS]:
         failure = FAMILIES["versions"].run(seed)
+def test_ticks_follow_the_rows(shard: int) -> None:
+    for seed in seeds(CASES)[shard::SHARDS]:
+        failure = FAMILIES["ticks"].run(seed)
         assert failure is None, failure
 
 
@@ -73,6 +79,7 @@ def test_rows_have_the_versions_that_hold_at_their_instants(shard: int) -> None:
         random_versions_case,
         random_windows_case,
     ],
+    "make", [random_asof_case, random_operator_case, random_over_case, random_ticks_case, random_windows_case]
 )
 def test_random_cases_have_results(make: Callable[[int], Case]) -> None:
     family = Family(by_delays, make=make, scripts=1)

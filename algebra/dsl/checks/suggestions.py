@@ -50,6 +50,15 @@ _LARGEST = 'the three largest of each window, end being its end, are r.top_k(3, 
 _NO_ORDER_FIRST = f"{_NO_ORDER}; {_LARGEST}"
 _RANK = 'the places of the rows of a window are r.ranked(by="end", order=tg.desc(r.x), place=tg.rank())'
 _NO_CLOCK = "a query knows the times of rows alone; join with a stream that has the instants"
+_LARGEST = (
+    'the three largest of a window w, a and b being r.as_("a") and r.as_("b"), are those with fewer than three '
+    "larger ones: a.left_join(b, b.w == a.w, b.x > a.x).group_by(a.k, a.w, a.x).agg(larger=tg.count(b.x))"
+    ".where(lambda g: g.larger < 3)"
+)
+_RANK = f"rows have no order; {_LARGEST}"
+_TICKS = 'instants at equal distances are tg.ticks("1m", r), and those of each key r.ticks("1m", by="key", within="1h")'
+_NO_CLOCK = f"a query knows the times of rows alone; {_TICKS}"
+_GAPS = 'the last row of each key at equal distances is r.fill_gaps("1m", by="key", within="1h")'
 _ROW_BEFORE = (
     'the row before is named by r.over(by="key", order="time", before=tg.lag(r.x)), and computed with by that name'
 )
@@ -160,6 +169,8 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("intersect", "intersectAll", "intersection"), "rows that the other has are semi_join(other, ...)")
     | dict.fromkeys(("columns", "dtypes", "printSchema", "collect_schema"), "attributes and types are relation.schema")
     | dict.fromkeys(("window", "windowed", "tumble", "TUMBLE", "resample"), _WINDOW)
+    | dict.fromkeys(("upsample", "asfreq", "gapfill", "gap_fill", "time_bucket_gapfill", "locf"), _GAPS)
+    | dict.fromkeys(("timer", "date_range", "datetime_range"), _TICKS)
     | dict.fromkeys(("sessions", "session_window", "sessionize"), _SESSION)
     | dict.fromkeys(("foreachBatch", "foreach_batch", "foreach", "for_each", "sink_batches"), _BATCHES)
     | dict.fromkeys(("groupby_dynamic", "group_by_dynamic"), f"{_WINDOW}; tg.floor(r.time, unit) is the start of one")
@@ -265,6 +276,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("if_else", "iff", "case", "case_when"), _CONDITIONAL)
     | dict.fromkeys(("session_window", "sessionize", "SESSION"), _SESSION)
     | dict.fromkeys(("now", "current_timestamp", "current_date"), _NO_CLOCK)
+    | dict.fromkeys(("timer", "date_range", "datetime_range", "generate_series"), _TICKS)
     | dict(_COMPUTED)
     | {"least": "did you mean tg.min(x, y)?", "greatest": "did you mean tg.max(x, y)?"}
     | {"str": 'text of a value is r.x.cast("string"), and its methods are those of the value: r.x.upper()'}

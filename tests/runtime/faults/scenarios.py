@@ -195,6 +195,16 @@ def windowed() -> tg.Program:
     return tg.program(Session=session.rename(end="t"), Hopping=hopping.rename(end="t"))
 
 
+def ticking() -> tg.Program:
+    """Ticks for a while after each row, ticks for ever, and the last rows at ticks, with more to come."""
+    held = e.fill_gaps(20, by="k", within=45, tie="v")
+    return tg.program(
+        Lasting=e.ticks(15, by="k", within=40).rename(tick="t"),
+        Ever=e.ticks(25).rename(tick="t"),
+        Held=held.select("k", "v", t="tick"),
+    )
+
+
 def event_runs() -> tg.Program:
     """Matches of situations of which only the conditions matter: with a delay, events are joined as they are read."""
     periods = e.partition_by("k").derive(A=tg.situation(e.v > 1), B=tg.situation(e.v < 7, at_least=2))
@@ -226,6 +236,7 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "operators of one's own": lambda: Scenario(own_operators(), script("E"), sources=ONCE),
     "rows around rows": lambda: Scenario(around(), script("E"), sources=ONCE),
     "windows of rows": lambda: Scenario(windowed(), script("E"), sources=ONCE),
+    "ticks": lambda: Scenario(ticking(), script("E"), sources=ONCE),
     "rows nearest in time": lambda: Scenario(nearest(), script("E", "F"), sources=OTHER_ONCE),
     "versions and ranks": lambda: Scenario(ranked(), script("E", "F"), sources=OTHER_ONCE),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
