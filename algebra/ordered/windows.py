@@ -46,6 +46,11 @@ class HoppingWindow:
     every: int
     offset: int = 0
 
+    @property
+    def grows(self) -> bool:
+        """Whether it begins where one ends: then it grows until its own end."""
+        return self.size == self.every
+
     def text(self, instants: DataType) -> str:
         return _aligned_text("hopping", self, instants)
 
@@ -59,6 +64,10 @@ class CumulatingWindow:
     size: int
     every: int
     offset: int = 0
+
+    @property
+    def grows(self) -> bool:
+        return True
 
     def text(self, instants: DataType) -> str:
         return _aligned_text("cumulating", self, instants)

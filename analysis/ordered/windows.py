@@ -22,8 +22,10 @@ from tidegate.analysis.ordered.family import (
 )
 from tidegate.analysis.zones.zone import Layout, Zone
 
-#: The names of what is kept: open sessions, and the panes of which windows consist that are still open.
+#: The names of what is kept: open sessions, what windows that grow have come to, and the panes of which those consist
+#: that hop.
 SESSIONS: Final = "sessions"
+TOTALS: Final = "totals"
 PANES: Final = "panes"
 #: Attributes of a row of the window while zones are built; no attribute of a user has such a name.
 _ROW: Final = "\0row"
@@ -70,6 +72,8 @@ class WindowsFamily(Family[Windows]):
         window = node.window
         if isinstance(window, SessionWindow):
             return StateBound((f"{SESSIONS}: {many or 1}",), (StoredRows(SESSIONS, "open", of="of sessions"),))
+        if window.grows:
+            return StateBound((f"{TOTALS}: {many or 1}",), (StoredRows(TOTALS, "open", of="of windows so far"),))
         panes = f"{many} × {window.size // window.every:,}" if many else f"{window.size // window.every:,}"
         return StateBound((f"{PANES}: {panes}",), (StoredRows(PANES, "open", of="of panes that windows share"),))
 

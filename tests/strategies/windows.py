@@ -58,7 +58,7 @@ class _Windows:
         return rows.windows(self.bounds(), by=self.keys, order="t").agg(**aggregates)
 
     def bounds(self) -> tg.WindowBounds:
-        every, many = self.rng.choice((1, 2, 3, 5)), self.rng.choice((1, 2, 3))
+        every, many = self.rng.choice((1, 2, 3, 5)), self.rng.choice((1, 2, 3, 4, 9, 40))
         offset = self.rng.choice((None, None, 1, -4))
         return self.rng.choice(
             (
