@@ -17,7 +17,7 @@ from tidegate.algebra.ordered.families import by_node
 from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.ordered.process import Process
-from tidegate.algebra.ordered.windows import Windows
+from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.analysis.ordered import table as analysed
 from tidegate.analysis.ordered.family import Family as AnalysisFamily
 from tidegate.runtime.ordered import table as run

@@ -66,7 +66,7 @@ from tidegate.algebra.dsl.over.columns import (
 from tidegate.algebra.dsl.relation import Relation, product
 from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Situation, match, situation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
-from tidegate.algebra.dsl.windows.bounds import WindowBounds, cumulating, hopping, session
+from tidegate.algebra.dsl.windows.bounds import WindowBounds, calendar, cumulating, hopping, landmark, rows, session
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.ordered.process import Operator, Reach
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
@@ -184,6 +184,9 @@ __all__ = [
     "session",
     "hopping",
     "cumulating",
+    "calendar",
+    "landmark",
+    "rows",
     # aggregates; min and max of several values are the least and greatest of a row
     "count",
     "count_distinct",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.algebra.ordered.windows import SessionWindow, Windows
+from tidegate.algebra.ordered.windows.kinds import SessionWindow
+from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.algebra.time import Extended
 from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.ordered.windows.growing import GrowingOperator

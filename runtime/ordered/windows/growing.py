@@ -16,6 +16,7 @@ from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.ordered.windows.lifting import NO_ROWS, complete, lifted
 from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, windows_of
 from tidegate.runtime.ordered.windows.partial_panes import partial_panes
 from tidegate.runtime.plan.steps import OrderedStep
@@ -36,7 +37,7 @@ class GrowingOperator(WindowsOperator[KeptRows]):
             numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
             rows = stored.select(numbers, *state.columns).sort(PARTITION)
             partitions = state.all_partitions()
-            high = np.full(len(partitions), panes.panes.ended(ticks(reached)))
+            high = complete(panes, rows, NO_ROWS, len(partitions), reached)
             state.put(KeptExtract(partitions, rows, panes.looks(rows, high)))
         return self
 
@@ -47,10 +48,10 @@ class GrowingOperator(WindowsOperator[KeptRows]):
         state.ready()
         numbers = state.partitions.assign(rows)
         partitions = state.touched([numbers], ticks(until))
-        before = state.extract(partitions)
-        new = panes.lifted(rows, state.places(partitions, numbers).astype(np.int64))
-        low, high = (np.full(len(partitions), panes.panes.ended(ticks(reached))) for reached in (after, until))
-        totals = panes.totals(before.rows, new)
+        before, of = state.extract(partitions), state.places(partitions, numbers).astype(np.int64)
+        low = complete(panes, before.rows, NO_ROWS, len(partitions), after)
+        high = complete(panes, before.rows, of, len(partitions), until)
+        totals = panes.totals(before.rows, lifted(panes, rows, of, before.rows, len(partitions)))
         result = self.reported(panes.group, panes.windows(totals, None, low, high), partitions)
         latest = panes.latest(totals, high)
         return replace(self, made=(before, KeptExtract(partitions, latest, panes.looks(latest, high)))), result

@@ -18,9 +18,11 @@ from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.partitions import key_columns
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.ordered.windows.layout import PANE
+from tidegate.runtime.ordered.windows.lifting import NO_ROWS, complete, in_order, lifted
 from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, windows_of
 from tidegate.runtime.ordered.windows.pane_store import PaneExtract, PaneStore
-from tidegate.runtime.ordered.windows.partial_panes import PANE, PartialPanes, partial_panes
+from tidegate.runtime.ordered.windows.partial_panes import PartialPanes, partial_panes
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
@@ -40,8 +42,8 @@ class HoppingOperator(WindowsOperator[PaneStore]):
             numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
             rows = stored.select(numbers, *state.columns).sort(PARTITION, PANE)
             partitions = state.all_partitions()
-            high = np.full(len(partitions), panes.panes.ended(ticks(reached)))
-            rows = _open(panes, rows, high)
+            high = complete(panes, rows, NO_ROWS, len(partitions), reached)
+            rows = rows.filter(pl.Series(panes.is_open(rows, high)))
             latest = panes.latest(panes.totals(rows.clear(), rows), high)
             state.put(PaneExtract(partitions, rows, latest, panes.looks(latest, high)))
         return self
@@ -53,9 +55,10 @@ class HoppingOperator(WindowsOperator[PaneStore]):
         state.ready()
         numbers = state.partitions.assign(rows)
         partitions = state.touched([numbers], ticks(until))
-        new = panes.lifted(rows, state.places(partitions, numbers).astype(np.int64))
-        low, high = (np.full(len(partitions), panes.panes.ended(ticks(reached))) for reached in (after, until))
-        before = state.unread(partitions)
+        before, of = state.unread(partitions), state.places(partitions, numbers).astype(np.int64)
+        new = lifted(panes, rows, of, before.totals, len(partitions))
+        low = complete(panes, before.totals, NO_ROWS, len(partitions), after)
+        high = complete(panes, before.totals, of, len(partitions), until)
         change = _Change.of(panes, state, partitions, new, low, high)
         totals = panes.totals(before.totals, new)
         result = self.reported(panes.group, panes.windows(totals, change.rest, low, high), partitions)
@@ -108,6 +111,9 @@ class _Change:
         count, last = state.rows.count(partitions), state.rows.last(partitions)
         ends = of.block(high + 1) > of.block(low + 1)
         gone = state.rows.up_to(partitions, PANE, high - of.many + 1)
+        if of.stays:  # the last one, unless a new one follows
+            follows = np.bincount(new.get_column(PARTITION).to_numpy(), minlength=len(partitions)) > 0
+            gone = np.minimum(gone, np.maximum(count - ~follows, 0))
         first = state.rows.front(partitions, np.where(ends, count, np.minimum(gone + 1, count)))
         goes_on = _same_pane(last, new, len(partitions))
         known = pl.concat([_of(first, ends), _of(last, goes_on & ~ends)])
@@ -115,9 +121,10 @@ class _Change:
         place, block = rows.get_column(PARTITION).to_numpy(), of.block(rows.get_column(PANE).to_numpy())
         ended = (block >= of.block(low + 1)[place]) & (block < of.block(high + 1)[place])
         rows = panes.remainders(rows, ended)
-        rest = panes.in_order(pl.concat([_of(first, ~ends), _of(rows, ends)]))
+        rest = in_order(pl.concat([_of(first, ~ends), _of(rows, ends)]))
         kept = np.where(ends, 0, count - gone - goes_on)
-        return cls(_open(panes, rows, high), np.where(ends, count, gone), kept, rest)
+        left = rows.filter(pl.Series(panes.is_open(rows, high)))
+        return cls(left, np.where(ends, count, gone), kept, rest)
 
 
 def _of(rows: pl.DataFrame, some: BoolArray) -> pl.DataFrame:
@@ -134,9 +141,3 @@ def _same_pane(last: pl.DataFrame, new: pl.DataFrame, partitions: int) -> BoolAr
     goes_on = np.zeros(partitions, dtype=np.bool_)
     goes_on[of_new[known[of_new] & (new.get_column(PANE).to_numpy() == pane[of_new])]] = True
     return goes_on
-
-
-def _open(panes: PartialPanes, rows: pl.DataFrame, high: Int64Array) -> pl.DataFrame:
-    """The panes that are in windows which end after `high`."""
-    of, pane = rows.get_column(PARTITION).to_numpy(), rows.get_column(PANE).to_numpy()
-    return rows.filter(pl.Series(panes.panes.last(pane) > high[of]))

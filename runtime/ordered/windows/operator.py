@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import polars as pl
 
 from tidegate.algebra.nodes import Group
-from tidegate.algebra.ordered.windows import END, START, Windows
+from tidegate.algebra.ordered.windows.node import END, START, Windows
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import Int64Array
@@ -18,6 +18,7 @@ from tidegate.runtime.eval.lenient import Lenient, SetAside
 from tidegate.runtime.ordered.family import Tables
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import RowOperator, RowStore
+from tidegate.runtime.ordered.windows.layout import FIRST_ROW, LAST_ROW
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows
 
@@ -62,8 +63,11 @@ class WindowsOperator(RowOperator[S]):
         values = final(group, numbered) if self.noted is None else walk.finished(group, numbered, None)
         of = partitions[windows.get_column(PARTITION).to_numpy()]
         keys = self.held.partitions.rows(of).select(node.keys) if node.keys else pl.DataFrame()
-        bounds = windows.select(START, END)
-        result = pl.DataFrame([*keys.get_columns(), *bounds.get_columns(), *values.drop(group.keys).get_columns()])
+        # Windows that rows bound have their bounds among the aggregates.
+        bounds = windows.select(name for name in node.bounds if name in windows.columns)
+        named = values.drop(group.keys).rename({FIRST_ROW: START, LAST_ROW: END}, strict=False)
+        columns = {column.name: column for column in (*keys.get_columns(), *bounds.get_columns(), *named.get_columns())}
+        result = pl.DataFrame([columns[name] for name in node.schema.names])
         if self.noted is not None:
             for aside in walk.aside:
                 place = aside.row[number]

@@ -1,78 +1,33 @@
-"""Partial results of panes: those of new rows, what they come to within a block, and the windows that they make."""
+"""What panes come to within a block, and the windows that they make."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Final
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.nodes import Group, Scan
-from tidegate.algebra.ordered.windows import END, START, SessionWindow, Windows
-from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.types import BIGINT
+from tidegate.algebra.ordered.windows.kinds import CountWindow
+from tidegate.algebra.ordered.windows.node import COMPLETE, END, START, Windows
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.pairs import gathered, merged_pairs, remaining, running
-from tidegate.runtime.eval.aggregates.partials import partial
-from tidegate.runtime.eval.columns import polars_type
 from tidegate.runtime.kernels.asof.places import first_from
 from tidegate.runtime.ordered.partition_store import NO_LOOK
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.windows.panes import Panes, panes_of
-from tidegate.runtime.plan.aggregate_states import states
-
-#: The number of a pane.
-PANE: Final = "pane"
-#: The keys of the grouping; no attribute of a user has such a name.
-OF: Final = "\0of"
-NUMBER: Final = "\0window"
+from tidegate.runtime.ordered.windows.layout import FIRST, PANE, PaneLayout
+from tidegate.runtime.ordered.windows.lifting import in_order, starts_of, within
+from tidegate.runtime.ordered.windows.panes import axis_of
 
 
 @dataclass(frozen=True)
-class PartialPanes:
-    """Frames of panes have PARTITION, PANE and the columns of partial results, in this order of rows."""
-
-    node: Windows
-
-    @cached_property
-    def panes(self) -> Panes:
-        assert not isinstance(self.node.window, SessionWindow)
-        return panes_of(self.node.window)
-
-    @cached_property
-    def group(self) -> Group:
-        """The grouping of rows by partition and pane."""
-        schema = self.node.input.schema
-        keys = (Attribute(name, BIGINT, nullable=False) for name in (OF, NUMBER))
-        rows = StreamDef("rows", Schema((*schema.attributes, *keys)), static=True)
-        return Group(Scan(rows), (OF, NUMBER), self.node.aggregates)
-
-    @cached_property
-    def columns(self) -> dict[str, pl.DataType]:
-        """The columns of panes, beside the keys of their partitions."""
-        parts = {state.column(part): type_ for state in states(self.group) for part, type_ in state.parts}
-        return {name: polars_type(type_) for name, type_ in {PANE: BIGINT, **parts}.items()}
-
-    def lifted(self, rows: pl.DataFrame, of: Int64Array) -> pl.DataFrame:
-        """The panes of new rows, which are in partitions `of`."""
-        pane = self.panes.of(rows.get_column(self.node.time).to_numpy())
-        merged = partial(self.group, rows.with_columns(pl.Series(OF, of), pl.Series(NUMBER, pane)))
-        return self.in_order(merged.rename({OF: PARTITION, NUMBER: PANE}).select(PARTITION, *self.columns))
-
-    @staticmethod
-    def in_order(rows: pl.DataFrame) -> pl.DataFrame:
-        """The rows by partition and pane; of one pane those first that came first."""
-        of, pane = rows.get_column(PARTITION).to_numpy(), rows.get_column(PANE).to_numpy()
-        order = np.lexsort((pane, of))
-        return rows if (np.diff(order) == 1).all() else rows[order]
+class PartialPanes(PaneLayout):
+    """Frames of panes are by partition and pane."""
 
     def together(self, known: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
         """Known panes and new ones; those of one number are one."""
-        rows = self.in_order(pl.concat([known, new]))
-        of, pane = rows.get_column(PARTITION).to_numpy(), rows.get_column(PANE).to_numpy()
-        again = 1 + np.flatnonzero((np.diff(of) == 0) & (np.diff(pane) == 0))
+        rows = in_order(pl.concat([known, new.select(known.columns)]))
+        again = np.flatnonzero(~starts_of(_of(rows), _pane(rows)))
         if not len(again):
             return rows
         place = np.arange(rows.height)
@@ -82,81 +37,113 @@ class PartialPanes:
 
     def totals(self, known: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
         """Each pane with what its block comes to up to it; `known` are such rows, before the new panes."""
-        rows = self.in_order(pl.concat([known, new]))
-        return running(self.group, rows, within(self._segments(rows)))
+        rows = in_order(pl.concat([known, new], how="diagonal" if self.shows_empty else "vertical"))
+        return running(self.group, rows, within(starts_of(_of(rows), self.panes.block(_pane(rows)))))
 
     def remainders(self, rows: pl.DataFrame, some: BoolArray) -> pl.DataFrame:
         """Each of some panes with what its block comes to from it on; the others as they are."""
-        starts = self._segments(rows)
-        starts |= ~some
+        starts = starts_of(_of(rows), self.panes.block(_pane(rows))) | ~some
         starts[1:] |= ~some[:-1]
         ends = np.append(starts[1:], True)[: len(starts)]
         return remaining(self.group, rows, within(ends[::-1])[::-1])
 
-    def _segments(self, rows: pl.DataFrame) -> BoolArray:
-        """Where a block of a partition starts."""
-        of, pane = rows.get_column(PARTITION).to_numpy(), rows.get_column(PANE).to_numpy()
-        starts = np.ones(rows.height, dtype=np.bool_)
-        starts[1:] = (np.diff(of) != 0) | (np.diff(self.panes.block(pane)) != 0)
-        return starts
+    def latest(self, totals: pl.DataFrame, high: Int64Array) -> pl.DataFrame:
+        """The last pane of each partition with what its block comes to, if a window later than `high` has it."""
+        kept = self.is_open(totals, high)
+        is_last = np.append(np.diff(_of(totals)) != 0, True)[: len(kept)]
+        return totals.filter(pl.Series(kept & is_last)).select(PARTITION, *self.columns)
+
+    def is_open(self, rows: pl.DataFrame, high: Int64Array) -> BoolArray:
+        """Which panes are in windows that end after `high`, or stay as the last ones of their partitions."""
+        of = _of(rows)
+        kept: BoolArray = self.panes.last(_pane(rows)) > high[of]
+        return kept | np.append(np.diff(of) != 0, True)[: len(of)] if self.panes.stays else kept
+
+    def looks(self, latest: pl.DataFrame, high: Int64Array) -> Int64Array:
+        """When each partition has to be looked at although no row comes for it: where its next window ends."""
+        look = np.full(len(high), NO_LOOK)
+        if not isinstance(self.window, CountWindow):
+            of = _of(latest)
+            of = of[self.panes.last(_pane(latest)) > high[of]]
+            look[of] = axis_of(self.window).end(high[of] + 1)
+        return look
 
     def windows(
         self, totals: pl.DataFrame, rest: pl.DataFrame | None, low: Int64Array, high: Int64Array
     ) -> pl.DataFrame:
-        """The windows that end later than pane `low` of each partition, up to pane `high`, with a row: PARTITION,
+        """The windows that are complete with pane `high` of each partition and were not with pane `low`: PARTITION,
         their bounds and partial results.
 
         Up to the next pane of its partition each window has a pane as its last one: then it has what the block comes
         to up to it. Where it begins in the block before, it has what that comes to from there on, too, in `rest`.
         """
-        panes, of = self.panes, totals.get_column(PARTITION).to_numpy()
-        pane = totals.get_column(PANE).to_numpy()
-        until = np.minimum(panes.last(pane), high[of])
-        follows = np.flatnonzero(np.diff(of) == 0)
+        of, pane = _of(totals), _pane(totals)
+        at, window = _each(*self._ends(of, pane, low, high))
+        own = np.where(self.panes.block(pane[at]) == self.panes.block(window), at, -1)
+        if self.shows_empty:
+            its, empty, told = self._empty(totals)
+            at, window = np.concatenate([at, its]), np.concatenate([window, empty])
+            own = np.concatenate([own, np.full(len(its), -1)])
+        made = gathered(totals, own)
+        if rest is not None and rest.height:
+            begun = self._begun(rest, of[at], window, len(low))
+            made = merged_pairs(self.group, made, gathered(rest, begun))
+        elif self.shows_empty:
+            made = merged_pairs(self.group, made, made.clear(made.height))
+        bounds = []
+        if not isinstance(self.window, CountWindow):
+            axis = axis_of(self.window)
+            start, end = axis.end(self.panes.before(window)), axis.end(window)
+            bounds = [pl.Series(START, start), pl.Series(END, end)]
+            if self.shows_empty:
+                complete = np.concatenate([end[: len(end) - len(told)], told])
+                bounds.append(pl.Series(COMPLETE, complete))
+        return pl.DataFrame([pl.Series(PARTITION, of[at]), *bounds, *(made.get_column(name) for name in self.parts)])
+
+    def _ends(
+        self, of: Int64Array, pane: Int64Array, low: Int64Array, high: Int64Array
+    ) -> tuple[Int64Array, Int64Array]:
+        """The first and the last window of which each pane is the last one with rows."""
+        until = np.minimum(self.panes.last(pane), high[of])
+        follows = np.flatnonzero(of[1:] == of[:-1])
         until[follows] = np.minimum(until[follows], pane[follows + 1] - 1)
         first = np.maximum(pane, low[of] + 1)
-        many = np.maximum(until - first + 1, 0)
-        its = np.repeat(np.arange(len(of)), many)
-        window = first[its] + np.arange(len(its)) - np.repeat(np.cumsum(many) - many, many)
-        bounds = [pl.Series(START, panes.end(panes.before(window))), pl.Series(END, panes.end(window))]
-        found = pl.DataFrame([pl.Series(PARTITION, of[its]), *bounds])
-        block = panes.block(window)
-        own = gathered(totals, np.where(panes.block(pane[its]) == block, its, -1))
-        if rest is not None and rest.height:
-            own = merged_pairs(self.group, own, gathered(rest, self._begun(rest, found, window, block, len(low))))
-        return pl.DataFrame([*found.get_columns(), *own.drop(PARTITION, PANE).get_columns()])
+        return np.maximum(first, self.panes.many) if isinstance(self.window, CountWindow) else first, until
 
-    def latest(self, totals: pl.DataFrame, high: Int64Array) -> pl.DataFrame:
-        """The last pane of each partition with what its block comes to, if a window later than `high` has it."""
-        of, pane = totals.get_column(PARTITION).to_numpy(), totals.get_column(PANE).to_numpy()
-        is_last = np.append(np.diff(of) != 0, True)[: len(of)]
-        return totals.filter(pl.Series(is_last & (self.panes.last(pane) > high[of])))
+    def _empty(self, totals: pl.DataFrame) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Windows without rows, each with the place of the pane before and the instant that tells it: those from the
+        last one with a pane to the next pane.
+        """
+        of, pane = _of(totals), _pane(totals)
+        follows = np.flatnonzero(of[1:] == of[:-1])
+        at, empty = _each(self.panes.last(pane[follows]) + 1, pane[follows + 1] - 1)
+        its = follows[at]
+        return its, empty, totals.get_column(FIRST).fill_null(0).to_numpy()[its + 1]
 
-    def looks(self, latest: pl.DataFrame, high: Int64Array) -> Int64Array:
-        """When each partition has to be looked at although no row comes for it: where its next window ends."""
-        look = np.full(len(high), NO_LOOK)
-        of = latest.get_column(PARTITION).to_numpy()
-        look[of] = self.panes.end(high[of] + 1)
-        return look
-
-    def _begun(
-        self, rest: pl.DataFrame, found: pl.DataFrame, window: Int64Array, block: Int64Array, partitions: int
-    ) -> Int64Array:
+    def _begun(self, rest: pl.DataFrame, of: Int64Array, window: Int64Array, partitions: int) -> Int64Array:
         """Where the first pane of each window stands that is in the block before; -1: it has none."""
-        pane = rest.get_column(PANE).to_numpy()
-        offsets = np.searchsorted(rest.get_column(PARTITION).to_numpy(), np.arange(partitions + 1))
-        of = found.get_column(PARTITION).to_numpy()
-        place = first_from(offsets, pane, of, self.panes.before(window), True)
+        pane = _pane(rest)
+        offsets = np.searchsorted(_of(rest), np.arange(partitions + 1))
+        place: Int64Array = first_from(offsets, pane, of, self.panes.before(window), True)
         ahead = place < offsets[of + 1]
         place[~ahead] = -1
-        place[ahead & (self.panes.block(pane[place]) != block - 1)] = -1
+        place[ahead & (self.panes.block(pane[place]) != self.panes.block(window) - 1)] = -1
         return place
 
 
-def within(starts: BoolArray) -> Int64Array:
-    """The place of each row in its segment, from 0 on."""
-    at = np.arange(len(starts))
-    return at - np.maximum.accumulate(np.where(starts, at, 0))
+def _of(rows: pl.DataFrame) -> Int64Array:
+    return rows.get_column(PARTITION).to_numpy()
+
+
+def _pane(rows: pl.DataFrame) -> Int64Array:
+    return rows.get_column(PANE).to_numpy()
+
+
+def _each(first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Each number from a first to a last one, with the place of these."""
+    many = np.maximum(last - first + 1, 0)
+    at = np.repeat(np.arange(len(many)), many)
+    return at, first[at] + np.arange(len(at)) - np.repeat(np.cumsum(many) - many, many)
 
 
 @lru_cache(maxsize=256)

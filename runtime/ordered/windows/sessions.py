@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.nodes import Group, Scan
-from tidegate.algebra.ordered.windows import END, START, SessionWindow, Windows
+from tidegate.algebra.ordered.windows.kinds import SessionWindow
+from tidegate.algebra.ordered.windows.node import END, START, Windows
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.time import Extended
 from tidegate.algebra.types import BIGINT
