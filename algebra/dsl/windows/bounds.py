@@ -118,8 +118,8 @@ def calendar(unit: Unit, *, zone: str = "UTC", size: int = 1, empty: bool = Fals
     so many of them, at the end of each.
 
     A week begins on Monday. As with `tg.hopping`, a window has its end and not its start: midnight belongs to the day
-    before. `empty=True` also reports windows without rows, as there. `QueryError` TG160 for another unit, a zone that is
-    not known, and rows whose instants are no timestamps.
+    before. `empty=True` also reports windows without rows, as there. `QueryError` TG160 for another unit, a zone that
+    is not known, and rows whose instants are no timestamps.
 
     Examples:
         >>> monthly = orders.windows(tg.calendar("month", zone="Europe/Berlin"), by="customer")

@@ -59,8 +59,8 @@ class Windowed:
 
     @called("TG115", "each aggregate needs a name: .agg(n=tg.count()); attributes to keep go into by=")
     def agg(self, **named: AggregateExpression | Callable[[Relation], AggregateExpression]) -> Relation:
-        """One row per window that holds a row: the keys, `start` and `end`, then these aggregates; with `empty=True` also
-        one per window without rows, and `complete`.
+        """One row per window that holds a row: the keys, `start` and `end`, then these aggregates. With `empty=True`
+        there are also windows without rows, and `complete`.
 
         `QueryError` TG115 for what is no aggregate, TG103 for a name that is taken, TG132 for an aggregate that keeps
         every value.
