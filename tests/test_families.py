@@ -20,6 +20,7 @@ from tidegate.algebra.ordered.process import Process
 from tidegate.algebra.ordered.ranks import Ranks
 from tidegate.algebra.ordered.ticks import Ticks
 from tidegate.algebra.ordered.windows import Windows
+from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.analysis.ordered import table as analysed
 from tidegate.analysis.ordered.family import Family as AnalysisFamily
 from tidegate.runtime.ordered import table as run

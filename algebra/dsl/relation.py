@@ -598,13 +598,19 @@ class Relation:
 
     @called(bounds=("TG114", 'say which windows: windows(tg.session("5m"), by="key")'))
     def windows(
-        self, bounds: WindowBounds, *, by: Column | Iterable[Column] = (), order: Column | None = None
+        self,
+        bounds: WindowBounds,
+        *,
+        by: Column | Iterable[Column] = (),
+        order: Column | None = None,
+        tie: Column | None = None,
     ) -> Windowed:
         """Windows that depend on the rows or overlap, of the rows of equal `by`; `agg` says what each yields.
 
-        `bounds` are `tg.session`, `tg.hopping` or `tg.cumulating`. `order` may be left out where rows hold one instant
-        only (else `QueryError` TG117). A window has the keys, `start`, `end` and its aggregates, and is complete at its
-        end. Windows that do not overlap are groups: `group_by(w=tg.ceil(time, "1h"))`.
+        `bounds` are `tg.session`, `tg.hopping`, `tg.cumulating`, `tg.calendar`, `tg.landmark` or `tg.rows`. `order` may
+        be left out where rows hold one instant only (else `QueryError` TG117). `tie` orders rows of one instant where
+        they are counted. A window has the keys, `start`, `end` and its aggregates, and is complete at its end. Windows
+        that do not overlap are groups: `group_by(w=tg.ceil(time, "1h"))`.
 
         Examples:
             >>> show(cars.windows(tg.session(1), by="car").agg(n=tg.count(), fastest=tg.max(cars.speed)))
@@ -613,8 +619,8 @@ class Relation:
         from tidegate.algebra.dsl.windows.build import Windowed
 
         with Here():
-            keys, time, _ = self._in_order("windows", by, order, None)
-            return Windowed(self, bounds, keys, time)
+            keys, time, last = self._in_order("windows", by, order, tie)
+            return Windowed(self, bounds, keys, time, last)
 
     @called(pattern=("TG114", 'say which rows follow each other: sequences("A B+", by="key", define=...)'))
     def sequences(

@@ -30,6 +30,7 @@ _OVERLAPPING = (
     'of the ten minutes before it is r.over(by="key", order="time", range="10m", mean=tg.avg(r.x))'
 )
 _CUMULATING = 'windows that grow are r.windows(tg.cumulating("1d", every="1h"), by="key").agg(n=tg.count())'
+_COUNTED = 'windows of so many rows are r.windows(tg.rows(5), by="key", tie="number").agg(n=tg.count())'
 _ROLLING = (
     "rolling",
     *(f"rolling_{what}" for what in ("mean", "sum", "min", "max", "count", "median", "std", "var", "quantile")),
@@ -176,6 +177,7 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("groupby_dynamic", "group_by_dynamic"), f"{_WINDOW}; tg.floor(r.time, unit) is the start of one")
     | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide", "HOP"), _OVERLAPPING)
     | dict.fromkeys(("cumulating", "cumulate", "CUMULATE"), _CUMULATING)
+    | dict.fromkeys(("count_window", "countWindow", "length_batch"), _COUNTED)
     | dict.fromkeys(NEIGHBOURS, _ROW_BEFORE)
     | dict.fromkeys((*_STATEFUL_ROWS, *_STATEFUL_VALUES), _STATEFUL)
     | dict.fromkeys(
@@ -258,6 +260,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("window", "tumble", "TUMBLE"), _WINDOW)
     | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide", "HOP"), _OVERLAPPING)
     | dict.fromkeys(("cumulating", "cumulate", "CUMULATE"), _CUMULATING)
+    | dict.fromkeys(("count_window", "countWindow", "length_batch"), _COUNTED)
     | dict.fromkeys(("len", "size"), "did you mean tg.count?")
     | dict.fromkeys(("n_unique", "nunique", "countDistinct"), "did you mean tg.count_distinct?")
     | dict.fromkeys(
