@@ -61,9 +61,9 @@ if TYPE_CHECKING:
     from tidegate.algebra.dsl.checks.durations import Duration
     from tidegate.algebra.dsl.over.build import RangeFrame, RowsFrame
     from tidegate.algebra.dsl.over.columns import OverExpression
+    from tidegate.algebra.dsl.ranks.columns import RankExpression, RankOrder
     from tidegate.algebra.dsl.sequences.build import OfMatch
     from tidegate.algebra.dsl.sequences.rows import MatchedRows
-    from tidegate.algebra.dsl.ranks.columns import RankExpression, RankOrder
     from tidegate.algebra.dsl.situations import Intervals, Partitioned
     from tidegate.algebra.dsl.sources import Result
     from tidegate.algebra.dsl.versions.build import Versioned
@@ -695,6 +695,7 @@ class Relation:
                     "TG114", f"a clause is text, not {kind_of(clause)}", hint="give what the brackets hold"
                 )
             return clause_over(self, clause, units or {}, file, site)
+
     @called(every=("TG160", 'say how far apart ticks are: ticks("1m", by="key")'))
     def ticks(
         self,

@@ -72,7 +72,7 @@ class Language:
     """A language of queries: the file of its grammar, and how that is said in it which SQL and EPL say otherwise.
 
     `elsewhere` has it by the first word of a clause, and there by the word or sign that does not fit, or the one
-    before. `after_lists` are the clauses that may follow one in which commas stand. `start` is the rule of a whole text.
+    before. `after_lists` are the clauses that may follow one in which commas stand. `start` is the rule of a text.
     """
 
     grammar: str

@@ -19,8 +19,8 @@ from tests.strategies.recursive import random_recursive_case
 from tests.strategies.sequences import random_sequences_case
 from tests.strategies.situations import random_situation_case
 from tests.strategies.streams import Script, random_script, show_script, shrink
-from tests.strategies.versions import random_versions_case
 from tests.strategies.ticks import random_ticks_case
+from tests.strategies.versions import random_versions_case
 from tests.strategies.windows import random_windows_case
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import ProgramFacts
