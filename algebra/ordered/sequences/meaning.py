@@ -57,7 +57,7 @@ def matches_of(partition: Partition) -> list[Match]:
 
 
 def _preferred(partition: Partition, skip: Skip) -> Iterator[Match]:
-    search, at, number = Search(partition, skips=False), partition.start, partition.number
+    search, at, number = Search(partition, skips=False), 0, 0
     while at < len(partition.rows):
         path = next(search.matches(at), None)
         if path is None:
@@ -88,7 +88,7 @@ def resumes(partition: Partition, skip: Skip, start: int, matched: Matched) -> i
 def _every(partition: Partition, selection: EveryMatch) -> list[Match]:
     search = Search(partition, skips=selection.skipping != "contiguous")
     found: dict[Matched, Match] = {}
-    for start in range(partition.start, len(partition.rows)):
+    for start in range(len(partition.rows)):
         for path in search.matches(start):
             if path.matched and (selection.skipping != "next" or not _skips_what_fits(partition, path.matched)):
                 found.setdefault(path.matched, Match(start, path.matched, path.excluded))

@@ -30,24 +30,10 @@ Matched: TypeAlias = tuple[MatchedRow, ...]
 
 
 class Partition:
-    """The rows of one partition of a node, in order; or the last of them, where the others matter no more.
+    """The rows of one partition of a node, in order; or the last of them, where the others matter no more."""
 
-    `begins`: the first row is the first of the partition. Matches are looked for from the place `start` on, and
-    `number` of them are known already.
-    """
-
-    def __init__(
-        self,
-        node: Sequences,
-        rows: Sequence[Row],
-        aggregation: Aggregation,
-        *,
-        begins: bool = True,
-        start: int = 0,
-        number: int = 0,
-    ) -> None:
+    def __init__(self, node: Sequences, rows: Sequence[Row], aggregation: Aggregation) -> None:
         self.node, self.rows, self.aggregation = node, rows, aggregation
-        self.begins, self.start, self.number = begins, start, number
         names = node.input.schema.names
         self.names = names
         self.times = [instant_of(row[names.index(node.time)]) for row in rows]

@@ -68,7 +68,7 @@ class Search:
                     rows = frozenset(at for at, _ in way.matched[before:])
                     yield replace(way, excluded=way.excluded | rows)
             case Anchor(end):
-                if self.partition.begins and path.at == 0 if end == "start" else path.at == len(self.partition.rows):
+                if path.at == (0 if end == "start" else len(self.partition.rows)):
                     yield path
             case Absence():
                 yield replace(path, absences=(*path.absences, (pattern, len(path.matched))))
