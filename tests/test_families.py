@@ -38,10 +38,13 @@ KERNELS = {"asof", "cells", "counting", "over", "partners", "pool", "ranges", "s
 FRONT = {
     "algebra/dsl/asof/build.py": "Python: how asof_join makes its node",
     "algebra/dsl/checks/operators.py": "Python: what is wrong with an operator that a user wrote",
+    "algebra/dsl/interval_sequences.py": "Python: interval sequences are matches",
     "algebra/dsl/over/build.py": "Python: how over makes its node",
     "algebra/dsl/over/columns.py": "Python: lag, lead and the like",
     "algebra/dsl/ranks/build.py": "Python: how ranked and top_k make their node",
     "algebra/dsl/ranks/columns.py": "Python: rank and dense_rank",
+    "algebra/dsl/sequences/build.py": "Python: how sequences makes its node",
+    "algebra/dsl/sequences/rows.py": "Python: rows of a match",
     "algebra/dsl/situations.py": "Python: situations, patterns and operators of a user",
     "algebra/dsl/ticks/build.py": "Python: how ticks and fill_gaps make their nodes",
     "algebra/dsl/windows/bounds.py": "Python: session, hopping and cumulating",

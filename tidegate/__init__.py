@@ -56,6 +56,7 @@ from tidegate.algebra.dsl.functions import (
     when,
 )
 from tidegate.algebra.dsl.here import unknown_name
+from tidegate.algebra.dsl.interval_sequences import iseq
 from tidegate.algebra.dsl.over.columns import (
     OverExpression,
     lag,
@@ -165,6 +166,7 @@ __all__ = [
     # situations and temporal patterns
     "situation",
     "match",
+    "iseq",
     "timeline",
     "read_query",
     "query_text",
