@@ -24,16 +24,15 @@ _NO_INTERVALS = ("TG114", 'name the intervals, in order: tg.iseq(A.ts < B.ts, of
 def iseq(*restrictions: Expression, of: Iterable[Intervals], within: Duration) -> Relation:
     """All combinations of one interval of each of `of`, in one partition, for which the restrictions hold.
 
-    A restriction compares two ends: `A.ts < B.te`, `A.te <= B.ts`, also with a distance, `B.ts - A.te <= tg.minutes(5)`,
-    and with & and | between several; Allen's relations are restrictions, too. A combination lasts less than `within`,
-    from the first start to the last end, and is known at that end. An interval that is used twice gets two names:
-    `A.as_("A2")`.
+    A restriction compares two ends: `A.ts < B.te`, `A.te <= B.ts`, also with a distance, as in
+    `B.ts - A.te <= tg.minutes(5)`, and with & and | between several; Allen's relations are restrictions, too. A
+    combination lasts less than `within`, from the first start to the last end, and is known at that end. An interval
+    that is used twice gets two names: `A.as_("A2")`.
 
     From the papers: ISEQ (Li et al., DEBS 2011), Equation 1. It is `tg.match(..., emission="final")` with a window
     that is one tick shorter.
 
     Examples:
-        >>> again = Fast.as_("Again")
         >>> show(tg.iseq(Fast.ts < Braking.ts, of=(Fast, Braking), within=10))
         red, 2, 5, 4, 6, 6
     """
