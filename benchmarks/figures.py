@@ -70,12 +70,6 @@ PHASES = (
 #: What sessions are tuned for meanwhile, one to be as quick as can be and one that has time; and the fixed waits for a
 #: batch that stand beside them.
 QUICK, SPARING, FIXED_WAITS = "1ms", "50ms", ("0ms", "1ms", "10ms", "25ms", "40ms", "200ms")
-#: What looks back and what has windows, beside Polars and DuckDB, and with how many keys.
-LOOK_BACK = (
-    *("as-of join", "previous value", "running total", "versions", "first of each key"),
-    *("sessions", "windows that hop", "greatest three"),
-)
-LOOK_BACK_KEYS = (1_000, 100_000)
 #: The numbers of threads that are compared in process.
 THREADS = (1, 2)
 #: How many times as fast as native Structured Streaming Spark is to be.
@@ -221,12 +215,6 @@ def _declared() -> Iterator[tuple[str, Target]]:
             Target(least=BATCH.get(query), better="more"),
         )
         yield f"{query}, one core: time, 100,000 keys / 100 keys", Target(most=1.5)
-    for query in LOOK_BACK:
-        for keys in LOOK_BACK_KEYS:
-            title = f"{query}, {keys:,} keys, one core"
-            for way in ("embedded, 100 batches", "Polars", "DuckDB"):
-                yield f"{title}: {way}", Target("rows/s")
-            yield f"{title}: time, embedded / the faster of the two", Target(most=3)
     for query in QUERIES:
         yield f"{query}, Spark", Target("rows/s")
         yield f"{query}, native Structured Streaming", Target("rows/s")

@@ -31,12 +31,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
 from benchmarks.comparing import same
-from benchmarks.figures import LOOK_BACK, LOOK_BACK_KEYS, PAIRS, Figure, compared, declared, print_table
+from benchmarks.figures import PAIRS
 from benchmarks.files import write_files
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.session import Session
 
-BATCHES = 100
+BATCHES, KEYS = 100, (1_000, 100_000)
 E = tg.stream("E", "k bigint, t bigint, v bigint, x double", progress="t")
 Q = tg.stream("Q", "k bigint, t bigint, v bigint, x double", progress="t")
 #: A row a tick, so spans are numbers of rows: a session's gap by the number of keys, windows by that of rows.
@@ -70,46 +70,35 @@ def relation(query: str, rows: int, keys: int) -> tg.Relation:
             raise ValueError(query)
 
 
-def sql(query: str, rows: int, keys: int) -> str:
-    """The query in SQL, over E and Q."""
-    window = rows // 50
-    match query:
-        case "as-of join":
-            return "select E.k, E.t, Q.v as price from E asof left join Q on E.k = Q.k and E.t >= Q.t"
-        case "previous value":
-            return "select k, t, lag(v) over (partition by k order by t) as before from E"
-        case "running total":
-            return "select k, t, sum(v) over (partition by k order by t)::bigint as total from E"
-        case "versions":
-            return (
-                "select * from (select k, t, lead(t) over (partition by k order by t) as until from E) "
-                "where until is not null"
-            )
-        case "first of each key":
-            return "select k, min(t) as t, arg_min(v, t) as v from E group by k"
-        case "sessions":
-            gap = GAP * keys
-            return (
-                f"with begun as (select *, t - lag(t) over w > {gap} or lag(t) over w is null as begins from E "
-                "window w as (partition by k order by t)), "
-                "numbered as (select *, sum(begins::int) over (partition by k order by t) as number from begun) "
-                f'select k, min(t) as "start", max(t) + {gap} as "end", count(*) as n, sum(v)::bigint as total '
-                "from numbered group by k, number"
-            )
-        case "windows that hop":
-            return (
-                f"with panes as (select k, (t + {window - 1}) // {window} as pane, count(*) as n, max(v) as most from E "
-                "group by all) "
-                f'select k, (pane + hop - 5) * {window} as "start", (pane + hop) * {window} as "end", '
-                "sum(n)::bigint as n, max(most) as most from panes, range(5) hops(hop) group by all"
-            )
-        case "greatest three":
-            return (
-                f"with sums as (select k, (t + {window - 1}) // {window} * {window} as w, sum(v)::bigint as total from E "
-                "group by all) select * from sums qualify row_number() over (partition by w order by total desc, k) <= 3"
-            )
-        case _:
-            raise ValueError(query)
+#: The queries in SQL, over E and Q.
+SQL: Mapping[str, str] = {
+    "as-of join": "select E.k, E.t, Q.v as price from E asof left join Q on E.k = Q.k and E.t >= Q.t",
+    "previous value": "select k, t, lag(v) over (partition by k order by t) as before from E",
+    "running total": "select k, t, sum(v) over (partition by k order by t)::bigint as total from E",
+    "versions": """
+        select * from (select k, t, lead(t) over (partition by k order by t) as until from E) where until is not null
+    """,
+    "first of each key": "select k, min(t) as t, arg_min(v, t) as v from E group by k",
+    "sessions": """
+        with begun as (
+            select *, coalesce(t - lag(t) over (partition by k order by t) > $gap, true) as begins from E
+        ), numbered as (select *, sum(begins::int) over (partition by k order by t) as number from begun)
+        select k, min(t) as "start", max(t) + $gap as "end", count(*) as n, sum(v)::bigint as total
+        from numbered group by k, number
+    """,
+    "windows that hop": """
+        with panes as (select k, (t + $window - 1) // $window as pane, count(*) as n, max(v) as most from E group by all)
+        select k, (pane + hop - 5) * $window as "start", (pane + hop) * $window as "end", sum(n)::bigint as n,
+            max(most) as most
+        from panes, range(5) hops(hop) group by all
+    """,
+    "greatest three": """
+        with sums as (
+            select k, (t + $window - 1) // $window * $window as w, sum(v)::bigint as total from E group by all
+        )
+        select * from sums qualify row_number() over (partition by w order by total desc, k) <= 3
+    """,
+}
 
 
 def by_polars(query: str, rows: int, keys: int, files: Path) -> pl.DataFrame:
@@ -160,7 +149,8 @@ def by_duckdb(query: str, rows: int, keys: int, files: Path) -> pl.DataFrame:
     with duckdb.connect(config={"threads": 1}) as connection:
         for name in ("E", "Q"):
             connection.execute(f"create view {name} as from read_parquet('{files}/{name}/*.parquet')")
-        return connection.execute(sql(query, rows, keys)).pl()
+        given = {"gap": GAP * keys, "window": rows // 50}
+        return connection.execute(SQL[query], {k: v for k, v in given.items() if f"${k}" in SQL[query]}).pl()
 
 
 def run(query: str, rows: int, keys: int, files: Path) -> pl.DataFrame:
@@ -213,25 +203,23 @@ def events(count: int, keys: int, seed: int) -> pl.DataFrame:
     )
 
 
-def measure(rows: int) -> tuple[list[Figure], bool]:
-    """Figures of every query with every number of keys, and whether results were equal."""
-    figures, equal = [], True
-    for query in LOOK_BACK:
-        for keys in LOOK_BACK_KEYS:
+def measure(rows: int) -> bool:
+    """Prints the figures of every query with every number of keys; whether results were equal."""
+    equal = True
+    print(f"{'query':20}{'keys':>8}{'embedded':>14}{'Polars':>14}{'DuckDB':>14}  embedded / the faster of the two")
+    for query in SQL:
+        for keys in KEYS:
             with tempfile.TemporaryDirectory() as folder:
                 command = [sys.executable, __file__, "--one", query, str(keys), folder, "--rows", str(rows)]
-                told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout  # ours
+                told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
             taken = json.loads(told.splitlines()[-1])
             equal = equal and all(taken["equal"])
-            title = f"{query}, {keys:,} keys, one core"
-            ratios = [
-                own / min(p, d) for own, p, d in zip(taken["embedded"], taken["polars"], taken["duckdb"], strict=True)
-            ]
-            for way, name in (("embedded", f"embedded, {BATCHES} batches"), ("polars", "Polars"), ("duckdb", "DuckDB")):
-                figures.append(declared(f"{title}: {name}", rows / statistics.median(taken[way])))
-            figures.append(compared(f"{title}: time, embedded / the faster of the two", ratios))
-            print(figures[-1].line(), flush=True)
-    return figures, equal
+            ways = [taken[way] for way in ("embedded", "polars", "duckdb")]
+            rates = "".join(f"{rows / statistics.median(way) / 1e6:10.2f} M/s" for way in ways)
+            ratios = " ".join(f"{own / min(others):.2f}" for own, *others in zip(*ways, strict=True))
+            print(f"{query:20}{keys:8,}{rates}  {ratios}", flush=True)
+    print("results: equal" if equal else "results: DIFFERENT")
+    return equal
 
 
 def main() -> int:
@@ -244,9 +232,7 @@ def main() -> int:
         query, keys, folder = chosen.one
         print(json.dumps(compare(query, int(keys), chosen.rows, Path(folder))))
         return 0
-    figures, equal = measure(chosen.rows)
-    print_table(figures)
-    return 0 if equal else 1
+    return 0 if measure(chosen.rows) else 1
 
 
 if __name__ == "__main__":
