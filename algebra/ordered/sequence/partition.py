@@ -69,8 +69,8 @@ class Partition:
         seen = _Seen(self, matched[-1][0] if matched else None, matched, whole, number)
         return tuple(_lenient(measure, seen) for _, measure in self._measures)
 
-    def value(self, navigation: Navigation, matched: Matched, number: int) -> Value:
-        """What a navigation yields where these rows are matched."""
+    def value(self, navigation: Navigation, matched: Matched, whole: Matched, number: int) -> Value:
+        """What a navigation yields where these rows are matched, of the rows of a match as far as they are known."""
         match navigation:
             case RowValue(_, argument, row):
                 at = self.place(row, matched)
@@ -79,7 +79,7 @@ class Partition:
                 return self._arguments[argument](dict(zip(self.names, self.rows[at], strict=True)))
             case Classifier(_, row):
                 at = self.place(row, matched)
-                return next((variable for place, variable in matched if place == at), None)
+                return next((variable for place, variable in whole if place == at), None)
             case RowsAggregate(aggregate, variables):
                 members = [self.rows[place] for place, variable in matched if not variables or variable in variables]
                 return self.aggregation(aggregate.lenient(), members, self.node.input.schema)
@@ -122,7 +122,7 @@ class _Seen(Mapping[str, Value]):
             row = None if self.at is None else self.partition.rows[self.at]
             return None if row is None else row[self.partition.names.index(name)]
         final = not isinstance(navigation, MatchNumber) and navigation.final
-        return self.partition.value(navigation, self.whole if final else self.matched, self.number)
+        return self.partition.value(navigation, self.whole if final else self.matched, self.whole, self.number)
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self.partition.names, *self.partition.navigations))
