@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -52,6 +52,16 @@ class Certainty:
         if isinstance(selection, EveryMatch):
             return every_at(known, standing, selection)
         return preferred_at(known, standing)
+
+    def needed(self, partition: Partition, until: int, standing: Standing) -> int:
+        """The place of the first row that is still needed, where this is the standing at an instant: that of the first
+        row at which a match may begin, or one that something reads of the rows before it.
+        """
+        times = partition.times
+        first = times[standing.begin] if standing.begin < bisect_right(times, until) else until + 1
+        leading = self.prepared.leading
+        place = standing.begin if leading is None else min(standing.begin, bisect_left(times, first - leading))
+        return max(place - self.prepared.reach, 0)
 
     def between(
         self, partition: Partition, since: int | None, until: int | None, standing: Standing = Standing()

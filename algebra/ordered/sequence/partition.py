@@ -53,6 +53,12 @@ class Partition:
         shorter.rows, shorter.times = self.rows[:count], self.times[:count]
         return shorter
 
+    def after(self, count: int) -> Partition:
+        """The partition without its first rows."""
+        shorter = copy(self)
+        shorter.rows, shorter.times = self.rows[count:], self.times[count:]
+        return shorter
+
     def holds(self, variable: str, at: int, matched: Matched) -> bool:
         """Whether the row at a place satisfies the condition of a variable. `matched` are the rows of the match that
         the condition sees. A condition that has no value, such as 1 / 0 > 1, is not satisfied.

@@ -14,6 +14,7 @@ from tidegate.algebra.ordered.sequence.certainty.instants import bounds_of, comp
 from tidegate.algebra.ordered.sequence.navigation import (
     Classifier,
     MatchNumber,
+    Navigation,
     RowOf,
     RowsAggregate,
     RowValue,
@@ -87,17 +88,30 @@ class Prepared:
         places = _with(reader.variables, matched)
         return places[: reader.offset + 1] if reader.end == "first" else places[-reader.offset - 1 :]
 
-    @property
+    @cached_property
     def numbers(self) -> bool:
         """Whether measures read the number of the match."""
+        return any(isinstance(navigation, MatchNumber) for navigation in self._measured())
+
+    @cached_property
+    def measured_ahead(self) -> tuple[RowValue, ...]:
+        """What measures read of rows behind others."""
+        return tuple(n for n in self._measured() if isinstance(n, RowValue) and n.row.step > 0)
+
+    def _measured(self) -> list[Navigation]:
         read = {name for measure in self.node.measures for name in attributes_of(measure.term)}
-        return any(isinstance(n, MatchNumber) and n.name in read for n in self.node.navigations)
+        return [navigation for navigation in self.node.navigations if navigation.name in read]
 
     @property
-    def leading(self) -> int:
-        """For how many ticks before its first row a match can depend on rows that must not come."""
+    def reach(self) -> int:
+        """How many rows before those of a match, or before those that must not come, conditions and measures read."""
+        return reach_of(self.node.navigations)[0]
+
+    @property
+    def leading(self) -> int | None:
+        """For how many ticks before its first row a match depends on rows that must not come; None where on none."""
         first = {absence for way in self.automaton.states[0].transitions for absence in way.absences}
-        return max((absence.within or 0 for absence in first), default=0)
+        return max((absence.within or 0 for absence in first), default=None)
 
     @property
     def span(self) -> int:
