@@ -105,7 +105,7 @@ def _condition(rng: random.Random, variables: tuple[str, ...]) -> Term:
                 lambda: r[f"count_{variable}"] >= ticks,
                 lambda: r[f"count_{variable}"] <= ticks,
                 lambda: r[f"sum_{variable}"] <= value,
-                lambda: r.was == variable,
+                lambda: r[rng.choice(("was", "was2"))] == variable,
             )
         )()
 

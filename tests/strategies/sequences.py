@@ -64,6 +64,7 @@ def _navigations() -> dict[str, Navigation]:
         RowsAggregate(Aggregate("count_all", Function.COUNT)),
         Classifier("is"),
         Classifier("was", RowOf(step=-1)),
+        Classifier("was2", RowOf(step=-2)),
         Classifier("will", RowOf(step=1)),
         MatchNumber("number"),
     ]
@@ -72,7 +73,7 @@ def _navigations() -> dict[str, Navigation]:
 
 #: What conditions and measures of tests can read beside the row: `prev_t`, `first_A_x`, `count_B`.
 NAVIGATIONS = _navigations()
-_TEXTS = {"is", "was", "will"}
+_TEXTS = {"is", "was", "was2", "will"}
 READ = tg.stream(
     "R",
     "t bigint, tie bigint, x bigint, " + ", ".join(f"{n} {'string' if n in _TEXTS else 'bigint'}" for n in NAVIGATIONS),

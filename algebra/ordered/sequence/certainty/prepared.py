@@ -77,12 +77,21 @@ class Prepared:
         """The variables of which conditions read all rows."""
         return tuple(dict.fromkeys(n.variables for n in self.navigations if isinstance(n, RowsAggregate)))
 
-    def registers(self, matched: Matched) -> tuple[Places, ...]:
+    def registers(self, matched: Matched) -> tuple[object, ...]:
         """What is read of these rows of a match by all that is still to come: matches that have begun with the same
         end alike.
         """
         read = [self.kept(reader, matched) for reader in self.readers]
-        return (*read, *(_with(variables, matched) for variables in self.counted))
+        return (*read, *(_with(variables, matched) for variables in self.counted), self.labels(matched))
+
+    def labels(self, matched: Matched) -> tuple[str | None, ...]:
+        """The variables of rows that conditions ask for: of the last ones, and of those that are read otherwise."""
+        rows = [n.row for n in self.navigations if isinstance(n, Classifier)]
+        if not rows:
+            return ()
+        of = dict(matched)
+        read = [place + by for row in rows for place in self.kept(row, matched) for by in (0, row.step)]
+        return (*(of.get(place) for place in read), *(variable for _, variable in matched[-self.back - 1 :]))
 
     def kept(self, reader: RowOf, matched: Matched) -> Places:
         places = _with(reader.variables, matched)

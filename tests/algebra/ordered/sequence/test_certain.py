@@ -262,6 +262,15 @@ def test_every_match_of_adjacent_rows() -> None:
     assert instants(node, "a0 b1 b2") == [("0ABB", 2), ("0AB", 1), ("0A", 0)]
 
 
+def test_ways_of_other_variables_are_no_equal_ways() -> None:
+    """Both rows can be A or B; what the third one asks for, the less preferred ways have."""
+    node = node_of("(A | B) (A | B) C", A=lambda r: r.x < 2, B=lambda r: r.x < 2, C=lambda r: r.was2 == "B")
+    assert instants(node, "a0 a1 c2") == [("0BAC", 2)]
+    assert certain(node, "a0 a1", 1) == []
+    dead = node_of("(A | B) (A | B) C | A", A=lambda r: r.x < 2, B=lambda r: r.x < 2, C=lambda r: r.was2 == "C")
+    assert certain(dead, "a0 a1", 1) == ["0A", "1A"] or instants(dead, "a0 a1 a2")[0] == ("0A", 2)
+
+
 def test_what_goes_on_from_a_standing_is_what_all_rows_say() -> None:
     node = node_of("A B* C | A", skip="next row", limits=[6], measures={"n": lambda r: r.number})
     rows = partition(node, rows_of("a0 b1 a2 c3 a4 b9 a11 c12 b12"))
