@@ -11,7 +11,7 @@ from tidegate.algebra.formulas import Shift as Moved
 from tidegate.algebra.formulas import Var as Instant
 from tidegate.algebra.ordered.sequence.navigation import RowOf, RowValue
 from tidegate.algebra.schema import Attribute
-from tidegate.algebra.terms import Attr, Call, Term, conjuncts
+from tidegate.algebra.terms import Attr, Term, conjuncts
 
 if TYPE_CHECKING:
     from tidegate.algebra.ordered.sequence.node import Sequences
@@ -60,9 +60,7 @@ def comparison_of(atom: Term, node: Sequences, read: Mapping[str, Read]) -> Comp
 
 def bounds_of(condition: Term, node: Sequences, read: Mapping[str, Read]) -> tuple[Bound, ...]:
     """The bounds between instants of the order that a condition states as parts of a conjunction."""
-    # A comparison that takes NULL says nothing of rows that there need not be.
-    parts = (part for part in conjuncts(condition) if not (isinstance(part, Call) and part.op == "eq_null_safe"))
-    comparisons = (comparison_of(part, node, read) for part in parts)
+    comparisons = (comparison_of(part, node, read) for part in conjuncts(condition))
     return tuple(
         bound for comparison in comparisons if comparison is not None for bound in _bounds(comparison, node.time, read)
     )

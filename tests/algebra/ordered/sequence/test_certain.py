@@ -144,6 +144,15 @@ def test_a_bound_from_a_known_row_holds_for_the_next() -> None:
     assert instants(late, "a0") == [("0A", 20)]
 
 
+def test_least_distances_of_rows_to_come_add_up() -> None:
+    far = {"B": lambda r: (r.x == 1) & (r.t - r.prev_t >= 3), "C": lambda r: (r.x == 2) & (r.t - r.prev_t > 2)}
+    assert instants(node_of("A B C | A", **far, limits=[5]), "a0") == [("0A", 0)]
+    assert instants(node_of("A B C | A", **far, limits=[6]), "a0") == [("0A", 3)]
+    # Rows come in order: the third is not before the second.
+    gaps = [limit("first(B) - last(A) >= 4"), limit("first(C) - last(A) <= 3")]
+    assert instants(node_of("A B C | A", limits=gaps), "a0") == [("0A", 0)]
+
+
 def test_a_bound_to_the_row_behind_decides_too() -> None:
     node = node_of("A", A=lambda r: (r.x == 0) & (r.next_t - r.t <= 3))
     rows = partition(node, rows_of("a0 a2 b9"))
