@@ -38,7 +38,11 @@ class Detected:
 
 
 class Certainty:
-    """The rule of a node. Its partitions have the rows that are known, or all that are still needed of them."""
+    """The rule of a node. Its partitions have the rows that are known, or all that are still needed of them.
+
+    From increment to increment a partition is taken on so: `between` tells what has become certain, and the next
+    standing; of the rows those from `needed` on stay (`Partition.after`, `Standing.without`).
+    """
 
     def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
@@ -126,6 +130,11 @@ def instants_of(partition: Partition, matches: Iterable[Match]) -> Instants:
     return Instants(
         {match: by_name[_name(match)] for match in matches}, {row: min(at, end) for row, at in detected.unmatched}
     )
+
+
+def certain_at(partition: Partition, until: int | None, standing: Standing = Standing()) -> Certain:
+    """What is certain from a standing on by the rows of a partition up to an instant; None: up to the last."""
+    return Certainty(Prepared(partition.node)).at(partition, until, standing)
 
 
 def _name(match: Match) -> _Found:
