@@ -212,6 +212,13 @@ GROUP = Group(
             "return self.prepared.registers(path.matched), path.leading",
         ),
         bug(
+            "equal ways are followed again",
+            LEAVES,
+            "(self.every or self._is_new(longer, seen))",
+            "(self.every or bool(seen) or self._is_new(longer, {}))",
+            loops=True,
+        ),
+        bug(
             "a part without rows is repeated",
             AUTOMATON,
             "                if time not in entered:\n",

@@ -271,6 +271,17 @@ def test_every_match_of_adjacent_rows() -> None:
     assert instants(node, "a0 b1 b2") == [("0ABB", 2), ("0AB", 1), ("0A", 0)]
 
 
+def test_ways_that_come_to_the_same_are_followed_once() -> None:
+    """Each row can be A or B: of the ways through sixty rows there are more than can be followed."""
+    either = {"A": lambda r: r.x == 0, "B": lambda r: r.x == 0}
+    text = " ".join(f"a{at}" for at in range(60))
+    assert certain(node_of("(A | B)* C", **either), text, 100) == []
+    counted = {**either, "C": lambda r: (r.x == 2) & (r.first_A_t < r.t)}
+    rows = partition(node_of("(A | B)* C", **counted), rows_of(f"{text} c60"))
+    (match,) = Certainty(Prepared(rows.node)).at(rows, None).matches
+    assert "".join(variable for _, variable in match.matched) == "A" * 60 + "C"
+
+
 def test_ways_of_other_variables_are_no_equal_ways() -> None:
     """Both rows can be A or B; what the third one asks for, the less preferred ways have."""
     node = node_of("(A | B) (A | B) C", A=lambda r: r.x < 2, B=lambda r: r.x < 2, C=lambda r: r.was2 == "B")
