@@ -87,7 +87,9 @@ SQL: Mapping[str, str] = {
         from numbered group by k, number
     """,
     "windows that hop": """
-        with panes as (select k, (t + $window - 1) // $window as pane, count(*) as n, max(v) as most from E group by all)
+        with panes as (
+            select k, (t + $window - 1) // $window as pane, count(*) as n, max(v) as most from E group by all
+        )
         select k, (pane + hop - 5) * $window as "start", (pane + hop) * $window as "end", sum(n)::bigint as n,
             max(most) as most
         from panes, range(5) hops(hop) group by all
