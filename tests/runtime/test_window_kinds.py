@@ -330,6 +330,23 @@ def test_units_of_the_calendar_whatever_the_batching(size: int, unit: Unit) -> N
     assert told == expected
 
 
+def test_a_start_is_final_when_the_longest_day_is_over() -> None:
+    """A query without the end progresses on the start, and a day of Berlin may have 25 hours."""
+    days = T.windows(tg.calendar("day", zone="Europe/Berlin"), by="k").agg(n=tg.count()).drop("end")
+    hours = [utc(2026, 10, 23) + dt.timedelta(hours=n) for n in range(120)]
+    with tg.program(R=days).session() as session:
+        for hour in hours:
+            session.push("T", [("a", hour)])
+            session.advance("T", hour)
+            session.step()
+            reached = session.progress["R"]["start"]
+            assert all(row["start"] <= reached for row in session.results("R"))
+        session.finish()
+        session.step()
+        counts = [row["n"] for row in sorted(session.results("R"), key=lambda row: row["start"])]
+    assert counts == [23, 24, 25, 24, 24]
+
+
 # --- how they are written ---------------------------------------------------------------------------------------------
 
 
