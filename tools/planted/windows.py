@@ -128,8 +128,8 @@ GROUP = Group(
         bug(
             "a pane that goes on forgets its first rows",
             HOPPING,
-            "pl.concat([_of(first, ends), _of(last, goes_on & ~ends)])",
-            "_of(first, ends)",
+            "pl.concat([_only(first, ends), _only(last, goes_on & ~ends)])",
+            "_only(first, ends)",
         ),
         bug(
             "rows that stay are those at the front",

@@ -116,18 +116,18 @@ class _Change:
             gone = np.minimum(gone, np.maximum(count - ~follows, 0))
         first = state.rows.front(partitions, np.where(ends, count, np.minimum(gone + 1, count)))
         goes_on = _same_pane(last, new, len(partitions))
-        known = pl.concat([_of(first, ends), _of(last, goes_on & ~ends)])
+        known = pl.concat([_only(first, ends), _only(last, goes_on & ~ends)])
         rows = panes.together(known, new)
         place, block = rows.get_column(PARTITION).to_numpy(), of.block(rows.get_column(PANE).to_numpy())
         ended = (block >= of.block(low + 1)[place]) & (block < of.block(high + 1)[place])
         rows = panes.remainders(rows, ended)
-        rest = in_order(pl.concat([_of(first, ~ends), _of(rows, ends)]))
+        rest = in_order(pl.concat([_only(first, ~ends), _only(rows, ends)]))
         kept = np.where(ends, 0, count - gone - goes_on)
         left = rows.filter(pl.Series(panes.is_open(rows, high)))
         return cls(left, np.where(ends, count, gone), kept, rest)
 
 
-def _of(rows: pl.DataFrame, some: BoolArray) -> pl.DataFrame:
+def _only(rows: pl.DataFrame, some: BoolArray) -> pl.DataFrame:
     """The rows of some partitions."""
     return rows if some.all() else rows.filter(pl.Series(some[rows.get_column(PARTITION).to_numpy()]))
 

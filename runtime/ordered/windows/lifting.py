@@ -11,7 +11,7 @@ from tidegate.algebra.nodes import Reading
 from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.ordered.windows.kinds import CountWindow, LandmarkWindow
 from tidegate.algebra.time import Extended
-from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.partials import partial
 from tidegate.runtime.ordered.new_events import order_of
 from tidegate.runtime.ordered.partition_store import ticks
@@ -37,13 +37,13 @@ def lifted(
     return in_order(_grouped(layout, rows, of, pane))
 
 
-def reached(layout: PaneLayout, known: pl.DataFrame, of: Int64Array, partitions: int, progress: Extended) -> Int64Array:
-    """The last pane of each partition that is complete, at a progress or with new rows in partitions `of` after
-    `known` panes.
+def complete(layout: PaneLayout, known: pl.DataFrame, of: Int64Array, partitions: int, reached: Extended) -> Int64Array:
+    """The last pane of each partition that is complete: at a progress or, where rows are counted, with new ones in
+    partitions `of` after `known` panes.
     """
     if isinstance(layout.window, CountWindow):
         return (counts_before(known, partitions) + np.bincount(of, minlength=partitions)) // layout.window.every
-    return np.full(partitions, axis_of(layout.window).ended(ticks(progress)))
+    return np.full(partitions, axis_of(layout.window).ended(ticks(reached)))
 
 
 def counts_before(known: pl.DataFrame, partitions: int) -> Int64Array:
@@ -60,14 +60,14 @@ def in_order(rows: pl.DataFrame) -> pl.DataFrame:
     return rows if (np.diff(order) == 1).all() else rows[order]
 
 
-def starts_of(*columns: Int64Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def starts_of(*columns: Int64Array) -> BoolArray:
     """Whether a row differs from the one before in one of the columns."""
     starts = np.ones(len(columns[0]), dtype=np.bool_)
     starts[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return starts
 
 
-def within(starts: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Int64Array:
+def within(starts: BoolArray) -> Int64Array:
     """The place of each row in its segment, from 0 on."""
     at = np.arange(len(starts))
     return at - np.maximum.accumulate(np.where(starts, at, 0))
