@@ -74,13 +74,13 @@ GROUP = Group(
         bug(
             "windows are looked at when rows come only",
             PARTIAL,
-            "            look[of] = axis_of(self.window).end(high[of] + 1)\n",
+            "            look[of] = axis.end(high[of] + 1, of)\n",
             "",
         ),
         bug(
             "windows are looked at anew after a start when rows come only",
             HOPPING,
-            "PaneExtract(partitions, rows, latest, panes.looks(latest, high)))",
+            "PaneExtract(partitions, rows, latest, panes.looks(latest, high, none.axis)))",
             "PaneExtract(partitions, rows, latest, np.full_like(high, (1 << 63) - 1)))",
         ),
         bug(
@@ -200,31 +200,31 @@ GROUP = Group(
         bug(
             "windows that are not whole are reported",
             PARTIAL,
-            "return np.maximum(first, self.panes.many) if isinstance(self.window, CountWindow) else first, until",
+            "return np.maximum(first, self.panes.many) if self.panes.whole else first, until",
             "return first, until",
         ),
         bug(
             "rows are counted anew in each increment",
             LIFTING,
-            "number[order] = before[in_partition] + within(",
+            "number[order] = self._before[in_partition] + within(",
             "number[order] = within(",
         ),
         bug(
             "rows are counted in the order in which they come",
             LIFTING,
-            '    order = order[np.argsort(of[order], kind="stable")]\n',
-            '    order = np.argsort(of, kind="stable")\n',
+            '        order = order[np.argsort(self.of[order], kind="stable")]\n',
+            '        order = np.argsort(self.of, kind="stable")\n',
         ),
         bug(
             "rows of one instant are counted in any order",
             LIFTING,
-            "    require_order(reading, rows[order], in_partition)\n",
+            "        require_order(reading, self.rows[order], in_partition)\n",
             "",
         ),
         bug(
             "rows before the first instant are in its windows",
             LIFTING,
-            "if isinstance(layout.window, LandmarkWindow) and (pane <= 0).any():",
+            "if isinstance(self.layout.window, LandmarkWindow) and (pane <= 0).any():",
             "if False:",
         ),
         bug(
@@ -232,6 +232,18 @@ GROUP = Group(
             PANES,
             "        if self.many == ENDLESS:\n            return pane\n",
             "        if self.many == ENDLESS:\n            return pane + 3\n",
+        ),
+        bug(
+            "windows are aligned at the first row of an increment",
+            LIFTING,
+            "fresh = since[self.of] == _NONE",
+            "fresh = np.ones(len(self.of), dtype=np.bool_)",
+        ),
+        bug(
+            "the first window begins after the first row",
+            LIFTING,
+            "since = np.where(first < -_NONE, first - 1, since)",
+            "since = np.where(first < -_NONE, first, since)",
         ),
         bug(
             "weeks begin on Sunday",
