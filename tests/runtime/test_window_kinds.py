@@ -164,7 +164,7 @@ def test_windows_that_begin_with_the_first_row_of_their_key() -> None:
     assert run(told, [*at(7, 8, 11), *at(20, key="b")]) == [
         ("a", 10, 14, 1),
         ("a", 6, 10, 2),
-        ("a", 8, 12, 2),
+        ("a", 8, 12, 1),
         ("b", 19, 23, 1),
     ]
 
