@@ -98,12 +98,11 @@ def hopping(
         red, 4, 8, 2, 60.0
     """
     with Here():
-        if align not in ("epoch", "first"):
-            raise QueryError("TG160", f"align={shown(align)} is nothing to count from", hint='write align="first"')
+        _require_one("align", align, ("epoch", "first"))
         if align == "first":
             if offset is not None:
                 raise QueryError("TG160", "offset moves what the first row aligns", hint="leave one of both out")
-            return _aligned("hopping", lambda *of: AnchoredWindow(of[0], of[1], of[3]), size, every, None, empty, align)
+            return _aligned("hopping", _anchored, size, every, None, empty, align)
         return _aligned("hopping", HoppingWindow, size, every, offset, empty)
 
 
@@ -141,11 +140,8 @@ def calendar(unit: Unit, *, zone: str = "UTC", size: int = 1, empty: bool = Fals
         Bob, 2026-03-31 22:00:00+00:00, 1
     """
     with Here():
-        if unit not in LONGEST_DAYS:
-            units = ", ".join(f'"{known}"' for known in LONGEST_DAYS)
-            raise QueryError("TG160", f"{shown(unit)} is no unit of the calendar", hint=f"write one of {units}")
-        if not isinstance(zone, str) or not is_zone(zone):
-            raise QueryError("TG160", f"{shown(zone)} is no time zone", hint=zone_hint(zone))
+        _require_one("unit", unit, tuple(LONGEST_DAYS))
+        _require_zone(zone)
         many = _whole("size", size)
 
         def build(type_: DataType) -> Window:
@@ -224,8 +220,23 @@ def _aligned(
     return WindowBounds(f"{name}({size!r}, every={every!r}{moved}{_shown(empty)})", build)
 
 
+def _anchored(size: int, every: int, offset: int, empty: bool) -> AnchoredWindow:
+    return AnchoredWindow(size, every, empty)
+
+
 def _shown(empty: bool) -> str:
     return ", empty=True" if empty else ""
+
+
+def _require_one(option: str, given: object, known: tuple[str, ...]) -> None:
+    if given not in known:
+        names = " or ".join(f'{option}="{name}"' for name in known)
+        raise QueryError("TG160", f"{option}={shown(given)} is not known", hint=f"write {names}")
+
+
+def _require_zone(given: object) -> None:
+    if not isinstance(given, str) or not is_zone(given):
+        raise QueryError("TG160", f"{shown(given)} is no time zone", hint=zone_hint(given))
 
 
 def _require_multiple(size: object, whole: int, every: object, step: int) -> None:
