@@ -9,6 +9,7 @@ from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Or, Shift, Var
 from tidegate.algebra.ordered.windows.calendar import LONGEST_DAYS
 from tidegate.algebra.ordered.windows.kinds import (
+    AnchoredWindow,
     CalendarWindow,
     CountWindow,
     CumulatingWindow,
@@ -116,8 +117,8 @@ def panes_in(window: CountWindow | TimedWindow) -> int | None:
             return None
         case CalendarWindow(size=many):
             return many if many > 1 else None
-        case HoppingWindow(size=size, every=every) | CountWindow(size=size, every=every):
-            return size // every if size > every else None
+        case HoppingWindow() | AnchoredWindow() | CountWindow():
+            return window.size // window.every if window.size > window.every else None
         case _:
             assert_never(window)
 
@@ -153,7 +154,7 @@ def _extent(window: TimedWindow) -> tuple[Formula, ...]:
     """How far apart the bounds of a window are."""
     start, end = Var(START), Var(END)
     match window:
-        case HoppingWindow(size=size):
+        case HoppingWindow(size=size) | AnchoredWindow(size=size):
             return (Compare(end, "=", Shift(start, size)),)
         case CumulatingWindow(size=size, every=every):
             return (Compare(Shift(start, every), "<=", end), Compare(end, "<=", Shift(start, size)))
