@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from tests.strategies.continuations import certain_at, contradicted, history, settled
+from tests.strategies.continuations import Judge, history
 from tests.strategies.row_patterns import random_sequences
 from tests.strategies.written_sequences import partition
 from tidegate.algebra.ordered.sequences.certain import Certainty, Standing, instants_of
@@ -29,13 +29,14 @@ def _judge(seed: object, every: str | None, cases: int, most: int) -> Counter[st
         rng = random.Random(f"{seed} {every} {number}")
         node, rows = random_sequences(rng, every=every), history(rng)
         until = rows[-1][0] + rng.choice((0, 0, 1, 2, 4, 8))
-        certain = certain_at(node, rows, until)
-        further = contradicted(node, rows, until, certain, most)
+        judge = Judge(node)
+        certain = judge.certain(rows, until)
+        further = judge.contradicted(rows, until, certain, most)
         assert further is None, (number, node.text(["E"]), rows, until, certain, further)
         seen["matches"] += len(certain.matches)
         seen["unmatched"] += len(certain.unmatched)
         if most < 3:
-            seen["waits"] += settled(node, rows, until, certain, most)
+            seen["waits"] += judge.settled(rows, until, certain, most)
     return seen
 
 
