@@ -63,7 +63,9 @@ def query_text(relation: Relation, *, dialect: Dialect = "allen") -> str:
     """
     with Here():
         if not isinstance(relation, Relation):
-            raise QueryError("TG114", f"query_text got {what_else(relation)}", hint="give it a match of situations or rows")
+            raise QueryError(
+                "TG114", f"query_text got {what_else(relation)}", hint="give it a match of situations or rows"
+            )
         if dialect not in DIALECTS:
             raise QueryError("TG114", f"no dialect is called {shown(dialect)}", hint="dialect is allen or tpstream")
         return node_query(relation._node, dialect)

@@ -18,8 +18,9 @@ from tidegate.algebra.ordered.sequence.pattern import (
     Repetition,
     Step,
 )
-from tidegate.algebra.text.conditions import name_of
+from tidegate.algebra.text.conditions import is_quoted, name_of
 from tidegate.algebra.text.parsing import Part, Text
+from tidegate.algebra.text.row_patterns.language import ABSENT
 
 #: Repetitions that a quantifier can ask for.
 _MOST = 1 << 31
@@ -36,7 +37,7 @@ class PatternReader:
         """The pattern that a part of the text stands for."""
         match tree.kind:
             case "step":
-                return Step(name_of(tree.parts[0]))
+                return Step(self._variable(tree.parts[0]))
             case "empty":
                 return EMPTY
             case "at_start" | "at_end":
@@ -56,6 +57,13 @@ class PatternReader:
 
     def _all(self, tree: Part) -> tuple[Pattern, ...]:
         return tuple(map(self.read, tree.parts))
+
+    def _variable(self, part: Part) -> str:
+        """The name of a variable; `QueryError` TG170 for a word that says something else in other languages."""
+        name = name_of(part)
+        if name.upper() == "NOT" and not is_quoted(part):
+            raise QueryError("TG170", f"{name!r} does not fit here", hint=ABSENT, site=self.text.at(part))
+        return name
 
     def _repeated(self, tree: Part) -> Repetition:
         counts = [self._count(part) for part in tree.parts if part.kind == "NUMBER"]

@@ -7,19 +7,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidegate.algebra.dsl.checks.durations import duration_in_ticks
-from tidegate.algebra.dsl.expression import Expression, Origin
+from tidegate.algebra.dsl.expression import Origin
 from tidegate.algebra.dsl.here import written_at
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.situations import Partitioned
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.nodes import check_condition
 from tidegate.algebra.ordered.sequence.node import (
     DETECTED,
     FIRST,
     LAST,
-    Definition,
     Limit,
-    Measure,
     Point,
     Preferred,
     Reported,
@@ -28,14 +25,15 @@ from tidegate.algebra.ordered.sequence.node import (
     within,
 )
 from tidegate.algebra.ordered.sequence.pattern import Exclusion, Pattern, absent_in, patterns_of, variables_of
-from tidegate.algebra.schema import Schema, checked_name
+from tidegate.algebra.schema import checked_name
 from tidegate.algebra.text.conditions import Conditions, name_of
 from tidegate.algebra.text.durations import duration_of
 from tidegate.algebra.text.parsing import Part, Text
 from tidegate.algebra.text.row_patterns.arguments import Names
+from tidegate.algebra.text.row_patterns.found import Navigations
 from tidegate.algebra.text.row_patterns.language import ROW_PATTERNS
-from tidegate.algebra.text.row_patterns.navigations import Navigations, RowConditions
 from tidegate.algebra.text.row_patterns.patterns import PatternReader
+from tidegate.algebra.text.row_patterns.values import Values
 from tidegate.algebra.text.sources import attributes_of, events_of, stream_of, units_of
 from tidegate.algebra.text.units import Unit
 from tidegate.algebra.text.wording import in_words_of_text
@@ -90,7 +88,7 @@ class _Reader:
         )
         names = self._names(pattern)
         navigations = Navigations(self.relation.schema)
-        reader = _Values(self, names, navigations, events._time)
+        reader = Values(self.text, self.relation, self.prefixes, self.units, self.met, names, navigations, events._time)
         measures = [reader.measure(part) for part in self._children("measures")]
         definitions = [reader.definition(part) for part in self._children("define")]
         reported = next((_REPORTED[kind] for kind in _REPORTED if kind in self.clauses), Reported())
@@ -208,50 +206,3 @@ class _Reader:
                     raise QueryError("TG103", f"a match has an attribute {name} already", hint="give it another name")
                 checked_name(name, "an attribute")
             taken.add(name)
-
-
-@dataclass(slots=True)
-class _Values:
-    """Reads measures and definitions; `parts` are the expressions that were read."""
-
-    reader: _Reader
-    names: Names
-    navigations: Navigations
-    time: str
-    defined: set[str] = field(default_factory=set)
-    parts: list[Expression] = field(default_factory=list)
-
-    def measure(self, part: Part) -> Measure:
-        value, name = part.parts
-        reader = self._conditions()
-        return Measure(name_of(name), self._read(reader, value)._term)
-
-    def definition(self, part: Part) -> Definition:
-        name, condition = name_of(part.parts[0]), part.parts[1]
-        with written_at(self.reader.text.at(part)):
-            self._check_defined(name)
-        read = self._read(self._conditions(name), condition)
-        with written_at(self.reader.text.at(condition)):
-            check_condition(read._term, Schema(tuple(use.attribute for use in read._reads.values())))
-        return Definition(name, read._term)
-
-    def _conditions(self, here: str | None = None) -> RowConditions:
-        of = self.reader
-        return RowConditions(
-            of.text, of.relation, of.prefixes, (), of.units, of.met,
-            names=self.names, navigations=self.navigations, time=self.time,
-            clause="MEASURES" if here is None else "DEFINE", here=here,
-        )  # fmt: skip
-
-    def _read(self, reader: RowConditions, tree: Part) -> Expression:
-        read = reader.read(tree)
-        self.parts.append(read)
-        return read
-
-    def _check_defined(self, name: str) -> None:
-        if name in self.names.subsets:
-            raise QueryError("TG178", f"{name} is a subset", hint="define the variables that it stands for")
-        if name in self.defined:
-            raise QueryError("TG103", f"{name} is defined twice", hint="join both conditions with AND")
-        self.names.resolved(name, here=name if name in self.names.absent else None)
-        self.defined.add(name)
