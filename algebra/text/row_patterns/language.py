@@ -27,12 +27,6 @@ ABSENT: Final = "no row that satisfies N is written !N, or !N[5m]"
 _LEFT_OUT = "leave it out: a match is looked for from each row on"
 #: How values are written that SQL writes in words.
 VALUES: Final = {
-    "IN": "write x = 'a' OR x = 'b'",
-    "LIKE": "it is a function: like(x, 'a%')",
-    "BETWEEN": "write x >= 5 AND x <= 6",
-    "CASE": "write if(condition, value, other value)",
-    "WHEN": "write if(condition, value, other value)",
-    "CAST": "a cast is a function of its type: cast_bigint(x)",
     "FILTER": "write SUM(if(condition, A.x, NULL))",
     "&": "write AND",
     "|": "write OR",
@@ -90,4 +84,6 @@ _ELSEWHERE: Final = {
     | {"WHERE": "a clause reads all rows: filter in Python, and read it over the result"},
     **{clause: _misplaced(clause) | said for clause, said in _IN_CLAUSE.items()},
 }
-ROW_PATTERNS: Final = Language("row_patterns.lark", _ELSEWHERE, frozenset(_ORDER) - {"PARTITION"})
+ROW_PATTERNS: Final = Language(
+    "row_patterns.lark", _ELSEWHERE, frozenset(_ORDER) - {"PARTITION"}, frozenset(("WITHIN",))
+)

@@ -111,7 +111,11 @@ class RowConditions(Conditions):
         asked, op = word.text.upper(), call.parts[0].text.upper()
         if asked not in ("RUNNING", "FINAL"):
             near = nearest(asked, ("RUNNING", "FINAL"), 1)
-            wrong, hint = (word, f"did you mean {near[0]}?") if near else (call.parts[0], VALUES.get(op, ""))
+            wrong, hint = (
+                (word, f"did you mean {near[0]}?")
+                if near
+                else (call.parts[0], VALUES.get(op, "RUNNING or FINAL can stand before a call"))
+            )
             raise QueryError("TG170", f"{wrong.text!r} does not fit here", hint=hint, site=self.text.at(wrong))
         with written_at(self.text.at(word)):
             if op.lower() not in LOGICAL | AGGREGATES:

@@ -17,6 +17,7 @@ from tidegate.algebra.text.parsing import Part, Text
 from tidegate.algebra.text.row_patterns.arguments import Names
 from tidegate.algebra.text.row_patterns.found import Navigations
 from tidegate.algebra.text.row_patterns.navigations import RowConditions
+from tidegate.algebra.text.row_patterns.sugar import plain
 from tidegate.algebra.text.units import Unit
 
 
@@ -56,7 +57,7 @@ class Values:
             names=self.names, navigations=self.navigations, time=self.time,
             clause="MEASURES" if here is None else "DEFINE", here=here,
         )  # fmt: skip
-        read = reader.read(tree)
+        read = reader.read(plain(self.text, tree))
         self.parts.append(read)
         return read
 

@@ -172,6 +172,38 @@ def test_units_are_those_of_what_is_read() -> None:
     assert condition("COUNT(price) > 70") == "COUNT(price) > 70"
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("x IN (1, y)", "x = 1 OR x = y"),
+        ("x NOT IN (1)", "NOT x = 1"),
+        ("x BETWEEN A.y AND 5 AND y > 1", "x >= A.y AND x <= 5 AND y > 1"),
+        ("x NOT BETWEEN 1 AND 5 OR y = 1", "NOT (x >= 1 AND x <= 5) OR y = 1"),
+        ("k LIKE 'a%' OR k NOT LIKE 'b%'", "like(k, 'a%') OR NOT like(k, 'b%')"),
+        ("CASE WHEN x > 1 THEN y = 1 WHEN x > 2 THEN FALSE ELSE TRUE END", "if(x > 1, y = 1, if(x > 2, FALSE, TRUE))"),
+        ("CASE k WHEN 'a' THEN x END = 2", "if(k = 'a', x, NULL) = 2"),
+        ("SUM(CASE WHEN A.x > 1 THEN 1 ELSE 0 END) > 3", "SUM(if(A.x > 1, 1, 0)) > 3"),
+        ("CAST(LAST(x, 1) AS VARCHAR) = '5'", "cast_string(LAST(x, 1)) = '5'"),
+        ("CAST(k AS bigint) = 5", "cast_bigint(k) = 5"),
+        ("COUNT(DISTINCT A.x) > 2", "COUNT_DISTINCT(A.x) > 2"),
+    ],
+)
+def test_what_sql_says_in_words(written: str, read: str) -> None:
+    clause = ROWS.match_recognize(f"ORDER BY t PATTERN (A) DEFINE A AS {written}")
+    printed = tg.query_text(clause)
+    assert printed.split("A AS ")[1].split("\n")[0] == read
+    assert tg.read_query(printed, ROWS)._node == clause._node
+
+
+def test_words_of_the_clause_name_attributes_where_they_say_nothing() -> None:
+    stream = tg.stream("Rows", "t bigint, `end` bigint, `match` bigint, `all` bigint, `within` bigint", progress="t")
+    read = stream.match_recognize(
+        "ORDER BY t MEASURES end + A.match AS when, all AS first_all PATTERN (A) DEFINE A AS within > 1 AND end > 2"
+    )
+    assert read.schema.names == ("when", "first_all", "first", "last", "detected")
+    assert tg.read_query(tg.query_text(read), stream)._node == read._node
+
+
 def test_variables_without_a_name_are_printed_as_a_subset() -> None:
     read = ROWS.match_recognize("ORDER BY t MEASURES COUNT(U.*) AS n PATTERN (A | B) SUBSET U = (A, B)")._node
     assert isinstance(read, Sequences)

@@ -72,8 +72,9 @@ WRONG = [
     ("COUNT(*) AS n", "MATCH_ROWTIME() AS n", "TG131", "MATCH_ROWTIME() AS", "each match has the instant of its last row: last"),
     ("COUNT(*) AS n", "lag(price) AS n", "TG131", "lag(price) AS", "write PREV(x, 1)"),
     ("COUNT(*) AS n", "frist(price) AS n", "TG131", "frist(price) AS", "did you mean FIRST?"),
-    ("COUNT(*) AS n", "CASE WHEN price > 1 THEN 2 END AS n", "TG170", "price >", "write if(condition, value, other value)"),
-    ("COUNT(*) AS n", "CAST(price AS bigint) AS n", "TG170", "AS bigint)", "a cast is a function of its type: cast_bigint(x)"),
+    ("COUNT(*) AS n", "price isnt (1) AS n", "TG170", "isnt (1)", "RUNNING or FINAL can stand before a call"),
+    ("COUNT(*) AS n", "CAST(price AS blob) AS n", "TG112", "blob) AS", "there are bigint, boolean, date, double, string, timestamp"),
+    ("COUNT(*) AS n", "CASE price > 1 THEN 2 END AS n", "TG170", "THEN 2", ""),
     ("COUNT(*) AS n", "SUM(price) FILTER (WHERE price > 1) AS n", "TG170", "FILTER (WHERE", "write SUM(if(condition, A.x, NULL))"),
     ("COUNT(*) AS n", "SUM(sym) AS n", "TG102", "SUM(sym) AS", "cast it to a number"),
     ("COUNT(*) AS n", "N.price AS n", "TG172", "N.price AS", "the pattern has A, B, C, U"),
@@ -94,7 +95,7 @@ WRONG = [
     ("(A+ B{1,3} C?)", "(A+ B{0} C?)", "TG178", "0} C?)", "a part is repeated once at least, or left out of the pattern: A{1,3}, A{2,}, A{,5}"),
     ("(A+ B{1,3} C?)", "(A+ B{1.5} C?)", "TG178", "1.5} C?)", "a quantifier has whole numbers that are not very large: A{1,3}"),
     ("(A+ B{1,3} C?)", "(A+* B C?)", "TG170", "* B", "one quantifier is enough; of a part that has one write (A+)*"),
-    ("(A+ B{1,3} C?)", "(A NOT B)", "TG170", "NOT B)", "no row that satisfies N is written !N, or !N[5m]"),
+    ("(A+ B{1,3} C?)", "(A NOT B)", "TG170", "NOT B)", ""),
     ("(A+ B{1,3} C?)", "(A |)", "TG170", ") WITHIN", ""),
     ("(A+ B{1,3} C?)", "A+ B", "TG170", "A+ B", ""),
     ("(A+ B{1,3} C?)", "(A B", "TG170", "5 MINUTES", ""),
@@ -120,9 +121,8 @@ WRONG = [
     ("DEFINE A AS price > PREV(price)", "DEFINE A AS FINAL LAST(price) > 1", "TG178", "FINAL LAST(price)", "leave it out; what the whole match must satisfy is filtered by where(...) of its measures"),
     ("DEFINE A AS price > PREV(price)", "DEFINE A AS PREV(FINAL LAST(price)) > 1", "TG178", "FINAL LAST(price))", "leave it out; what the whole match must satisfy is filtered by where(...) of its measures"),
     ("DEFINE A AS price > PREV(price)", "DEFINE A AS MATCH_NUMBER() > 1", "TG178", "MATCH_NUMBER() >", "number matches in MEASURES, and filter by where(...)"),
-    ("DEFINE A AS price > PREV(price)", "DEFINE A AS price IN (1, 2)", "TG170", "IN (1,", "write x = 'a' OR x = 'b'"),
-    ("DEFINE A AS price > PREV(price)", "DEFINE A AS price BETWEEN 1 AND 2", "TG170", "1 AND", "write x >= 5 AND x <= 6"),
-    ("DEFINE A AS price > PREV(price)", "DEFINE A AS sym LIKE 'a%'", "TG170", "'a%', B", "it is a function: like(x, 'a%')"),
+    ("DEFINE A AS price > PREV(price)", "DEFINE A AS price IN 1, 2", "TG170", "1, 2,", ""),
+    ("DEFINE A AS price > PREV(price)", "DEFINE A AS price BETWEEN 1", "TG170", ", B", ""),
     ("DEFINE A AS price > PREV(price)", "DEFINE A AS price > 'x'", "TG102", "price >", "cast the string first: cast_double(...)"),
     ("DEFINE A AS price > PREV(price)", "DEFINE A AS price > 1 && price < 5", "TG170", "&& price", "write AND"),
     ("DEFINE A AS price > PREV(price)", "DEFINE A AS LAST(price, 1) > 'x'", "TG102", "LAST(price, 1)", "cast the string first: cast_double(...)"),
@@ -132,7 +132,6 @@ WRONG = [
     ("B AS B.price < A.price\n)", "B AS B.price < A.price", "TG170", "AS m;", "a comma stands between definitions: A AS ..., B AS ..."),
     ("B AS B.price < A.price\n", "B AS B.price < A.price,\n", "TG170", ") AS", ""),
     ("B AS B.price < A.price\n", "B AS B.price < A.price WITHIN 5m\n", "TG170", "WITHIN 5m", "WITHIN stands behind PATTERN (...)"),
-
 ]  # fmt: skip
 
 
