@@ -120,6 +120,15 @@ def test_all_rows_have_the_attributes_of_the_input() -> None:
     assert read.schema.temporal == ("t", "first", "last", "detected")
 
 
+def test_excluded_rows_are_no_unmatched_rows() -> None:
+    clause = "ORDER BY t ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN ({- A -} B)"
+    with pytest.raises(tg.QueryError, match=r"TG178 rows are excluded") as raised:
+        ROWS.match_recognize(clause)
+    assert raised.value.site is not None
+    assert clause[(raised.value.site.column or 0) - 1 :].startswith("ALL ROWS")
+    assert ROWS.match_recognize(clause.replace(" WITH UNMATCHED ROWS", "")).schema.names[:1] == ("k",)
+
+
 def test_which_stream_a_text_reads_is_known_before_there_is_one() -> None:
     asked = source_of(f"-- MATCH_RECOGNIZE\nFROM Rows MATCH_RECOGNIZE ({DIP})")
     assert (asked.stream, asked.time, asked.keys) == ("Rows", "t", ("k",))
