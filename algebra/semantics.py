@@ -57,6 +57,7 @@ __all__ = [
     "Bag",
     "EvaluationError",
     "Row",
+    "aggregated",
     "as_bag",
     "bags_equal",
     "evaluate",
@@ -101,7 +102,7 @@ def evaluate(node: Node, relations: Mapping[str, Sequence[Row]]) -> list[Row]:
             removed = {_key(row) for row in _aligned(evaluate(right, relations), right.schema, left.schema)}
             return [row for row in evaluate(left, relations) if _key(row) not in removed]
         case OrderedNode():
-            return node.rows([evaluate(input_, relations) for input_ in node.inputs], _aggregate)
+            return node.rows([evaluate(input_, relations) for input_ in node.inputs], aggregated)
         case _:
             assert_never(node)
 
@@ -176,7 +177,7 @@ def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]]) -> li
                 events.append(
                     [row for row in rows if all(_value_of(reading.input.schema, term, row) for term in terms)]
                 )
-            return node.rows(events, lambda aggregate_, rows, schema: _aggregate(aggregate_.lenient(), rows, schema))
+            return node.rows(events, lambda aggregate_, rows, schema: aggregated(aggregate_.lenient(), rows, schema))
         case _:
             inputs = children(node)
             names = [f"\0{number}" for number in range(len(inputs))]
@@ -305,12 +306,13 @@ def _group(rows: list[Row], schema: Schema, keys: tuple[str, ...], aggregates: t
     for row in rows:
         groups.setdefault(_key(tuple(row[place] for place in places)), []).append(row)
     return [
-        (*(members[0][place] for place in places), *(_aggregate(a, members, schema) for a in aggregates))
+        (*(members[0][place] for place in places), *(aggregated(a, members, schema) for a in aggregates))
         for members in groups.values()
     ]
 
 
-def _aggregate(aggregate_: Aggregate, rows: list[Row], schema: Schema) -> Value:
+def aggregated(aggregate_: Aggregate, rows: list[Row], schema: Schema) -> Value:
+    """The value of an aggregate over rows of a relation."""
     arguments: list[Value] = [1] * len(rows)
     by: list[Value] = [None] * len(rows)
     type_: DataType = BIGINT

@@ -7,7 +7,7 @@ import re
 
 from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.types import MAX_SHIFT
+from tidegate.algebra.types import MAX_INSTANT, MAX_SHIFT, DataType, Kind
 
 _NAMES = {
     1: ("us", "\u00b5s", "\u03bcs", "usec", "microsecond"),
@@ -157,6 +157,20 @@ def instant_ticks(value: dt.datetime) -> int:
 def ticks_instant(ticks: int) -> dt.datetime:
     """The datetime (UTC) of a tick count; `OverflowError` outside the years 1 to 9999."""
     return EPOCH + dt.timedelta(microseconds=ticks)
+
+
+def last_instant(type_: DataType) -> int:
+    """The greatest instant of a timeline, which stands for the end of the input: the last one of the year 9999 for
+    timestamps and dates, of integers the greatest that can be an instant.
+    """
+    last = dt.datetime.max.replace(tzinfo=dt.UTC)
+    match type_.kind:
+        case Kind.TIMESTAMP:
+            return instant_ticks(last)
+        case Kind.DATE:
+            return (last - EPOCH).days
+        case _:
+            return MAX_INSTANT
 
 
 def format_instant(ticks: int) -> str:

@@ -7,7 +7,8 @@ handle and checks names and types at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn, TypeAlias
 
 from tidegate.algebra.diagnostics.shown import kind_of, nearest, shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
@@ -60,11 +61,14 @@ if TYPE_CHECKING:
     from tidegate.algebra.dsl.checks.durations import Duration
     from tidegate.algebra.dsl.over.build import RangeFrame, RowsFrame
     from tidegate.algebra.dsl.over.columns import OverExpression
+    from tidegate.algebra.dsl.sequences.build import OfMatch
+    from tidegate.algebra.dsl.sequences.rows import MatchedRows
     from tidegate.algebra.dsl.situations import Intervals, Partitioned
     from tidegate.algebra.dsl.sources import Result
     from tidegate.algebra.dsl.windows.bounds import WindowBounds
     from tidegate.algebra.dsl.windows.build import Windowed
     from tidegate.algebra.ordered.asof import Direction
+    from tidegate.algebra.ordered.sequences.pattern import Pattern
 
 #: What selects an attribute or computes a value: an expression, an attribute's name, or a function of the relation.
 Column: TypeAlias = "Expression | str | Callable[[Relation], Expression]"
@@ -517,6 +521,54 @@ class Relation:
         with Here():
             keys, time, _ = self._in_order("windows", by, order, None)
             return Windowed(self, bounds, keys, time)
+
+    @called(pattern=("TG114", 'say which rows follow each other: sequences("A B+", by="key", define=...)'))
+    def sequences(
+        self,
+        pattern: str | Pattern,
+        *,
+        by: Column | Iterable[Column] = (),
+        order: Column | None = None,
+        tie: Column | None = None,
+        define: Mapping[str, OfMatch] = MappingProxyType({}),
+        within: Duration = None,
+        limits: Callable[[MatchedRows], object] | None = None,
+        matches: Literal["preferred", "contiguous", "next", "any"] = "preferred",
+        skip: str = "past last row",
+        rows: Literal["one", "all"] = "one",
+        empty: bool = True,
+        unmatched: bool = False,
+        subsets: Mapping[str, Iterable[str]] = MappingProxyType({}),
+        **measures: OfMatch,
+    ) -> Relation:
+        """The matches of a row pattern in each partition of equal `by`, as SQL's MATCH_RECOGNIZE has them.
+
+        The pattern is a regular expression over variables; `define` says which rows can have each, and a variable
+        without a condition is true of every row. Conditions and measures take the match: `m.A` is its last row so far
+        with the variable `A`. A match has the keys, its measures, the instants `first` and `last` of its rows, and
+        `detected`, from which on no row to come can change it.
+
+        `matches`: of those that begin at a row the preferred one, after which the search goes on as `skip` says
+        (`"past last row"`, `"next row"`, `"first A"`, `"last A"`), or every one: of adjacent rows, skipping till the
+        next row that fits, or any rows. `within` bounds the time from the first to the last row, `limits` the time
+        between others. `rows="all"` reports each row of a match, `unmatched` those of none as well.
+
+        Examples:
+            >>> rising = {"B": lambda m: m.B.speed > m.B.prev().speed}
+            >>> up = cars.sequences("A B+", by="car", define=rising, top=lambda m: m.B.speed)
+            >>> show(up)
+            red, 95.0, 1, 3, 4
+        """
+        from tidegate.algebra.dsl.sequences.build import SequenceOptions, pattern_of, sequences_node
+
+        with Here() as site:
+            ordered = self._in_order("sequences", by, order, tie)
+            options = SequenceOptions(define, subsets, within, limits, matches, skip, rows, empty, unmatched)
+            node, parts = sequences_node(self, pattern_of(pattern, self, ordered[1]), ordered, options, measures)
+            origin = Origin("these matches")
+            kept = node.schema if rows == "all" else ordered[0]
+            known = {name: self._origins.get(name, origin) for name in kept}
+            return self._with(node, {name: known.get(name, origin) for name in node.schema}, site, parts)
 
     def match_recognize(self, clause: str, *, units: Mapping[str, str] | None = None, file: str = "clause") -> Relation:
         """The matches of a row pattern: the clause MATCH_RECOGNIZE of SQL:2016, as it stands in its brackets.

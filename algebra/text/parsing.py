@@ -73,13 +73,14 @@ class Language:
 
     `elsewhere` has it by the first word of a clause, and there by the word or sign that does not fit, or the one
     before. `after_lists` are the clauses that may follow one in which commas stand, `before_durations` the words that a
-    duration follows.
+    duration follows. `start` is the rule of a whole text.
     """
 
     grammar: str
     elsewhere: Mapping[str, Mapping[str, str]]
     after_lists: frozenset[str]
     before_durations: frozenset[str]
+    start: str = "start"
 
 
 class Text:
@@ -108,7 +109,7 @@ class Text:
         from lark.exceptions import UnexpectedInput
 
         try:
-            return _part(_parser(self.language.grammar).parse(self.text))
+            return _part(_parser(self.language.grammar, self.language.start).parse(self.text))
         except UnexpectedInput as error:
             raise self._unexpected(error) from None
 
@@ -125,7 +126,7 @@ class Text:
         return QueryError(
             "TG170",
             message,
-            because=(f"expected: {self._listed(allowed)}",),
+            because=(f"expected: {self._listed(allowed)}",) if allowed else (),
             hint=self._meant(site, allowed),
             site=site,
         )
@@ -200,11 +201,11 @@ def _part(tree: Tree[Token] | Token) -> Part:
 
 
 @functools.cache
-def _parser(grammar: str) -> Lark:
+def _parser(grammar: str, start: str = "start") -> Lark:
     from lark import Lark
 
     texts = [files("tidegate.algebra.text").joinpath(name).read_text(encoding="utf-8") for name in (_TERMS, grammar)]
-    return Lark("\n".join(texts), parser="lalr", propagate_positions=True)
+    return Lark("\n".join(texts), parser="lalr", propagate_positions=True, start=start)
 
 
 @functools.cache

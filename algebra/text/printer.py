@@ -16,7 +16,7 @@ from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Scan
 from tidegate.algebra.ordered.derive import END, START, Derive
 from tidegate.algebra.ordered.match.node import DETECTED, Match
-from tidegate.algebra.ordered.sequence.node import Sequences
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.terms import Attr, Call, Term, conjuncts
 from tidegate.algebra.text.reader import DIALECTS, MIRRORED, Dialect

@@ -16,12 +16,21 @@ from tidegate.analysis.ordered.family import Family, StateBound
 from tidegate.analysis.ordered.match.family import MatchFamily
 from tidegate.analysis.ordered.over import OverFamily
 from tidegate.analysis.ordered.process import ProcessFamily
+from tidegate.analysis.ordered.sequences import SequencesFamily
 from tidegate.analysis.ordered.windows import WindowsFamily
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
     "the analysis",
     Family,
-    (AsOfFamily(), DeriveFamily(), MatchFamily(), OverFamily(), ProcessFamily(), WindowsFamily()),
+    (
+        AsOfFamily(),
+        DeriveFamily(),
+        MatchFamily(),
+        OverFamily(),
+        ProcessFamily(),
+        SequencesFamily(),
+        WindowsFamily(),
+    ),
     optional=("orders", "completion_hint", "declarations"),
 )
 

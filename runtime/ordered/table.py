@@ -15,11 +15,22 @@ from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.ordered.match.family import MatchFamily
 from tidegate.runtime.ordered.over.operator import OverFamily
 from tidegate.runtime.ordered.process.operator import ProcessFamily
+from tidegate.runtime.ordered.sequences.operator import SequencesFamily
 from tidegate.runtime.ordered.windows.operator import WindowsFamily
 from tidegate.runtime.plan.steps import OrderedStep
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
-    "the runtime", Family, (AsOfFamily(), DeriveFamily(), MatchFamily(), OverFamily(), ProcessFamily(), WindowsFamily())
+    "the runtime",
+    Family,
+    (
+        AsOfFamily(),
+        DeriveFamily(),
+        MatchFamily(),
+        OverFamily(),
+        ProcessFamily(),
+        SequencesFamily(),
+        WindowsFamily(),
+    ),
 )
 
 

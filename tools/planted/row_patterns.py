@@ -45,9 +45,9 @@ GROUP = Group(
         bug("words of the clause are no names", "algebra/text/writer.py", "plain = name.isidentifier() and name.upper() not in keywords(self.language)", "plain = name.isidentifier()"),
         bug(
             "the variable of the next row is not known",
-            "algebra/ordered/sequence/partition.py",
-            "known = matched if whole is None else whole",
-            "known = matched",
+            "algebra/ordered/sequences/partition.py",
+            "self.place(row, matched), matched if whole is None else whole",
+            "self.place(row, matched), matched",
         ),
     ),
 )  # fmt: skip

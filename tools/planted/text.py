@@ -34,7 +34,12 @@ GROUP = Group(
         ),
         bug("alternatives hold together", READER, "else constraint | related", "else constraint & related"),
         bug("what orders equal times is not read", SOURCES, "time=time, tie=tie)", "time=time, tie=None)"),
-        bug("durations are milliseconds", DURATIONS, 'return f"{ticks_of(seconds)}us"', 'return f"{ticks_of(seconds)}ms"'),
+        bug(
+            "durations are milliseconds",
+            DURATIONS,
+            'return f"{ticks_of(seconds)}us"',
+            'return f"{ticks_of(seconds)}ms"',
+        ),
         bug(
             "the upper limit of between is the lower one",
             READER,

@@ -11,7 +11,7 @@ from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.here import written_at
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.aggregates import Function
-from tidegate.algebra.ordered.sequence.navigation import Variables
+from tidegate.algebra.ordered.sequences.navigation import Variables
 from tidegate.algebra.text.conditions import Conditions, Value, name_of
 from tidegate.algebra.text.parsing import Part
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from tidegate.algebra.dsl.expression import AttributeUse, Expression, Origin
-from tidegate.algebra.ordered.sequence.navigation import (
+from tidegate.algebra.ordered.sequences.navigation import (
     Navigation,
     RowsAggregate,
     attribute_of,

@@ -87,3 +87,7 @@ _ELSEWHERE: Final = {
 ROW_PATTERNS: Final = Language(
     "row_patterns.lark", _ELSEWHERE, frozenset(_ORDER) - {"PARTITION"}, frozenset(("WITHIN",))
 )
+#: A pattern by itself, as Python takes it.
+PATTERNS: Final = Language(
+    "row_patterns.lark", {"": _IN_CLAUSE["PATTERN"]}, frozenset(), frozenset(), start="alternatives"
+)

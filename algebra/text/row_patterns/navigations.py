@@ -15,7 +15,7 @@ from tidegate.algebra.dsl.grouping import aggregate_of
 from tidegate.algebra.dsl.here import written_at
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.aggregates import TABLE, Aggregate, Function
-from tidegate.algebra.ordered.sequence.navigation import (
+from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
     MatchNumber,
     Navigation,

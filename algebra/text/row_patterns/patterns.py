@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.ordered.sequence.pattern import (
+from tidegate.algebra.ordered.sequences.pattern import (
     EMPTY,
     Absence,
     Alternation,
@@ -20,7 +20,7 @@ from tidegate.algebra.ordered.sequence.pattern import (
 )
 from tidegate.algebra.text.conditions import is_quoted, name_of
 from tidegate.algebra.text.parsing import Part, Text
-from tidegate.algebra.text.row_patterns.language import ABSENT
+from tidegate.algebra.text.row_patterns.language import ABSENT, PATTERNS
 
 #: Repetitions that a quantifier can ask for.
 _MOST = 1 << 31
@@ -86,6 +86,12 @@ class PatternReader:
                 site=self.text.at(part),
             )
         return int(part.text)
+
+
+def read_pattern(given: str, ticks: Callable[[Text, Part], int]) -> Pattern:
+    """The pattern of a text that has nothing else; `QueryError` TG170 where it does not fit the grammar."""
+    text = Text(given, "pattern", PATTERNS)
+    return PatternReader(text, lambda part: ticks(text, part)).read(text.parse())
 
 
 def _bounds(kind: str, counts: list[int]) -> tuple[int, int | None]:

@@ -8,7 +8,7 @@ from typing import Final, assert_never
 
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import Scan
-from tidegate.algebra.ordered.sequence.navigation import (
+from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
     MatchNumber,
     Navigation,
@@ -17,8 +17,8 @@ from tidegate.algebra.ordered.sequence.navigation import (
     RowValue,
     Variables,
 )
-from tidegate.algebra.ordered.sequence.node import EveryMatch, Limit, Point, Reported, Sequences, Skip, within
-from tidegate.algebra.ordered.sequence.pattern import (
+from tidegate.algebra.ordered.sequences.node import EveryMatch, Limit, Point, Reported, Sequences, Skip, within
+from tidegate.algebra.ordered.sequences.pattern import (
     Absence,
     Alternation,
     Anchor,

@@ -12,7 +12,7 @@ from tidegate.algebra.dsl.here import written_at
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.situations import Partitioned
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.ordered.sequence.node import (
+from tidegate.algebra.ordered.sequences.node import (
     DETECTED,
     FIRST,
     LAST,
@@ -24,7 +24,7 @@ from tidegate.algebra.ordered.sequence.node import (
     Skip,
     within,
 )
-from tidegate.algebra.ordered.sequence.pattern import Exclusion, Pattern, absent_in, patterns_of, variables_of
+from tidegate.algebra.ordered.sequences.pattern import Exclusion, Pattern, absent_in, patterns_of, variables_of
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.text.conditions import Conditions, name_of
 from tidegate.algebra.text.durations import duration_of

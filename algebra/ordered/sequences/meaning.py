@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from tidegate.algebra.nodes import Aggregation, Row
 from tidegate.algebra.ordered.events import in_order, partitions
-from tidegate.algebra.ordered.sequence.enabled import goes_on
-from tidegate.algebra.ordered.sequence.partition import Matched, Partition
-from tidegate.algebra.ordered.sequence.search import Search
+from tidegate.algebra.ordered.sequences.enabled import goes_on
+from tidegate.algebra.ordered.sequences.partition import Matched, Partition
+from tidegate.algebra.ordered.sequences.search import Search
 
 if TYPE_CHECKING:
-    from tidegate.algebra.ordered.sequence.node import EveryMatch, Sequences, Skip
+    from tidegate.algebra.ordered.sequences.node import EveryMatch, Sequences, Skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Match:
 
 def rows_of(node: Sequences, rows: Sequence[Row], aggregation: Aggregation) -> list[Row]:
     """The result over all rows of the input."""
-    from tidegate.algebra.ordered.sequence.certain import instants_of
+    from tidegate.algebra.ordered.sequences.certain import instants_of
 
     (reading,) = node.readings
     results: list[Row] = []
@@ -48,7 +48,7 @@ def rows_of(node: Sequences, rows: Sequence[Row], aggregation: Aggregation) -> l
 
 def matches_of(partition: Partition) -> list[Match]:
     """All matches of a partition."""
-    from tidegate.algebra.ordered.sequence.node import EveryMatch
+    from tidegate.algebra.ordered.sequences.node import EveryMatch
 
     selection = partition.node.selection
     if isinstance(selection, EveryMatch):
@@ -57,7 +57,7 @@ def matches_of(partition: Partition) -> list[Match]:
 
 
 def _preferred(partition: Partition, skip: Skip) -> Iterator[Match]:
-    search, at, number = Search(partition, skips=False), 0, 0
+    search, at, number = Search(partition, skips=False), partition.start, partition.number
     while at < len(partition.rows):
         path = next(search.matches(at), None)
         if path is None:
@@ -88,7 +88,7 @@ def resumes(partition: Partition, skip: Skip, start: int, matched: Matched) -> i
 def _every(partition: Partition, selection: EveryMatch) -> list[Match]:
     search = Search(partition, skips=selection.skipping != "contiguous")
     found: dict[Matched, Match] = {}
-    for start in range(len(partition.rows)):
+    for start in range(partition.start, len(partition.rows)):
         for path in search.matches(start):
             if path.matched and (selection.skipping != "next" or not _skips_what_fits(partition, path.matched)):
                 found.setdefault(path.matched, Match(start, path.matched, path.excluded))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, assert_never
 
-from tidegate.algebra.ordered.sequence.pattern import (
+from tidegate.algebra.ordered.sequences.pattern import (
     Absence,
     Alternation,
     Anchor,
@@ -21,8 +21,8 @@ from tidegate.algebra.ordered.sequence.pattern import (
 )
 
 if TYPE_CHECKING:
-    from tidegate.algebra.ordered.sequence.node import Point, Sequences
-    from tidegate.algebra.ordered.sequence.partition import Matched, Partition
+    from tidegate.algebra.ordered.sequences.node import Point, Sequences
+    from tidegate.algebra.ordered.sequences.partition import Matched, Partition
 
 
 def goes_on(partition: Partition, begun: Matched, at: int) -> bool:

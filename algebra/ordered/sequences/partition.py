@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from tidegate.algebra.evaluation import EvaluationError, Evaluator, evaluator
 from tidegate.algebra.nodes import Aggregation, Row
 from tidegate.algebra.ordered.events import instant_of
-from tidegate.algebra.ordered.sequence.navigation import (
+from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
     MatchNumber,
     Navigation,
@@ -21,7 +22,7 @@ from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed.operations import resolve
 
 if TYPE_CHECKING:
-    from tidegate.algebra.ordered.sequence.node import Limit, Point, Sequences
+    from tidegate.algebra.ordered.sequences.node import Limit, Point, Sequences
 
 #: A row of a match: its place in the partition, and its variable.
 MatchedRow: TypeAlias = tuple[int, str]
@@ -29,10 +30,24 @@ Matched: TypeAlias = tuple[MatchedRow, ...]
 
 
 class Partition:
-    """The rows of one partition of a node, in order."""
+    """The rows of one partition of a node, in order; or the last of them, where the others matter no more.
 
-    def __init__(self, node: Sequences, rows: Sequence[Row], aggregation: Aggregation) -> None:
+    `begins`: the first row is the first of the partition. Matches are looked for from the place `start` on, and
+    `number` of them are known already.
+    """
+
+    def __init__(
+        self,
+        node: Sequences,
+        rows: Sequence[Row],
+        aggregation: Aggregation,
+        *,
+        begins: bool = True,
+        start: int = 0,
+        number: int = 0,
+    ) -> None:
         self.node, self.rows, self.aggregation = node, rows, aggregation
+        self.begins, self.start, self.number = begins, start, number
         names = node.input.schema.names
         self.names = names
         self.times = [instant_of(row[names.index(node.time)]) for row in rows]
@@ -46,12 +61,22 @@ class Partition:
             if isinstance(n, RowValue)
         }
 
+    def first(self, count: int) -> Partition:
+        """The first rows of the partition, without those behind them."""
+        shorter = copy(self)
+        shorter.rows, shorter.times = self.rows[:count], self.times[:count]
+        return shorter
+
     def holds(self, variable: str, at: int, matched: Matched) -> bool:
         """Whether the row at a place satisfies the condition of a variable. `matched` are the rows of the match that
         the condition sees. A condition that has no value, such as 1 / 0 > 1, is not satisfied.
         """
         condition = self._conditions.get(variable)
-        return condition is None or _lenient(condition, _Seen(self, at, matched, matched, 0)) is True
+        return condition is None or _lenient(condition, self.seen(at, matched)) is True
+
+    def seen(self, at: int, matched: Matched) -> Mapping[str, Value]:
+        """What conditions can name, at a row where these rows are matched."""
+        return _Seen(self, at, matched, matched, 0)
 
     def measures(self, matched: Matched, whole: Matched, number: int) -> tuple[Value, ...]:
         """The measures at the last of these rows of a match, of which `whole` are all; NULL where one has no value."""
@@ -64,13 +89,12 @@ class Partition:
         """
         match navigation:
             case RowValue(_, argument, row):
-                at = self._place(row, matched)
+                at = self.place(row, matched)
                 if at is None or not 0 <= at < len(self.rows):
                     return None
                 return self._arguments[argument](dict(zip(self.names, self.rows[at], strict=True)))
             case Classifier(_, row):
-                at = self._place(row, matched)
-                known = matched if whole is None else whole
+                at, known = self.place(row, matched), matched if whole is None else whole
                 return next((variable for place, variable in known if place == at), None)
             case RowsAggregate(aggregate, variables):
                 members = [self.rows[place] for place, variable in matched if not variables or variable in variables]
@@ -80,22 +104,22 @@ class Partition:
             case _:
                 assert_never(navigation)
 
-    def _place(self, row: RowOf, matched: Matched) -> int | None:
+    def place(self, row: RowOf, matched: Matched) -> int | None:
+        """The place of a row in the partition, which may be beyond its ends; None where the match has no such row."""
         places = [place for place, variable in matched if not row.variables or variable in row.variables]
         if row.offset >= len(places):
             return None
         return (places[row.offset] if row.end == "first" else places[-1 - row.offset]) + row.step
 
-    def instant(self, point: Point, matched: Matched) -> int | None:
-        """The instant of a point of a match; None where it has no such row."""
+    def place_of(self, point: Point, matched: Matched) -> int | None:
+        """The place of a point of a match; None where it has no such row."""
         variables = () if point.variable is None else self.node.resolved(point.variable)
-        place = self._place(RowOf(variables, point.end), matched)
-        return None if place is None else self.times[place]
+        return self.place(RowOf(variables, point.end), matched)
 
     def keeps(self, limit: Limit, matched: Matched) -> bool:
         """Whether a match keeps within a limit."""
-        later, earlier = self.instant(limit.later, matched), self.instant(limit.earlier, matched)
-        return later is None or earlier is None or later - earlier <= limit.most
+        later, earlier = self.place_of(limit.later, matched), self.place_of(limit.earlier, matched)
+        return later is None or earlier is None or self.times[later] - self.times[earlier] <= limit.most
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +147,7 @@ class _Seen(Mapping[str, Value]):
         return len(self.partition.names) + len(self.partition.navigations)
 
 
-def _lenient(evaluate: Evaluator, seen: _Seen) -> Value:
+def _lenient(evaluate: Evaluator, seen: Mapping[str, Value]) -> Value:
     try:
         return evaluate(seen)
     except EvaluationError:

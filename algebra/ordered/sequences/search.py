@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from tidegate.algebra.ordered.sequence.partition import Matched, Partition
-from tidegate.algebra.ordered.sequence.pattern import (
+from tidegate.algebra.ordered.sequences.partition import Matched, Partition
+from tidegate.algebra.ordered.sequences.pattern import (
     Absence,
     Alternation,
     Anchor,
@@ -68,7 +68,7 @@ class Search:
                     rows = frozenset(at for at, _ in way.matched[before:])
                     yield replace(way, excluded=way.excluded | rows)
             case Anchor(end):
-                if path.at == (0 if end == "start" else len(self.partition.rows)):
+                if self.partition.begins and path.at == 0 if end == "start" else path.at == len(self.partition.rows):
                     yield path
             case Absence():
                 yield replace(path, absences=(*path.absences, (pattern, len(path.matched))))

@@ -8,8 +8,8 @@ from typing import Final, Literal, TypeAlias
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, check_condition, require_attribute
-from tidegate.algebra.ordered.sequence.navigation import Navigation, attribute_of, navigation_text, terms_of
-from tidegate.algebra.ordered.sequence.pattern import Pattern, pattern_text, variables_of
+from tidegate.algebra.ordered.sequences.navigation import Navigation, attribute_of, navigation_text, terms_of
+from tidegate.algebra.ordered.sequences.pattern import Pattern, pattern_text, variables_of
 from tidegate.algebra.printing.plans import ticks_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
@@ -96,7 +96,7 @@ Selection: TypeAlias = Preferred | EveryMatch
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """Whether a match is one row or as many as it has rows; then whether empty matches are rows, and rows of no match."""
+    """Whether a match is one row or as many as it has rows; then whether empty matches are rows, and rows of none."""
 
     rows: Literal["one", "all"] = "one"
     empty: bool = True
@@ -143,6 +143,11 @@ class Sequences(OrderedNode):
         return "matches"
 
     @property
+    def leaves_open(self) -> bool:
+        """Whatever nothing can change any more is certain when the input ends."""
+        return False
+
+    @property
     def variables(self) -> tuple[str, ...]:
         """The variables of rows of a match, in the order in which the pattern has them."""
         return variables_of(self.pattern)
@@ -182,7 +187,7 @@ class Sequences(OrderedNode):
         return Schema((*kept, *computed, *instants))
 
     def rows(self, inputs: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
-        from tidegate.algebra.ordered.sequence.meaning import rows_of
+        from tidegate.algebra.ordered.sequences.meaning import rows_of
 
         return rows_of(self, inputs[0], aggregation)
 

@@ -1,0 +1,239 @@
+"""How `sequences` makes its node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias, get_args
+
+from tidegate.algebra.diagnostics.shown import nearest, shown
+from tidegate.algebra.dsl.checks.durations import Duration, check_duration, duration_in_ticks
+from tidegate.algebra.dsl.checks.relation import applied, check_condition, listed
+from tidegate.algebra.dsl.expression import Expression, to_expression
+from tidegate.algebra.dsl.sequences.rows import MatchedRows, Navigations
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.formulas import And, Compare, Formula, Shift, TemporalTerm, Var, temporal_formula
+from tidegate.algebra.ordered.sequences.navigation import RowOf, RowValue
+from tidegate.algebra.ordered.sequences.node import (
+    Definition,
+    EveryMatch,
+    Limit,
+    Measure,
+    Point,
+    Preferred,
+    Reported,
+    Selection,
+    Sequences,
+    Skip,
+)
+from tidegate.algebra.ordered.sequences.node import within as whole_match
+from tidegate.algebra.ordered.sequences.pattern import Pattern, absent_in, variables_of
+from tidegate.algebra.schema import Attribute, checked_name
+from tidegate.algebra.terms import Attr, Term, attributes_of, rename_attributes
+
+if TYPE_CHECKING:
+    from tidegate.algebra.dsl.relation import Relation
+
+#: What a condition or a measure is: computed from the rows of a match.
+OfMatch: TypeAlias = "Expression | Callable[[MatchedRows], object]"
+
+_SELECTIONS: Final = ("preferred", "contiguous", "next", "any")
+_SKIPS: Final = ("past last row", "next row", "first V", "last V")
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceOptions:
+    """The options of `sequences` as they are given."""
+
+    define: Mapping[str, object]
+    subsets: Mapping[str, Iterable[str]]
+    within: Duration
+    limits: object
+    matches: str
+    skip: str
+    rows: str
+    empty: bool
+    unmatched: bool
+
+
+def pattern_of(given: object, relation: Relation, time: str) -> Pattern:
+    """The pattern that is given as text, or as it is; `QueryError` TG114 for what is none."""
+    if isinstance(given, str):
+        from tidegate.algebra.dsl.situations import Partitioned
+        from tidegate.algebra.text.durations import duration_of
+        from tidegate.algebra.text.row_patterns.patterns import read_pattern
+
+        events, type_ = Partitioned(relation, (), time, None), relation.schema[time].type
+        return read_pattern(
+            given, lambda text, part: duration_in_ticks(duration_of(text, part, events, {}), type_, "!")
+        )
+    if isinstance(given, get_args(Pattern)):
+        return given  # type: ignore[no-any-return]  # it is one of the union
+    raise QueryError("TG114", f"{shown(given)} is no row pattern", hint='write sequences("A B+ C?", by="key")')
+
+
+def sequences_node(
+    relation: Relation,
+    pattern: Pattern,
+    order: tuple[tuple[str, ...], str, str | None],
+    options: SequenceOptions,
+    measures: Mapping[str, object],
+) -> tuple[Sequences, list[Expression]]:
+    """The node, and the parts that it is written with."""
+    keys, time, tie = order
+    subsets = tuple((name, tuple(listed(of))) for name, of in options.subsets.items())
+    variables = tuple(dict.fromkeys((*variables_of(pattern), *absent_in(pattern))))
+    read = Navigations(relation, (*variables, *options.subsets), dict(subsets))
+    for name in options.define:
+        if name not in variables:
+            near = nearest(str(name), variables, 3)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"variables: {', '.join(variables)}"
+            raise QueryError("TG101", f"the pattern has no variable {shown(name)}", hint=hint)
+    definitions = tuple(Definition(name, _condition(read, given)) for name, given in options.define.items())
+    computed = tuple(Measure(checked_name(name, "an attribute"), _measure(read, one)) for name, one in measures.items())
+    limits = [*_within(options.within, relation, time), *_limits(read, options.limits, time)]
+    node = Sequences(
+        relation._node,
+        keys,
+        time,
+        tie,
+        pattern,
+        definitions,
+        tuple(read.by_name.values()),
+        computed,
+        tuple(limits),
+        _selection(options, read.variables),
+        _reported(options),
+        subsets,
+    )
+    return node, read.parts
+
+
+def _given(read: Navigations, given: object) -> Expression:
+    """The expression of a condition or measure, of which the attributes are those of the row at hand."""
+    value = applied(given, MatchedRows(read), hint="write lambda m: m.A.x > 1") if callable(given) else given
+    part = to_expression(value)
+    own = {name: use for name, use in part._reads.items() if use.origin is not read.origin}
+    read.of._column(Expression(part._term, part._type, own, {}))
+    read.parts.append(part)
+    return part
+
+
+def _condition(read: Navigations, given: object) -> Term:
+    check_condition(given)
+    return _given(read, given)._term
+
+
+def _measure(read: Navigations, given: object) -> Term:
+    """A measure; attributes of the relation are those of the last row of the match."""
+    part = _given(read, given)
+    last = {
+        name: attribute_name_of(read, name)
+        for name in attributes_of(part._term)
+        if name not in read.by_name and name in read.of.schema
+    }
+    return rename_attributes(part._term, last)
+
+
+def attribute_name_of(read: Navigations, attribute: str) -> str:
+    """The name of the value of an attribute in the last row of a match."""
+    return next(iter(read.read(RowValue("", Attr(attribute), RowOf()))._reads))
+
+
+def _within(given: Duration, relation: Relation, time: str) -> list[Limit]:
+    if given is None:
+        return []
+    check_duration("within", given)
+    ticks = duration_in_ticks(given, relation.schema[time].type, "within")
+    if ticks < 0:
+        raise QueryError("TG160", f"within={shown(given)} is negative", hint='write how long a match lasts: "5m"')
+    return [whole_match(ticks)]
+
+
+def _limits(read: Navigations, given: object, time: str) -> list[Limit]:
+    """Limits as they are written: comparisons of instants of rows of the match."""
+    if given is None:
+        return []
+    conditions = applied(given, MatchedRows(read), hint=_LIMIT_HINT) if callable(given) else given
+    known = set(read.by_name)
+    limits: list[Limit] = []
+    for condition in listed(conditions):
+        part = to_expression(condition)
+        limits += _limits_of(read, temporal_formula(part._term, _instants(read, time)), part, time)
+    for name in set(read.by_name) - known:
+        read.by_name.pop(name)
+    return limits
+
+
+_LIMIT_HINT: Final = "write limits=lambda m: m.C.time - m.A.first().time <= tg.minutes(5)"
+
+
+def _instants(read: Navigations, time: str) -> Mapping[str, Attribute]:
+    """The navigations that are the instant of a row of the match, as attributes that hold instants."""
+    type_ = read.of.schema[time].type
+    return {
+        name: Attribute(name, type_, nullable=False, temporal=True)
+        for name, navigation in read.by_name.items()
+        if isinstance(navigation, RowValue) and navigation.argument == Attr(time)
+    }
+
+
+def _limits_of(read: Navigations, formula: Formula, part: Expression, time: str) -> list[Limit]:
+    match formula:
+        case And(parts):
+            return [limit for one in parts for limit in _limits_of(read, one, part, time)]
+        case Compare(left, "<=" | "<" | ">=" | ">" | "=" as sign, right, _):
+            first, second = _shifted(read, left), _shifted(read, right)
+            if first is not None and second is not None:
+                return _differences(first, sign, second)
+    raise QueryError("TG116", f"{part!r} is no limit: it does not compare the instants of two rows", hint=_LIMIT_HINT)
+
+
+def _shifted(read: Navigations, term: TemporalTerm) -> tuple[Point, int] | None:
+    """A term as the instant of a row of the match plus so many ticks."""
+    by = 0
+    if isinstance(term, Shift):
+        term, by = term.term, term.by
+    if not isinstance(term, Var):
+        return None
+    navigation = read.by_name[term.name]
+    assert isinstance(navigation, RowValue)
+    row = navigation.row
+    if row.offset or row.step or len(read.names_of(row.variables)) > 1:
+        return None
+    return Point(next(iter(read.names_of(row.variables)), None), row.end), by
+
+
+def _differences(first: tuple[Point, int], sign: str, second: tuple[Point, int]) -> list[Limit]:
+    (left, by_left), (right, by_right) = first, second
+    upper = Limit(left, right, by_right - by_left - (sign == "<"))
+    lower = Limit(right, left, by_left - by_right - (sign == ">"))
+    return [*([upper] if sign in ("<", "<=", "=") else []), *([lower] if sign in (">", ">=", "=") else [])]
+
+
+def _selection(options: SequenceOptions, variables: Sequence[str]) -> Selection:
+    matches, skip = options.matches, options.skip
+    if matches not in _SELECTIONS:
+        raise QueryError(
+            "TG114", f"matches={shown(matches)} is none of {', '.join(_SELECTIONS)}", hint='write matches="preferred"'
+        )
+    to, _, variable = skip.partition(" ") if isinstance(skip, str) else ("", "", "")
+    if skip in ("past last row", "next row"):
+        chosen = Skip("past last row" if skip == "past last row" else "next row")
+    elif to in ("first", "last") and variable in variables:
+        chosen = Skip("first" if to == "first" else "last", variable)
+    else:
+        raise QueryError("TG114", f"skip={shown(skip)} is none of {', '.join(_SKIPS)}", hint='write skip="next row"')
+    if matches == "preferred":
+        return Preferred(chosen)
+    if skip != "past last row":
+        raise QueryError(
+            "TG114", f"matches={matches!r} has every match: none is skipped", hint="leave skip out, or matches"
+        )
+    return EveryMatch("contiguous" if matches == "contiguous" else "next" if matches == "next" else "any")
+
+
+def _reported(options: SequenceOptions) -> Reported:
+    if options.rows not in ("one", "all"):
+        raise QueryError("TG114", f"rows={shown(options.rows)} is none of one, all", hint='write rows="all"')
+    return Reported("all" if options.rows == "all" else "one", options.empty, options.unmatched)

@@ -1,0 +1,149 @@
+"""From which instant nothing to come can change a match: the rule of certainty, and the instants by it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tidegate.algebra.ordered.sequences.certainty.chain import Certain, Standing, preferred_at
+from tidegate.algebra.ordered.sequences.certainty.possible import Known
+from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
+from tidegate.algebra.ordered.sequences.certainty.runs import every_at
+from tidegate.algebra.ordered.sequences.meaning import Match
+from tidegate.algebra.ordered.sequences.node import EveryMatch
+from tidegate.algebra.ordered.sequences.partition import Matched, Partition
+from tidegate.algebra.time import last_instant
+
+#: What tells matches of a partition apart, and rows of no match.
+_Found: TypeAlias = tuple[int, Matched] | int
+
+
+@dataclass(frozen=True, slots=True)
+class Instants:
+    """The least instants at which matches are certain, and, by their places, rows of no match."""
+
+    matches: Mapping[Match, int]
+    unmatched: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """What has become certain, each with its instant, and the standing then."""
+
+    matches: tuple[tuple[Match, int], ...]
+    unmatched: tuple[tuple[int, int], ...]
+    standing: Standing
+
+
+class Certainty:
+    """The rule of a node. Its partitions have the rows that are known, or all that are still needed of them."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+
+    def at(self, partition: Partition, until: int | None, standing: Standing = Standing()) -> Certain:
+        """What is certain from a standing on by the rows with instants up to `until`; None: there are no others."""
+        if until is not None:
+            partition = partition.first(bisect_right(partition.times, until))
+        known = Known(self.prepared, partition, until, whole=standing.whole)
+        selection = self.prepared.node.selection
+        if isinstance(selection, EveryMatch):
+            return every_at(known, standing, selection)
+        return preferred_at(known, standing)
+
+    def between(
+        self, partition: Partition, since: int | None, until: int | None, standing: Standing = Standing()
+    ) -> Detected:
+        """What becomes certain after `since`, or at all, up to and with `until`, or up to the end of the input."""
+        found: dict[_Found, tuple[Match | int, int]] = {}
+        before = set[_Found]() if since is None else set(_named(self.at(partition, since, standing)))
+        for low, high in _segments(partition, since, until, self.prepared.span):
+            standing = self._detect(partition, low, high, standing, before, found)
+        if until is None:
+            last = self.at(partition, None, standing)
+            end = last_instant(self.prepared.node.input.schema[self.prepared.node.time].type)
+            _add(found, before, _named(last), end)
+            standing = last.standing
+        matches = [(what, at) for what, at in found.values() if isinstance(what, Match)]
+        rows = [(what, at) for what, at in found.values() if not isinstance(what, Match)]
+        return Detected(tuple(matches), tuple(rows), standing)
+
+    def _detect(
+        self,
+        partition: Partition,
+        low: int,
+        high: int,
+        standing: Standing,
+        before: set[_Found],
+        found: dict[_Found, tuple[Match | int, int]],
+    ) -> Standing:
+        """Adds what becomes certain from `low` to `high`, between which no row comes; the standing at the end."""
+        first = self.at(partition, low, standing)
+        _add(found, before, _named(first), low)
+        return self._halved(partition, low, high, first.standing, before, found)
+
+    def _halved(
+        self,
+        partition: Partition,
+        low: int,
+        high: int,
+        standing: Standing,
+        before: set[_Found],
+        found: dict[_Found, tuple[Match | int, int]],
+    ) -> Standing:
+        """Adds what becomes certain after `low`, where this is the standing, up to `high`."""
+        if low == high:
+            return standing
+        last = self.at(partition, high, standing)
+        new = {name: what for name, what in _named(last).items() if name not in found and name not in before}
+        if not new:
+            return last.standing
+        if high == low + 1:
+            _add(found, before, new, high)
+            return last.standing
+        middle = (low + high) // 2
+        standing = self._halved(partition, low, middle, standing, before, found)
+        return self._halved(partition, middle, high, standing, before, found)
+
+
+def instants_of(partition: Partition, matches: Iterable[Match]) -> Instants:
+    """The instants of the matches of a whole partition, and of its rows of no match."""
+    detected = Certainty(Prepared(partition.node)).between(partition, None, None)
+    end = last_instant(partition.node.input.schema[partition.node.time].type)
+    by_name = {_name(match): min(at, end) for match, at in detected.matches}
+    return Instants(
+        {match: by_name[_name(match)] for match in matches}, {row: min(at, end) for row, at in detected.unmatched}
+    )
+
+
+def _name(match: Match) -> _Found:
+    return match.start, match.matched
+
+
+def _named(certain: Certain) -> dict[_Found, Match | int]:
+    return {_name(match): match for match in certain.matches} | {row: row for row in certain.unmatched}
+
+
+def _add(
+    found: dict[_Found, tuple[Match | int, int]], before: set[_Found], new: Mapping[_Found, Match | int], at: int
+) -> None:
+    for name, what in new.items():
+        if name not in before:
+            found.setdefault(name, (what, at))
+
+
+def _segments(partition: Partition, since: int | None, until: int | None, span: int) -> Iterator[tuple[int, int]]:
+    """The stretches of time in each of which the known rows are the same, from their first instant to their last."""
+    times: Sequence[int] = sorted(set(partition.times))
+    if not times:
+        return
+    last = times[-1] + span if until is None else until
+    begins = [time for time in times if (since is None or time > since) and time <= last]
+    if since is not None and since < last and (since + 1 not in begins):
+        begins.insert(0, since + 1)
+    if not begins:
+        return
+    for begin, following in zip(begins, [*begins[1:], last + 1], strict=True):
+        yield begin, following - 1

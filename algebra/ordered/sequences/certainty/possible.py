@@ -1,0 +1,233 @@
+"""What conditions of a row pattern can still be, where some of the rows that they read are to come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, assert_never
+
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.formulas import Ceil, Compare, Floor, Greatest, Least, Shift, TemporalTerm, Var
+from tidegate.algebra.ordered.events import instant_of
+from tidegate.algebra.ordered.sequences.certainty.prepared import Atom, Prepared
+from tidegate.algebra.ordered.sequences.navigation import Classifier, MatchNumber, RowOf, RowsAggregate, RowValue
+from tidegate.algebra.ordered.sequences.partition import Matched, Partition
+from tidegate.algebra.ordered.sequences.pattern import Absence
+from tidegate.algebra.terms import Call, Term, Value
+from tidegate.algebra.time import INF, Extended
+
+#: A truth value; None is NULL, and "none" what a condition without a value has, such as 1 / 0 > 1.
+Outcome: TypeAlias = bool | Literal["none"] | None
+Outcomes: TypeAlias = frozenset[Outcome]
+ANY: Final[Outcomes] = frozenset((True, False, None, "none"))
+#: Whether no row comes that must not: it does not, it does, or both may be.
+Verdict: TypeAlias = Literal["none", "one", "open"]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The instants between two ends, which are among them; `null`: there may be none. Of no instant low is INF."""
+
+    low: Extended
+    high: Extended
+    null: bool = False
+
+
+class Known:
+    """The rows of a partition with instants up to `until`, which are its first ones; None: there are no others.
+    Those to come have later instants. `whole`: no rows before these have been dropped.
+    """
+
+    def __init__(self, prepared: Prepared, partition: Partition, until: int | None, *, whole: bool = True) -> None:
+        self.prepared, self.partition, self.until, self.whole = prepared, partition, until, whole
+        self.count = len(partition.rows)
+
+    @property
+    def next(self) -> int:
+        """The least instant of a row to come."""
+        assert self.until is not None
+        return self.until + 1
+
+    def knows(self, place: int) -> bool:
+        return place < self.count or self.until is None
+
+    def outcomes(self, variable: str, at: int, matched: Matched) -> Outcomes:
+        """What the condition of a variable can be at a row, where these rows are matched."""
+        condition = self.prepared.conditions.get(variable)
+        if condition is None:
+            return frozenset((True,))
+        return self._outcomes(condition, at, matched)
+
+    def _outcomes(self, term: Term, at: int, matched: Matched) -> Outcomes:
+        """Those of the parts combined in every way, as if they did not depend on each other."""
+        match term:
+            case Call("and", args):
+                return _fold(_and, (self._outcomes(arg, at, matched) for arg in args))
+            case Call("or", args):
+                return _fold(_or, (self._outcomes(arg, at, matched) for arg in args))
+            case Call("not", (arg,)):
+                return frozenset(map(_not, self._outcomes(arg, at, matched)))
+            case _:
+                return self._of_atom(self.prepared.atoms[term], at, matched)
+
+    def _of_atom(self, atom: Atom, at: int, matched: Matched) -> Outcomes:
+        if all(self._reads_known(name, at, matched) for name in atom.names):
+            return frozenset((_outcome(self.partition, atom, at, matched),))
+        return ANY if atom.comparison is None else self._of_comparison(atom.comparison, matched)
+
+    def _reads_known(self, name: str, at: int, matched: Matched) -> bool:
+        """Whether all rows are known that something reads which conditions can name."""
+        navigation = self.partition.navigations.get(name)
+        match navigation:
+            case None:
+                return self.knows(at)
+            case RowValue(_, _, row):
+                place = self.partition.place(row, matched)
+                return place is None or self.knows(place)
+            case RowsAggregate(_, variables):
+                return all(self.knows(place) for place, v in matched if not variables or v in variables)
+            case Classifier() | MatchNumber():
+                return True
+            case _:
+                assert_never(navigation)
+
+    def _of_comparison(self, comparison: Compare, matched: Matched) -> Outcomes:
+        left, right = self._range(comparison.left, matched), self._range(comparison.right, matched)
+        null = left.null or right.null
+        if null and isinstance(comparison.source, Call) and comparison.source.op == "eq_null_safe":
+            return ANY
+        found: set[Outcome] = {None} if null else set()
+        if left.low <= left.high and right.low <= right.high:
+            found |= _compared(comparison.op, left, right)
+        return frozenset(found)
+
+    def _range(self, term: TemporalTerm, matched: Matched) -> Range:
+        """The instants that a term can be."""
+        match term:
+            case Var(name):
+                read = self.prepared.instants[name]
+                return self._range_of(read.row, read.attribute, matched)
+            case Shift(inner, by):
+                within = self._range(inner, matched)
+                return Range(within.low + by, within.high + by, within.null)
+            case Floor(inner, unit):
+                within = self._range(inner, matched)
+                return Range(_rounded(within.low, unit), _rounded(within.high, unit), within.null)
+            case Ceil(inner, unit):
+                within = self._range(inner, matched)
+                return Range(-_rounded(-within.low, unit), -_rounded(-within.high, unit), within.null)
+            case Least(terms) | Greatest(terms):
+                parts = [self._range(part, matched) for part in terms]
+                if any(part.null for part in parts):
+                    return Range(-INF, INF, null=True)
+                chosen = min if isinstance(term, Least) else max
+                return Range(chosen(part.low for part in parts), chosen(part.high for part in parts))
+            case _:
+                assert_never(term)
+
+    def _range_of(self, row: RowOf, attribute: str, matched: Matched) -> Range:
+        place = self.partition.place(row, matched)
+        if place is None or place < 0:
+            return Range(INF, -INF, null=True)
+        if place < self.count:
+            value = self.partition.rows[place][self.partition.names.index(attribute)]
+            return Range(INF, -INF, null=True) if value is None else Range(instant_of(value), instant_of(value))
+        beyond = place > matched[-1][0]
+        if attribute == self.prepared.node.time:
+            return Range(self.next, INF, null=beyond)
+        return Range(-INF, INF, null=True)
+
+    def before(self, absence: Absence, matched: Matched) -> Verdict:
+        """Whether a row comes that must not before the first of a match."""
+        times, first = self.partition.times, matched[0][0]
+        places = (at for at in range(first) if absence.within is None or times[first] - times[at] <= absence.within)
+        return self.absent(absence.variable, places, matched)
+
+    def after(self, absence: Absence, matched: Matched) -> Verdict:
+        """Whether a row comes that must not after the last of a match, which is known."""
+        times, last = self.partition.times, matched[-1][0]
+        end = INF if absence.within is None else times[last] + absence.within
+        places = (at for at in range(last + 1, self.count) if times[at] <= end)
+        verdict = self.absent(absence.variable, places, matched)
+        if verdict == "none" and self.until is not None and self.next <= end:
+            # Of a row that is not the very next one, all that is read before it is to come, too.
+            unknown = self.count + self.prepared.back
+            if True in self.outcomes(absence.variable, unknown, (*matched, (unknown, absence.variable))):
+                return "open"
+        return verdict
+
+    def absent(self, variable: str, places: Iterable[int], matched: Matched) -> Verdict:
+        """Whether none of the rows at these places satisfies a variable's condition."""
+        verdict: Verdict = "none"
+        for at in places:
+            outcomes = self.outcomes(variable, at, (*matched, (at, variable)))
+            if outcomes == {True}:
+                return "one"
+            if True in outcomes:
+                verdict = "open"
+        return verdict
+
+
+def _outcome(partition: Partition, atom: Atom, at: int, matched: Matched) -> Outcome:
+    try:
+        return _truth(atom.value(partition.seen(at, matched)))
+    except EvaluationError:
+        return "none"
+
+
+def _truth(value: Value) -> Outcome:
+    assert value is None or isinstance(value, bool)
+    return value
+
+
+def _fold(combine: Callable[[Outcome, Outcome], Outcome], parts: Iterable[Outcomes]) -> Outcomes:
+    total: Outcomes | None = None
+    for part in parts:
+        total = part if total is None else frozenset(combine(left, right) for left in total for right in part)
+    assert total is not None
+    return total
+
+
+def _and(left: Outcome, right: Outcome) -> Outcome:
+    """As conditions are evaluated: from left to right, up to the first that is false or has no value."""
+    for part in (left, right):
+        if part is False or part == "none":
+            return part
+    return None if left is None or right is None else True
+
+
+def _or(left: Outcome, right: Outcome) -> Outcome:
+    for part in (left, right):
+        if part is True or part == "none":
+            return part
+    return None if left is None or right is None else False
+
+
+def _not(part: Outcome) -> Outcome:
+    return not part if isinstance(part, bool) else part
+
+
+def _rounded(instant: Extended, unit: int) -> Extended:
+    return instant // unit * unit if isinstance(instant, int) else instant
+
+
+def _compared(op: str, left: Range, right: Range) -> set[Outcome]:
+    """What a comparison of two instants of these ranges can be."""
+    match op:
+        case "<":
+            can, must = left.low < right.high, left.high < right.low
+        case "<=":
+            can, must = left.low <= right.high, left.high <= right.low
+        case ">" | ">=":
+            return _compared("<" if op == ">" else "<=", right, left)
+        case "=" | "!=":
+            can = left.low <= right.high and right.low <= left.high
+            must = left.low == left.high == right.low == right.high
+            return _either(can, must) if op == "=" else _either(not must, not can)
+        case _:
+            raise AssertionError(op)
+    return _either(can, must)
+
+
+def _either(can: bool, must: bool) -> set[Outcome]:
+    return ({True} if can else set()) | (set() if must else {False})

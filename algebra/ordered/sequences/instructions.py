@@ -1,0 +1,126 @@
+"""A row pattern as instructions, one after the other, with counts and orders written out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from tidegate.algebra.ordered.sequences.pattern import (
+    Absence,
+    Alternation,
+    Anchor,
+    Concatenation,
+    Exclusion,
+    Pattern,
+    Permutation,
+    Repetition,
+    Step,
+    orders_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row is matched; `state` is the one then."""
+
+    state: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """It goes on at one of these places, the first ones preferred."""
+
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """An absence or an anchor."""
+
+    mark: Absence | Anchor
+
+
+@dataclass(frozen=True, slots=True)
+class Enter:
+    """An optional time of a repetition begins."""
+
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """An optional time of a repetition ends, which goes on at a place. Without a row it does not count."""
+
+    time: int
+    place: int
+
+
+Instruction: TypeAlias = Row | Choice | Pass | Enter | Leave
+
+
+class Program:
+    """The pattern as instructions, one after the other."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        #: Variable and exclusion of each state.
+        self.steps: list[tuple[str, bool]] = [("", False)]
+        self.times = 0
+
+    @property
+    def after_rows(self) -> list[int]:
+        """Where it goes on after each row, in the order of states."""
+        return [place + 1 for place, instruction in enumerate(self.instructions) if isinstance(instruction, Row)]
+
+    def add(self, pattern: Pattern, *, excluded: bool) -> None:
+        match pattern:
+            case Step(variable):
+                self.instructions.append(Row(len(self.steps)))
+                self.steps.append((variable, excluded))
+            case Anchor() | Absence():
+                self.instructions.append(Pass(pattern))
+            case Concatenation(parts):
+                for part in parts:
+                    self.add(part, excluded=excluded)
+            case Exclusion(part):
+                self.add(part, excluded=True)
+            case Permutation():
+                self.add(orders_of(pattern), excluded=excluded)
+            case Alternation(parts):
+                self._one_of(parts, excluded)
+            case Repetition():
+                self._repeated(pattern, excluded)
+            case _:
+                assert_never(pattern)
+
+    def _reserve(self) -> int:
+        """The place of an instruction that is known later."""
+        self.instructions.append(Choice(()))
+        return len(self.instructions) - 1
+
+    def _one_of(self, parts: tuple[Pattern, ...], excluded: bool) -> None:
+        choice, begins, ends = self._reserve(), [], []
+        for part in parts:
+            begins.append(len(self.instructions))
+            self.add(part, excluded=excluded)
+            ends.append(self._reserve())
+        self.instructions[choice] = Choice(tuple(begins))
+        for end in ends:
+            self.instructions[end] = Choice((len(self.instructions),))
+
+    def _repeated(self, repetition: Repetition, excluded: bool) -> None:
+        for _ in range(repetition.least):
+            self.add(repetition.part, excluded=excluded)
+        optional = 1 if repetition.most is None else repetition.most - repetition.least
+        choices = []
+        for _ in range(optional):
+            choice = self._reserve()
+            choices.append(choice)
+            time, self.times = self.times, self.times + 1
+            self.instructions.append(Enter(time))
+            self.add(repetition.part, excluded=excluded)
+            after = len(self.instructions) + 1
+            self.instructions.append(Leave(time, choice if repetition.most is None else after))
+        end = len(self.instructions)
+        for choice in choices:
+            self.instructions[choice] = Choice((choice + 1, end) if repetition.greedy else (end, choice + 1))

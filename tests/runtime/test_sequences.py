@@ -1,0 +1,277 @@
+"""Row patterns: what they mean, whatever the batching and the engine, when they are certain, and what is kept."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tidegate as tg
+from tests.runtime.batchings import in_any_batches
+from tidegate import testing
+from tidegate.algebra.semantics import evaluate
+from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.plan import placement
+from tidegate.runtime.state.store.local import LocalStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Event = tuple[Any, ...]
+
+S = tg.stream("S", "k string, t bigint, v bigint, n bigint", progress="t")
+#: The rows of a variable by their value.
+VALUES: Any = {name: lambda m, name=name, value=value: m[name].v == value for value, name in enumerate("ABC", 1)}
+#: The instant at which what only the end of the input decides is certain.
+AT_THE_END = 1 << 61
+
+
+def sequences(pattern: str, **options: Any) -> tg.Relation:
+    """Of S, by key, with the variables that a value tells."""
+    define = {name: condition for name, condition in VALUES.items() if name in pattern} | options.pop("define", {})
+    return S.sequences(pattern, by="k", tie="n", define=define, **options)
+
+
+def program() -> tg.Program:
+    falling = {"D": lambda m: m.D.v < m.D.prev().v, "U": lambda m: m.U.v > m.U.prev().v}
+    within = sequences("A B* C", within=9, n=lambda m: m.rows.agg(tg.count()))
+    return tg.program(
+        Within=within,
+        Turns=S.sequences(
+            "X D+ U+", by="k", tie="n", define=falling, within=20, low=lambda m: m.D.v, high=lambda m: m.U.v
+        ),
+        Any=sequences("A B C", matches="any", within=6),
+        Next=sequences("A (B | C)", matches="next", within=6, to=lambda m: m.rows.classifier),
+        Absent=sequences("A !C[4]", number=lambda m: m.number),
+        Three=sequences("A B C", skip="next row"),
+        Rows=sequences("A B+", rows="all", unmatched=True, within=8, so_far=lambda m: m.rows.agg(tg.sum(S.v))),
+        Long=within.where(within.n > 2).select("k", "detected"),
+        Counted=within.group_by(w=tg.ceil(within.detected, 10)).agg(n=tg.count()),
+    )
+
+
+NAMES = ("Within", "Turns", "Any", "Next", "Absent", "Three", "Rows", "Long", "Counted")
+
+
+def events(seed: int) -> list[Event]:
+    """With rows of one instant, and values that are NULL."""
+    rng = random.Random(seed)
+    times = sorted(rng.randrange(-20, 120) for _ in range(60))
+    return [(rng.choice(("a", "b", None)), t, rng.choice((1, 2, 2, 3, None)), n) for n, t in enumerate(times)]
+
+
+def meant(program: tg.Program, rows: Sequence[Event], name: str) -> list[Event]:
+    (query,) = (one for one in program.definition.queries if one.stream == name)
+    return sorted(evaluate(query.node, {"S": list(rows)}), key=str)
+
+
+def found(rows: Sequence[Mapping[str, Any]]) -> list[Event]:
+    return sorted((tuple(row.values()) for row in rows), key=str)
+
+
+def run(relation: tg.Relation, rows: Sequence[Event]) -> list[Event]:
+    return found(tg.program(R=relation).run({"S": rows})["R"].rows())
+
+
+def rows_of(values: str, *, every: int = 1, key: str = "a") -> list[Event]:
+    """One row every so many ticks, from 0 on: `"12.3"` are the values 1, 2, NULL, 3."""
+    return [(key, at * every, None if v == "." else int(v), at) for at, v in enumerate(values)]
+
+
+# --- what they mean ---------------------------------------------------------------------------------------------------
+
+
+def test_rows_that_follow_each_other_are_a_match() -> None:
+    told = sequences("A B C", top=lambda m: m.C.v)
+    assert run(told, rows_of("1231233")) == [("a", 3, 0, 2, 2), ("a", 3, 3, 5, 5)]
+    assert run(told, rows_of("12.3")) == []
+    assert run(told, [*rows_of("123"), *rows_of("12", key="b")]) == [("a", 3, 0, 2, 2)]
+    assert run(told, []) == []
+
+
+def test_a_greedy_end_waits_and_a_reluctant_one_does_not() -> None:
+    assert run(sequences("A B+"), rows_of("1223")) == [("a", 0, 2, 3)]
+    assert run(sequences("A B+?"), rows_of("1223")) == [("a", 0, 1, 1)]
+    assert run(sequences("A B+", within=5), rows_of("122")) == [("a", 0, 2, 6)]
+    assert run(sequences("A B+"), rows_of("122")) == [("a", 0, 2, AT_THE_END)]
+
+
+@pytest.mark.parametrize(
+    ("skip", "starts"),
+    [("past last row", [0]), ("next row", [0, 1, 2]), ("last B", [0, 2]), ("first B", [0, 1, 2])],
+)
+def test_the_search_goes_on_where_it_is_told(skip: str, starts: list[int]) -> None:
+    """A match of two rows at each place but the last one."""
+    define = {"A": lambda m: m.A.v == 2, "B": lambda m: m.B.v == 2}
+    told = S.sequences("A B B?", by="k", tie="n", define=define, skip=skip, within=9)
+    assert [row[1] for row in run(told, rows_of("2222"))] == starts
+
+
+def test_matches_may_skip_rows() -> None:
+    """As Table 4.1 of the thesis has it: what could have gone on with a match is not skipped by `next`."""
+    rows = rows_of("11233")
+    assert run(sequences("A B C", matches="contiguous", within=9), rows) == [("a", 1, 3, 3)]
+    assert run(sequences("A B C", matches="next", within=9), rows) == [("a", 0, 3, 3), ("a", 1, 3, 3)]
+    assert [row[1:3] for row in run(sequences("A B C", matches="any", within=9), rows)] == [
+        (0, 3),
+        (0, 4),
+        (1, 3),
+        (1, 4),
+    ]
+
+
+def test_rows_that_must_not_come_are_waited_for() -> None:
+    assert run(sequences("A !C[4]"), rows_of("12")) == [("a", 0, 0, 4)]
+    assert run(sequences("A !C[4]"), rows_of("123")) == []
+    assert run(sequences("!C[2] A"), rows_of("3.1")) == []
+    assert run(sequences("!C[2] A"), rows_of("3..1")) == [("a", 3, 3, 3)]
+    between = sequences("A !C B", matches="any", within=9)
+    assert run(between, rows_of("1.2")) == [("a", 0, 2, 2)]
+    assert run(between, rows_of("132")) == []
+
+
+def test_limits_are_between_any_rows_of_a_match() -> None:
+    told = sequences("A B+ C", limits=lambda m: m.C.t - m.B.first().t <= 2, within=9)
+    assert run(told, rows_of("1223")) == [("a", 0, 3, 3)]
+    assert run(told, rows_of("12223")) == []
+    least = sequences("A B+", limits=lambda m: m.B.t - m.A.t >= 2, within=9)
+    assert run(least, rows_of("123")) == []
+    assert run(least, rows_of("1223")) == [("a", 0, 2, 3)]
+
+
+def test_a_condition_that_has_no_value_is_not_satisfied() -> None:
+    told = sequences("A B", define={"B": lambda m: 6 // (m.B.v - 2) > 0})
+    assert run(told, rows_of("1213")) == [("a", 2, 3, 3)]
+
+
+def test_rows_of_a_match_are_reported_one_by_one() -> None:
+    told = sequences("A B+", rows="all", unmatched=True, within=9, sum=lambda m: m.rows.agg(tg.sum(S.v)))
+    assert [(row[1], row[4]) for row in run(told, rows_of("31221"))] == [(0, None), (1, 1), (2, 3), (3, 5), (4, None)]
+
+
+# --- whatever the batching and the engine -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_matches_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
+    """In disorder that progress permits, and with a start from the checkpoint in between."""
+    rows = events(seed)
+    by_detection = ("Within", "Turns", "Any", "Next", "Absent", "Three", "Rows", "Long")
+    results = in_any_batches(program, rows, seed, tmp_path, dict.fromkeys(by_detection, "detected"))
+    for name in NAMES:
+        assert found(results[name]) == meant(program(), rows, name)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("shard_bytes", [0, 1])
+def test_spark_has_the_same_matches(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the driver, and shard by shard in the workers."""
+    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
+    rows = events(3)
+    with testing.drive(
+        program(), spark=spark, driver_bytes=0 if shard_bytes else 1 << 20, shard_bytes=shard_bytes
+    ) as run:
+        for first in range(0, len(rows), 30):
+            run.add("S", rows[first : first + 30])
+            run.advance("S", t=rows[first : first + 30][-1][1] - 1)
+            run.step()
+        run.finish()
+        run.step()
+        for name in NAMES:
+            assert found(run.results(name)) == meant(program(), rows, name)
+        if shard_bytes:
+            assert {place for report in run.reports for place in report.places.values()} >= {"sharded"}
+
+
+# --- when they are certain, and what is kept --------------------------------------------------------------------------
+
+
+def test_a_match_is_reported_when_nothing_can_change_it() -> None:
+    with tg.program(R=sequences("A B+", within=9)).session() as session:
+        session.push("S", rows_of("122"))
+        session.advance("S", 2)
+        session.step()
+        assert session.results("R") == []
+        session.advance("S", 9)
+        session.step()
+        assert session.results("R") == []
+        session.advance("S", 10)
+        session.step()
+        assert found(session.results("R")) == [("a", 0, 2, 10)]
+        assert session.live_rows()["R: state"] == 0
+
+
+def live(relation: tg.Relation, rows: Sequence[Event], until: int) -> int:
+    with tg.program(R=relation).session() as session:
+        session.push("S", rows)
+        session.advance("S", until)
+        session.step()
+        return session.live_rows()["R: state"]
+
+
+def test_rows_are_kept_that_may_be_part_of_a_match_or_decide_one() -> None:
+    assert live(sequences("A B C"), rows_of("1233312"), 6) == 2
+    assert live(sequences("A B C"), rows_of("1233333"), 6) == 0
+    assert live(sequences("A B* C", within=9), rows_of("1222"), 3) == 4
+    assert live(sequences("A B* C", within=9), rows_of("1222"), 9) == 4
+    assert live(sequences("A B* C", within=9), rows_of("1222"), 10) == 0
+
+
+def test_they_are_explained_and_listed(tmp_path: Path) -> None:
+    told = str(program().explain())
+    assert "sequences of r0 by k in order of t, n; pattern A B* C; A as A.v = 1; B as B.v = 2" in told
+    assert "holds       rows: rate(S) × 9\n" in told
+    assert "holds       rows: keys(S by k) × 3\n" in told
+    unlimited = str(tg.program(R=sequences("A B* C")).explain())
+    assert "rows: unbounded: missing within=" in unlimited
+    with program().session(checkpoint=tmp_path) as session:
+        session.push("S", rows_of("122"))
+        session.advance("S", 2)
+        session.step()
+        assert "has arrived up to 2" in str(session.why("Within"))
+    listed = str(list_state(LocalStore(tmp_path)))
+    assert "bound       rows: rate(S) × 9" in listed
+
+
+def test_they_progress_on_when_they_are_certain() -> None:
+    unlimited, limited = sequences("A B* C"), sequences("A B* C", within=9)
+    assert tg.program(R=unlimited).check() == []
+    (problem,) = tg.program(R=unlimited.drop("detected")).check()
+    assert problem.code == "TG201"
+    assert "\0" not in problem.message
+    assert tg.program(R=limited.drop("detected")).check() == []
+    assert tg.program(R=limited.drop("detected", "last")).check() == []
+    assert tg.program(R=sequences("A B C").drop("detected")).check() == []
+
+
+# --- how they are written ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (
+            lambda: S.sequences("A B", by="k", define={"C": lambda m: m.C.v > 1}),
+            "TG101 the pattern has no variable 'C'",
+        ),
+        (lambda: S.sequences("A B", by="k", x=lambda m: m.C.v), "TG131 the pattern has no variable 'C'"),
+        (lambda: S.sequences("A B", by="k", x=lambda m: m.A.w), "TG131 rows of the match have no attribute 'w'"),
+        (lambda: S.sequences("A B", by="k", matches="all"), "TG114 matches='all' is none of preferred"),
+        (lambda: S.sequences("A B", by="k", skip="to B"), "TG114 skip='to B' is none of past last row"),
+        (lambda: S.sequences("A B", by="k", skip="next row", matches="any", within=3), "TG114 matches='any' has every"),
+        (lambda: S.sequences("A B", by="k", rows="some"), "TG114 rows='some' is none of one, all"),
+        (lambda: S.sequences("A B", by="k", within=-1), "TG160 within=-1 is negative"),
+        (lambda: S.sequences("A B", by="k", limits=lambda m: m.B.v > m.A.v), "TG116 .* is no limit"),
+        (lambda: S.sequences("A B", by="k", last=lambda m: m.B.v), "TG103 attribute 'last' exists already"),
+        (lambda: S.sequences("A B", by="k", order="v"), "TG117 'v' orders no rows"),
+        (lambda: S.sequences("A B", by="k", x=lambda m: m.A.prev().first().v), "TG114 first chooses a row"),
+        (lambda: S.sequences("A B", by="k", x=lambda m: m.A.agg(S.v)), "TG115 v is no aggregate"),
+        (lambda: S.sequences(3, by="k"), "TG114 3 is no row pattern"),
+    ],
+)
+def test_what_can_not_be_is_said(make: Any, says: str) -> None:
+    with pytest.raises(tg.QueryError, match=says):
+        make()
