@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import re
+from contextlib import suppress
 from typing import Literal
 
 import tidegate as tg
@@ -71,9 +72,14 @@ def random_stream(rng: random.Random) -> Relation:
 
 
 def random_row_pattern(seed: int) -> tuple[Relation, Sequences]:
-    """A stream, and a row pattern over it."""
-    nodes = _Nodes(random.Random(f"row pattern {seed}"))
-    return nodes.stream, nodes.node()
+    """A stream, and a row pattern over it: the first that is drawn and valid."""
+    rng = random.Random(f"row pattern {seed}")
+    while True:
+        nodes = _Nodes(rng)
+        with suppress(tg.QueryError):
+            node = nodes.node()
+            assert node.schema
+            return nodes.stream, node
 
 
 def respelled(rng: random.Random, text: str) -> str:
