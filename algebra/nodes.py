@@ -245,6 +245,13 @@ class OrderedNode(CachedNode):
         return any(reading.time is not None for reading in self.readings)
 
     @property
+    def goes_on(self) -> bool:
+        """Whether it yields rows for as long as its input progresses: they end where that has come to, if nobody says
+        where.
+        """
+        return False
+
+    @property
     def keeps(self) -> str:
         """What it keeps of its events, as people say it."""
         return "state"

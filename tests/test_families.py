@@ -17,7 +17,10 @@ from tidegate.algebra.ordered.families import by_node
 from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.ordered.process import Process
-from tidegate.algebra.ordered.windows import Windows
+from tidegate.algebra.ordered.ranks import Ranks
+from tidegate.algebra.ordered.sequences.node import Sequences
+from tidegate.algebra.ordered.ticks import Ticks
+from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.analysis.ordered import table as analysed
 from tidegate.analysis.ordered.family import Family as AnalysisFamily
 from tidegate.runtime.ordered import table as run
@@ -27,17 +30,23 @@ from tidegate.runtime.plan.steps import OrderedStep
 from tools import rooms
 
 ROOT = Path(__file__).resolve().parent.parent
-FAMILIES = {AsOf, Derive, Match, Over, Process, Windows}
-NAMES = {"AsOf", "Derive", "Match", "RowIntervals", "Over", "Process", "Windows"}
+FAMILIES = {AsOf, Derive, Match, Over, Process, Ranks, Sequences, Ticks, Windows}
+NAMES = {"AsOf", "Derive", "Match", "RowIntervals", "Over", "Process", "Ranks", "Sequences", "Ticks", "Windows"}
 #: Kernels of one family alone.
 KERNELS = {"asof", "cells", "counting", "over", "partners", "pool", "ranges", "search", "search_plan", "situations"}
 #: The modules that may name or import a family, with the reason: users write operators of a family, or look at one.
 FRONT = {
     "algebra/dsl/asof/build.py": "Python: how asof_join makes its node",
     "algebra/dsl/checks/operators.py": "Python: what is wrong with an operator that a user wrote",
+    "algebra/dsl/interval_sequences.py": "Python: interval sequences are matches",
     "algebra/dsl/over/build.py": "Python: how over makes its node",
     "algebra/dsl/over/columns.py": "Python: lag, lead and the like",
+    "algebra/dsl/ranks/build.py": "Python: how ranked and top_k make their node",
+    "algebra/dsl/ranks/columns.py": "Python: rank and dense_rank",
+    "algebra/dsl/sequences/build.py": "Python: how sequences makes its node",
+    "algebra/dsl/sequences/rows.py": "Python: rows of a match",
     "algebra/dsl/situations.py": "Python: situations, patterns and operators of a user",
+    "algebra/dsl/ticks/build.py": "Python: how ticks and fill_gaps make their nodes",
     "algebra/dsl/windows/bounds.py": "Python: session, hopping and cumulating",
     "algebra/dsl/windows/build.py": "Python: how windows makes its node",
     "algebra/text/printer.py": "the text language: patterns are written out in it",
@@ -50,7 +59,9 @@ FRONT = {
 NAMING = {
     "algebra/dsl/asof/build.py",
     "algebra/dsl/over/build.py",
+    "algebra/dsl/ranks/build.py",
     "algebra/dsl/situations.py",
+    "algebra/dsl/ticks/build.py",
     "algebra/dsl/windows/build.py",
     "algebra/text/printer.py",
     "runtime/pattern_timeline.py",

@@ -12,6 +12,8 @@ from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.dsl.aggregates import (
     AggregateExpression,
     any_value,
+    approx_distinct,
+    approx_quantile,
     arg_max,
     arg_min,
     avg,
@@ -54,6 +56,7 @@ from tidegate.algebra.dsl.functions import (
     when,
 )
 from tidegate.algebra.dsl.here import unknown_name
+from tidegate.algebra.dsl.interval_sequences import iseq
 from tidegate.algebra.dsl.over.columns import (
     OverExpression,
     lag,
@@ -63,10 +66,13 @@ from tidegate.algebra.dsl.over.columns import (
     previous_different,
     row_number,
 )
+from tidegate.algebra.dsl.ranks.columns import Descending, RankExpression, dense_rank, desc, rank
 from tidegate.algebra.dsl.relation import Relation, product
 from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Situation, match, situation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
-from tidegate.algebra.dsl.windows.bounds import WindowBounds, cumulating, hopping, session
+from tidegate.algebra.dsl.ticks.build import ticks
+from tidegate.algebra.dsl.versions.build import Versioned
+from tidegate.algebra.dsl.windows.bounds import WindowBounds, calendar, cumulating, hopping, landmark, rows, session
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.ordered.process import Operator, Reach
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
@@ -160,6 +166,7 @@ __all__ = [
     # situations and temporal patterns
     "situation",
     "match",
+    "iseq",
     "timeline",
     "read_query",
     "query_text",
@@ -184,6 +191,10 @@ __all__ = [
     "session",
     "hopping",
     "cumulating",
+    "ticks",
+    "calendar",
+    "landmark",
+    "rows",
     # aggregates; min and max of several values are the least and greatest of a row
     "count",
     "count_distinct",
@@ -206,6 +217,8 @@ __all__ = [
     "stddev",
     "string_agg",
     "variance",
+    "approx_distinct",
+    "approx_quantile",
     # values of the rows around a row
     "lag",
     "lead",
@@ -213,6 +226,10 @@ __all__ = [
     "nth",
     "previous_different",
     "row_number",
+    # places of the rows of a group
+    "rank",
+    "dense_rank",
+    "desc",
     # what the functions above yield
     "Reach",
     "Relation",
@@ -227,6 +244,9 @@ __all__ = [
     "Expression",
     "AggregateExpression",
     "OverExpression",
+    "RankExpression",
+    "Descending",
+    "Versioned",
     "WindowBounds",
     "Program",
     "Deployment",

@@ -32,7 +32,7 @@ SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests/strategies", "te
 
 FAMILIES = (
     *("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded"),
-    *("situations", "over", "asof", "row-windows", "folding", "large"),
+    *("situations", "over", "asof", "versions", "ranks", "row-windows", "ticks", "sequences", "folding", "large"),
 )
 
 

@@ -61,10 +61,12 @@ if TYPE_CHECKING:
     from tidegate.algebra.dsl.checks.durations import Duration
     from tidegate.algebra.dsl.over.build import RangeFrame, RowsFrame
     from tidegate.algebra.dsl.over.columns import OverExpression
+    from tidegate.algebra.dsl.ranks.columns import RankExpression, RankOrder
     from tidegate.algebra.dsl.sequences.build import OfMatch
     from tidegate.algebra.dsl.sequences.rows import MatchedRows
     from tidegate.algebra.dsl.situations import Intervals, Partitioned
     from tidegate.algebra.dsl.sources import Result
+    from tidegate.algebra.dsl.versions.build import Versioned
     from tidegate.algebra.dsl.windows.bounds import WindowBounds
     from tidegate.algebra.dsl.windows.build import Windowed
     from tidegate.algebra.ordered.asof import Direction
@@ -478,6 +480,98 @@ class Relation:
             origin = Origin("these versions")
             return self._with(node, {name: self._origins.get(name, origin) for name in node.schema}, site)
 
+    @called(
+        by=("TG114", 'say which rows are a group: ranked(by="end", order=tg.desc(r.x), place=tg.rank())'),
+        order=("TG114", 'say which rows come first: ranked(by="end", order=tg.desc(r.x), place=tg.rank())'),
+    )
+    def ranked(
+        self,
+        *,
+        by: Column | Iterable[Column],
+        order: RankOrder | Iterable[RankOrder],
+        **columns: RankExpression | OverExpression,
+    ) -> Relation:
+        """All attributes, and after them the places of each row among the rows of its group: those of equal `by`.
+
+        An instant is among `by`, such as the end of a window: a group is complete once all rows up to it are there, and
+        nothing is kept of it then. Of several instants that of windows counts, or else the first that progresses.
+        `QueryError` TG117 where there is none.
+
+        `order` are values, from the least on, or from the greatest with `tg.desc`; NULL comes last. Columns are
+        `tg.rank()`, `tg.dense_rank()` and `tg.row_number()`. Rows with equal values have one rank. For `row_number`
+        they are an error, as nothing says which comes first.
+
+        Examples:
+            >>> halves = cars.with_(end=tg.ceil(cars.time, 3))
+            >>> placed = halves.ranked(by="end", order=(tg.desc("accel"), "time"), place=tg.row_number())
+            >>> show(placed.select("end", "time", "place").where(placed.end == 3))
+            3, 1, 1
+            3, 2, 2
+            3, 3, 3
+        """
+        from tidegate.algebra.dsl.ranks.build import rank_columns, ranks_node
+
+        with Here() as site:
+            parts: list[Expression] = []
+            node = ranks_node(self, "ranked", by, order, rank_columns(columns), parts)
+            origin = Origin("this ranked")
+            return self._with(node, {name: self._origins.get(name, origin) for name in node.schema}, site, parts)
+
+    @called(
+        k=("TG114", 'say how many rows: top_k(3, by="end", order=tg.desc(r.x))'),
+        by=("TG114", 'say of which group: top_k(3, by="end", order=tg.desc(r.x))'),
+        order=("TG114", 'say which rows come first: top_k(3, by="end", order=tg.desc(r.x))'),
+    )
+    def top_k(self, k: int, *, by: Column | Iterable[Column], order: RankOrder | Iterable[RankOrder]) -> Relation:
+        """The first `k` rows of each group in an order of values, and the peers of the last of them, as SQL's
+        `FETCH FIRST 3 ROWS WITH TIES`.
+
+        `by` and `order` are those of `ranked`. Rows with equal values are peers; a further value in `order` that tells
+        them apart leaves `k` rows.
+
+        Examples:
+            >>> halves = cars.with_(end=tg.ceil(cars.time, 3))
+            >>> show(halves.top_k(1, by="end", order=tg.desc("accel")).select("end", "time", "accel"))
+            3, 1, 3.0
+            3, 2, 3.0
+            6, 6, 0.0
+        """
+        from tidegate.algebra.dsl.ranks.build import first_rows, ranks_node, require_number
+
+        with Here() as site:
+            most, parts = require_number(k), list[Expression]()
+            node = first_rows(ranks_node(self, "top_k", by, order, (), parts), most)
+            return self._with(node, self._origins, site, parts)
+
+    def versioned(
+        self,
+        *,
+        by: Column | Iterable[Column],
+        deleted: Condition | None = None,
+        order: Column | None = None,
+        tie: Column | None = None,
+    ) -> Versioned:
+        """The rows as changes of a table with one row a key, which `temporal_join` looks up.
+
+        A change is a version of its key's row, from its own instant up to that of the next change. One for which
+        `deleted` is true deletes the row. `order` may be left out where rows hold one instant only (else `QueryError`
+        TG117). Two changes of one key at one instant are an error, unless `tie` names an attribute that orders them:
+        then the last one counts.
+
+        Examples:
+            >>> phases = cars.as_("c").versioned(by="car", deleted=lambda c: c.accel == 0)
+            >>> ask = tg.stream("Ask", "car string, at bigint", progress="at")
+            >>> show(ask.temporal_join(phases, at="at").select("at", "speed"), Ask=[("red", 2), ("red", 3), ("red", 9)])
+            2, 90.0
+            3, None
+            9, None
+        """
+        from tidegate.algebra.dsl.versions.build import Versioned
+
+        with Here():
+            ended = None if deleted is None else self._condition(deleted)
+            return Versioned(self, *self._in_order("versioned", by, order, tie), ended)
+
     def _without_repeats(
         self,
         where: str,
@@ -504,13 +598,19 @@ class Relation:
 
     @called(bounds=("TG114", 'say which windows: windows(tg.session("5m"), by="key")'))
     def windows(
-        self, bounds: WindowBounds, *, by: Column | Iterable[Column] = (), order: Column | None = None
+        self,
+        bounds: WindowBounds,
+        *,
+        by: Column | Iterable[Column] = (),
+        order: Column | None = None,
+        tie: Column | None = None,
     ) -> Windowed:
         """Windows that depend on the rows or overlap, of the rows of equal `by`; `agg` says what each yields.
 
-        `bounds` are `tg.session`, `tg.hopping` or `tg.cumulating`. `order` may be left out where rows hold one instant
-        only (else `QueryError` TG117). A window has the keys, `start`, `end` and its aggregates, and is complete at its
-        end. Windows that do not overlap are groups: `group_by(w=tg.ceil(time, "1h"))`.
+        `bounds` are `tg.session`, `tg.hopping`, `tg.cumulating`, `tg.calendar`, `tg.landmark` or `tg.rows`. `order` may
+        be left out where rows hold one instant only (else `QueryError` TG117). `tie` orders rows of one instant where
+        they are counted. A window has the keys, `start`, `end` and its aggregates, and is complete at its end. Windows
+        that do not overlap are groups: `group_by(w=tg.ceil(time, "1h"))`.
 
         Examples:
             >>> show(cars.windows(tg.session(1), by="car").agg(n=tg.count(), fastest=tg.max(cars.speed)))
@@ -519,8 +619,8 @@ class Relation:
         from tidegate.algebra.dsl.windows.build import Windowed
 
         with Here():
-            keys, time, _ = self._in_order("windows", by, order, None)
-            return Windowed(self, bounds, keys, time)
+            keys, time, last = self._in_order("windows", by, order, tie)
+            return Windowed(self, bounds, keys, time, last)
 
     @called(pattern=("TG114", 'say which rows follow each other: sequences("A B+", by="key", define=...)'))
     def sequences(
@@ -595,6 +695,73 @@ class Relation:
                     "TG114", f"a clause is text, not {kind_of(clause)}", hint="give what the brackets hold"
                 )
             return clause_over(self, clause, units or {}, file, site)
+
+    @called(every=("TG160", 'say how far apart ticks are: ticks("1m", by="key")'))
+    def ticks(
+        self,
+        every: Duration,
+        *,
+        by: Column | Iterable[Column] = (),
+        within: Duration = None,
+        offset: Duration = None,
+        order: Column | None = None,
+    ) -> Relation:
+        """Instants at equal distances: of each key that rows have the multiples of `every`, plus `offset`, as `tick`.
+
+        They begin with the first row of the key. `within`: only so long after one of its rows, that instant included;
+        without it they go on for as long as the relation progresses, or up to where `close_at` says that it ends. A
+        tick is final once the relation has come as far, whether a row came or the clock says so. `order` is the instant
+        of rows, and may be left out where they hold one only (else `QueryError` TG117).
+
+        Examples:
+            >>> show(cars.ticks(2, by="car"))
+            red, 2
+            red, 4
+            red, 6
+            >>> show(cars.where(cars.speed > 80).ticks(2, by="car", within=3))
+            red, 2
+            red, 4
+            red, 6
+        """
+        from tidegate.algebra.dsl.ticks.build import ticks_node
+
+        with Here() as site:
+            keys, time, _ = self._in_order("ticks", by, order, None)
+            node = ticks_node(self._node, keys, time, every, within, offset)
+            origin = Origin("these ticks")
+            return self._with(node, {name: self._origins.get(name, origin) for name in node.schema}, site)
+
+    @called(every=("TG160", 'say how far apart rows shall be: fill_gaps("1m", by="key")'))
+    def fill_gaps(
+        self,
+        every: Duration,
+        *,
+        by: Column | Iterable[Column] = (),
+        within: Duration = None,
+        offset: Duration = None,
+        order: Column | None = None,
+        tie: Column | None = None,
+    ) -> Relation:
+        """The last row of each key at each of its `ticks`: a row at equal distances, with the last values carried
+        forward.
+
+        A result row has all attributes, and the instant `tick` at which it holds. `within`: a row is carried so far
+        only. Rows with a key that is NULL are left out. Two rows of one key at one instant are an error, unless `tie`
+        names an attribute that orders them.
+
+        Examples:
+            >>> show(cars.fill_gaps(2, by="car").select("tick", "speed"))
+            2, 90.0
+            4, 85.0
+            6, 50.0
+        """
+        from tidegate.algebra.dsl.ticks.build import filled_node
+
+        with Here() as site:
+            keys, time, last = self._in_order("fill_gaps", by, order, tie)
+            node = filled_node(self._node, keys, time, last, every, within, offset)
+            origin = Origin("this fill_gaps")
+            return self._with(node, {name: self._origins.get(name, origin) for name in node.schema}, site)
 
     def _order(self, given: Column | None, where: str, option: str) -> str:
         """The attribute that orders rows; `QueryError` TG117 where it is not said, and rows have several instants."""
@@ -783,6 +950,47 @@ class Relation:
             node = asof_node(self, other, by, times, order, direction, within, strict, how)
             origin = Origin("this asof_join")
             return self._with(node, {name: origins.get(name, origin) for name in node.schema}, site, (), (other,))
+
+    def temporal_join(
+        self, table: Versioned, *, on: Keys = (), at: Column | None = None, how: AsOfKind = "left"
+    ) -> Relation:
+        """Every row of this relation with the version that holds at the row's own instant, as SQL's `FOR SYSTEM_TIME AS
+        OF`.
+
+        `table` is what `versioned` makes of changes. `on`: its keys by name, or pairs such as `[("currency", "code")]`;
+        where it is left out, this relation has attributes of the same names. `at`: the instant, which may be left out
+        where rows hold one only. `how`: a row without a version has NULLs (left), or is left out (inner).
+
+        A row is complete at its own instant, once the changes up to it are there. What is kept is the last change of
+        each key that is not deleted.
+
+        Examples:
+            >>> gears = tg.stream("Gears", "car string, since bigint, gear bigint", progress="since").as_("g")
+            >>> driven_in = cars.temporal_join(gears.versioned(by="car", deleted=gears.gear == 0), at="time")
+            >>> changes = [("red", 2, 1), ("red", 3, 2), ("red", 5, 0)]
+            >>> show(driven_in.select("time", "speed", "gear"), Gears=changes)
+            1, 60.0, None
+            2, 90.0, 1
+            3, 95.0, 2
+            4, 85.0, 2
+            5, 60.0, None
+            6, 50.0, None
+        """
+        from tidegate.algebra.dsl.versions.build import Versioned, temporal_join_node
+
+        with Here() as site:
+            if not isinstance(table, Versioned):
+                raise QueryError(
+                    "TG114",
+                    f"temporal_join got {kind_of(table)}, not a table of versions",
+                    hint='make a table of changes first: rates.versioned(by="currency")',
+                )
+            other = table._of
+            origins = joined_origins(self.schema, self._origins, other.schema, other._origins)
+            node = temporal_join_node(self, table, on, self._order(at, "temporal_join", "at"), how)
+            parts = () if table._deleted is None else (table._deleted,)
+            origin = Origin("this temporal_join")
+            return self._with(node, {name: origins.get(name, origin) for name in node.schema}, site, parts, (other,))
 
     def union(self, *others: Relation) -> Relation:
         """Rows of all relations, matched by attribute names; duplicates stay.

@@ -16,6 +16,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.functions.sketches import (
+    Sketch,
+    class_of,
+    distinct_estimate,
+    part_of,
+    quantile_estimate,
+)
 from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed.kernels import OVERFLOW, KernelFailure, compare, key_of
 from tidegate.algebra.types import (
@@ -57,6 +64,8 @@ class Function(Enum):
     QUANTILE = "quantile"
     MODE = "mode"
     STRING_AGG = "string_agg"
+    APPROX_DISTINCT = "approx_distinct"
+    APPROX_QUANTILE = "approx_quantile"
 
 
 class Form(Enum):
@@ -69,6 +78,7 @@ class Form(Enum):
     GREATEST = "greatest"
     EARLIEST = "earliest"
     LATEST = "latest"
+    SKETCH = "sketch"  # of groups and windows: it merges, and is no plain value
     DISTINCT = "distinct"  # of whole groups only: it has no bounded state that merges; of runs, all values are held
     WHOLE = "whole"  # of whole groups only: every value is held, and Python computes the result
 
@@ -114,7 +124,7 @@ class AggregateFunction:
     `form` says what is kept of a group, and so whether partial results merge; of doubles sums have a form of their own.
     `ordered`: whether it takes an order `by`; rows without one are skipped then. `averages`: whether its total is
     divided by how many values there are. `lenient`: the function that is NULL where this one fails; None if it never
-    does. `sample`: a parameter with which engines are compared.
+    does. `sample`: a parameter with which engines are compared. `sketch`: what is kept of one that is nearly known.
     """
 
     function: Function
@@ -128,6 +138,7 @@ class AggregateFunction:
     lenient: Function | None = None
     sample: float | str | None = None
     doc: str = ""
+    sketch: Sketch | None = None
 
     @property
     def merges(self) -> bool:
@@ -135,9 +146,23 @@ class AggregateFunction:
         return self.form not in (Form.DISTINCT, Form.WHOLE)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether its partial results are a few plain values, which rows can carry."""
+        return self.merges and self.form is not Form.SKETCH
+
+    @property
     def of_events(self) -> bool:
-        """Whether situations have it: all values are not kept of their events, but the different ones are."""
-        return self.form is not Form.WHOLE
+        """Whether situations have it: neither all values nor sketches are kept of their events, but the different
+        values are.
+        """
+        return self.form not in (Form.SKETCH, Form.WHOLE)
+
+    def estimate(self, places: Sequence[int], numbers: Sequence[int], parameter: Value) -> Value:
+        """What a sketch of a group says: a number for each of these places, which ascend."""
+        if self.sketch is Sketch.QUANTILES:
+            assert isinstance(parameter, float)
+            return quantile_estimate(places, numbers, parameter)
+        return distinct_estimate(numbers)
 
     def form_of(self, argument: DataType) -> Form:
         """What is kept where the argument has this type."""
@@ -299,6 +324,19 @@ def _string_agg(group: Members) -> Value:
     return str(group.parameter).join(str(value) for _, value in ordered)
 
 
+def _approx_distinct(group: Members) -> Value:
+    numbers: dict[int, int] = {}
+    for place, number in map(class_of, group.values):
+        numbers[place] = max(number, numbers.get(place, 0))
+    return distinct_estimate(list(numbers.values()))
+
+
+def _approx_quantile(group: Members) -> Value:
+    counts = Counter(part_of(value, group.type) for value in group.values)
+    share = group.parameter if isinstance(group.parameter, float) else 0.5
+    return quantile_estimate(sorted(counts), [counts[part] for part in sorted(counts)], share)
+
+
 # --- types -----------------------------------------------------------------------------------------------------------
 
 
@@ -349,6 +387,8 @@ TABLE: Final[Mapping[Function, AggregateFunction]] = MappingProxyType(
             AggregateFunction(Function.QUANTILE, "numbers, a share", _double, _quantile, "tg.quantile(x, 0.9)", Form.WHOLE, sample=0.3, doc=f"Between two values in proportion. {_EXACT}"),
             AggregateFunction(Function.MODE, "any", _same, _mode, "tg.mode(x)", Form.WHOLE, doc="The most frequent value, of several the smallest."),
             AggregateFunction(Function.STRING_AGG, "strings, a separator", _text, _string_agg, 'tg.string_agg(x, ", ", by=y)', Form.WHOLE, sample="-", ordered=True, doc="In the order of y, then of x."),
+            AggregateFunction(Function.APPROX_DISTINCT, "any", _any, _approx_distinct, "tg.approx_distinct(x)", Form.SKETCH, doc="About how many different values; two of three times within 1.6 %.", sketch=Sketch.DISTINCT),
+            AggregateFunction(Function.APPROX_QUANTILE, "numbers, a share", _double, _approx_quantile, "tg.approx_quantile(x, 0.9)", Form.SKETCH, sample=0.3, doc="Within 0.8 % of the value at the share's place, rounded down.", sketch=Sketch.QUANTILES),
         )
     }
 )  # fmt: skip
@@ -382,6 +422,7 @@ def require_of_events(aggregate: Aggregate) -> None:
     if not aggregate.entry.of_events:
         raise QueryError(
             "TG132",
-            f"{aggregate.function.value} keeps every value: it is an aggregate of groups, not of the events of a situation",
+            f"{aggregate.function.value} keeps more than a few values: it is an aggregate of groups, not of the events of "
+            "a situation",
             hint="join the situations with the events, and group by the situation",
         )

@@ -91,13 +91,13 @@ def _zone(name: str) -> ZoneInfo:
 _TICK: Final = dt.timedelta(microseconds=1)
 
 
-def _to_local(ticks: int, zone: str) -> int:
+def to_local(ticks: int, zone: str) -> int:
     offset = _in_calendar(ticks)[0].astimezone(_zone(zone)).utcoffset()
     assert offset is not None
     return ticks + offset // _TICK
 
 
-def _from_local(ticks: int, zone: str) -> int:
+def from_local(ticks: int, zone: str) -> int:
     # Of an hour that there is twice the first; in one that there is not, as before the clock changes.
     offset = _in_calendar(ticks)[0].replace(tzinfo=_zone(zone)).utcoffset()
     assert offset is not None
@@ -210,8 +210,8 @@ WEEK = Kernel("week", lambda day: _iso(day)[1])
 WEEK_YEAR = Kernel("week_year", lambda day: _iso(day)[0], mentions=2)
 DAY_OF_YEAR = Kernel("day_of_year", lambda day: day - day_number(civil(day)[0], 1, 1) + 1)
 ADD_MONTHS = Kernel("add_months", _added, range=_added_range, mentions=2)
-TO_LOCAL = Kernel("to_local", _to_local, range=_shifted_range)
-FROM_LOCAL = Kernel("from_local", _from_local, range=_shifted_range)
+TO_LOCAL = Kernel("to_local", to_local, range=_shifted_range)
+FROM_LOCAL = Kernel("from_local", from_local, range=_shifted_range)
 FORMAT = Kernel("format", _format, failure=BAD_CAST)
 PARSE = Kernel("parse", _parse, failure=BAD_CAST)
 KERNELS: Final = (
@@ -271,14 +271,14 @@ def _add_months(call: Call, args: tuple[TypedTerm, ...]) -> TypedTerm:
     return apply(ADD, (midnight, apply(PART, (arg,), DURATION, call, DAY, 1)), TIMESTAMP, call)
 
 
-def _is_zone(name: str) -> bool:
+def is_zone(name: str) -> bool:
     try:
         return bool(_zone(name))
     except (KeyError, ValueError, OSError):
         return False
 
 
-def _zone_hint(name: object) -> str:
+def zone_hint(name: object) -> str:
     from zoneinfo import available_timezones  # as above
 
     near = nearest(name, sorted(available_timezones())) if isinstance(name, str) else []
@@ -291,9 +291,9 @@ def _local(kernel: Kernel) -> Rule:
         takes = "a timestamp, and the constant name of a time zone"
         arity(call, args, 2, 2, takes)
         zone = constant(args[1], STRING)
-        if args[0].type not in (TIMESTAMP, NULL) or not isinstance(zone, str) or not _is_zone(zone):
+        if args[0].type not in (TIMESTAMP, NULL) or not isinstance(zone, str) or not is_zone(zone):
             written = f'x.{call.op}("Europe/Berlin")'
-            raise misfit(call, args, takes, (Kind.TIMESTAMP,), written, _zone_hint(zone))
+            raise misfit(call, args, takes, (Kind.TIMESTAMP,), written, zone_hint(zone))
         return apply(kernel, (coerce(args[0], TIMESTAMP),), TIMESTAMP, call, zone)
 
     return rule

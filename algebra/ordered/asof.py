@@ -7,11 +7,22 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.evaluation import key_of
-from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, require_attribute
+from tidegate.algebra.evaluation import evaluator, key_of
+from tidegate.algebra.nodes import (
+    Aggregation,
+    Node,
+    OrderedNode,
+    Reading,
+    Row,
+    check_condition,
+    require_attribute,
+)
 from tidegate.algebra.ordered.events import in_order, instant_of, partitions
 from tidegate.algebra.printing.plans import ticks_text
+from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.terms import Term
+from tidegate.algebra.typed.operations import resolve
 
 Direction: TypeAlias = Literal["backward", "forward", "nearest"]
 
@@ -36,6 +47,9 @@ class AsOf(OrderedNode):
     A row is complete at its own instant where it looks back. Else `complete` says when: at the instant of the right row
     it waits for, or when none can come any more that would be its own. A row that still waits when the input ends is
     not reported. A row with a key that is NULL waits for nothing.
+
+    A right row for which `ended` is true says that its key has none from then on, until the next one: a left row that
+    looks back at it has none behind.
     """
 
     left: Node
@@ -49,18 +63,24 @@ class AsOf(OrderedNode):
     within: int | None = None
     strict: bool = False
     how: Literal["left", "inner"] = "left"
+    ended: Term | None = None
 
     @property
     def readings(self) -> tuple[Reading, ...]:
         left, right = frozenset(self.left.schema.names), frozenset(self.right.schema.names)
         return (
             Reading(self.left, self.left_keys, left, self.left_time),
-            Reading(self.right, self.right_keys, right, self.right_time, self.tie),
+            Reading(self.right, self.right_keys, right, self.right_time, self.tie, self._terms),
         )
 
     def over(self, inputs: tuple[Node, ...]) -> AsOf:
         left, right = inputs
         return replace(self, left=left, right=right)
+
+    @property
+    def _terms(self) -> tuple[Term, ...]:
+        """The terms that are evaluated for each right row."""
+        return () if self.ended is None else (self.ended,)
 
     @property
     def waits(self) -> bool:
@@ -86,6 +106,8 @@ class AsOf(OrderedNode):
                 require_attribute(name, schema)
         if self.tie is not None:
             require_attribute(self.tie, right)
+        for term in self._terms:
+            check_condition(term, right)
         for time, schema in ((self.left_time, left), (self.right_time, right)):
             if not schema[time].temporal:
                 raise QueryError("TG117", f"{time!r} orders no rows: it holds no instants", hint="name an instant")
@@ -136,7 +158,7 @@ class AsOf(OrderedNode):
         times = [(instant_of(event[place]), event) for event in events]
         behind = [(at - time, event) for time, event in times if time < at or (time == at and not self.strict)]
         ahead = [(time - at, event) for time, event in times if time > at or (time == at and not self.strict)]
-        before = self.fitting(behind[-1:])
+        before = self.fitting([last for last in behind[-1:] if not self.ends(last[1])])
         after = self.fitting(ahead[:1])
         if self.direction == "backward":
             return (before[1] if before else None), at
@@ -152,13 +174,20 @@ class AsOf(OrderedNode):
         """The row at its distance, unless it is too far away."""
         return next((candidate for candidate in candidates if self.within is None or candidate[0] <= self.within), None)
 
+    def ends(self, event: Row) -> bool:
+        """Whether a right row says that its key has none from then on."""
+        schema = self.right.schema
+        row = dict(zip(schema.names, event, strict=True))
+        return any(evaluator(resolve(term, schema))(row) is True for term in self._terms)
+
     def text(self, inputs: Sequence[str]) -> str:
         pairs = zip(self.left_keys, self.right_keys, strict=True)
         by = ", ".join(left if left == right else f"{left} = {right}" for left, right in pairs) or "()"
         sign = _SIGNS[self.direction][self.strict]
         tie = "" if self.tie is None else f", {self.tie}"
         limit = "" if self.within is None else f" within {ticks_text(self.within, self.schema[self.left_time].type)}"
+        ended = "" if self.ended is None else f", none after {term_text(self.ended)}"
         return (
             f"{self.how} asof join {inputs[0]} with {inputs[1]} by {by}, "
-            f"{self.direction}: {self.right_time}{tie} {sign} {self.left_time}{limit}"
+            f"{self.direction}: {self.right_time}{tie} {sign} {self.left_time}{limit}{ended}"
         )

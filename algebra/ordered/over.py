@@ -204,6 +204,13 @@ class Over(OrderedNode):
             taken.add(column.name)
             if isinstance(column, FrameAggregate):
                 require_mergeable(column.aggregate, "the rows before a row", self.time, schema)
+                if not column.aggregate.entry.is_plain:
+                    raise QueryError(
+                        "TG132",
+                        f"{column.aggregate.function.value} is an aggregate of groups and windows, not of the rows "
+                        "before a row",
+                        hint="take windows that overlap: windows(tg.hopping(...), by=...).agg(...)",
+                    )
         computed = tuple(_attribute(column, schema) for column in self.columns)
         if not self.waits:
             return Schema((*schema.attributes, *computed))

@@ -16,7 +16,9 @@ from tidegate.analysis.ordered.family import Family, StateBound
 from tidegate.analysis.ordered.match.family import MatchFamily
 from tidegate.analysis.ordered.over import OverFamily
 from tidegate.analysis.ordered.process import ProcessFamily
+from tidegate.analysis.ordered.ranks import RanksFamily
 from tidegate.analysis.ordered.sequences import SequencesFamily
+from tidegate.analysis.ordered.ticks import TicksFamily
 from tidegate.analysis.ordered.windows import WindowsFamily
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
@@ -28,7 +30,9 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         MatchFamily(),
         OverFamily(),
         ProcessFamily(),
+        RanksFamily(),
         SequencesFamily(),
+        TicksFamily(),
         WindowsFamily(),
     ),
     optional=("orders", "completion_hint", "declarations"),

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, assert_never
 
 from tidegate.algebra.errors import Problem
-from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
-from tidegate.algebra.ordered.windows import END, START, HoppingWindow, SessionWindow, Windows
+from tidegate.algebra.formulas import And, Compare, Formula, Or, Shift, Var
+from tidegate.algebra.ordered.windows.calendar import LONGEST_DAYS
+from tidegate.algebra.ordered.windows.kinds import (
+    CalendarWindow,
+    CountWindow,
+    CumulatingWindow,
+    HoppingWindow,
+    LandmarkWindow,
+    RowWindow,
+    SessionWindow,
+    TimedWindow,
+    shows_empty,
+)
+from tidegate.algebra.ordered.windows.node import COMPLETE, END, START, Windows
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.typed.kernels import DAY
 from tidegate.analysis.ordered.family import (
     Family,
     StateBound,
@@ -22,8 +35,10 @@ from tidegate.analysis.ordered.family import (
 )
 from tidegate.analysis.zones.zone import Layout, Zone
 
-#: The names of what is kept: open sessions, and the panes of which windows consist that are still open.
+#: The names of what is kept: open sessions, what windows that grow have come to, and the panes of which those consist
+#: that hop.
 SESSIONS: Final = "sessions"
+TOTALS: Final = "totals"
 PANES: Final = "panes"
 #: Attributes of a row of the window while zones are built; no attribute of a user has such a name.
 _ROW: Final = "\0row"
@@ -34,27 +49,34 @@ class WindowsFamily(Family[Windows]):
     node = Windows
 
     def zones(self, node: Windows, build: ZoneBuilder) -> list[Zone]:
-        """A window at its end, with an instant for its start and one for a row: of a session the last, whose keys are
-        those of the first, too.
+        """A window when it is complete, with an instant for its start and one for a row: of those that rows make the
+        last, whose keys are those of the first, too. Of windows without rows it is the one that completes them.
         """
         (reading,) = node.readings
-        schema = node.input.schema
+        schema, window = node.input.schema, node.window
         zones = build.build(reading.input)
         time = schema[node.time]
         keys = tuple(schema[key] for key in node.keys if schema[key].temporal)
-        start, end, row = (time.renamed(name) for name in (START, END, _ROW))
-        completed = build.named(completing(zones, reading, END), Schema((end,)))
-        first = Schema((*keys, start)) if isinstance(node.window, SessionWindow) else Schema((start,))
+        start, end, row, at = (time.renamed(name) for name in (START, END, _ROW, node.completed_by))
+        completed = build.named(completing(zones, reading, node.completed_by), Schema((at,)))
+        first = Schema((*keys, start)) if isinstance(window, RowWindow) else Schema((start,))
         last = Schema((*(key.renamed(_KEY.format(key.name)) for key in keys), row))
         firsts = [held(zone, first, build) for zone in build.named(completing(zones, reading, START), first)]
         its = [_with_keys_renamed(zone) for zone in completing(zones, reading, _ROW)]
         lasts = [held(zone, last, build) for zone in build.named(its, last)]
-        both = Schema((end, *last.attributes))
+        both = Schema((at, *last.attributes))
         pairs = build.joined(completed, lasts, both, And(()))
-        if not isinstance(node.window, SessionWindow):
-            keyed = Schema((end, *keys, row))
+        if not isinstance(window, RowWindow):
+            keyed = Schema((at, *keys, row))
             pairs = build.named([_with_keys_restored(zone) for zone in pairs], keyed)
             both = keyed
+        if shows_empty(window):
+            ends = [
+                held(zone, Schema((end,)), build)
+                for zone in build.named(completing(zones, reading, END), Schema((end,)))
+            ]
+            both = Schema((*both.attributes, end))
+            pairs = build.joined(pairs, ends, both, And(()))
         whole = Schema((*both.attributes, *first.attributes))
         results = build.joined(pairs, firsts, whole, _relations(node, [key.name for key in keys]))
         return build.pruned(build.named(results, node.schema), node.schema)
@@ -70,14 +92,34 @@ class WindowsFamily(Family[Windows]):
         window = node.window
         if isinstance(window, SessionWindow):
             return StateBound((f"{SESSIONS}: {many or 1}",), (StoredRows(SESSIONS, "open", of="of sessions"),))
-        panes = f"{many} × {window.size // window.every:,}" if many else f"{window.size // window.every:,}"
-        return StateBound((f"{PANES}: {panes}",), (StoredRows(PANES, "open", of="of panes that windows share"),))
+        panes = panes_in(window)
+        if panes is None:
+            return StateBound((f"{TOTALS}: {many or 1}",), (StoredRows(TOTALS, "open", of="of windows so far"),))
+        bound = f"{many} × {panes:,}" if many else f"{panes:,}"
+        return StateBound((f"{PANES}: {bound}",), (StoredRows(PANES, "open", of="of panes that windows share"),))
 
     def freed(self, node: Windows, *, always: bool) -> Sequence[str]:
         return ()
 
     def one_by_one(self, node: Windows, *, shared: bool) -> Sequence[str]:
+        if isinstance(node.window, CountWindow):
+            return ("rows are counted",)
         return ("its instant decides which windows it is in",)
+
+
+def panes_in(window: CountWindow | TimedWindow) -> int | None:
+    """The panes that windows have, where each begins before the one before has ended; None: they grow until they end,
+    or until another one begins.
+    """
+    match window:
+        case CumulatingWindow() | LandmarkWindow():
+            return None
+        case CalendarWindow(size=many):
+            return many if many > 1 else None
+        case HoppingWindow(size=size, every=every) | CountWindow(size=size, every=every):
+            return size // every if size > every else None
+        case _:
+            assert_never(window)
 
 
 def _with_keys_renamed(zone: Zone) -> Zone:
@@ -95,13 +137,42 @@ def _renamed(zone: Zone, names: dict[str, str]) -> Zone:
 
 
 def _relations(node: Windows, keys: Sequence[str]) -> Formula:
-    """The relations of a window's bounds and a row of it: of a session its last."""
+    """The relations of a window's bounds and a row of it, or one that completes it: of those that rows make the last
+    row.
+    """
     start, end, row = Var(START), Var(END), Var(_ROW)
     window = node.window
-    if isinstance(window, SessionWindow):
+    if isinstance(window, RowWindow):
         equal = equal_instants([(key, _KEY.format(key)) for key in keys])
-        return And((Compare(start, "<=", row), Compare(end, "=", Shift(row, window.gap)), equal))
-    inside = (Compare(start, "<", row), Compare(row, "<=", end))
-    if isinstance(window, HoppingWindow):
-        return And((*inside, Compare(end, "=", Shift(start, window.size))))
-    return And((*inside, Compare(Shift(start, window.every), "<=", end), Compare(end, "<=", Shift(start, window.size))))
+        gap = window.gap if isinstance(window, SessionWindow) else 0
+        return And((Compare(start, "<=", row), Compare(end, "=", Shift(row, gap)), equal))
+    return And((*_extent(window), Compare(start, "<", row), *_completion(window)))
+
+
+def _extent(window: TimedWindow) -> tuple[Formula, ...]:
+    """How far apart the bounds of a window are."""
+    start, end = Var(START), Var(END)
+    match window:
+        case HoppingWindow(size=size):
+            return (Compare(end, "=", Shift(start, size)),)
+        case CumulatingWindow(size=size, every=every):
+            return (Compare(Shift(start, every), "<=", end), Compare(end, "<=", Shift(start, size)))
+        case CalendarWindow(unit=unit, size=size):
+            # Between two instants the clocks of a zone are set by less than two days.
+            longest = size * LONGEST_DAYS[unit] * DAY + 2 * DAY
+            return (Compare(start, "<=", end), Compare(end, "<=", Shift(start, longest)))
+        case LandmarkWindow():
+            return (Compare(start, "<", end),)
+        case _:
+            assert_never(window)
+
+
+def _completion(window: TimedWindow) -> tuple[Formula, ...]:
+    """Where the row is that a window holds, or that tells that it holds none."""
+    end, row = Var(END), Var(_ROW)
+    if not window.empty:
+        last = (Compare(end, "<", Shift(row, window.every)),) if isinstance(window, LandmarkWindow) else ()
+        return (Compare(row, "<=", end), *last)
+    complete = Var(COMPLETE)
+    holds = And((Compare(row, "<=", end), Compare(end, "=", complete)))
+    return (Or((holds, And((Compare(end, "<", row), Compare(row, "=", complete))))),)

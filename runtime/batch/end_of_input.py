@@ -101,6 +101,15 @@ class Closing:
                 declared[key] = max(value, declared.get(key, value))
         return replace(self, at=self.at if work.close_at is None else work.close_at, declared=declared)
 
+    def end_of(self, plan: Plan, query: QueryPlan, ordered: OrderedStep) -> int | None:
+        """Where an operator's rows end once its input has: where it was said; else, if they go on for as long as the
+        input progresses, where that has come to by what was declared, however it was cut into batches.
+        """
+        if self.at is not None or not ordered.node.goes_on:
+            return self.at
+        passed = _passed(plan, self.declared, query, ordered)
+        return None if passed is None else passed.at
+
     def check(self, plan: Plan, progress: ProgressState) -> None:
         """`QueryError` TG417 where the inputs have ended and all is to end by an instant that has passed."""
         for query, ordered in _left_open(plan) if self.at is not None else []:

@@ -204,8 +204,6 @@ class Evaluation:
         if not any(inputs) and state is None and all(leaf.buffer is not None for leaf in query.leaves):
             return []
         feeds = self.plan.feeds(query.stream)
-        closing = self.before.closing
-        last = query.ordered is not None and new[query.ordered.time] == INF
         job = Job(
             query,
             inputs,
@@ -213,7 +211,7 @@ class Evaluation:
             new,
             [(buffer, self.garbage.keep(buffer, self.progress)) for buffer in feeds],
             state,
-            close_at=closing.at if last and closing is not None else None,
+            close_at=self._end_of(query, new),
             lenient=query.name in self.leniency.queries,
             lenient_feeds=frozenset(buffer.id for buffer in feeds if buffer.id in self.leniency.buffers),
             untied=query.name in self.leniency.ties,
@@ -221,6 +219,13 @@ class Evaluation:
         rows, bytes_ = self.read.get(query.name, (0, 0))
         self.read[query.name] = rows + job.rows, bytes_ + job.bytes
         return [job]
+
+    def _end_of(self, query: QueryPlan, new: Progress) -> int | None:
+        """Where the rows of an operator end once its input has ended; None where nobody says, or it has not."""
+        ordered, closing = query.ordered, self.before.closing
+        if ordered is None or closing is None or new[ordered.time] != INF:
+            return None
+        return closing.end_of(self.plan, query, ordered)
 
     def _add(self, name: str, increment: Increment) -> None:
         """For the queries of later levels to read."""

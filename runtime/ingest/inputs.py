@@ -46,7 +46,7 @@ _INSTANTS = {
 }
 
 
-class Ticks(int):
+class ProgressTicks(int):
     """An instant in ticks that the library itself gives: a number of a user does not say what it counts."""
 
 
@@ -61,7 +61,7 @@ def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
         return instant_ticks(value)
     if kind is Kind.DATE and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return (value - EPOCH.date()).days
-    counts = isinstance(value, Ticks) or (
+    counts = isinstance(value, ProgressTicks) or (
         kind is Kind.BIGINT and isinstance(value, int) and not isinstance(value, bool)
     )
     if counts and abs(value) <= MAX_INSTANT:

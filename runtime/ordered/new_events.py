@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
 import polars as pl
 
+from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.nodes import Reading
 from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Term
+from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.time import Extended
 from tidegate.algebra.typed.operations import resolve
+from tidegate.algebra.types import DataType
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.lenient import Lenient, SetAside
@@ -55,10 +57,16 @@ def order_of(reading: Reading, rows: pl.DataFrame) -> Int64Array:
     return np.argsort(time, kind="stable")
 
 
-def untied(reading: Reading, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[SetAside]]:
-    """The events without ties, and those left out.
+def untied(
+    reading: Reading,
+    rows: pl.DataFrame,
+    values: Sequence[pl.Expr] = (),
+    error: Callable[[Value, DataType], EvaluationError] = tied,
+) -> tuple[pl.DataFrame, list[SetAside]]:
+    """The events without ties, and those left out, each with its error.
 
-    Of events that are equal in all that is read one stays; of others with one partition, time and tie none.
+    Of events that are equal in all that is read one stays; of others with one partition, time and tie none. `values`,
+    with names of their own, order events beside these.
     """
     assert reading.time is not None
     order = list(dict.fromkeys([*reading.keys, reading.time, *(() if reading.tie is None else (reading.tie,))]))
@@ -66,12 +74,12 @@ def untied(reading: Reading, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Set
     read = rows.with_columns(same_zero(pl.col(name)).alias(name) for name in doubles)
     first = read.select(pl.struct(sorted(reading.attributes)).is_first_distinct()).to_series()
     distinct = rows.filter(first)
-    keep = read.filter(first).select(~pl.struct(order).is_duplicated()).to_series()
+    keep = read.filter(first).select(~pl.struct(order, *values).is_duplicated()).to_series()
     known = reading.input.schema
     schema = Schema(tuple(known[name] for name in rows.columns if name in known))
     gone = pl.concat([rows.filter(~first), distinct.filter(~keep)])
     aside = [
-        SetAside(_TIE, None, row, schema, tied(row[reading.time], known[reading.time].type))
+        SetAside(_TIE, None, row, schema, error(row[reading.time], known[reading.time].type))
         for row in gone.select(schema.names).iter_rows(named=True)
     ]
     return distinct.filter(keep), aside

@@ -21,6 +21,11 @@ def counts(rows: pl.DataFrame, partitions: int) -> Int64Array:
     return np.bincount(rows.get_column(PARTITION).to_numpy(), minlength=partitions).astype(np.int64, copy=False)
 
 
+def ranges(first: Int64Array, count: Int64Array) -> Int64Array:
+    """Places in succession: so many from each first one on."""
+    return np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+
+
 class RowArrays:
     """The rows of one table: those of partition p stand in succession from `_first[p]` on, where `_room[p]` have room.
 
@@ -78,9 +83,7 @@ class RowArrays:
 
     def _places(self, partitions: Int64Array) -> Int64Array:
         count = self._count[partitions]
-        if (count == 1).all():
-            return self._first[partitions]
-        return np.repeat(self._first[partitions] - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+        return self._first[partitions] if (count == 1).all() else ranges(self._first[partitions], count)
 
 
 class _Column:
@@ -102,10 +105,7 @@ class _Column:
     def put(self, at: Int64Array, rows: pl.Series, height: int) -> None:
         """Writes these rows. There is room for `height` of them then, and for some more."""
         missing = rows.null_count() > 0
-        if height > len(self._values):
-            more = height + height // 2 - len(self._values)
-            self._values = np.concatenate([self._values, np.zeros(more, dtype=self._values.dtype)])
-            self._valid = None if self._valid is None else np.concatenate([self._valid, np.ones(more, dtype=np.bool_)])
+        self.grow(height)
         if missing and self._valid is None:
             self._valid = np.ones(len(self._values), dtype=np.bool_)
         if self._valid is not None:
@@ -113,6 +113,28 @@ class _Column:
         if missing and self.type != pl.String:
             rows = rows.fill_null(value=self.type != pl.Boolean and 0)
         self._values[at] = rows.to_numpy()
+
+    def grow(self, height: int) -> None:
+        if height > len(self._values):
+            more = height + height // 2 - len(self._values)
+            self._values = np.concatenate([self._values, np.zeros(more, dtype=self._values.dtype)])
+            self._valid = None if self._valid is None else np.concatenate([self._valid, np.ones(more, dtype=np.bool_)])
+
+    def move(self, at: Int64Array, to: Int64Array) -> None:
+        """Writes the rows at some places to others, where there is room."""
+        self._values[to] = self._values[at]
+        if self._valid is not None:
+            self._valid[to] = self._valid[at]
+
+    def spread(self, at: Int64Array, to: Int64Array, height: int) -> None:
+        """Only the rows at some places stay, at others, of so many."""
+        values = np.zeros(height, dtype=self._values.dtype)
+        values[to] = self._values[at]
+        if self._valid is not None:
+            valid = np.ones(height, dtype=np.bool_)
+            valid[to] = self._valid[at]
+            self._valid = None if valid.all() else valid
+        self._values = values
 
     def keep(self, at: Int64Array) -> None:
         """Only the rows at these places stay, in their order."""

@@ -26,16 +26,18 @@ class StateTable:
 
     `merge` is what a change does to the rows before. `partition`: it replaces all rows of each partition that it has,
     save for those that are `lasting`, which are never replaced; a row that is `empty` says that nothing else is left.
-    `id`: a row replaces the one with its id. `append`: rows are added.
+    `row`: a row replaces the one of its partition with the same `number`. `id`: a row replaces the one with its id.
+    `append`: rows are added.
 
     `possible` holds of every row that can have been written; `needed` columns have no NULL, `unique` ones differ from
     row to row.
     """
 
     columns: pl.Schema
-    merge: Literal["partition", "id", "append"]
+    merge: Literal["partition", "row", "id", "append"]
     keys: int = 0
     id: str | None = None
+    number: str | None = None
     lasting: pl.Expr | None = None
     empty: pl.Expr | None = None
     needed: tuple[str, ...] = ()
@@ -64,6 +66,9 @@ class StateTable:
             return parts[0] if len(parts) == 1 else pl.concat(parts)
         if self.merge == "id":
             return pl.concat(parts).unique(self.id, keep="last", maintain_order=True)
+        if self.merge == "row":
+            alike = [*list(self.columns)[: self.keys], *([] if self.number is None else [self.number])]
+            return pl.concat(parts).unique(alike, keep="last", maintain_order=True)
         rows = pl.concat([part.with_columns(pl.lit(number).alias(_LAYER)) for number, part in enumerate(parts)])
         keys = list(self.columns)[: self.keys]
         replaced = pl.lit(value=True) if self.lasting is None else ~self.lasting

@@ -15,8 +15,10 @@ from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.ordered.match.family import MatchFamily
 from tidegate.runtime.ordered.over.operator import OverFamily
 from tidegate.runtime.ordered.process.operator import ProcessFamily
+from tidegate.runtime.ordered.ranks.operator import RanksFamily
 from tidegate.runtime.ordered.sequences.operator import SequencesFamily
-from tidegate.runtime.ordered.windows.operator import WindowsFamily
+from tidegate.runtime.ordered.ticks.operator import TicksFamily
+from tidegate.runtime.ordered.windows.family import WindowsFamily
 from tidegate.runtime.plan.steps import OrderedStep
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
@@ -28,7 +30,9 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         MatchFamily(),
         OverFamily(),
         ProcessFamily(),
+        RanksFamily(),
         SequencesFamily(),
+        TicksFamily(),
         WindowsFamily(),
     ),
 )

@@ -14,10 +14,11 @@ from functools import lru_cache
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.functions.aggregates import Aggregate, Form
+from tidegate.algebra.functions.sketches import Sketch
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.schema import Attribute, Schema, unused_mark
 from tidegate.algebra.typed.operations import term_type
-from tidegate.algebra.types import BIGINT, DOUBLE, NULL, DataType
+from tidegate.algebra.types import BIGINT, DOUBLE, NULL, STRING, DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,20 @@ class State:
                 return (("v", self.argument),)
             case Form.WHOLE:
                 return (("v", self.result),)
+            case Form.SKETCH:
+                return (("v", STRING),)
             case Form.EARLIEST | Form.LATEST:
                 return (("by", self.by), ("v", self.argument))
 
     @property
     def _counted(self) -> tuple[tuple[str, DataType], ...]:
         return (("n", BIGINT),) if self.averages else ()
+
+    @property
+    def sketch(self) -> Sketch:
+        """What is kept of a group, where that is a sketch."""
+        assert self.aggregate.entry.sketch is not None
+        return self.aggregate.entry.sketch
 
     @property
     def averages(self) -> bool:

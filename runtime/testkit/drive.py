@@ -38,7 +38,7 @@ from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import results_area
 from tidegate.runtime.eval.columns import user_arrow_schema, user_rows
-from tidegate.runtime.ingest.inputs import Ticks, advances_of
+from tidegate.runtime.ingest.inputs import ProgressTicks, advances_of
 from tidegate.runtime.ingest.quarantine import kept_rows
 from tidegate.runtime.ingest.raw_rows import Rows
 from tidegate.runtime.ingest.validation import validate
@@ -126,7 +126,7 @@ class EmbeddedEngine:
             for rows in parts:
                 self.session.push(stream, rows)
         for (stream, attribute), value in (*waiting.declared.items(), *waiting.advances.items()):
-            self.session.advance(stream, {attribute: Ticks(value) if isinstance(value, int) else value})
+            self.session.advance(stream, {attribute: ProgressTicks(value) if isinstance(value, int) else value})
         if waiting.close_at is not None:
             self.session.close_open(waiting.close_at)
         return self.session.step()

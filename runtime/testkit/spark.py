@@ -27,7 +27,7 @@ from tidegate.runtime.engines.spark.calls import ProgressCalls
 from tidegate.runtime.engines.spark.engine import RunningQuery, start
 from tidegate.runtime.engines.spark.own_files import is_planned
 from tidegate.runtime.engines.spark.setup.session import check_session
-from tidegate.runtime.ingest.inputs import Ticks, advances_of
+from tidegate.runtime.ingest.inputs import ProgressTicks, advances_of
 from tidegate.runtime.ingest.stored_rows import input_table
 from tidegate.runtime.plan.progress import ProgressState
 from tidegate.runtime.plan.schedule import Schedule
@@ -206,5 +206,5 @@ def _before_the_end(waiting: PendingStep) -> dict[tuple[str, str], Extended]:
 
 
 def _by_stream(advances: Mapping[tuple[str, str], Extended]) -> dict[str, dict[str, Extended]]:
-    ticks = {key: Ticks(value) if isinstance(value, int) else value for key, value in advances.items()}
+    ticks = {key: ProgressTicks(value) if isinstance(value, int) else value for key, value in advances.items()}
     return {s: {a: v for (t, a), v in ticks.items() if t == s} for s, _ in ticks}

@@ -14,10 +14,13 @@ from tests.strategies.folds import random_folding_case
 from tests.strategies.operators import random_operator_case
 from tests.strategies.over import random_over_case
 from tests.strategies.programs import DECIDED, JOINED, ONE_QUERY, STAGED, WINDOWED, Case, Options, random_case
+from tests.strategies.ranks import random_ranks_case
 from tests.strategies.recursive import random_recursive_case
 from tests.strategies.sequences import random_sequences_case
 from tests.strategies.situations import random_situation_case
 from tests.strategies.streams import Script, random_script, show_script, shrink
+from tests.strategies.ticks import random_ticks_case
+from tests.strategies.versions import random_versions_case
 from tests.strategies.windows import random_windows_case
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import ProgramFacts
@@ -144,8 +147,11 @@ FAMILIES: dict[str, Family] = {
     "operators": Family(by_delays, make=random_operator_case, scripts=1),
     "over": Family(by_delays, make=random_over_case, scripts=1),
     "asof": Family(by_delays, make=random_asof_case, scripts=1),
+    "ranks": Family(by_delays, make=random_ranks_case, scripts=1),
+    "versions": Family(by_delays, make=random_versions_case, scripts=1),
     "row-windows": Family(by_delays, make=random_windows_case, scripts=1),
     "sequences": Family(by_delays, make=random_sequences_case, scripts=1),
+    "ticks": Family(by_delays, make=random_ticks_case, scripts=1),
     "folding": Family(by_folding, make=random_folding_case, scripts=1),
     "folding-turns": Family(by_any_turns, make=random_folding_case, scripts=1),
     "lagging": Family(by_lagging_rules, STAGED),

@@ -16,7 +16,7 @@ from tidegate.algebra.semantics import evaluate
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts, QueryFacts
 from tidegate.analysis.pipeline import analyse
-from tidegate.runtime.ingest.inputs import Ticks
+from tidegate.runtime.ingest.inputs import ProgressTicks
 from tidegate.runtime.inspect.why import why
 from tidegate.runtime.inspect.why_answer import Part
 from tidegate.runtime.plan.progress import ProgressState
@@ -94,5 +94,5 @@ def test_why_is_true() -> None:
             check_holds(part, query, b, met)
             for row in rng.sample(rows, min(3, len(rows))):
                 instants = instants_of(query.output, row)
-                check_row(facts, query, b, {name: Ticks(instant) for name, instant in instants.items()}, met)
+                check_row(facts, query, b, {name: ProgressTicks(instant) for name, instant in instants.items()}, met)
     assert min(met[what] for what in ("held back", "final", "waiting", "exact")) > 100, met

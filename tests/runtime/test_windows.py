@@ -14,8 +14,9 @@ import tidegate as tg
 from tests.runtime.batchings import in_any_batches
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
+from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.inspect.state_listing import list_state
-from tidegate.runtime.ordered.windows import pieces
+from tidegate.runtime.ordered.windows import queues
 from tidegate.runtime.plan import placement
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -246,7 +247,9 @@ def test_partial_results_are_kept_and_no_rows() -> None:
     assert live(windows(tg.hopping(12, every=4), total=tg.sum(S.v)), rows, 12) == 4
     assert live(windows(tg.hopping(12, every=4), total=tg.sum(S.v)), rows, 16) == 2
     assert live(windows(tg.hopping(12, every=4), total=tg.sum(S.v)), rows, 20) == 0
-    assert live(windows(GROWING, total=tg.sum(S.v)), rows, 11) == 6
+    # Of windows that grow what they have come to, and so of those of one pane.
+    assert live(windows(GROWING, total=tg.sum(S.v)), rows, 11) == 2
+    assert live(windows(tg.hopping(12, every=12), total=tg.sum(S.v)), rows, 11) == 2
     assert live(windows(GROWING, total=tg.sum(S.v)), rows, 12) == 0
 
 
@@ -258,6 +261,7 @@ def test_they_are_explained_and_listed(tmp_path: Path) -> None:
     assert "windows cumulating(12, every 4) of r0" in told
     assert "holds       sessions: keys(S by k)\n" in told
     assert "holds       sessions: 1\n" in told
+    assert "holds       totals: keys(S by k)\n" in told
     assert "holds       panes: keys(S by k) × 3\n" in told
     with program().session(checkpoint=tmp_path) as session:
         session.push("S", [*at(10), *at(12, key="b")])
@@ -334,9 +338,63 @@ def test_it_shows_how_it_is_written() -> None:
     )
 
 
-def test_a_window_of_panes_that_are_listed_apart_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "EXPANDED", 4)
-    rows = events(7)
-    for name, window in (("H", tg.hopping(12, every=2)), ("G", tg.cumulating(12, every=2))):
-        told = tg.program(**{name: windows(window, n=tg.count(), mean=tg.avg(S.x), total=tg.sum(S.v))})
-        assert found(told.run({"S": rows})[name].rows()) == meant(told, rows, name)
+# --- however many panes a window has ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [4, 40, 4_000_000])
+def test_windows_of_many_panes_are_those_of_the_meaning(size: int, tmp_path: Path) -> None:
+    """One that ends within its first block, and ones that begin in it."""
+
+    def panes() -> tg.Program:
+        named = {"n": tg.count(), "mean": tg.avg(S.x), "least": tg.min(S.v), "last": tg.last(S.x, by=S.v)}
+        return tg.program(H=windows(tg.hopping(size, every=4, offset=3), **named).where(lambda w: w.end <= 200))
+
+    rows = events(8)
+    results = in_any_batches(panes, rows, 8, tmp_path, {"H": "end"})
+    assert found(results["H"]) == meant(panes(), rows, "H")
+
+
+def test_an_increment_reads_and_writes_few_panes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thousand that are kept: those at which its windows begin, and the last. When a block ends, all are."""
+    read: list[int] = []
+    taken = queues.RowQueues._rows
+
+    def noted(its: queues.RowQueues, of: Any, at: Any) -> Any:
+        read.append(len(at))
+        return taken(its, of, at)
+
+    monkeypatch.setattr(queues.RowQueues, "_rows", noted)
+    with tg.program(R=windows(tg.hopping(1000, every=1), most=tg.max(S.v))).session() as session:
+        most = []
+        for t in range(1, 3000):
+            session.push("S", [("a", t, t % 7, None)])
+            session.advance("S", t)
+            session.step()
+            most.append(max(read))
+            read.clear()
+        assert session.live_rows()["R: state"] == 999
+    assert {t for t, some in enumerate(most, 1) if some > 2} == {1000, 2000}
+
+
+def test_what_is_written_of_panes_are_those_that_change() -> None:
+    """Whole files have three thousand of them."""
+
+    def files(run: Session) -> dict[str, int]:
+        manifest = run._setup.checkpoint.manifest
+        assert manifest is not None
+        return {file.path: file.bytes for file in manifest.kernel["R"].files}
+
+    program = tg.program(R=windows(tg.hopping(5000, every=1), n=tg.count()))
+    with Session(program.facts) as run:
+        run.push("S", at(*range(1, 3000)))
+        run.advance("S", 2998)
+        run.step()
+        known = files(run)
+        whole = sum(known.values())
+        for t in range(3000, 3010):
+            run.push("S", at(t))
+            run.advance("S", t - 1)
+            run.step()
+            now = files(run)
+            assert 0 < sum(now[path] for path in now.keys() - known.keys()) < whole / 4
+            known = now

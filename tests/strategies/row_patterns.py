@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
+from tests.strategies.written_sequences import sequences, term
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.ordered.sequences.node import EveryMatch, Limit, Point, Reported, Sequences, within
 from tidegate.algebra.ordered.sequences.pattern import (
     EMPTY,
     Absence,
@@ -15,7 +19,10 @@ from tidegate.algebra.ordered.sequences.pattern import (
     Permutation,
     Repetition,
     Step,
+    absent_in,
+    variables_of,
 )
+from tidegate.algebra.terms import Term
 
 COUNTS = ((0, None), (1, None), (0, 1), (0, 2), (1, 2), (2, 2), (2, None), (1, 3), (0, 0))
 
@@ -28,7 +35,7 @@ def random_pattern(
         return rng.choice(
             (
                 Anchor(rng.choice(("start", "end"))),
-                Absence("N", rng.choice((1, 3))),
+                Absence("N", rng.choice((None, 1, 3))),
                 Exclusion(random_pattern(rng, variables, depth - 1, marks=marks)) if depth else EMPTY,
                 EMPTY,
             )
@@ -45,3 +52,83 @@ def random_pattern(
         return Permutation(tuple(Step(variable) for variable in rng.sample(variables, 2)))
     least, most = rng.choice(COUNTS)
     return Repetition(parts[0], least, most, rng.random() < 0.7)
+
+
+def random_sequences(rng: random.Random, *, every: str | None = None) -> Sequences:
+    """A node with a short pattern over rows of the values 0 and 1. `every`: how rows are skipped, where all matches are
+    asked for. What is refused is drawn anew.
+    """
+    while True:
+        try:
+            node = _drawn(rng, every)
+            _ = node.schema
+        except QueryError:
+            continue
+        return node
+
+
+def _drawn(rng: random.Random, every: str | None) -> Sequences:
+    pattern = random_pattern(rng, depth=rng.choice((1, 2, 2, 3)), marks=rng.choice((0, 0, 0.15)))
+    names = (*variables_of(pattern), *absent_in(pattern))
+    conditions = {name: _condition(rng, variables_of(pattern)) for name in dict.fromkeys(names)}
+    limits = [_limit(rng, variables_of(pattern)) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
+    if every is not None:
+        return sequences(pattern, select=EveryMatch(every), limits=limits, **conditions)  # type: ignore[arg-type]
+    skip = rng.choice(("past last row", "next row", "first", "last"))
+    skip = skip if " " in skip else f"{skip} {rng.choice(variables_of(pattern) or ('A',))}"
+    unmatched = rng.random() < 0.5
+    numbers = {"n": lambda r: r.number} if rng.random() < 0.2 else {}
+    ahead = {"ahead": lambda r: r.next_x} if rng.random() < 0.1 else {}
+    reported = Reported("all" if unmatched else "one", unmatched=unmatched)
+    return sequences(pattern, skip=skip, limits=limits, measures=numbers | ahead, reported=reported, **conditions)
+
+
+def _condition(rng: random.Random, variables: tuple[str, ...]) -> Term:
+    """A condition: mostly of the row's value, now and then of the rows around, of instants or of counts."""
+    variable = rng.choice(variables or ("A",))
+    value, ticks = rng.randrange(2), rng.choice((0, 1, 2, 3, 5))
+
+    def other(r: Any) -> Any:
+        return rng.choice(
+            (
+                lambda: r[f"{rng.choice(('prev', 'next', 'next2', 'prev2'))}_x"] == value,
+                lambda: r[f"{rng.choice(('next', 'prev'))}_x"].is_null(),
+                lambda: r.t - r.prev_t <= ticks,
+                lambda: r.t - r.prev_t >= ticks,
+                lambda: r.t - r[f"{rng.choice(('first', 'last'))}_{variable}_t"] <= ticks,
+                lambda: r.t - r[f"first_{variable}_t"] >= ticks,
+                lambda: r.next_t - r.t <= ticks,
+                lambda: r.next_t - r.t > ticks,
+                lambda: r[f"last_{variable}1_x"] == value,
+                lambda: r[f"first_{variable}_x"] == value,
+                lambda: r[f"prev_{variable}_x"] == value if variable == "A" else r.prev_x == value,
+                lambda: r[f"count_{variable}"] >= ticks,
+                lambda: r[f"count_{variable}"] <= ticks,
+                lambda: r[f"sum_{variable}"] <= value,
+                lambda: r[rng.choice(("was", "was2"))] == variable,
+            )
+        )()
+
+    def drawn(r: Any) -> Any:
+        kind = rng.random()
+        plain = r.x == value
+        if kind < 0.45:
+            return plain
+        if kind < 0.55:
+            return r.x >= 0
+        if kind < 0.75:
+            return plain & other(r)
+        if kind < 0.85:
+            return plain | other(r)
+        if kind < 0.92:
+            return ~other(r)
+        return other(r)
+
+    return term(drawn)
+
+
+def _limit(rng: random.Random, variables: tuple[str, ...]) -> Limit:
+    if not variables or rng.random() < 0.4:
+        return within(rng.choice((0, 1, 2, 4, 5)))
+    ends = [Point(rng.choice((None, *variables)), rng.choice(("first", "last"))) for _ in range(2)]
+    return Limit(ends[0], ends[1], rng.choice((-3, -1, 0, 1, 2, 4)))

@@ -75,6 +75,14 @@ class _Sequences:
         return {name: self.above(self.matches()) for name in "QR"[: self.rng.choice((1, 1, 2))]}
 
     def matches(self) -> tg.Relation:
+        """Matches of a pattern; of one that is refused others are drawn."""
+        while True:
+            try:
+                return self.drawn()
+            except tg.QueryError:
+                continue
+
+    def drawn(self) -> tg.Relation:
         rows: tg.Relation = self.stream
         if self.chance(0.15):
             rows = rows.where(rows.v >= 0)
@@ -121,7 +129,7 @@ class _Sequences:
             return Concatenation((absence, pattern))
         if style < 0.28:
             return Concatenation((pattern, absence))
-        return Concatenation((pattern, absence, Step("C"))) if style < 0.36 else pattern
+        return Concatenation((pattern, Absence("N"), Step("C"))) if style < 0.36 else pattern
 
     def condition(self, rows: tg.Relation, name: str) -> Callable[[Any], Any]:
         rng, number = self.rng, self.rng.choice((0, 1, 2))

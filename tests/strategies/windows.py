@@ -22,7 +22,7 @@ class _Windows:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.keys = rng.choice(((), ("k",), ("k",), ("k", "y"), ("k", "u"), ("day",)))
-        columns = "k bigint, y double, t bigint, u bigint, n bigint, v bigint, w string, x double, b boolean"
+        columns = "k bigint, y double, t bigint, u bigint, n bigint, v bigint, w string, x double, b boolean, s bigint"
         # A second instant, which lies before the first or after it; with it as a key few rows are of one.
         second = "u" in self.keys or self.chance(0.3)
         options: dict[str, Any] = {"temporal": "u", "relations": self.related} if second else {}
@@ -53,18 +53,23 @@ class _Windows:
         if self.chance(0.15):
             # Windows of windows.
             below = rows.windows(self.bounds(), by=self.keys, order="t").agg(v=tg.count(), x=tg.avg(rows.x))
-            return below.windows(self.bounds(), by=self.keys, order="end").agg(n=tg.count(), v=tg.sum(below.v))
+            return below.windows(self.bounds(), by=self.keys, order=at(below)).agg(n=tg.count(), v=tg.sum(below.v))
         aggregates = {f"c{i}": self.aggregate(rows) for i in range(self.rng.choice((0, 1, 2, 3)))}
+        if self.chance(0.15):
+            every = self.rng.choice((1, 2, 3))
+            counted = tg.rows(every * self.rng.choice((1, 2, 3, 5)), every=every)
+            return rows.windows(counted, by=self.keys, order="t", tie="s").agg(**aggregates)
         return rows.windows(self.bounds(), by=self.keys, order="t").agg(**aggregates)
 
     def bounds(self) -> tg.WindowBounds:
-        every, many = self.rng.choice((1, 2, 3, 5)), self.rng.choice((1, 2, 3))
-        offset = self.rng.choice((None, None, 1, -4))
+        every, many = self.rng.choice((1, 2, 3, 5)), self.rng.choice((1, 2, 3, 4, 9, 40))
+        offset, empty = self.rng.choice((None, None, 1, -4)), self.chance(0.2)
         return self.rng.choice(
             (
                 tg.session(self.rng.choice((1, 2, 3, 6))),
-                tg.hopping(every * many, every=every, offset=offset),
-                tg.cumulating(every * many, every=every, offset=offset),
+                tg.hopping(every * many, every=every, offset=offset, empty=empty),
+                tg.cumulating(every * many, every=every, offset=offset, empty=empty),
+                tg.landmark(self.rng.randint(-6, 12), every=every),
             )
         )
 
@@ -94,11 +99,11 @@ class _Windows:
         if style < 0.6:
             return rows.where(rows.end > self.rng.randint(2, 9))
         if style < 0.75:
-            return rows.group_by(w=tg.ceil(rows.end, 5)).agg(n=tg.count())
+            return rows.group_by(w=tg.ceil(rows[at(rows)], 5)).agg(n=tg.count())
         if style < 0.85:
             return rows.drop(self.rng.choice(("start", "end")))
         other = self.windows()
-        a, b = rows.select(a=rows.end), other.select(b=other.end)
+        a, b = rows.select(a=rows[at(rows)]), other.select(b=other[at(other)])
         kinds: tuple[JoinKind, ...] = ("inner", "anti", "left")
         return a.join(b, a.a <= b.b + 4, b.b <= a.a + 4, how=self.rng.choice(kinds))
 
@@ -106,7 +111,7 @@ class _Windows:
         """Events of a few partitions, with peers and with pauses."""
         keys = [(k, y) for k in self.rng.sample((1, 2, 3, None), self.rng.choice((1, 2, 3))) for y in (0.0, -0.0, None)]
         found: list[Row] = []
-        for _ in range(self.rng.choice((6, 14, 24))):
+        for number in range(self.rng.choice((6, 14, 24))):
             k, y = self.rng.choice(keys)
             time = self.rng.randint(-5, 30)
             found.append(
@@ -120,6 +125,12 @@ class _Windows:
                     "w": self.rng.choice(("", "a", "b", "ä", None)),
                     "x": self.rng.choice((0.5, -0.0, 0.0, -3.25, 1e15, float("nan"), None)),
                     "b": self.rng.choice((True, False, None)),
+                    "s": number,
                 }
             )
         return tuple(found)
+
+
+def at(windows: tg.Relation) -> str:
+    """The attribute by which windows are complete."""
+    return "complete" if "complete" in windows.schema.names else "end"

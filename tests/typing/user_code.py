@@ -28,10 +28,21 @@ around = orders.over(by="order_id", order="ordered", before=tg.lag(orders.amount
 assert_type(around, tg.Relation)
 assert_type(orders.windows(tg.session("5m"), by="order_id", order="ordered").agg(n=tg.count()), tg.Relation)
 assert_type(tg.hopping("24h", every="10m"), tg.WindowBounds)
+ends = orders.with_(end=tg.ceil(orders.ordered, "1h"))
+assert_type(ends.top_k(3, by=("end", "order_id"), order=tg.desc(orders.amount)), tg.Relation)
+assert_type(ends.ranked(by="end", order=("amount", lambda r: tg.desc(r.order_id)), place=tg.rank()), tg.Relation)
+assert_type(ends.ranked(by="end", order=ends.amount, a=tg.dense_rank(), b=tg.row_number()), tg.Relation)
+assert_type(orders.ticks("5m", by="order_id", within=tg.hours(1), order="ordered"), tg.Relation)
+assert_type(orders.fill_gaps("5m", by=orders.order_id, order="ordered", tie="amount"), tg.Relation)
+assert_type(tg.ticks("1d", orders, payments, offset="1h"), tg.Relation)
 assert_type(orders.over(range=("5m", "1m"), mean=tg.avg(orders.amount)), tg.Relation)
 assert_type(orders.over(rows=(2, 0), next=lambda r: tg.lead(r.amount, within="1h")), tg.Relation)
 looked_up = o.asof_join(p, by="order_id", direction="nearest", within="5m", how="inner")
 assert_type(looked_up, tg.Relation)
+table = p.versioned(by="order_id", deleted=lambda r: r.order_id == 3)
+assert_type(table, tg.Versioned)
+assert_type(table.history(), tg.Relation)
+assert_type(o.temporal_join(table, on="order_id", at=o.ordered, how="inner"), tg.Relation)
 assert_type(o.asof_join(p, by=[("order_id", p.order_id)], left_on=o.ordered, strict=True), tg.Relation)
 matches = tg.match(found.High.before(found.Low), within="1d")
 late = matches.where(matches.High.te > matches.Low.ts, matches.detected.is_not_null())
@@ -132,5 +143,6 @@ def wrong() -> None:
     orders.where(tg.lag(orders.amount) > 3)  # type: ignore[operator,arg-type]  # pyright: ignore[reportOperatorIssue, reportUnknownArgumentType]
     orders.over(before=orders.amount)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     orders.asof_join(payments, direction="ahead")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    orders.ticks(by="order_id")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     orders.over(rows=3, n=tg.count())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     program.run({})["Unpaid"].dataframe()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]

@@ -9,6 +9,7 @@ CANDIDATES = "runtime/ordered/asof/candidates.py"
 OPERATOR = "runtime/ordered/asof/operator.py"
 ZONES = "analysis/ordered/asof.py"
 MEANING = "algebra/ordered/asof.py"
+VERSIONS = "algebra/dsl/versions/build.py"
 LOWER = "runtime/plan/lower.py"
 
 GROUP = Group(
@@ -16,6 +17,7 @@ GROUP = Group(
     (
         "tests/runtime/kernels/test_asof.py",
         "tests/runtime/test_asof.py",
+        "tests/runtime/test_versioned.py",
         "tests/properties/test_operators.py",
     ),
     (
@@ -71,6 +73,37 @@ GROUP = Group(
             CANDIDATES,
             "np.where(_unmatched(node, rows), at[fresh], complete[fresh])",
             "complete[fresh]",
+        ),
+        bug(
+            "a deleted version is looked up",
+            CANDIDATES,
+            "behind[fresh] = np.where(ended, right.none, its)",
+            "behind[fresh] = its",
+        ),
+        bug(
+            "a deleted version is kept",
+            CANDIDATES,
+            "np.flatnonzero((place >= 0) & ~self.right.ended[self.right.source[place]])",
+            "np.flatnonzero(place >= 0)",
+        ),
+        bug("what may be deleted is deleted", CANDIDATES, "ends.fill_null(value=False)", "ends.fill_null(value=True)"),
+        bug(
+            "a deletion is a version of the history",
+            VERSIONS,
+            'conditions.append(call("not", call("coalesce", self._deleted._term, FALSE)))',
+            "pass",
+        ),
+        bug(
+            "what is changed at once has held",
+            VERSIONS,
+            'conditions = [call("lt", Attr(self._time), Attr(UNTIL))]',
+            'conditions = [call("le", Attr(self._time), Attr(UNTIL))]',
+        ),
+        bug(
+            "the key of a table is compared in part",
+            VERSIONS,
+            "if sorted(node.right_keys) != sorted(keys):",
+            "if False:",
         ),
     ),
 )

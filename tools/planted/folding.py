@@ -105,13 +105,13 @@ GROUP = Group(
         bug(
             "an argument of several occurrences is payload of one",
             CLASSES,
-            "    if not aggregate.entry.merges or not reads_alone(term, sink.held):\n        return None\n    (part,) = own_parts(term, sink.held)\n",
-            "    if not aggregate.entry.merges:\n        return None\n    part = next(own_parts(term, sink.held), None)\n",
+            "    if not aggregate.entry.is_plain or not reads_alone(term, sink.held):\n        return None\n    (part,) = own_parts(term, sink.held)\n",
+            "    if not aggregate.entry.is_plain:\n        return None\n    part = next(own_parts(term, sink.held), None)\n",
         ),
         bug(
             "aggregates that do not merge have payload",
             CLASSES,
-            "    if not aggregate.entry.merges or not reads_alone(term, sink.held):\n",
+            "    if not aggregate.entry.is_plain or not reads_alone(term, sink.held):\n",
             "    if not reads_alone(term, sink.held):\n",
         ),
         bug(

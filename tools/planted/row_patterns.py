@@ -46,8 +46,8 @@ GROUP = Group(
         bug(
             "the variable of the next row is not known",
             "algebra/ordered/sequences/partition.py",
-            "self.place(row, matched), matched if whole is None else whole",
-            "self.place(row, matched), matched",
+            "for place, variable in whole if place == at",
+            "for place, variable in matched if place == at",
         ),
     ),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from tidegate.algebra.dsl.checks.durations import Duration, check_duration, dura
 from tidegate.algebra.dsl.checks.relation import listed
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.ordered.asof import AsOf, Direction
+from tidegate.algebra.terms import Term
 from tidegate.algebra.types import DataType
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def asof_node(
     within: Duration,
     strict: bool,
     how: AsOfKind,
+    ended: Term | None = None,
 ) -> AsOf:
     """The node; `QueryError` TG114 for a choice that there is not, TG160 for what is no duration."""
     require_one("direction", direction, ("backward", "forward", "nearest"))
@@ -38,7 +40,7 @@ def asof_node(
     pairs = [_pair(left, right, key) for key in listed(by)]
     left_keys, right_keys = (tuple(pair[side] for pair in pairs) for side in (0, 1))
     ticks = _ticks(within, left.schema[times[0]].type)
-    return AsOf(left._node, right._node, left_keys, right_keys, *times, tie, direction, ticks, strict, how)
+    return AsOf(left._node, right._node, left_keys, right_keys, *times, tie, direction, ticks, strict, how, ended)
 
 
 def _pair(left: Relation, right: Relation, key: object) -> tuple[str, str]:

@@ -30,6 +30,7 @@ _OVERLAPPING = (
     'of the ten minutes before it is r.over(by="key", order="time", range="10m", mean=tg.avg(r.x))'
 )
 _CUMULATING = 'windows that grow are r.windows(tg.cumulating("1d", every="1h"), by="key").agg(n=tg.count())'
+_COUNTED = 'windows of so many rows are r.windows(tg.rows(5), by="key", tie="number").agg(n=tg.count())'
 _ROLLING = (
     "rolling",
     *(f"rolling_{what}" for what in ("mean", "sum", "min", "max", "count", "median", "std", "var", "quantile")),
@@ -46,13 +47,19 @@ _SESSION = 'sessions are r.windows(tg.session("5m"), by="key").agg(n=tg.count())
 _RUNNING = (
     'what a row says of all rows up to it is r.over(by="key", order="time", total=tg.sum(r.x), n=tg.row_number())'
 )
+_LARGEST = 'the three largest of each window, end being its end, are r.top_k(3, by="end", order=tg.desc(r.x))'
+_NO_ORDER_FIRST = f"{_NO_ORDER}; {_LARGEST}"
+_RANK = 'the places of the rows of a window are r.ranked(by="end", order=tg.desc(r.x), place=tg.rank())'
+_NO_CLOCK = "a query knows the times of rows alone; join with a stream that has the instants"
 _LARGEST = (
     'the three largest of a window w, a and b being r.as_("a") and r.as_("b"), are those with fewer than three '
     "larger ones: a.left_join(b, b.w == a.w, b.x > a.x).group_by(a.k, a.w, a.x).agg(larger=tg.count(b.x))"
     ".where(lambda g: g.larger < 3)"
 )
 _RANK = f"rows have no order; {_LARGEST}"
-_NO_CLOCK = "a query knows the times of rows alone; join with a stream that has the instants"
+_TICKS = 'instants at equal distances are tg.ticks("1m", r), and those of each key r.ticks("1m", by="key", within="1h")'
+_NO_CLOCK = f"a query knows the times of rows alone; {_TICKS}"
+_GAPS = 'the last row of each key at equal distances is r.fill_gaps("1m", by="key", within="1h")'
 _ROW_BEFORE = (
     'the row before is named by r.over(by="key", order="time", before=tg.lag(r.x)), and computed with by that name'
 )
@@ -139,7 +146,9 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(
         ("withColumnRenamed", "withColumnsRenamed", "rename_columns"), 'attributes are renamed with rename(old="new")'
     )
-    | dict.fromkeys(("limit", "head", "tail", "take", "fetch", "top", "sample", "nlargest", "nsmallest"), _NO_ORDER)
+    | dict.fromkeys(("limit", "head", "tail", "take", "fetch", "sample"), _NO_ORDER_FIRST)
+    | dict.fromkeys(("top", "topk", "top_n", "nlargest", "nsmallest", "bottom_k"), _LARGEST)
+    | dict.fromkeys(("rank", "dense_rank", "ntile", "qualify"), _RANK)
     | dict.fromkeys(
         ("first", "dropDuplicatesOn", "deduplicate", "unique_by", "dedupe"),
         'the first row of each key is dedup(by="k"), and within="5m" lets the next one through after so long',
@@ -161,11 +170,14 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("intersect", "intersectAll", "intersection"), "rows that the other has are semi_join(other, ...)")
     | dict.fromkeys(("columns", "dtypes", "printSchema", "collect_schema"), "attributes and types are relation.schema")
     | dict.fromkeys(("window", "windowed", "tumble", "TUMBLE", "resample"), _WINDOW)
+    | dict.fromkeys(("upsample", "asfreq", "gapfill", "gap_fill", "time_bucket_gapfill", "locf"), _GAPS)
+    | dict.fromkeys(("timer", "date_range", "datetime_range"), _TICKS)
     | dict.fromkeys(("sessions", "session_window", "sessionize"), _SESSION)
     | dict.fromkeys(("foreachBatch", "foreach_batch", "foreach", "for_each", "sink_batches"), _BATCHES)
     | dict.fromkeys(("groupby_dynamic", "group_by_dynamic"), f"{_WINDOW}; tg.floor(r.time, unit) is the start of one")
     | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide", "HOP"), _OVERLAPPING)
     | dict.fromkeys(("cumulating", "cumulate", "CUMULATE"), _CUMULATING)
+    | dict.fromkeys(("count_window", "countWindow", "length_batch"), _COUNTED)
     | dict.fromkeys(NEIGHBOURS, _ROW_BEFORE)
     | dict.fromkeys((*_STATEFUL_ROWS, *_STATEFUL_VALUES), _STATEFUL)
     | dict.fromkeys(
@@ -248,8 +260,16 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("window", "tumble", "TUMBLE"), _WINDOW)
     | dict.fromkeys((*_ROLLING, "hopping", "sliding", "hop", "slide", "HOP"), _OVERLAPPING)
     | dict.fromkeys(("cumulating", "cumulate", "CUMULATE"), _CUMULATING)
+    | dict.fromkeys(("count_window", "countWindow", "length_batch"), _COUNTED)
     | dict.fromkeys(("len", "size"), "did you mean tg.count?")
-    | dict.fromkeys(("n_unique", "nunique", "approx_n_unique", "countDistinct"), "did you mean tg.count_distinct?")
+    | dict.fromkeys(("n_unique", "nunique", "countDistinct"), "did you mean tg.count_distinct?")
+    | dict.fromkeys(
+        ("approx_n_unique", "approx_count_distinct", "approxCountDistinct", "hll", "hll_count_distinct"),
+        "did you mean tg.approx_distinct?",
+    )
+    | dict.fromkeys(
+        ("approx_percentile", "percentile_approx", "tdigest", "ddsketch"), "did you mean tg.approx_quantile?"
+    )
     | dict.fromkeys(("countIf", "sum_if"), "every aggregate takes a condition: tg.sum(r.x, filter=r.ok)")
     | dict.fromkeys(("every_value", "bool_all", "logical_and", "all"), "did you mean tg.bool_and?")
     | dict.fromkeys(("some", "bool_any", "logical_or", "any"), "did you mean tg.bool_or?")
@@ -259,12 +279,15 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("if_else", "iff", "case", "case_when"), _CONDITIONAL)
     | dict.fromkeys(("session_window", "sessionize", "SESSION"), _SESSION)
     | dict.fromkeys(("now", "current_timestamp", "current_date"), _NO_CLOCK)
+    | dict.fromkeys(("timer", "date_range", "datetime_range", "generate_series"), _TICKS)
     | dict(_COMPUTED)
     | {"least": "did you mean tg.min(x, y)?", "greatest": "did you mean tg.max(x, y)?"}
     | {"str": 'text of a value is r.x.cast("string"), and its methods are those of the value: r.x.upper()'}
     | {"dt": 'its methods are those of the value: r.time.hour(); tg.floor(r.time, "1h") is the start of the hour'}
     | dict.fromkeys(("pi", "e"), "write a number: math.pi")
-    | dict.fromkeys(("rank", "dense_rank", "ntile"), _RANK)
+    | dict.fromkeys(("ntile", "percent_rank", "cume_dist"), _RANK)
+    | dict.fromkeys(("top_k", "topk", "nlargest", "nsmallest"), _LARGEST)
+    | {"asc": "values order from the least on: order=r.x; from the greatest on it is tg.desc(r.x)"}
     | dict.fromkeys(("merge_asof", "join_asof"), _AS_OF)
     | dict.fromkeys(("cum_sum", "cumsum", "first_value", "last_value", "nth_value"), _RUNNING)
     | {unit: _unit_hint(unit) for unit in ("second", "minute", "hour", "day")}
@@ -272,7 +295,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("datediff", "date_diff", "dateDiff"), "did you mean tg.days_between?")
     | dict.fromkeys(("interval", "weeks", "to_duration"), 'durations are text or tg.days(7): r.time + "5m"')
     | dict.fromkeys(("collect_list", "collect_set", "array_agg"), _AGGREGATES)
-    | dict.fromkeys(("percentile", "percentile_cont", "approx_quantile"), "did you mean tg.quantile?")
+    | dict.fromkeys(("percentile", "percentile_cont"), "did you mean tg.quantile?")
     | dict.fromkeys(("group_concat", "listagg", "str_concat"), "did you mean tg.string_agg?")
     | {f"{verb}_{name}": f"did you mean tg.{name}?" for verb in ("read", "scan") for name in ("parquet", "csv", "json")}
     | dict.fromkeys(
@@ -395,9 +418,10 @@ VALUE_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(_STATEFUL_VALUES, _STATEFUL)
     | dict.fromkeys(("over", "cum_sum", "cumsum", "row_number"), _RUNNING)
     | dict.fromkeys(("rle", "rle_id"), _RUNS)
-    | dict.fromkeys(("rank",), _RANK)
+    | dict.fromkeys(("rank", "dense_rank"), _RANK)
     | dict.fromkeys(_ROLLING, _OVERLAPPING)
-    | dict.fromkeys(("asc", "desc", "sort"), _NO_ORDER)
+    | dict.fromkeys(("asc", "sort"), _NO_ORDER)
+    | {"desc": "it is a function, inside top_k and ranked: order=tg.desc(r.x)"}
     | {"within": _WITHIN}
     | dict.fromkeys(("apply", "map", "map_elements", "udf"), _OWN_FUNCTION)
     | {"clip": "write tg.max(low, tg.min(r.x, high))"}
@@ -455,7 +479,7 @@ OVER_OPTIONS: Mapping[str, str] = MappingProxyType(
 PARTITION_METHODS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(NEIGHBOURS, _ROW_BEFORE)
     | dict.fromkeys(("row_number", "over", "cum_sum", "cumsum"), _RUNNING)
-    | dict.fromkeys(("rank", "dense_rank", "ntile"), f"{_STATEFUL}; in a query of relations {_LARGEST}")
+    | dict.fromkeys(("rank", "dense_rank", "ntile"), _RANK)
     | dict.fromkeys((*_STATEFUL_ROWS, *_STATEFUL_VALUES, "map", "apply"), _STATEFUL)
     | dict.fromkeys(("agg", "aggregate", "count", "sum", "mean", "avg", "min", "max", "group_by"), _GROUP)
     | dict.fromkeys(("where", "filter", "select", "with_"), 'it stands before: r.where(r.x > 5).partition_by("k")')

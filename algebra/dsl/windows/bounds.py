@@ -8,19 +8,34 @@ from typing import Final, TypeAlias
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.durations import Duration, check_duration, duration_in_ticks
+from tidegate.algebra.dsl.expression import to_expression
 from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.literals import plain
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.ordered.windows import AlignedWindow, CumulatingWindow, HoppingWindow, SessionWindow, Window
+from tidegate.algebra.functions.calendar import is_zone, zone_hint
+from tidegate.algebra.ordered.windows.calendar import LONGEST_DAYS, Unit
+from tidegate.algebra.ordered.windows.kinds import (
+    CalendarWindow,
+    CountWindow,
+    CumulatingWindow,
+    HoppingWindow,
+    LandmarkWindow,
+    SessionWindow,
+    Window,
+)
+from tidegate.algebra.terms import Lit
 from tidegate.algebra.types import DataType, Kind
 
 _Build: TypeAlias = Callable[[DataType], Window]
+_Aligned: TypeAlias = Callable[[int, int, int, bool], HoppingWindow | CumulatingWindow]
 _NO_SIZE: Final = ("TG160", 'say how long a window is: tg.hopping("1h", every="10m")')
 _NO_EVERY: Final = ("TG160", 'say how far apart windows end: tg.hopping("1h", every="10m")')
 
 
 @checked_calls
 class WindowBounds:
-    """Which windows there are: `tg.session`, `tg.hopping` or `tg.cumulating`, for `relation.windows(...)`.
+    """Which windows there are: `tg.session`, `tg.hopping`, `tg.cumulating`, `tg.calendar`, `tg.landmark` or
+    `tg.rows`, for `relation.windows(...)`.
 
     Examples:
         >>> tg.session("5m")
@@ -57,12 +72,16 @@ def session(gap: Duration) -> WindowBounds:
 
 
 @called(size=_NO_SIZE, every=_NO_EVERY)
-def hopping(size: Duration, *, every: Duration, offset: Duration = None) -> WindowBounds:
+def hopping(size: Duration, *, every: Duration, offset: Duration = None, empty: bool = False) -> WindowBounds:
     """Windows of one size that overlap: those without `start` and with `end`, for each `end` that is a multiple of
     `every`, plus `offset`.
 
     The size is a multiple of `every`. Multiples count from the epoch, 1970-01-01 UTC, as with `tg.ceil`: with `every`
     equal to the size each row is in one window, which ends at `tg.ceil(time, size)`.
+
+    `empty=True` also reports the windows without rows between two with rows of one key: `count` is 0 there, and other
+    aggregates are NULL. `complete` says when a window is known: that is at its `end`, or, if it is empty, when the next
+    row comes.
 
     Examples:
         >>> show(cars.windows(tg.hopping(4, every=2), by="car").agg(n=tg.count(), fastest=tg.max(cars.speed)))
@@ -72,14 +91,15 @@ def hopping(size: Duration, *, every: Duration, offset: Duration = None) -> Wind
         red, 4, 8, 2, 60.0
     """
     with Here():
-        return _aligned("hopping", HoppingWindow, size, every, offset)
+        return _aligned("hopping", HoppingWindow, size, every, offset, empty)
 
 
 @called(size=_NO_SIZE, every=_NO_EVERY)
-def cumulating(size: Duration, *, every: Duration, offset: Duration = None) -> WindowBounds:
+def cumulating(size: Duration, *, every: Duration, offset: Duration = None, empty: bool = False) -> WindowBounds:
     """Windows that grow: from each multiple of `size`, plus `offset`, to each multiple of `every` up to the next one.
 
-    The size is a multiple of `every`. As with `tg.hopping`, a window has its end and not its start.
+    The size is a multiple of `every`. As with `tg.hopping`, a window has its end and not its start, and `empty=True`
+    also reports those without rows.
 
     Examples:
         >>> show(cars.windows(tg.cumulating(4, every=2), by="car").agg(n=tg.count(), fastest=tg.max(cars.speed)))
@@ -89,27 +109,116 @@ def cumulating(size: Duration, *, every: Duration, offset: Duration = None) -> W
         red, 4, 8, 2, 60.0
     """
     with Here():
-        return _aligned("cumulating", CumulatingWindow, size, every, offset)
+        return _aligned("cumulating", CumulatingWindow, size, every, offset, empty)
 
 
-def _aligned(
-    name: str, kind: Callable[[int, int, int], AlignedWindow], size: Duration, every: Duration, offset: Duration
-) -> WindowBounds:
+@called(unit=("TG160", 'say which unit: tg.calendar("month", zone="Europe/Berlin")'))
+def calendar(unit: Unit, *, zone: str = "UTC", size: int = 1, empty: bool = False) -> WindowBounds:
+    """Days, weeks, months, quarters or years of a time zone, right also where its clocks change. With `size` the last
+    so many of them, at the end of each.
+
+    A week begins on Monday. As with `tg.hopping`, a window has its end and not its start: midnight belongs to the day
+    before. `empty=True` also reports windows without rows, as there. `QueryError` TG160 for another unit, a zone that
+    is not known, and rows whose instants are no timestamps.
+
+    Examples:
+        >>> monthly = orders.windows(tg.calendar("month", zone="Europe/Berlin"), by="customer")
+        >>> show(monthly.agg(n=tg.count()).select("customer", "end", "n"))
+        Ada, 2026-03-31 22:00:00+00:00, 2
+        Bob, 2026-03-31 22:00:00+00:00, 1
+    """
+    with Here():
+        if unit not in LONGEST_DAYS:
+            units = ", ".join(f'"{known}"' for known in LONGEST_DAYS)
+            raise QueryError("TG160", f"{shown(unit)} is no unit of the calendar", hint=f"write one of {units}")
+        if not isinstance(zone, str) or not is_zone(zone):
+            raise QueryError("TG160", f"{shown(zone)} is no time zone", hint=zone_hint(zone))
+        many = _whole("size", size)
+
+        def build(type_: DataType) -> Window:
+            if type_.kind is not Kind.TIMESTAMP:
+                raise QueryError(
+                    "TG160",
+                    f"a calendar has instants, and {type_} is none",
+                    hint="windows over whole numbers and dates are tg.hopping(7, every=7)",
+                )
+            return CalendarWindow(unit, many, zone, empty)
+
+        counted = "" if many == 1 else f", size={many}"
+        return WindowBounds(f"calendar({unit!r}, zone={zone!r}{counted}{_shown(empty)})", build)
+
+
+@called(since=("TG160", 'say since when: tg.landmark("2026-01-01T00:00Z", every="1h")'), every=_NO_EVERY)
+def landmark(since: object, *, every: Duration) -> WindowBounds:
+    """Windows that all begin at one instant: what there was since then, at each multiple of `every` after it by which
+    there were new rows.
+
+    Rows up to `since` are in none. What is kept is one partial result of each key, for ever.
+
+    Examples:
+        >>> show(cars.windows(tg.landmark(2, every=2), by="car").agg(n=tg.count(), fastest=tg.max(cars.speed)))
+        red, 2, 4, 2, 95.0
+        red, 2, 6, 4, 95.0
+    """
+    with Here():
+        check_duration("every", every)
+
+        def build(type_: DataType) -> Window:
+            literal = to_expression(since, type_)._term
+            if not isinstance(literal, Lit) or literal.type != type_ or not isinstance(literal.value, int):
+                example = "2026-01-01T00:00Z" if type_.kind is Kind.TIMESTAMP else 0
+                raise QueryError("TG160", f"since={shown(since)} is no instant here", hint=f"write since={example!r}")
+            return LandmarkWindow(literal.value, _ticks("every", every, type_))
+
+        return WindowBounds(f"landmark({shown(since)}, every={every!r})", build)
+
+
+@called(size=("TG160", "say how many rows a window has: tg.rows(5)"))
+def rows(size: int, *, every: int | None = None) -> WindowBounds:
+    """Windows of `size` rows of one key in succession, one at each row whose number is a multiple of `every`.
+
+    The size is a multiple of `every`, which is the size if it is left out: then each row is in one window. A window
+    starts and ends with its first and last row, and is complete with that. Rows of one key and one instant need an
+    order, `windows(..., tie="sequence")`. Rows that make no whole window are in none.
+
+    Examples:
+        >>> show(cars.windows(tg.rows(4, every=2), by="car").agg(n=tg.count(), fastest=tg.max(cars.speed)))
+        red, 1, 4, 4, 95.0
+        red, 3, 6, 4, 95.0
+    """
+    with Here():
+        whole = _whole("size", size)
+        step = whole if every is None else _whole("every", every)
+        _require_multiple(size, whole, every, step)
+        counted = "" if every is None else f", every={step}"
+        return WindowBounds(f"rows({whole}{counted})", lambda _: CountWindow(whole, step))
+
+
+def _aligned(name: str, kind: _Aligned, size: Duration, every: Duration, offset: Duration, empty: bool) -> WindowBounds:
     for option, given in (("size", size), ("every", every), ("offset", offset)):
         check_duration(option, given)
 
     def build(type_: DataType) -> Window:
         whole, step = _ticks("size", size, type_), _ticks("every", every, type_)
-        if whole % step:
-            raise QueryError(
-                "TG160",
-                f"size={shown(size)} is no multiple of every={shown(every)}",
-                hint="windows consist of whole pieces: choose a size that is one",
-            )
-        return kind(whole, step, 0 if offset is None else duration_in_ticks(offset, type_, "offset") % whole)
+        _require_multiple(size, whole, every, step)
+        moved = 0 if offset is None else duration_in_ticks(offset, type_, "offset") % whole
+        return kind(whole, step, moved, empty)
 
     moved = "" if offset is None else f", offset={offset!r}"
-    return WindowBounds(f"{name}({size!r}, every={every!r}{moved})", build)
+    return WindowBounds(f"{name}({size!r}, every={every!r}{moved}{_shown(empty)})", build)
+
+
+def _shown(empty: bool) -> str:
+    return ", empty=True" if empty else ""
+
+
+def _require_multiple(size: object, whole: int, every: object, step: int) -> None:
+    if whole % step:
+        raise QueryError(
+            "TG160",
+            f"size={shown(size)} is no multiple of every={shown(every)}",
+            hint="windows consist of whole pieces: choose a size that is one",
+        )
 
 
 def _ticks(option: str, given: Duration, type_: DataType) -> int:
@@ -118,3 +227,10 @@ def _ticks(option: str, given: Duration, type_: DataType) -> int:
         example = "5m" if type_.kind is Kind.TIMESTAMP else 5
         raise QueryError("TG160", f"{option}={shown(given)} is not positive", hint=f"write {option}={example!r}, say")
     return ticks
+
+
+def _whole(option: str, given: object) -> int:
+    value = plain(given)
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        raise QueryError("TG160", f"{option}={shown(given)} is no positive whole number", hint=f"write {option}=5, say")
+    return value

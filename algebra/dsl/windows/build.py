@@ -14,7 +14,8 @@ from tidegate.algebra.dsl.grouping import aggregate_of, given_aggregate
 from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.dsl.windows.bounds import WindowBounds
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.ordered.windows import Window, Windows
+from tidegate.algebra.ordered.windows.kinds import CountWindow, Window
+from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.algebra.types import DataType
 
 if TYPE_CHECKING:
@@ -30,15 +31,24 @@ class Windowed:
         session(5) by car, in order of time; say what each window yields: .agg(...)
     """
 
-    __slots__ = ("_bounds", "_keys", "_of", "_time", "_window")
+    __slots__ = ("_bounds", "_keys", "_of", "_tie", "_time", "_window")
 
-    def __init__(self, of: Relation, bounds: WindowBounds, keys: tuple[str, ...], time: str) -> None:
-        self._of, self._bounds, self._keys, self._time = of, bounds, keys, time
+    def __init__(
+        self, of: Relation, bounds: WindowBounds, keys: tuple[str, ...], time: str, tie: str | None = None
+    ) -> None:
+        self._of, self._bounds, self._keys, self._time, self._tie = of, bounds, keys, time, tie
         self._window = window_of(bounds, of.schema[time].type)
+        if tie is not None and not isinstance(self._window, CountWindow):
+            raise QueryError(
+                "TG114",
+                f"{bounds!r} has the same rows whichever comes first: tie={tie!r} says nothing",
+                hint="leave it out; it is for tg.rows(...)",
+            )
 
     def __repr__(self) -> str:
         by = f" by {', '.join(self._keys)}" if self._keys else ""
-        return f"{self._bounds!r}{by}, in order of {self._time}; say what each window yields: .agg(...)"
+        order = self._time if self._tie is None else f"{self._time}, {self._tie}"
+        return f"{self._bounds!r}{by}, in order of {order}; say what each window yields: .agg(...)"
 
     if not TYPE_CHECKING:  # type checkers shall refuse unknown methods themselves
 
@@ -49,7 +59,8 @@ class Windowed:
 
     @called("TG115", "each aggregate needs a name: .agg(n=tg.count()); attributes to keep go into by=")
     def agg(self, **named: AggregateExpression | Callable[[Relation], AggregateExpression]) -> Relation:
-        """One row per window that holds a row: the keys, `start` and `end`, then these aggregates.
+        """One row per window that holds a row: the keys, `start` and `end`, then these aggregates. With `empty=True`
+        there are also windows without rows, and `complete`.
 
         `QueryError` TG115 for what is no aggregate, TG103 for a name that is taken, TG132 for an aggregate that keeps
         every value.
@@ -62,7 +73,7 @@ class Windowed:
             parts: list[Expression] = []
             given = {name: given_aggregate(self._of, name, one, "name it in by=") for name, one in named.items()}
             aggregates = tuple(aggregate_of(self._of, name, one, parts) for name, one in given.items())
-            node = Windows(self._of._node, self._keys, self._time, self._window, aggregates)
+            node = Windows(self._of._node, self._keys, self._time, self._window, aggregates, self._tie)
             origin = Origin("these windows")
             kept = {key: self._of._origins.get(key, origin) for key in self._keys}
             return self._of._with(node, {name: kept.get(name, origin) for name in node.schema}, site, parts)
@@ -74,6 +85,6 @@ def window_of(bounds: object, type_: DataType) -> Window:
         raise QueryError(
             "TG114",
             f"{shown(bounds)} says not which windows there are",
-            hint='write tg.session("5m"), tg.hopping("1h", every="10m") or tg.cumulating("1d", every="1h")',
+            hint='write tg.session("5m"), tg.hopping("1h", every="10m"), tg.cumulating("1d", every="1h") or tg.rows(5)',
         )
     return bounds._build(type_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -38,7 +38,11 @@ class Detected:
 
 
 class Certainty:
-    """The rule of a node. Its partitions have the rows that are known, or all that are still needed of them."""
+    """The rule of a node. Its partitions have the rows that are known, or all that are still needed of them.
+
+    From increment to increment a partition is taken on so: `between` tells what has become certain, and the next
+    standing; of the rows those from `needed` on stay (`Partition.after`, `Standing.without`).
+    """
 
     def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
@@ -52,6 +56,16 @@ class Certainty:
         if isinstance(selection, EveryMatch):
             return every_at(known, standing, selection)
         return preferred_at(known, standing)
+
+    def needed(self, partition: Partition, until: int, standing: Standing) -> int:
+        """The place of the first row that is still needed, where this is the standing at an instant: that of the first
+        row at which a match may begin, or one that something reads of the rows before it.
+        """
+        times = partition.times
+        first = times[standing.begin] if standing.begin < bisect_right(times, until) else until + 1
+        leading = self.prepared.leading
+        place = standing.begin if leading is None else min(standing.begin, bisect_left(times, first - leading))
+        return max(place - self.prepared.reach, 0)
 
     def between(
         self, partition: Partition, since: int | None, until: int | None, standing: Standing = Standing()
@@ -116,6 +130,11 @@ def instants_of(partition: Partition, matches: Iterable[Match]) -> Instants:
     return Instants(
         {match: by_name[_name(match)] for match in matches}, {row: min(at, end) for row, at in detected.unmatched}
     )
+
+
+def certain_at(partition: Partition, until: int | None, standing: Standing = Standing()) -> Certain:
+    """What is certain from a standing on by the rows of a partition up to an instant; None: up to the last."""
+    return Certainty(Prepared(partition.node)).at(partition, until, standing)
 
 
 def _name(match: Match) -> _Found:

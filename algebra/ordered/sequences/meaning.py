@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tidegate.algebra.nodes import Aggregation, Row
 from tidegate.algebra.ordered.events import in_order, partitions
-from tidegate.algebra.ordered.sequences.enabled import goes_on
 from tidegate.algebra.ordered.sequences.partition import Matched, Partition
 from tidegate.algebra.ordered.sequences.search import Search
 
@@ -57,7 +56,7 @@ def matches_of(partition: Partition) -> list[Match]:
 
 
 def _preferred(partition: Partition, skip: Skip) -> Iterator[Match]:
-    search, at, number = Search(partition, skips=False), partition.start, partition.number
+    search, at, number = Search(partition), 0, 0
     while at < len(partition.rows):
         path = next(search.matches(at), None)
         if path is None:
@@ -86,22 +85,13 @@ def resumes(partition: Partition, skip: Skip, start: int, matched: Matched) -> i
 
 
 def _every(partition: Partition, selection: EveryMatch) -> list[Match]:
-    search = Search(partition, skips=selection.skipping != "contiguous")
+    search = Search(partition, selection.skipping)
     found: dict[Matched, Match] = {}
-    for start in range(partition.start, len(partition.rows)):
+    for start in range(len(partition.rows)):
         for path in search.matches(start):
-            if path.matched and (selection.skipping != "next" or not _skips_what_fits(partition, path.matched)):
+            if path.matched:
                 found.setdefault(path.matched, Match(start, path.matched, path.excluded))
     return list(found.values())
-
-
-def _skips_what_fits(partition: Partition, matched: Matched) -> bool:
-    """Whether a row between two of a match could have gone on with the match up to there."""
-    return any(
-        goes_on(partition, matched[:length], between)
-        for length in range(1, len(matched))
-        for between in range(matched[length - 1][0] + 1, matched[length][0])
-    )
 
 
 def unmatched(partition: Partition, matches: Sequence[Match]) -> list[int]:

@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, check_condition, require_attribute
+from tidegate.algebra.ordered.sequences.checks import check
 from tidegate.algebra.ordered.sequences.navigation import Navigation, attribute_of, navigation_text, terms_of
 from tidegate.algebra.ordered.sequences.pattern import Pattern, pattern_text, variables_of
 from tidegate.algebra.printing.plans import ticks_text
@@ -171,6 +172,7 @@ class Sequences(OrderedNode):
             require_attribute(name, schema)
         if not schema[self.time].temporal:
             raise QueryError("TG117", f"{self.time!r} orders no rows: it holds no instants", hint="name an instant")
+        check(self)
         read = self.condition_schema()
         for definition in self.definitions:
             check_condition(definition.condition, read)

@@ -30,24 +30,10 @@ Matched: TypeAlias = tuple[MatchedRow, ...]
 
 
 class Partition:
-    """The rows of one partition of a node, in order; or the last of them, where the others matter no more.
+    """The rows of one partition of a node, in order; or the last of them, where the others matter no more."""
 
-    `begins`: the first row is the first of the partition. Matches are looked for from the place `start` on, and
-    `number` of them are known already.
-    """
-
-    def __init__(
-        self,
-        node: Sequences,
-        rows: Sequence[Row],
-        aggregation: Aggregation,
-        *,
-        begins: bool = True,
-        start: int = 0,
-        number: int = 0,
-    ) -> None:
+    def __init__(self, node: Sequences, rows: Sequence[Row], aggregation: Aggregation) -> None:
         self.node, self.rows, self.aggregation = node, rows, aggregation
-        self.begins, self.start, self.number = begins, start, number
         names = node.input.schema.names
         self.names = names
         self.times = [instant_of(row[names.index(node.time)]) for row in rows]
@@ -67,6 +53,12 @@ class Partition:
         shorter.rows, shorter.times = self.rows[:count], self.times[:count]
         return shorter
 
+    def after(self, count: int) -> Partition:
+        """The partition without its first rows."""
+        shorter = copy(self)
+        shorter.rows, shorter.times = self.rows[count:], self.times[count:]
+        return shorter
+
     def holds(self, variable: str, at: int, matched: Matched) -> bool:
         """Whether the row at a place satisfies the condition of a variable. `matched` are the rows of the match that
         the condition sees. A condition that has no value, such as 1 / 0 > 1, is not satisfied.
@@ -83,10 +75,8 @@ class Partition:
         seen = _Seen(self, matched[-1][0] if matched else None, matched, whole, number)
         return tuple(_lenient(measure, seen) for _, measure in self._measures)
 
-    def value(self, navigation: Navigation, matched: Matched, number: int, whole: Matched | None = None) -> Value:
-        """What a navigation yields where these rows are matched. `whole` are all rows of the match, where it is known:
-        the variable of a row is known from there, also behind the row that it is looked at from.
-        """
+    def value(self, navigation: Navigation, matched: Matched, whole: Matched, number: int) -> Value:
+        """What a navigation yields where these rows are matched, of the rows of a match as far as they are known."""
         match navigation:
             case RowValue(_, argument, row):
                 at = self.place(row, matched)
@@ -94,8 +84,8 @@ class Partition:
                     return None
                 return self._arguments[argument](dict(zip(self.names, self.rows[at], strict=True)))
             case Classifier(_, row):
-                at, known = self.place(row, matched), matched if whole is None else whole
-                return next((variable for place, variable in known if place == at), None)
+                at = self.place(row, matched)
+                return next((variable for place, variable in whole if place == at), None)
             case RowsAggregate(aggregate, variables):
                 members = [self.rows[place] for place, variable in matched if not variables or variable in variables]
                 return self.aggregation(aggregate.lenient(), members, self.node.input.schema)
@@ -138,7 +128,7 @@ class _Seen(Mapping[str, Value]):
             row = None if self.at is None else self.partition.rows[self.at]
             return None if row is None else row[self.partition.names.index(name)]
         final = not isinstance(navigation, MatchNumber) and navigation.final
-        return self.partition.value(navigation, self.whole if final else self.matched, self.number, self.whole)
+        return self.partition.value(navigation, self.whole if final else self.matched, self.whole, self.number)
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self.partition.names, *self.partition.navigations))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Literal, assert_never
 
+from tidegate.algebra.ordered.sequences.enabled import goes_on
 from tidegate.algebra.ordered.sequences.partition import Matched, Partition
 from tidegate.algebra.ordered.sequences.pattern import (
     Absence,
@@ -34,10 +35,10 @@ class Path:
 
 
 class Search:
-    """The ways through a node's pattern in one partition. `skips`: rows may lie between those of a match."""
+    """The ways through a node's pattern in one partition. `skipping`: which rows may lie between those of a match."""
 
-    def __init__(self, partition: Partition, *, skips: bool) -> None:
-        self.partition, self.skips = partition, skips
+    def __init__(self, partition: Partition, skipping: Literal["contiguous", "next", "any"] = "contiguous") -> None:
+        self.partition, self.skipping = partition, skipping
 
     def matches(self, start: int) -> Iterator[Path]:
         """The matches that begin at a row, the preferred one first; equal ones as often as there are ways to them."""
@@ -68,17 +69,21 @@ class Search:
                     rows = frozenset(at for at, _ in way.matched[before:])
                     yield replace(way, excluded=way.excluded | rows)
             case Anchor(end):
-                if self.partition.begins and path.at == 0 if end == "start" else path.at == len(self.partition.rows):
+                if path.at == (0 if end == "start" else len(self.partition.rows)):
                     yield path
             case Absence():
                 yield replace(path, absences=(*path.absences, (pattern, len(path.matched))))
             case _:
                 assert_never(pattern)
 
-    def _candidates(self, path: Path) -> range:
+    def _candidates(self, path: Path) -> Iterator[int]:
         """The places of rows that may come next: a match begins at the row that it is looked for at."""
-        rows = len(self.partition.rows)
-        return range(path.at, rows if self.skips and path.matched else min(path.at + 1, rows))
+        for at in range(path.at, len(self.partition.rows)):
+            yield at
+            if not path.matched or self.skipping == "contiguous":
+                return
+            if self.skipping == "next" and goes_on(self.partition, path.matched, at):
+                return
 
     def _one_after_the_other(self, parts: Sequence[Pattern], path: Path) -> Iterator[Path]:
         if not parts:

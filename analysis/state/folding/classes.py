@@ -172,7 +172,7 @@ def payload_of(aggregate: Aggregate, term: Term, sink: Step) -> Term | None:
 
     Where a left join pads the row, only an attribute is NULL for sure: another term may have a value of NULLs.
     """
-    if not aggregate.entry.merges or not reads_alone(term, sink.held):
+    if not aggregate.entry.is_plain or not reads_alone(term, sink.held):
         return None
     (part,) = own_parts(term, sink.held)
     return part if sink.timed or isinstance(part, Attr) else None

@@ -38,6 +38,8 @@ def _uncounted(region: Region) -> Iterator[str]:
             form = aggregate.entry.form_of(type_)
             if form is Form.WHOLE:
                 yield f"{aggregate_text(aggregate)} needs every value"
+            elif form is Form.SKETCH:
+                yield f"{aggregate_text(aggregate)} counts each value by itself"
             elif form is Form.DOUBLE_SUM:
                 yield f"{aggregate_text(aggregate)} adds doubles"
             elif form is Form.INTEGER_SUM and argument is not None and payload_of(aggregate, argument, sink) is None:

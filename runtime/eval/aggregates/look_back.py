@@ -71,7 +71,7 @@ def _side(aggregate: Aggregate, state: State, join: Join) -> bool | None:
     terms = [term for term in (aggregate.argument, aggregate.by) if term is not None]
     read = frozenset(name for term in terms for name in attributes_of(term))
     schema = join.schema
-    if state.form is Form.DOUBLE_SUM or any(resolve(term, schema).fallible for term in terms):
+    if state.form in (Form.DOUBLE_SUM, Form.SKETCH) or any(resolve(term, schema).fallible for term in terms):
         return None
     if read and read <= set(join.right.schema):
         plain = all(isinstance(term, Attr) for term in terms)

@@ -18,6 +18,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.algebra.typed.terms import type_range
 from tidegate.algebra.types import DataType, Kind
+from tidegate.runtime.eval.aggregates import sketches
 from tidegate.runtime.eval.aggregates.compiled import can_merge, merge_states, worth_compiling
 from tidegate.runtime.eval.aggregates.sums import SUM_TYPE, sum_lists
 from tidegate.runtime.eval.aggregates.whole import whole_groups
@@ -117,6 +118,9 @@ def _lift(state: State, rows: str) -> Sequence[pl.Expr]:
             lifted = (
                 pl.struct(value.alias("v"), (order if state.aggregate.by is not None else pl.lit(0)).alias("by")),
             )
+        case Form.SKETCH:
+            places = partial_function(sketches.entries, state.sketch, state.argument)
+            lifted = (value.map_batches(places, return_dtype=pl.Int64()),)
         case Form.INTEGER_SUM:
             lifted = (value // _HALF, value - value // _HALF * _HALF, *counted)
         case Form.DOUBLE_SUM:
@@ -169,6 +173,8 @@ def _combine(state: State, ordered_by: Term | None, *, rows: bool) -> Sequence[p
             return (values.drop_nulls(), *counted)
         case Form.WHOLE:
             return (part("v"),)
+        case Form.SKETCH:
+            return (part("v").drop_nulls(),)
         case Form.LEAST:
             return (part("v").min(),)
         case Form.GREATEST:
@@ -200,6 +206,9 @@ def _finish(state: State) -> Sequence[pl.Expr]:
             name = state.column("sum")
             both = pl.col(name).map_batches(sum_lists, return_dtype=SUM_TYPE)
             return (both.struct.field("sum").alias(name), both.struct.field("comp").alias(state.column("comp")))
+        case Form.SKETCH:
+            together = partial_function(sketches.merged, state.sketch)
+            return (pl.col(state.column("v")).map_batches(together, return_dtype=pl.String()),)
         case Form.WHOLE:
             values = partial_function(whole_groups, state.aggregate, state.argument, state.result)
             return (pl.col(state.column("v")).map_batches(values, return_dtype=held_type(state.result)),)
@@ -245,5 +254,8 @@ def _result(state: State) -> pl.Expr:
         case Form.DOUBLE_SUM:
             total = part("sum") + part("comp")
             return divided(total, part("n").cast(pl.Float64)) if state.averages else total
+        case Form.SKETCH:
+            told = partial_function(sketches.results, state.aggregate, state.result)
+            return part("v").map_batches(told, return_dtype=type_)
         case Form.LEAST | Form.GREATEST | Form.EARLIEST | Form.LATEST | Form.WHOLE:
             return part("v").cast(type_)

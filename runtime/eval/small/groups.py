@@ -20,7 +20,7 @@ from tidegate.runtime.rows import Array, SmallRows, Unsupported, numbered
 _HALF: Final = 2**32
 #: High halves whose totals fit every type, decimals of 18 digits too.
 _SAFE: Final = 2**27
-_FORMS: Final = frozenset(Form) - {Form.DISTINCT, Form.WHOLE}
+_FORMS: Final = frozenset(Form) - {Form.DISTINCT, Form.SKETCH, Form.WHOLE}
 
 
 @dataclass(frozen=True, slots=True)

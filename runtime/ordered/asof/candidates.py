@@ -11,6 +11,8 @@ import polars as pl
 from tidegate.algebra.ordered.asof import COMPLETE, AsOf
 from tidegate.algebra.ordered.events import tied
 from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
+from tidegate.runtime.eval.joins.bands import evaluated
+from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.asof.places import first_from
 from tidegate.runtime.kernels.over.segments import NEVER, first_tie, segmented
 from tidegate.runtime.ordered.asof.kept import KeptExtract, layout_of
@@ -31,7 +33,7 @@ class RightRows:
     holds row `source[i]` of `rows`, at `time[i]`.
 
     `rows` are the kept ones, the new ones, those that waiting rows remember, and one of NULLs, which stands for none.
-    So does the last place.
+    So does the last place. `ended` are those after which their key has none.
     """
 
     node: AsOf
@@ -39,6 +41,7 @@ class RightRows:
     source: Int64Array
     offsets: Int64Array
     time: Int64Array
+    ended: BoolArray
 
     @classmethod
     def of(cls, node: AsOf, before: KeptExtract, new: Placed) -> RightRows:
@@ -54,7 +57,11 @@ class RightRows:
         source, offsets, _ = segmented(kept_of, places, order, len(before.partitions))
         time = every.get_column(layout.right_time).head(kept.height + rows.height).to_numpy()[source]
         _require_order(node, rows, places, offsets, time)
-        return cls(node, every, np.append(source, every.height - 1), offsets, np.append(time, NEVER))
+        ended = np.zeros(every.height, dtype=np.bool_)
+        if node.ended is not None:
+            ends = evaluated(rows, compile_term(node.ended, node.right.schema)).to_series()
+            ended[kept.height : kept.height + rows.height] = ends.fill_null(value=False).to_numpy()
+        return cls(node, every, np.append(source, every.height - 1), offsets, np.append(time, NEVER), ended)
 
     @property
     def none(self) -> int:
@@ -125,7 +132,10 @@ class Candidates:
         old, fresh = slice(waited.height), slice(waited.height, None)
         if layout.looks_back:
             place = right.last_before(of[fresh], at[fresh])
-            behind[fresh], before_it[fresh] = right.source[place], right.time[place]
+            its = right.source[place]
+            ended = right.ended[its]
+            behind[fresh] = np.where(ended, right.none, its)
+            before_it[fresh] = np.where(ended, NEVER, right.time[place])
         if layout.remembers:
             its = right.none - waited.height + np.arange(waited.height)
             before_it[old] = remembered_times(waited, layout.right_time)
@@ -161,7 +171,7 @@ class Candidates:
         last, waiting, due = before.last, before.waiting, np.empty(0, dtype=np.int64)
         if layout.looks_back:
             place = self.right.ends()
-            of = np.flatnonzero(place >= 0)
+            of = np.flatnonzero((place >= 0) & ~self.right.ended[self.right.source[place]])
             if node.within is not None:
                 of = of[self.right.time[place[of]] + node.within > until]
             rows = self.right.rows[self.right.source[place[of]]]

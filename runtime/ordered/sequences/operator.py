@@ -4,46 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 import polars as pl
 
 from tidegate.algebra.nodes import Row
-from tidegate.algebra.ordered.sequences.certain import certain_at, instants_of, next_instant
+from tidegate.algebra.ordered.sequences.certain import Certainty
+from tidegate.algebra.ordered.sequences.certainty.chain import Standing
+from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
 from tidegate.algebra.ordered.sequences.meaning import reported, unmatched_row
+from tidegate.algebra.ordered.sequences.navigation import reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.partition import Partition
+from tidegate.algebra.ordered.sequences.pattern import Anchor, patterns_of
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.semantics import aggregated
-from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.sequences import ROWS
-from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.arrays import Int32Array
 from tidegate.runtime.eval.columns import polars_schema, polars_type
 from tidegate.runtime.ordered.family import Family, Tables
 from tidegate.runtime.ordered.new_events import order_of
-from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
+from tidegate.runtime.ordered.partition_store import NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
-#: Of a kept row: whether it is the first of its partition; the place, among the kept ones, of the first row at which a
-#: match may begin that is not known yet; and how many matches began before that.
-BEGINS: Final = "begins"
-START: Final = "start"
-NUMBER: Final = "number"
-_STANDING: Final = {BEGINS: pl.Boolean(), START: pl.Int64(), NUMBER: pl.Int64()}
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How far the search has come in the kept rows of a partition."""
-
-    begins: bool = True
-    start: int = 0
-    number: int = 0
+#: Columns of kept rows that say how far the search has come in their partition, as `Standing` has it.
+_STANDING: Final = {"begin": pl.Int64(), "number": pl.Int64(), "taken": pl.Int64(), "whole": pl.Boolean()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +56,22 @@ class SequencesOperator(RowOperator[KeptRows]):
     def step(
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[SequencesOperator, pl.DataFrame]:
-        rows, state = as_frame(events[0]), self.settled()
+        rows, state, search = as_frame(events[0]), self.settled(), search_of(self.node)
         state.ready()
-        numbers = state.partitions.assign(rows)
+        new = rows[order_of(self.node.readings[0], rows)]
+        numbers = state.partitions.assign(new)
         partitions = state.touched([numbers], ticks(until))
         before = state.extract(partitions)
-        new = rows[order_of(self.node.readings[0], rows)]
-        of = state.places(partitions, state.partitions.assign(new))
-        gathered = _gathered(self.node, before, new, of, len(partitions))
         keys = state.partitions.rows(partitions).rows() if self.node.keys else [()] * len(partitions)
         results: list[Row] = []
-        kept: list[tuple[int, Row, Standing]] = []
-        looks = np.full(len(partitions), NO_LOOK)
-        for place, (standing, old, added) in enumerate(gathered):
-            found = _Increment(self.node, keys[place], standing, old, added, after, until)
-            results += found.results()
-            left, remaining = found.left()
-            kept += [(place, row, left) for row in remaining]
-            looks[place] = found.look()
-        after_it = KeptExtract(partitions, _as_frame(self.node, kept), looks)
+        kept: list[_Kept] = []
+        for key, known in zip(keys, gathered(self.node, before, new, state.places(partitions, numbers)), strict=True):
+            standing, found = search.found(key, known, _instant(after), _instant(until))
+            results += found
+            kept.append(search.needed(known.rows, _instant(until), standing))
+        left = KeptExtract(partitions, as_kept(self.node, kept), search.looks(kept, until))
         result = pl.DataFrame(results, schema=polars_schema(self.node.schema), orient="row")
-        return replace(self, made=(before, after_it)), result
+        return replace(self, made=(before, left)), result
 
     def described(self) -> dict[str, StateTable]:
         return {ROWS: row_table(self.held.partitions.schema, self.held.columns)}
@@ -111,55 +98,79 @@ class SequencesFamily(Family[Sequences]):
             rows = stored.select(numbers, *state.columns).sort(PARTITION, maintain_order=True)
             partitions = state.all_partitions()
             extract = KeptExtract(partitions, rows, np.full(len(partitions), NO_LOOK))
-            none = np.empty(0, dtype=np.int32)
-            looks = [
-                _Increment(fresh.node, (), standing, old, added, reached, reached).look()
-                for standing, old, added in _gathered(fresh.node, extract, rows.clear(), none, len(partitions))
-            ]
-            state.put(replace(extract, look=np.array(looks, dtype=np.int64)))
+            none = rows.clear().rename(_by_attribute(fresh.node))
+            kept = gathered(fresh.node, extract, none, np.empty(0, dtype=np.int32))
+            state.put(replace(extract, look=search_of(fresh.node).looks(kept, reached)))
         return fresh
 
 
-class _Increment:
-    """The kept and the new rows of one partition, in order, and what becomes certain with them."""
+@dataclass(slots=True)
+class _Kept:
+    """The rows of a partition in order, and how far the search has come in them."""
 
-    def __init__(
-        self,
-        node: Sequences,
-        key: Row,
-        standing: Standing,
-        old: Sequence[Row],
-        new: Sequence[Row],
-        after: Extended,
-        until: Extended,
-    ) -> None:
-        self.node, self.key, self.standing, self.until = node, key, standing, until
-        self.partition = _partition(node, standing, [*old, *new])
-        self.certain = certain_at(self.partition, until)
-        known = certain_at(_partition(node, standing, old), after)
-        self._known = {match.matched or match.start for match in known.matches}, set(known.unmatched)
+    rows: list[Row]
+    standing: Standing
 
-    def results(self) -> list[Row]:
-        """The rows of the result that are certain since the last increment."""
-        matches, unmatched = self._known
-        new = [match for match in self.certain.matches if (match.matched or match.start) not in matches]
-        alone = [at for at in self.certain.unmatched if at not in unmatched]
-        instants = instants_of(self.partition, new, alone)
-        rows = [row for match in new for row in reported(self.partition, self.key, match, instants.matches[match])]
-        return [*rows, *(unmatched_row(self.partition, at, instants.unmatched[at]) for at in alone)]
 
-    def left(self) -> tuple[Standing, Sequence[Row]]:
-        """The rows that may still matter, and how far the search has come in them."""
-        needed, rows = self.certain.needed, self.partition.rows
-        standing = Standing(self.standing.begins and not needed, self.certain.start - needed, self.certain.number)
-        return standing, rows[needed:]
+class _Search:
+    """The search for the matches of a node, partition by partition, and for when they are certain."""
 
-    def look(self) -> int:
-        """When something may be certain although no row comes."""
-        if self.until == INF:
-            return NO_LOOK
-        instant = next_instant(self.partition, int(self.until)) if self.until != -INF else None
-        return EVER if instant is None else instant
+    def __init__(self, node: Sequences) -> None:
+        self.node, self.prepared = node, Prepared(node)
+        self.certainty = Certainty(self.prepared)
+        self.back = reach_of(node.navigations)[0]
+        starts = any(isinstance(part, Anchor) and part.at == "start" for part in patterns_of(node.pattern))
+        self.marks = self.prepared.numbers or starts
+
+    def found(self, key: Row, known: _Kept, after: int | None, until: int | None) -> tuple[Standing, list[Row]]:
+        """How far the search comes with these rows, and the rows of the result."""
+        partition = Partition(self.node, known.rows, aggregated)
+        detected = self.certainty.between(partition, after, until, known.standing)
+        rows = [row for match, at in detected.matches for row in reported(partition, key, match, at)]
+        if self.node.reported.unmatched:
+            rows += [unmatched_row(partition, at, instant) for at, instant in detected.unmatched]
+        return detected.standing, rows
+
+    def needed(self, rows: Sequence[Row], until: int | None, standing: Standing) -> _Kept:
+        """The rows that may be part of a match to come, that decide one, or that say of a partition where it stands."""
+        if until is None:
+            return _Kept([], standing)
+        times, count = Partition(self.node, rows, aggregated).times, len(rows)
+        first = max(standing.begin - self.back, 0)
+        if self.prepared.leading:
+            since = (times[standing.begin] if standing.begin < count else until + 1) - self.prepared.leading
+            first = min(first, next((at for at, time in enumerate(times) if time >= since), count))
+        if self.marks:
+            first = min(first, max(count - 1, 0))
+        return _Kept(list(rows[first:]), standing.without(first))
+
+    def looks(self, kept: Sequence[_Kept], until: Extended) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """When each partition has to be looked at although no row comes."""
+        instants = [self._next(one, until) if isinstance(until, int) else None for one in kept]
+        return np.array([NO_LOOK if instant is None else instant for instant in instants], dtype=np.int64)
+
+    def _next(self, kept: _Kept, until: int) -> int | None:
+        """The least instant after `until` at which more is decided although no row comes; None: there is none."""
+        if not kept.rows or kept.standing.begin >= len(kept.rows):
+            return None
+        partition = Partition(self.node, kept.rows, aggregated)
+        low, high = until, partition.times[-1] + self.prepared.span
+        now = self.certainty.at(partition, until, kept.standing)
+        if high <= low or self.certainty.at(partition, high, kept.standing) == now:
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.certainty.at(partition, middle, kept.standing) == now:
+                low = middle
+            else:
+                high = middle
+        return high
+
+
+@lru_cache(maxsize=256)
+def search_of(node: Sequences) -> _Search:
+    """The search of a node."""
+    return _Search(node)
 
 
 def columns_of(node: Sequences) -> dict[str, pl.DataType]:
@@ -172,25 +183,31 @@ def _attribute(name: str) -> str:
     return f"row {name}"
 
 
-def _partition(node: Sequences, standing: Standing, rows: Sequence[Row]) -> Partition:
-    return Partition(node, rows, aggregated, begins=standing.begins, start=standing.start, number=standing.number)
+def _by_attribute(node: Sequences) -> dict[str, str]:
+    return {_attribute(name): name for name in node.input.schema.names}
 
 
-def _gathered(
-    node: Sequences, before: KeptExtract, new: pl.DataFrame, of: Int64Array, partitions: int
-) -> list[tuple[Standing, list[Row], list[Row]]]:
-    """Of each partition how far the search has come, its kept rows and its new ones."""
+def gathered(node: Sequences, before: KeptExtract, new: pl.DataFrame, of: Int32Array) -> list[_Kept]:
+    """The kept and the new rows of each partition, and how far the search has come in them."""
     width = len(node.input.schema)
-    gathered: list[tuple[Standing, list[Row], list[Row]]] = [(Standing(), [], []) for _ in range(partitions)]
+    partitions = [_Kept([], Standing()) for _ in before.partitions]
     for place, *row in before.rows.iter_rows():
-        _, old, added = gathered[place]
-        old.append(tuple(row[:width]))
-        gathered[place] = (Standing(*row[width:]), old, added)
+        partitions[place].rows.append(tuple(row[:width]))
+        partitions[place].standing = Standing(*row[width:])
     for place, row in zip(of, new.select(node.input.schema.names).iter_rows(), strict=True):
-        gathered[place][2].append(row)
-    return gathered
+        partitions[place].rows.append(row)
+    return partitions
 
 
-def _as_frame(node: Sequences, kept: Sequence[tuple[int, Row, Standing]]) -> pl.DataFrame:
-    rows = [(place, *row, standing.begins, standing.start, standing.number) for place, row, standing in kept]
+def as_kept(node: Sequences, kept: Sequence[_Kept]) -> pl.DataFrame:
+    """The rows as they are kept."""
+    rows = [
+        (place, *row, one.standing.begin, one.standing.number, one.standing.taken, one.standing.whole)
+        for place, one in enumerate(kept)
+        for row in one.rows
+    ]
     return pl.DataFrame(rows, schema={PARTITION: pl.Int64(), **columns_of(node)}, orient="row")
+
+
+def _instant(progress: Extended) -> int | None:
+    return progress if isinstance(progress, int) else None

@@ -179,11 +179,30 @@ def nearest() -> tg.Program:
     return tg.program(Back=back.select("a.k", t="a.t", v="b.v"), Near=near.select(k=a.k, v=b.v, t="complete"))
 
 
+def ranked() -> tg.Program:
+    """Versions that hold at the instants of rows, the first rows of windows, and sketches."""
+    a, b = e.as_("a"), f.as_("b")
+    held = a.temporal_join(b.versioned(by="k", deleted=b.v > 6, tie="v"), on="k")
+    best = e.with_(end=tg.ceil(e.t, 20)).top_k(2, by=("end", "k"), order=tg.desc("v"))
+    counted = e.group_by("k", t=tg.ceil(e.t, 20)).agg(n=tg.approx_distinct(e.v), most=tg.approx_quantile(e.v, 0.9))
+    return tg.program(Held=held.select("a.k", t="a.t", v="b.v"), Best=best, Counted=counted)
+
+
 def windowed() -> tg.Program:
     """Sessions and windows that overlap, some of which are open after every batch."""
     session = e.windows(tg.session(12), by="k").agg(n=tg.count(), total=tg.sum(e.v))
     hopping = e.windows(tg.hopping(30, every=10), by="k").agg(n=tg.count(), least=tg.min(e.v))
     return tg.program(Session=session.rename(end="t"), Hopping=hopping.rename(end="t"))
+
+
+def ticking() -> tg.Program:
+    """Ticks for a while after each row, ticks for ever, and the last rows at ticks, with more to come."""
+    held = e.fill_gaps(20, by="k", within=45, tie="v")
+    return tg.program(
+        Lasting=e.ticks(15, by="k", within=40).rename(tick="t"),
+        Ever=e.ticks(25).rename(tick="t"),
+        Held=held.select("k", "v", t="tick"),
+    )
 
 
 def event_runs() -> tg.Program:
@@ -217,7 +236,9 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "operators of one's own": lambda: Scenario(own_operators(), script("E"), sources=ONCE),
     "rows around rows": lambda: Scenario(around(), script("E"), sources=ONCE),
     "windows of rows": lambda: Scenario(windowed(), script("E"), sources=ONCE),
+    "ticks": lambda: Scenario(ticking(), script("E"), sources=ONCE),
     "rows nearest in time": lambda: Scenario(nearest(), script("E", "F"), sources=OTHER_ONCE),
+    "versions and ranks": lambda: Scenario(ranked(), script("E", "F"), sources=OTHER_ONCE),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
 }
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from tidegate.algebra.ordered.sequences.certainty.leaves import Leaf, Leaves
 from tidegate.algebra.ordered.sequences.certainty.possible import Known
 from tidegate.algebra.ordered.sequences.meaning import Match
-from tidegate.algebra.ordered.sequences.navigation import Classifier, RowValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +106,9 @@ def leaf_end(leaf: Leaf, known: Known) -> int:
 
 def measured(known: Known, match: Match) -> bool:
     """Whether the rows are known that the measures of a match read."""
-    navigations = [
-        n for n in known.partition.node.navigations if isinstance(n, RowValue | Classifier) and n.row.step > 0
-    ]
+    navigations = known.prepared.measured_ahead
     if known.until is None or not navigations:
         return True
-    lengths = range(1, len(match.matched) + 1) if known.partition.node.reported.rows == "all" else [len(match.matched)]
+    lengths = range(1, len(match.matched) + 1) if known.prepared.node.reported.rows == "all" else [len(match.matched)]
     places = (known.partition.place(n.row, match.matched[:length]) for n in navigations for length in lengths)
     return all(place is None or known.knows(place) for place in places)

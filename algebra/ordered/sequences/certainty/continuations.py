@@ -141,7 +141,8 @@ class Continuations:
             any(place >= count and (not variables or v in variables) for place, v in matched)
             for variables in self.prepared.counted
         )
-        return state, registers, open_counts, min(last - count, self.prepared.back), len(zone.places), rank[last]
+        near = min(last - count, self.prepared.back), len(zone.places), rank[last]
+        return state, registers, open_counts, near, self.prepared.labels(matched)
 
     def is_match(self, beginning: Beginning, matched: Matched, zone: Zone) -> bool:
         """Whether these rows can be a match: whether the limits leave instants for them, and nothing has come that must

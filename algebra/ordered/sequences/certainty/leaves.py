@@ -50,7 +50,7 @@ class Leaves:
     def of(self, start: int) -> Iterator[Leaf]:
         """The leaves of a start, the preferred first."""
         states = self.prepared.automaton.states
-        seen = set[object]()
+        seen: dict[tuple[int, int], Path | set[object]] = {}
         begin = Path(BEGIN, start)
         waiting = [(begin, way) for way in reversed(states[BEGIN].transitions)]
         while waiting:
@@ -61,9 +61,7 @@ class Leaves:
                 yield from self._end(start, path, way)
             elif path.at < self.known.count:
                 longer = self._longer(path, way, way.to)
-                if longer is not None and (self.every or (alike := self._alike(longer)) not in seen):
-                    if not self.every:
-                        seen.add(alike)
+                if longer is not None and (self.every or self._is_new(longer, seen)):
                     waiting += [(longer, further) for further in reversed(states[longer.state].transitions)]
             elif self.continuations is not None and path.matched:
                 yield from self._beyond(start, path, way.to, self.continuations)
@@ -90,8 +88,21 @@ class Leaves:
             for limit in self.prepared.node.limits
         )
 
+    def _is_new(self, path: Path, seen: dict[tuple[int, int], Path | set[object]]) -> bool:
+        """Whether no preferred path goes on in the same ways, which is then noted. Of the first path that comes to a
+        state with a row, what tells it apart is asked when there is a second one.
+        """
+        others = seen.setdefault((path.state, path.at), path)
+        if others is path:
+            return True
+        if isinstance(others, Path):
+            others = seen[path.state, path.at] = {self._alike(others)}
+        count = len(others)
+        others.add(self._alike(path))
+        return len(others) > count
+
     def _alike(self, path: Path) -> object:
-        return path.state, path.at, self.prepared.registers(path.matched), path.leading, path.undecided
+        return self.prepared.registers(path.matched), path.leading, path.undecided
 
     def _end(self, start: int, path: Path, way: Transition) -> Iterator[Leaf]:
         """The leaf of a match of known rows alone."""

@@ -149,12 +149,17 @@ class Known:
         end = INF if absence.within is None else times[last] + absence.within
         places = (at for at in range(last + 1, self.count) if times[at] <= end)
         verdict = self.absent(absence.variable, places, matched)
-        if verdict == "none" and self.until is not None and self.next <= end:
-            # Of a row that is not the very next one, all that is read before it is to come, too.
-            unknown = self.count + self.prepared.back
-            if True in self.outcomes(absence.variable, unknown, (*matched, (unknown, absence.variable))):
-                return "open"
+        if verdict == "none" and self.until is not None and self.next <= end and self._may_come(absence, matched):
+            return "open"
         return verdict
+
+    def _may_come(self, absence: Absence, matched: Matched) -> bool:
+        """Whether a row to come can satisfy the condition: the very next one, or one behind that, of which rows before
+        are to come, too.
+        """
+        places = range(self.count, self.count + self.prepared.back + 1)
+        variable = absence.variable
+        return any(True in self.outcomes(variable, at, (*matched, (at, variable))) for at in places)
 
     def absent(self, variable: str, places: Iterable[int], matched: Matched) -> Verdict:
         """Whether none of the rows at these places satisfies a variable's condition."""

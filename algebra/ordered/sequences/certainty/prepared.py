@@ -14,6 +14,7 @@ from tidegate.algebra.ordered.sequences.certainty.instants import bounds_of, com
 from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
     MatchNumber,
+    Navigation,
     RowOf,
     RowsAggregate,
     RowValue,
@@ -76,28 +77,50 @@ class Prepared:
         """The variables of which conditions read all rows."""
         return tuple(dict.fromkeys(n.variables for n in self.navigations if isinstance(n, RowsAggregate)))
 
-    def registers(self, matched: Matched) -> tuple[Places, ...]:
+    def registers(self, matched: Matched) -> tuple[object, ...]:
         """What is read of these rows of a match by all that is still to come: matches that have begun with the same
         end alike.
         """
         read = [self.kept(reader, matched) for reader in self.readers]
-        return (*read, *(_with(variables, matched) for variables in self.counted))
+        return (*read, *(_with(variables, matched) for variables in self.counted), self.labels(matched))
+
+    def labels(self, matched: Matched) -> tuple[str | None, ...]:
+        """The variables of rows that conditions ask for: of the last ones, and of those that are read otherwise."""
+        rows = [n.row for n in self.navigations if isinstance(n, Classifier)]
+        if not rows:
+            return ()
+        of = dict(matched)
+        read = [place + by for row in rows for place in self.kept(row, matched) for by in (0, row.step)]
+        return (*(of.get(place) for place in read), *(variable for _, variable in matched[-self.back - 1 :]))
 
     def kept(self, reader: RowOf, matched: Matched) -> Places:
         places = _with(reader.variables, matched)
         return places[: reader.offset + 1] if reader.end == "first" else places[-reader.offset - 1 :]
 
-    @property
+    @cached_property
     def numbers(self) -> bool:
         """Whether measures read the number of the match."""
+        return any(isinstance(navigation, MatchNumber) for navigation in self._measured())
+
+    @cached_property
+    def measured_ahead(self) -> tuple[RowValue, ...]:
+        """What measures read of rows behind others."""
+        return tuple(n for n in self._measured() if isinstance(n, RowValue) and n.row.step > 0)
+
+    def _measured(self) -> list[Navigation]:
         read = {name for measure in self.node.measures for name in attributes_of(measure.term)}
-        return any(isinstance(n, MatchNumber) and n.name in read for n in self.node.navigations)
+        return [navigation for navigation in self.node.navigations if navigation.name in read]
 
     @property
-    def leading(self) -> int:
-        """For how many ticks before its first row a match can depend on rows that must not come."""
+    def reach(self) -> int:
+        """How many rows before those of a match, or before those that must not come, conditions and measures read."""
+        return reach_of(self.node.navigations)[0]
+
+    @property
+    def leading(self) -> int | None:
+        """For how many ticks before its first row a match depends on rows that must not come; None where on none."""
         first = {absence for way in self.automaton.states[0].transitions for absence in way.absences}
-        return max((absence.within or 0 for absence in first), default=0)
+        return max((absence.within or 0 for absence in first), default=None)
 
     @property
     def span(self) -> int:

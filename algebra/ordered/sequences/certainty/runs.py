@@ -41,7 +41,7 @@ def every_at(known: Known, standing: Standing, selection: EveryMatch) -> Certain
     of = (
         _Contiguous(known)
         if selection.skipping == "contiguous"
-        else _Skipping(known, till_next=selection.skipping == "next")
+        else Skipping(known, till_next=selection.skipping == "next")
     )
     found: dict[Matched, Match] = {}
     begin = None
@@ -77,7 +77,7 @@ class _Contiguous:
         return self.open
 
 
-class _Skipping:
+class Skipping:
     """Runs with rows between that are skipped; `till_next`: none that could have gone on with the run."""
 
     def __init__(self, known: Known, *, till_next: bool) -> None:
@@ -95,7 +95,7 @@ class _Skipping:
             skipping = run
             for at in range(run.matched[-1][0] + 1, self.known.count):
                 waiting += [longer for way in ways for longer in self._with(skipping, way, at)]
-                verdict = self._fits(run.matched, at) if self.till_next else "none"
+                verdict = self.fits(run.matched, at) if self.till_next else "none"
                 if verdict == "one":
                     break
                 if verdict == "open":
@@ -130,7 +130,7 @@ class _Skipping:
         between = range(matched[before - 1][0] + 1, matched[before][0])
         return self.known.absent(absence.variable, between, matched)
 
-    def _fits(self, begun: Matched, at: int) -> Verdict:
+    def fits(self, begun: Matched, at: int) -> Verdict:
         """Whether a row could go on with the beginning of a match, whatever way that has taken: "one" if so."""
         verdict: Verdict = "none"
         labels = [variable for _, variable in begun]

@@ -21,7 +21,12 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.typed.terms import type_range
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.engines.spark.eval.column_cache import kept, kept_term
-from tidegate.runtime.engines.spark.eval.functions.shared import whole_groups
+from tidegate.runtime.engines.spark.eval.functions.shared import (
+    merged_sketches,
+    sketch_entries,
+    sketch_results,
+    whole_groups,
+)
 from tidegate.runtime.engines.spark.eval.names import NamedFrame, col
 from tidegate.runtime.engines.spark.eval.sums import added_pairs, added_ranges, exponent_range, split_sums
 from tidegate.runtime.plan.aggregate_states import State, require_partials, row_column, states
@@ -114,6 +119,8 @@ def _lift(state: State) -> Sequence[Column]:
             lifted = ((F.lit(1) if counts_rows else value.isNotNull()).cast("bigint"),)
         case Form.DISTINCT | Form.LEAST | Form.GREATEST:
             lifted = (value,)
+        case Form.SKETCH:
+            lifted = (sketch_entries(state.sketch, state.argument)(value),)
         case Form.WHOLE:
             lifted = (F.struct(value.alias("v"), (F.lit(0) if state.aggregate.by is None else order).alias("by")),)
         case Form.INTEGER_SUM:
@@ -205,7 +212,7 @@ def _combine_states(state: State) -> Sequence[Column]:
             combined = [F.sum(part(name)).alias(state.column(name)) for name in ("hi", "lo")] + _counted(state)
         case Form.DOUBLE_SUM:
             combined = [added_pairs(part("sum"), part("comp")).alias(f"{state.prefix}pair"), *_counted(state)]
-        case Form.WHOLE:
+        case Form.WHOLE | Form.SKETCH:
             combined = [F.collect_list(part("v")).alias(state.column("v"))]
         case Form.LEAST:
             combined = [F.min(part("v")).alias(state.column("v"))]
@@ -262,6 +269,8 @@ def _finish(state: State) -> Sequence[Column]:
             finished = [col(f"{state.prefix}best")[name] for name in ("by", "v")]
         case Form.WHOLE:
             finished = [whole_groups(state.aggregate, state.argument, state.result)(part("v"))]
+        case Form.SKETCH:
+            finished = [merged_sketches(state.sketch)(part("v"))]
         case Form.COUNT | Form.DISTINCT | Form.LEAST | Form.GREATEST:
             return [col(column) for column in state.columns]
     return [column.alias(name) for column, name in zip(finished, state.columns, strict=True)]
@@ -288,6 +297,8 @@ def _value(state: State) -> Column:
         case Form.DOUBLE_SUM:
             rounded = part("sum") + part("comp")
             return F.when(part("n") > 0, rounded / part("n")) if average else rounded
+        case Form.SKETCH:
+            return sketch_results(state.aggregate, state.result)(part("v"))
         case Form.LEAST | Form.GREATEST | Form.EARLIEST | Form.LATEST | Form.WHOLE:
             return part("v")
 

@@ -11,6 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql.pandas.functions import arrow_udf
 
 from tidegate.algebra.functions.aggregates import Aggregate
+from tidegate.algebra.functions.sketches import Sketch
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.typed.kernels import ATTRIBUTE, Constant
 from tidegate.algebra.typed.operations import KERNELS
@@ -59,14 +60,55 @@ def _computed(
 
 def whole_groups(aggregate: Aggregate, argument: DataType, result: DataType) -> Callable[[Column], Column]:
     """An aggregate that keeps every value of a group, over lists of these."""
-    sql_type = _HELD.get(result.kind, "bigint")
 
-    def computed(groups: pa.Array) -> pa.Array:
+    def computed(groups: pl.Series) -> pl.Series:
         from tidegate.runtime.eval.aggregates.whole import whole_groups as of_lists
 
-        values: Any = pl.from_arrow(groups)
-        return of_lists(aggregate, argument, result, values).to_arrow().cast(_ARROW[sql_type])
+        return of_lists(aggregate, argument, result, groups)
+
+    return _over_batches(computed, _HELD.get(result.kind, "bigint"))
+
+
+def sketch_entries(sketch: Sketch, argument: DataType) -> Callable[[Column], Column]:
+    """The places of values in a sketch, each with its number."""
+
+    def computed(values: pl.Series) -> pl.Series:
+        from tidegate.runtime.eval.aggregates.sketches import entries
+
+        return entries(sketch, argument, values)
+
+    return _over_batches(computed, "bigint")
+
+
+def merged_sketches(sketch: Sketch) -> Callable[[Column], Column]:
+    """The sketches of groups, over lists of places or of sketches."""
+
+    def computed(groups: pl.Series) -> pl.Series:
+        from tidegate.runtime.eval.aggregates.sketches import merged
+
+        return merged(sketch, groups)
+
+    return _over_batches(computed, "string")
+
+
+def sketch_results(aggregate: Aggregate, result: DataType) -> Callable[[Column], Column]:
+    """What sketches say."""
+
+    def computed(texts: pl.Series) -> pl.Series:
+        from tidegate.runtime.eval.aggregates.sketches import results
+
+        return results(aggregate, result, texts)
+
+    return _over_batches(computed, _HELD.get(result.kind, "bigint"))
+
+
+def _over_batches(computed: Callable[[pl.Series], pl.Series], sql_type: str) -> Callable[[Column], Column]:
+    """A function of Polars, over batches of Arrow."""
+
+    def over(batch: pa.Array) -> pa.Array:
+        values: Any = pl.from_arrow(batch)
+        return computed(values).to_arrow().cast(_ARROW[sql_type])
 
     udf: Any = arrow_udf
-    compute: Callable[[Column], Column] = udf(computed, sql_type)
+    compute: Callable[[Column], Column] = udf(over, sql_type)
     return compute

@@ -45,7 +45,7 @@ class Anything:
 def defined(pattern: Pattern, rows: int, start: int) -> list[tuple[object, ...]]:
     """The ways of the definition, each once."""
     partition = Anything(SimpleNamespace(pattern=pattern, limits=()), range(rows))
-    search = Search(cast(Partition, partition), skips=False)
+    search = Search(cast(Partition, partition))
     ways = (path for path in search.ways(pattern, Path(start)))
     return unique((way.matched, way.excluded, frozenset(way.absences)) for way in ways)
 

@@ -1,0 +1,1 @@
+"""Places of rows in their groups, as users ask for them."""

@@ -1,0 +1,1 @@
+"""Instants at equal distances, as users ask for them."""

@@ -1,0 +1,1 @@
+"""Changes as tables of versions, as users write them."""

@@ -1,0 +1,199 @@
+"""What a row pattern must not ask for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from tidegate.algebra.diagnostics.shown import nearest
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.ordered.sequences.automaton import BEGIN, Automaton, automaton
+from tidegate.algebra.ordered.sequences.navigation import Classifier, MatchNumber, RowsAggregate, RowValue
+from tidegate.algebra.ordered.sequences.pattern import (
+    Absence,
+    Anchor,
+    Repetition,
+    absent_in,
+    longest,
+    pattern_text,
+    patterns_of,
+    variables_of,
+)
+from tidegate.algebra.terms import attributes_of
+
+if TYPE_CHECKING:
+    from tidegate.algebra.ordered.sequences.node import EveryMatch, Sequences, Skip
+
+
+def check(node: Sequences) -> None:
+    """`QueryError` TG180 to TG186 for the first thing that is wrong."""
+    from tidegate.algebra.ordered.sequences.node import EveryMatch
+
+    _check_counts(node)
+    states = automaton(node.pattern)
+    _check_names(node)
+    _check_absences(states)
+    _check_conditions(node)
+    if isinstance(node.selection, EveryMatch):
+        _check_every(node, node.selection)
+    else:
+        _check_skip(node, states, node.selection.skip)
+    if node.reported.unmatched and node.reported.rows == "one":
+        raise QueryError(
+            "TG184",
+            "rows of no match are reported beside those of matches, and here a match is one row",
+            hint="report all rows of each match, or leave rows of no match out",
+        )
+
+
+def _check_counts(node: Sequences) -> None:
+    for part in patterns_of(node.pattern):
+        if isinstance(part, Repetition) and (part.least < 0 or (part.most is not None and part.most < part.least)):
+            raise QueryError(
+                "TG186",
+                f"{pattern_text(part)} asks for at least {part.least} and at most {part.most}",
+                hint=f"write {{{max(min(part.least, part.most or 0), 0)},{max(part.least, part.most or 0)}}}",
+            )
+        if isinstance(part, Absence) and part.within is not None and part.within < 0:
+            raise QueryError("TG182", f"{pattern_text(part)} has a negative duration", hint="write 0 or more")
+
+
+def _check_names(node: Sequences) -> None:
+    """Each name stands for one thing, and those of variables are in the pattern."""
+    variables, absent = variables_of(node.pattern), absent_in(node.pattern)
+    subsets = [name for name, _ in node.subsets]
+    twice = [name for name, count in Counter((*variables, *subsets)).items() if count > 1]
+    twice += [name for name, count in Counter(d.variable for d in node.definitions).items() if count > 1]
+    for name in twice:
+        raise QueryError("TG181", f"{name!r} is defined twice", hint="a variable and a subset need a name each")
+    navigated = Counter(navigation.name for navigation in node.navigations)
+    for name, count in navigated.items():
+        if count > 1 or name in node.input.schema:
+            raise QueryError("TG103", f"{name!r} is the name of two things", hint="choose a new name")
+    for names, known, what in _named(node, (*variables, *absent), variables):
+        for name in names:
+            if name not in known:
+                near = nearest(name, known, 3)
+                hint = f"did you mean {' or '.join(near)}?" if near else f"variables here: {', '.join(known) or 'none'}"
+                raise QueryError("TG181", f"{what} {name!r}, which is no variable of the pattern", hint=hint)
+
+
+def _named(
+    node: Sequences, all_variables: tuple[str, ...], variables: tuple[str, ...]
+) -> Iterator[tuple[Iterable[str], tuple[str, ...], str]]:
+    """Where names of variables are used: the names, those that there may be, and what uses them."""
+    subsets = tuple(name for name, _ in node.subsets)
+    yield (d.variable for d in node.definitions), all_variables, "a condition is given for"
+    for name, members in node.subsets:
+        yield members, variables, f"the subset {name!r} has"
+    for navigation in node.navigations:
+        match navigation:
+            case RowValue() | Classifier():
+                yield navigation.row.variables, all_variables, f"{navigation.name!r} reads"
+            case RowsAggregate():
+                yield navigation.variables, all_variables, f"{navigation.name!r} reads"
+            case MatchNumber():
+                pass
+    for limit in node.limits:
+        points = (point.variable for point in (limit.later, limit.earlier))
+        yield (name for name in points if name is not None), (*variables, *subsets), "a limit names"
+    skip: Skip | None = getattr(node.selection, "skip", None)
+    if skip is not None and skip.variable is not None:
+        yield (skip.variable,), (*variables, *subsets), "the search is to go on at"
+
+
+def _check_absences(states: Automaton) -> None:
+    """Before the first row and after the last one an absence has a duration, and between rows it has none."""
+    outside, between = set[Absence](), set[Absence]()
+    for state, of in enumerate(states.states):
+        for way in of.transitions:
+            if (state == BEGIN) != (way.to is None):
+                outside.update(way.absences)
+            elif state != BEGIN:
+                between.update(way.absences)
+    for absence in sorted(outside, key=pattern_text):
+        if absence.within is None:
+            raise QueryError(
+                "TG182",
+                f"{pattern_text(absence)} can stand before the first row of a match or after its last one, and nothing "
+                "says for how long there is to be no such row",
+                hint=f"give a duration: {pattern_text(Absence(absence.variable, 10))}",
+            )
+    for absence in sorted(between - outside, key=pattern_text):
+        if absence.within is not None:
+            raise QueryError(
+                "TG182",
+                f"{pattern_text(absence)} stands between two rows of a match, and holds for all that lies between",
+                hint=f"leave the duration out, {pattern_text(Absence(absence.variable))}, and limit the distance of "
+                "the two rows",
+            )
+
+
+def _check_conditions(node: Sequences) -> None:
+    """Conditions read the match up to their row, which is all that there is when they are asked."""
+    navigations = {navigation.name: navigation for navigation in node.navigations}
+    for definition in node.definitions:
+        for name in sorted(attributes_of(definition.condition) & navigations.keys()):
+            navigation = navigations[name]
+            if isinstance(navigation, MatchNumber):
+                raise QueryError(
+                    "TG183",
+                    f"the condition of {definition.variable} reads the number of the match, which only a match has",
+                    hint="numbers are for measures; filter the matches by them",
+                )
+            if navigation.final:
+                raise QueryError(
+                    "TG183",
+                    f"the condition of {definition.variable} reads the whole match, of which rows are still to come",
+                    hint="FINAL is for measures: leave it out, or filter the matches",
+                )
+
+
+def _check_every(node: Sequences, selection: EveryMatch) -> None:
+    """Matches of every kind overlap, and have no order."""
+    parts = list(patterns_of(node.pattern))
+    reasons = [
+        (
+            any(isinstance(part, Anchor) for part in parts),
+            "an anchor names the first or the last row of a partition, and every match may skip rows there",
+            "leave ^ and $ out, or take the preferred match of each row",
+        ),
+        (
+            longest(node.pattern) == 0,
+            "an empty match has no row, and every match is one of rows",
+            "name a variable that a row has",
+        ),
+        (
+            node.reported.rows == "all",
+            "matches overlap, and nothing in their rows says which are of one match",
+            "report one row of each match, with measures",
+        ),
+        (
+            any(isinstance(navigation, MatchNumber) for navigation in node.navigations),
+            "matches have no order in which they are counted",
+            "leave MATCH_NUMBER out, or take the preferred match of each row",
+        ),
+    ]
+    for holds, why, hint in reasons:
+        if holds:
+            raise QueryError("TG184", f"every match ({selection.skipping}) is asked for, and {why}", hint=hint)
+
+
+def _check_skip(node: Sequences, states: Automaton, skip: Skip) -> None:
+    """After a match the search goes on behind its first row."""
+    if skip.to not in ("first", "last"):
+        return
+    if skip.variable is None:
+        raise QueryError("TG181", f"the search is to go on at the {skip.to} row with no variable", hint="name one")
+    variables = node.resolved(skip.variable)
+    following = {way.to for state in states.states[1:] for way in state.transitions}
+    begins = [way.to for way in states.states[BEGIN].transitions if way.to is not None]
+    later = any(states.variable(to) in variables for to in following if to is not None)
+    if begins and all(states.variable(to) in variables for to in begins) and (skip.to == "first" or not later):
+        raise QueryError(
+            "TG185",
+            f"after a match the search is to go on at the {skip.to} {skip.variable}, which is the first row of the "
+            "match: it would find the same one again",
+            hint="skip to the next row, past the last one, or to a variable behind the first",
+        )

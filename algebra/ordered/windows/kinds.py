@@ -1,0 +1,110 @@
+"""Which windows there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tidegate.algebra.ordered.windows.calendar import Unit
+from tidegate.algebra.printing.plans import ticks_text
+from tidegate.algebra.printing.terms import value_text
+from tidegate.algebra.types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindow:
+    """The rows of which each is at most `gap` ticks after the one before; it ends `gap` ticks after the last."""
+
+    gap: int
+
+    def text(self, instants: DataType) -> str:
+        return f"session({ticks_text(self.gap, instants)})"
+
+
+@dataclass(frozen=True, slots=True)
+class CountWindow:
+    """`size` rows in succession, of which the last is row `every`, 2 `every`, ... `size` is a multiple of `every`."""
+
+    size: int
+    every: int
+
+    def text(self, instants: DataType) -> str:
+        return f"rows({self.size}, every {self.every})"
+
+
+@dataclass(frozen=True, slots=True)
+class HoppingWindow:
+    """(end - size, end] for each end that is a multiple of `every`, plus `offset`. `size` is a multiple of `every`.
+    `empty`: also those without rows, between two with rows.
+    """
+
+    size: int
+    every: int
+    offset: int = 0
+    empty: bool = False
+
+    def text(self, instants: DataType) -> str:
+        return _aligned_text("hopping", self, instants)
+
+
+@dataclass(frozen=True, slots=True)
+class CumulatingWindow:
+    """From each multiple of `size`, plus `offset`, to each multiple of `every` up to the next one, its end included.
+    `size` is a multiple of `every`. `empty`: also those without rows, between two with rows.
+    """
+
+    size: int
+    every: int
+    offset: int = 0
+    empty: bool = False
+
+    def text(self, instants: DataType) -> str:
+        return _aligned_text("cumulating", self, instants)
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarWindow:
+    """The last `size` units of the calendar of a time zone, at the end of each unit. `empty`: also those without rows,
+    between two with rows.
+    """
+
+    unit: Unit
+    size: int
+    zone: str
+    empty: bool = False
+
+    def text(self, instants: DataType) -> str:
+        empty = ", empty ones too" if self.empty else ""
+        return f"calendar({self.size} {self.unit}{'s' if self.size > 1 else ''} in {self.zone}{empty})"
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkWindow:
+    """From `since` to each end, so many times `every` later, since whose predecessor there is a row."""
+
+    since: int
+    every: int
+
+    @property
+    def empty(self) -> bool:
+        return False
+
+    def text(self, instants: DataType) -> str:
+        return f"landmark({value_text(self.since, instants)}, every {ticks_text(self.every, instants)})"
+
+
+#: Windows that consist of panes in time, and those that depend on the rows before.
+TimedWindow: TypeAlias = HoppingWindow | CumulatingWindow | CalendarWindow | LandmarkWindow
+RowWindow: TypeAlias = SessionWindow | CountWindow
+Window: TypeAlias = RowWindow | TimedWindow
+
+
+def shows_empty(window: Window) -> bool:
+    """Whether windows without rows are reported: then a window may be complete later than at its end."""
+    return not isinstance(window, RowWindow) and window.empty
+
+
+def _aligned_text(name: str, window: HoppingWindow | CumulatingWindow, instants: DataType) -> str:
+    offset = f", offset {ticks_text(window.offset, instants)}" if window.offset else ""
+    empty = ", empty ones too" if window.empty else ""
+    return f"{name}({ticks_text(window.size, instants)}, every {ticks_text(window.every, instants)}{offset}{empty})"

@@ -1,0 +1,56 @@
+"""The panes that windows in time consist of: the pieces from one possible end to the next, with numbers."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from tidegate.algebra.ordered.windows.calendar import beginning, first_from
+from tidegate.algebra.ordered.windows.kinds import (
+    CalendarWindow,
+    CumulatingWindow,
+    HoppingWindow,
+    LandmarkWindow,
+    TimedWindow,
+)
+
+
+def end_of(window: TimedWindow, pane: int) -> int:
+    """Where a pane ends, and so the windows of which it is the last one."""
+    match window:
+        case HoppingWindow() | CumulatingWindow():
+            return pane * window.every + window.offset
+        case LandmarkWindow():
+            return pane * window.every + window.since
+        case CalendarWindow():
+            return beginning(window.unit, window.zone, pane)
+        case _:
+            assert_never(window)
+
+
+def pane_of(window: TimedWindow, instant: int) -> int:
+    """The pane of an instant: the first one that ends at it or later."""
+    match window:
+        case HoppingWindow() | CumulatingWindow():
+            return -((window.offset - instant) // window.every)
+        case LandmarkWindow():
+            return -((window.since - instant) // window.every)
+        case CalendarWindow():
+            return first_from(window.unit, window.zone, instant)
+        case _:
+            assert_never(window)
+
+
+def before(window: TimedWindow, pane: int) -> int:
+    """The last pane before the first one of the window that ends with a pane: where it ends, the window starts."""
+    match window:
+        case HoppingWindow():
+            return pane - window.size // window.every
+        case CumulatingWindow():
+            many = window.size // window.every
+            return (pane - 1) // many * many
+        case LandmarkWindow():
+            return 0
+        case CalendarWindow():
+            return pane - window.size
+        case _:
+            assert_never(window)

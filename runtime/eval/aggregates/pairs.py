@@ -1,0 +1,122 @@
+"""Partial results merged in pairs, row by row, and running partial results that are made of such pairs.
+
+A row of NULLs is the partial result of no rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.errors import InternalError
+from tidegate.algebra.functions.aggregates import Form
+from tidegate.algebra.nodes import Group
+from tidegate.runtime.arrays import Float64Array, Int64Array
+from tidegate.runtime.plan.aggregate_states import State, require_partials, states
+
+_HALF = 2**32
+
+
+def merged_pairs(group: Group, first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
+    """Each row of `first` with its partial results merged with those at the same place of `second`."""
+    require_partials(group)
+    if not first.height:
+        return first
+    merged = [column for state in states(group) for column in _merged(state, first, second)]
+    return first.with_columns(merged)
+
+
+def running(group: Group, rows: pl.DataFrame, place: Int64Array) -> pl.DataFrame:
+    """Each row with the partial results of its segment up to it; `place` is that of a row in its segment, from 0 on.
+
+    Pairs of neighbours are merged, then what these run up to is found in the same way, and every other row has the one
+    before it merged in: for n rows 2n merges, and as many calls as a segment can be halved.
+    """
+    odd = np.flatnonzero(place & 1)
+    if not len(odd):
+        return rows
+    whole = running(group, merged_pairs(group, rows[odd], rows[odd - 1]), place[odd] >> 1)
+    later = np.flatnonzero((place & 1 == 0) & (place > 0))
+    others = merged_pairs(group, rows[later], whole[np.searchsorted(odd, later - 1)])
+    first = np.flatnonzero(place == 0)
+    stand = np.empty(rows.height, dtype=np.int64)
+    stand[np.concatenate([odd, later, first])] = np.arange(rows.height)
+    return pl.concat([whole, others, rows[first]])[stand]
+
+
+def remaining(group: Group, rows: pl.DataFrame, place: Int64Array) -> pl.DataFrame:
+    """Each row with the partial results of its segment from it on; `place` counts from the segment's end."""
+    return running(group, rows.reverse(), place[::-1]).reverse()
+
+
+def gathered(rows: pl.DataFrame, at: Int64Array) -> pl.DataFrame:
+    """The rows at places, NULLs at negative ones."""
+    missing = at < 0
+    if not missing.any():
+        return rows[at]
+    if missing.all():
+        return rows.clear(len(at))
+    return rows.select(pl.all().gather(pl.Series(at).set(pl.Series(missing), None)))
+
+
+def _merged(state: State, first: pl.DataFrame, second: pl.DataFrame) -> list[pl.Series]:
+    """The columns of a state."""
+    own, other = ({part: rows.get_column(state.column(part)) for part, _ in state.parts} for rows in (first, second))
+    counted = [_counted(own["n"], other["n"])] if "n" in own else []
+    match state.form:
+        case Form.COUNT:
+            merged = []
+        case Form.INTEGER_SUM:
+            high, low = (_either(own[part], other[part], own[part] + other[part]) for part in ("hi", "lo"))
+            carry = low // _HALF
+            merged = [high + carry, low - carry * _HALF]
+        case Form.DOUBLE_SUM:
+            merged = _double_sum(own, other)
+        case Form.LEAST:
+            merged = _chosen(own, other, own["v"] <= other["v"])
+        case Form.GREATEST:
+            merged = _chosen(own, other, own["v"] >= other["v"])
+        case Form.EARLIEST | Form.LATEST:
+            sooner = own["by"] < other["by"] if state.form is Form.EARLIEST else own["by"] > other["by"]
+            merged = _chosen(own, other, sooner | ((own["by"] == other["by"]) & (own["v"] <= other["v"])))
+        case _:
+            raise InternalError("TG901", f"partial results of {state.form.value} do not merge")
+    return [column.alias(name) for column, name in zip([*merged, *counted], state.columns, strict=True)]
+
+
+def _counted(own: pl.Series, other: pl.Series) -> pl.Series:
+    return own.fill_null(0) + other.fill_null(0)
+
+
+def _either(own: pl.Series, other: pl.Series, both: pl.Series) -> pl.Series:
+    """What both are together, or the one that is not NULL."""
+    return both if not both.null_count() else pl.select(pl.coalesce(both, own, other)).to_series()
+
+
+def _chosen(own: dict[str, pl.Series], other: dict[str, pl.Series], better: pl.Series) -> list[pl.Series]:
+    """The parts of the better one, or of the one that there is; `better` is NULL where one is missing."""
+    if better.null_count():
+        missing = next(iter(other.values())).is_null()
+        better = pl.select(pl.when(better.is_null()).then(missing).otherwise(better)).to_series()
+    return [own[part].zip_with(better, other[part]) for part in own]
+
+
+def _double_sum(own: dict[str, pl.Series], other: dict[str, pl.Series]) -> list[pl.Series]:
+    """Sums of doubles of about 106 bits, each as what is rounded and what that has lost."""
+    (x, lost_x), (y, lost_y) = (tuple(map(_doubles, (some["sum"], some["comp"]))) for some in (own, other))
+    with np.errstate(all="ignore"):
+        total = x + y
+        part = total - x
+        lost = (x - (total - part)) + (y - part) + (lost_x + lost_y)
+        whole = total + lost
+        finite = np.isfinite(whole)
+        rest = np.where(finite, lost - (whole - total), 0.0)
+        whole = np.where(finite, whole, total)
+    missing = own["sum"].is_null() & other["sum"].is_null()
+    if not missing.any():
+        return [pl.Series(whole), pl.Series(rest)]
+    return [pl.Series(column).set(missing, None) for column in (whole, rest)]
+
+
+def _doubles(column: pl.Series) -> Float64Array:
+    return column.fill_null(0.0).to_numpy()

@@ -1,0 +1,153 @@
+"""Sketches of groups: of single values their places, merged ones as text, and what these say."""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.functions.aggregates import Aggregate
+from tidegate.algebra.functions.sketches import (
+    FIRST,
+    GOLDEN,
+    PART_BITS,
+    REST_BITS,
+    SECOND,
+    Sketch,
+    hash_of,
+)
+from tidegate.algebra.types import DataType
+from tidegate.runtime.arrays import Float64Array, Int64Array, UInt64Array
+from tidegate.runtime.eval.functions.shared import held_type
+from tidegate.runtime.plan.progress import not_of_this_program
+
+#: What the text of a sketch begins with: the version of its layout.
+VERSION: Final = "1"
+#: How places and numbers are written.
+_TYPES: Final = {Sketch.DISTINCT: ("<u2", "<u1"), Sketch.QUANTILES: ("<u4", "<u8")}
+#: Bits of a number beside its place, where both are one integer.
+_NUMBER_BITS: Final = 6
+#: Parts of the number line are counted from here on, so that none is below zero.
+_MIDDLE: Final = 1 << 18
+
+
+def entries(sketch: Sketch, argument: DataType, values: pl.Series) -> pl.Series:
+    """The place of each value with its number, as one integer; NULL of NULL."""
+    numbers = _parts(values, argument) if sketch is Sketch.QUANTILES else _classes(values)
+    found = pl.Series(values.name, numbers, pl.Int64)
+    return found.set(values.is_null(), None) if values.null_count() else found
+
+
+def merged(sketch: Sketch, groups: pl.Series) -> pl.Series:
+    """The sketch of each group, from a list of integers of single values, or of texts of sketches."""
+    is_text = groups.dtype == pl.List(pl.String)
+    texts = [_text(sketch, _of_texts(sketch, group) if is_text else _of_values(sketch, group)) for group in groups]
+    return pl.Series(groups.name, texts, dtype=pl.String)
+
+
+def results(aggregate: Aggregate, result: DataType, texts: pl.Series) -> pl.Series:
+    """What the sketch of each group says."""
+    sketch = aggregate.entry.sketch
+    assert sketch is not None
+    found = []
+    for text in texts.to_list():
+        places, numbers = _read(sketch, text)
+        found.append(
+            aggregate.entry.estimate((places - _offset(sketch)).tolist(), numbers.tolist(), aggregate.parameter)
+        )
+    return pl.Series(texts.name, found, dtype=held_type(result))
+
+
+_Sketched = tuple[Int64Array, Int64Array]
+
+
+def _of_values(sketch: Sketch, group: pl.Series) -> _Sketched:
+    values = group.to_numpy()
+    if sketch.adds:
+        places, numbers = np.unique(values, return_counts=True)
+        return places, numbers.astype(np.int64)
+    return _greatest(values)
+
+
+def _of_texts(sketch: Sketch, group: pl.Series) -> _Sketched:
+    parts = [_read(sketch, text) for text in group.to_list()]
+    nothing = np.empty(0, dtype=np.int64)
+    places, numbers = (np.concatenate([nothing, *(part[side] for part in parts)]) for side in (0, 1))
+    if not sketch.adds:
+        return _greatest(places << _NUMBER_BITS | numbers)
+    found, which = np.unique(places, return_inverse=True)
+    totals = np.zeros(len(found), dtype=np.int64)
+    np.add.at(totals, which, numbers)
+    return found, totals
+
+
+def _greatest(values: Int64Array) -> _Sketched:
+    """The greatest number of each place."""
+    ordered = np.unique(values)
+    places = ordered >> _NUMBER_BITS
+    last = np.ones(len(places), dtype=np.bool_)
+    last[:-1] = places[1:] != places[:-1]
+    return places[last], ordered[last] & ((1 << _NUMBER_BITS) - 1)
+
+
+def _offset(sketch: Sketch) -> int:
+    return _MIDDLE if sketch is Sketch.QUANTILES else 0
+
+
+def _text(sketch: Sketch, sketched: _Sketched) -> str:
+    data = b"".join(array.astype(type_).tobytes() for array, type_ in zip(sketched, _TYPES[sketch], strict=True))
+    return VERSION + base64.b64encode(data).decode()
+
+
+def _read(sketch: Sketch, text: str) -> _Sketched:
+    """Places and numbers; `StateError` TG504 for a text that is no such sketch."""
+    place, number = map(np.dtype, _TYPES[sketch])
+    try:
+        data = base64.b64decode(text.removeprefix(VERSION), validate=True)
+    except ValueError:
+        data = b"?"
+    many, left = divmod(len(data), place.itemsize + number.itemsize)
+    if not text.startswith(VERSION) or left:
+        raise not_of_this_program(f"a sketch in another layout than {VERSION}")
+    places = np.frombuffer(data, place, many)
+    return places.astype(np.int64), np.frombuffer(data, number, many, place.itemsize * many).astype(np.int64)
+
+
+def _classes(values: pl.Series) -> Int64Array:
+    hashed = _hashes(values)
+    rest = hashed & np.uint64((1 << REST_BITS) - 1)
+    # Below 2^53 an integer is a double, and its exponent the number of its bits.
+    bits = np.frexp(rest.astype(np.float64))[1].astype(np.int64)
+    places = (hashed >> np.uint64(REST_BITS)).astype(np.int64)
+    return places << _NUMBER_BITS | (REST_BITS - bits + 1)
+
+
+def _hashes(values: pl.Series) -> UInt64Array:
+    if values.dtype == pl.String:
+        texts = values.to_list()
+        known = {text: hash_of(text) for text in set(texts)}
+        return np.array([known[text] for text in texts], dtype=np.uint64)
+    if values.dtype == pl.Float64:
+        mixed = _plain(values.fill_null(0.0).to_numpy()).view(np.uint64)
+    else:
+        mixed = values.cast(pl.Int64).fill_null(0).to_numpy().astype(np.int64).view(np.uint64)
+    mixed = mixed + np.uint64(GOLDEN)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(FIRST)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(SECOND)
+    hashed: UInt64Array = mixed ^ (mixed >> np.uint64(31))
+    return hashed
+
+
+def _parts(values: pl.Series, argument: DataType) -> Int64Array:
+    numbers = values.cast(pl.Float64).fill_null(0.0).to_numpy() / 10.0**argument.scale
+    bits = _plain(numbers).view(np.int64)
+    parts = (bits & np.int64((1 << 63) - 1)) >> np.int64(PART_BITS)
+    return np.where(bits < 0, -parts - 1, parts) + _MIDDLE
+
+
+def _plain(numbers: Float64Array) -> Float64Array:
+    """Doubles of which equal ones have equal bits."""
+    return np.where(np.isnan(numbers), math.nan, numbers + 0.0)

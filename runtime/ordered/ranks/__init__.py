@@ -1,0 +1,1 @@
+"""Numbers the rows of groups in an order of values."""

@@ -1,0 +1,1 @@
+"""Computes instants at equal distances that follow rows."""

@@ -1,0 +1,31 @@
+"""Which operator computes which windows."""
+
+from __future__ import annotations
+
+from tidegate.algebra.ordered.windows.kinds import SessionWindow
+from tidegate.algebra.ordered.windows.node import Windows
+from tidegate.algebra.time import Extended
+from tidegate.runtime.ordered.family import Family, Operator, Tables
+from tidegate.runtime.ordered.windows.growing import GrowingOperator
+from tidegate.runtime.ordered.windows.hopping import HoppingOperator
+from tidegate.runtime.ordered.windows.operator import windows_of
+from tidegate.runtime.ordered.windows.panes import panes_of
+from tidegate.runtime.ordered.windows.sessions import SessionOperator
+from tidegate.runtime.plan.steps import OrderedStep
+
+
+class WindowsFamily(Family[Windows]):
+    node = Windows
+
+    def start(self, ordered: OrderedStep) -> Operator:
+        return _fresh(ordered)
+
+    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> Operator:
+        return _fresh(ordered).loaded(tables, reached)
+
+
+def _fresh(ordered: OrderedStep) -> SessionOperator | GrowingOperator | HoppingOperator:
+    window = windows_of(ordered).window
+    if isinstance(window, SessionWindow):
+        return SessionOperator.fresh(ordered)
+    return GrowingOperator.fresh(ordered) if panes_of(window).grows else HoppingOperator.fresh(ordered)

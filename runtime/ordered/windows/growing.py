@@ -1,0 +1,63 @@
+"""The operator of windows that grow: of each partition it keeps what the block has come to so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.time import Extended
+from tidegate.analysis.ordered.windows import TOTALS
+from tidegate.runtime.ordered.family import Tables
+from tidegate.runtime.ordered.partition_store import ticks
+from tidegate.runtime.ordered.row_arrays import PARTITION
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, row_table
+from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.ordered.windows.lifting import NO_ROWS, complete, lifted
+from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, windows_of
+from tidegate.runtime.ordered.windows.partial_panes import partial_panes
+from tidegate.runtime.plan.steps import OrderedStep
+from tidegate.runtime.rows import Rows, as_frame
+
+
+@dataclass(frozen=True, slots=True)
+class GrowingOperator(WindowsOperator[KeptRows]):
+    @classmethod
+    def fresh(cls, ordered: OrderedStep) -> Self:
+        node = windows_of(ordered)
+        return cls(ordered, KeptRows(keys_of(node), TOTALS, partial_panes(node).columns))
+
+    def loaded(self, tables: Tables, reached: Extended) -> Self:
+        state, panes = self.held, partial_panes(self.node)
+        if TOTALS in tables:
+            stored = tables[TOTALS]
+            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
+            rows = stored.select(numbers, *state.columns).sort(PARTITION)
+            partitions = state.all_partitions()
+            high = complete(panes, rows, NO_ROWS, len(partitions), reached)
+            state.put(KeptExtract(partitions, rows, panes.looks(rows, high)))
+        return self
+
+    def step(
+        self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
+    ) -> tuple[Self, pl.DataFrame]:
+        rows, state, panes = as_frame(events[0]), self.settled(), partial_panes(self.node)
+        state.ready()
+        numbers = state.partitions.assign(rows)
+        partitions = state.touched([numbers], ticks(until))
+        before, of = state.extract(partitions), state.places(partitions, numbers).astype(np.int64)
+        low = complete(panes, before.rows, NO_ROWS, len(partitions), after)
+        high = complete(panes, before.rows, of, len(partitions), until)
+        totals = panes.totals(before.rows, lifted(panes, rows, of, before.rows, len(partitions)))
+        result = self.reported(panes.group, panes.windows(totals, None, low, high), partitions)
+        latest = panes.latest(totals, high)
+        return replace(self, made=(before, KeptExtract(partitions, latest, panes.looks(latest, high)))), result
+
+    def described(self) -> dict[str, StateTable]:
+        return {TOTALS: row_table(self.held.partitions.schema, self.held.columns)}
+
+    def counts(self) -> dict[str, int]:
+        return {TOTALS: self.settled().rows.height}

@@ -1,0 +1,143 @@
+"""The operator of windows that hop: each is made of two partial results, however many panes it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from tidegate.algebra.time import Extended
+from tidegate.analysis.ordered.windows import PANES
+from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.ordered.family import Tables
+from tidegate.runtime.ordered.partition_store import ticks
+from tidegate.runtime.ordered.partitions import key_columns
+from tidegate.runtime.ordered.row_arrays import PARTITION
+from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.ordered.windows.layout import PANE
+from tidegate.runtime.ordered.windows.lifting import NO_ROWS, complete, in_order, lifted
+from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, windows_of
+from tidegate.runtime.ordered.windows.pane_store import PaneExtract, PaneStore
+from tidegate.runtime.ordered.windows.partial_panes import PartialPanes, partial_panes
+from tidegate.runtime.plan.steps import OrderedStep
+from tidegate.runtime.rows import Rows, as_frame
+
+
+@dataclass(frozen=True, slots=True)
+class HoppingOperator(WindowsOperator[PaneStore]):
+    @classmethod
+    def fresh(cls, ordered: OrderedStep) -> Self:
+        node = windows_of(ordered)
+        return cls(ordered, PaneStore(keys_of(node), partial_panes(node).columns))
+
+    def loaded(self, tables: Tables, reached: Extended) -> Self:
+        """Panes of which no window is open are left out: what is written says nothing of them."""
+        state, panes = self.held, partial_panes(self.node)
+        if PANES in tables:
+            stored = tables[PANES]
+            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
+            rows = stored.select(numbers, *state.columns).sort(PARTITION, PANE)
+            partitions = state.all_partitions()
+            high = complete(panes, rows, NO_ROWS, len(partitions), reached)
+            rows = rows.filter(pl.Series(panes.is_open(rows, high)))
+            latest = panes.latest(panes.totals(rows.clear(), rows), high)
+            state.put(PaneExtract(partitions, rows, latest, panes.looks(latest, high)))
+        return self
+
+    def step(
+        self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
+    ) -> tuple[Self, pl.DataFrame]:
+        rows, state, panes = as_frame(events[0]), self.settled(), partial_panes(self.node)
+        state.ready()
+        numbers = state.partitions.assign(rows)
+        partitions = state.touched([numbers], ticks(until))
+        before, of = state.unread(partitions), state.places(partitions, numbers).astype(np.int64)
+        new = lifted(panes, rows, of, before.totals, len(partitions))
+        low = complete(panes, before.totals, NO_ROWS, len(partitions), after)
+        high = complete(panes, before.totals, of, len(partitions), until)
+        change = _Change.of(panes, state, partitions, new, low, high)
+        totals = panes.totals(before.totals, new)
+        result = self.reported(panes.group, panes.windows(totals, change.rest, low, high), partitions)
+        latest = panes.latest(totals, high)
+        look = panes.looks(latest, high)
+        left = PaneExtract(partitions, change.rows, latest, look, gone=change.gone, kept=change.kept)
+        return replace(self, made=(before, left)), result
+
+    def tables(self) -> dict[str, pa.Table]:
+        state = self.settled()
+        extract = state.extract(state.all_partitions())
+        return {PANES: state.as_stored(extract, extract.rows).to_arrow()} if extract.rows.height else {}
+
+    def changes(self) -> dict[str, pa.Table] | None:
+        if self.made is None:
+            return None
+        state, (_, after) = self.settled(), self.made
+        return {PANES: state.as_stored(after, after.rows).to_arrow()}
+
+    def described(self) -> dict[str, StateTable]:
+        its = key_columns(self.held.partitions.schema)
+        columns = pl.Schema({**its, **self.held.columns})
+        return {PANES: StateTable(columns, "row", len(its), number=PANE, needed=(PANE,))}
+
+    def counts(self) -> dict[str, int]:
+        return {PANES: self.settled().rows.height}
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What an increment makes of the panes of its partitions: `rows` follow `kept` of them, after `gone`.
+
+    `rest` are panes of blocks that have ended, with what these come to from there on: those at which windows begin.
+    """
+
+    rows: pl.DataFrame
+    gone: Int64Array
+    kept: Int64Array
+    rest: pl.DataFrame
+
+    @classmethod
+    def of(
+        cls, panes: PartialPanes, state: PaneStore, partitions: Int64Array, new: pl.DataFrame,
+        low: Int64Array, high: Int64Array,
+    ) -> _Change:  # fmt: skip
+        """Where a block ends, all panes of the partition are read and written. Else those are read at which windows
+        begin, and the last one if there are new rows for it.
+        """
+        of = panes.panes
+        count, last = state.rows.count(partitions), state.rows.last(partitions)
+        ends = of.block(high + 1) > of.block(low + 1)
+        gone = state.rows.up_to(partitions, PANE, high - of.many + 1)
+        if of.stays:  # the last one, unless a new one follows
+            follows = np.bincount(new.get_column(PARTITION).to_numpy(), minlength=len(partitions)) > 0
+            gone = np.minimum(gone, np.maximum(count - ~follows, 0))
+        first = state.rows.front(partitions, np.where(ends, count, np.minimum(gone + 1, count)))
+        goes_on = _same_pane(last, new, len(partitions))
+        known = pl.concat([_of(first, ends), _of(last, goes_on & ~ends)])
+        rows = panes.together(known, new)
+        place, block = rows.get_column(PARTITION).to_numpy(), of.block(rows.get_column(PANE).to_numpy())
+        ended = (block >= of.block(low + 1)[place]) & (block < of.block(high + 1)[place])
+        rows = panes.remainders(rows, ended)
+        rest = in_order(pl.concat([_of(first, ~ends), _of(rows, ends)]))
+        kept = np.where(ends, 0, count - gone - goes_on)
+        left = rows.filter(pl.Series(panes.is_open(rows, high)))
+        return cls(left, np.where(ends, count, gone), kept, rest)
+
+
+def _of(rows: pl.DataFrame, some: BoolArray) -> pl.DataFrame:
+    """The rows of some partitions."""
+    return rows if some.all() else rows.filter(pl.Series(some[rows.get_column(PARTITION).to_numpy()]))
+
+
+def _same_pane(last: pl.DataFrame, new: pl.DataFrame, partitions: int) -> BoolArray:
+    """Of which partitions the last pane has new rows."""
+    pane, known = np.zeros(partitions, dtype=np.int64), np.zeros(partitions, dtype=np.bool_)
+    of = last.get_column(PARTITION).to_numpy()
+    pane[of], known[of] = last.get_column(PANE).to_numpy(), True
+    of_new = new.get_column(PARTITION).to_numpy()
+    goes_on = np.zeros(partitions, dtype=np.bool_)
+    goes_on[of_new[known[of_new] & (new.get_column(PANE).to_numpy() == pane[of_new])]] = True
+    return goes_on

@@ -1,0 +1,80 @@
+"""The columns of panes with partial results, and the grouping of rows that makes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import polars as pl
+
+from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.nodes import Group, Scan
+from tidegate.algebra.ordered.windows.kinds import CountWindow, SessionWindow, TimedWindow, shows_empty
+from tidegate.algebra.ordered.windows.node import Windows
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.terms import Attr
+from tidegate.algebra.types import BIGINT
+from tidegate.runtime.eval.columns import polars_type
+from tidegate.runtime.ordered.windows.panes import Panes, panes_of
+from tidegate.runtime.plan.aggregate_states import states
+
+#: The number of a pane, and how many rows of its partition there are up to its last one.
+PANE: Final = "pane"
+ROWS: Final = "rows"
+#: The first instant among new rows of a pane, and the bounds of windows that rows bound. No attribute of a user has
+#: such a name, nor one of the keys of the grouping.
+FIRST: Final = "\0first"
+FIRST_ROW: Final = "\0start"
+LAST_ROW: Final = "\0end"
+OF: Final = "\0of"
+NUMBER: Final = "\0window"
+
+
+@dataclass(frozen=True)
+class PaneLayout:
+    """Frames of panes have PARTITION, PANE and the columns of partial results; where rows are counted ROWS, too. Those
+    of new rows have FIRST where there are windows without rows.
+    """
+
+    node: Windows
+
+    @cached_property
+    def window(self) -> CountWindow | TimedWindow:
+        assert not isinstance(self.node.window, SessionWindow)
+        return self.node.window
+
+    @cached_property
+    def panes(self) -> Panes:
+        return panes_of(self.window)
+
+    @property
+    def shows_empty(self) -> bool:
+        return shows_empty(self.window)
+
+    @cached_property
+    def group(self) -> Group:
+        """The grouping of rows by partition and pane, with the bounds of windows that rows bound."""
+        schema, time = self.node.input.schema, Attr(self.node.time)
+        keys = (Attribute(name, BIGINT, nullable=False) for name in (OF, NUMBER))
+        rows = StreamDef("rows", Schema((*schema.attributes, *keys)), static=True)
+        bounds = (Aggregate(FIRST_ROW, Function.MIN, time), Aggregate(LAST_ROW, Function.MAX, time))
+        counted = isinstance(self.window, CountWindow)
+        return Group(Scan(rows), (OF, NUMBER), (*self.node.aggregates, *(bounds if counted else ())))
+
+    @cached_property
+    def lifting(self) -> Group:
+        """The grouping of new rows."""
+        first = Aggregate(FIRST, Function.MIN, Attr(self.node.time))
+        return replace(self.group, aggregates=(*self.group.aggregates, first)) if self.shows_empty else self.group
+
+    @cached_property
+    def columns(self) -> dict[str, pl.DataType]:
+        """The columns of panes, beside the keys of their partitions."""
+        numbers = (PANE, ROWS) if isinstance(self.window, CountWindow) else (PANE,)
+        return {**dict.fromkeys(numbers, polars_type(BIGINT)), **self.parts}
+
+    @cached_property
+    def parts(self) -> dict[str, pl.DataType]:
+        """The columns of partial results."""
+        return {state.column(part): polars_type(type_) for state in states(self.group) for part, type_ in state.parts}

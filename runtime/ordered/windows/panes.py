@@ -1,0 +1,132 @@
+"""The panes that windows consist of, by number: which instants they have, and which windows have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Protocol, TypeVar, assert_never
+
+import numpy as np
+
+from tidegate.algebra.ordered.windows.calendar import Unit, beginning, first_from
+from tidegate.algebra.ordered.windows.kinds import (
+    CalendarWindow,
+    CountWindow,
+    CumulatingWindow,
+    HoppingWindow,
+    LandmarkWindow,
+    TimedWindow,
+)
+from tidegate.runtime.arrays import Int64Array
+
+#: One number or many.
+N = TypeVar("N", int, Int64Array)
+#: Panes of a block that never ends.
+ENDLESS: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Panes:
+    """`many` panes in succession are a block, of which block b has the last one at `b * many`.
+
+    A window that `grows` has the panes of its block so far. Another one has as many as a block: the last ones of a
+    block and the first ones of the next. Of a partition the last pane is kept for ever if it `stays`.
+    """
+
+    many: int
+    grows: bool
+    stays: bool = False
+
+    def block(self, pane: N) -> N:
+        return -(-pane // self.many)
+
+    def last(self, pane: Int64Array) -> Int64Array:
+        """The last window that a pane makes be reported."""
+        if self.many == ENDLESS:
+            return pane
+        return self.block(pane) * self.many if self.grows else pane + (self.many - 1)
+
+    def before(self, window: Int64Array) -> Int64Array:
+        """The last pane before the first one of a window."""
+        return (self.block(window) - 1) * self.many if self.grows else window - self.many
+
+
+class Axis(Protocol):
+    """Where panes end."""
+
+    def of(self, time: Int64Array) -> Int64Array:
+        """The pane of each instant: the first one that ends at it or later."""
+
+    def end(self, pane: Int64Array) -> Int64Array: ...
+    def ended(self, reached: int) -> int:
+        """The last pane that ends by an instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvenPanes:
+    """Pane n ends at `n * every + offset`."""
+
+    every: int
+    offset: int
+
+    def of(self, time: Int64Array) -> Int64Array:
+        return -((self.offset - time) // self.every)
+
+    def end(self, pane: Int64Array) -> Int64Array:
+        return pane * self.every + self.offset
+
+    def ended(self, reached: int) -> int:
+        return (reached - self.offset) // self.every
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarPanes:
+    """Pane n ends where unit n of a calendar begins."""
+
+    unit: Unit
+    zone: str
+
+    def of(self, time: Int64Array) -> Int64Array:
+        if not len(time):
+            return time
+        first, last = (first_from(self.unit, self.zone, int(instant)) for instant in (time.min(), time.max()))
+        ends = self.end(np.arange(first, last + 1))
+        return first + np.searchsorted(ends, time)
+
+    def end(self, pane: Int64Array) -> Int64Array:
+        numbers, places = np.unique(pane, return_inverse=True)
+        ends = [beginning(self.unit, self.zone, number) for number in numbers.tolist()]
+        return np.array(ends, dtype=np.int64)[places]
+
+    def ended(self, reached: int) -> int:
+        return first_from(self.unit, self.zone, reached + 1) - 1
+
+
+@lru_cache(maxsize=256)
+def panes_of(window: CountWindow | TimedWindow) -> Panes:
+    match window:
+        case HoppingWindow(size=size, every=every, empty=empty):
+            return Panes(size // every, size == every, empty)
+        case CumulatingWindow(size=size, every=every, empty=empty):
+            return Panes(size // every, True, empty)
+        case CalendarWindow(size=many, empty=empty):
+            return Panes(many, many == 1, empty)
+        case LandmarkWindow():
+            return Panes(ENDLESS, True, True)
+        case CountWindow(size=size, every=every):
+            return Panes(size // every, size == every, True)
+        case _:
+            assert_never(window)
+
+
+@lru_cache(maxsize=256)
+def axis_of(window: TimedWindow) -> Axis:
+    match window:
+        case HoppingWindow() | CumulatingWindow():
+            return EvenPanes(window.every, window.offset)
+        case LandmarkWindow():
+            return EvenPanes(window.every, window.since)
+        case CalendarWindow():
+            return CalendarPanes(window.unit, window.zone)
+        case _:
+            assert_never(window)

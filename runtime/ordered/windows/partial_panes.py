@@ -1,0 +1,151 @@
+"""What panes come to within a block, and the windows that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.ordered.windows.kinds import CountWindow
+from tidegate.algebra.ordered.windows.node import COMPLETE, END, START, Windows
+from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.eval.aggregates.pairs import gathered, merged_pairs, remaining, running
+from tidegate.runtime.kernels.asof.places import first_from
+from tidegate.runtime.ordered.partition_store import NO_LOOK
+from tidegate.runtime.ordered.row_arrays import PARTITION
+from tidegate.runtime.ordered.windows.layout import FIRST, PANE, PaneLayout
+from tidegate.runtime.ordered.windows.lifting import in_order, starts_of, within
+from tidegate.runtime.ordered.windows.panes import axis_of
+
+
+@dataclass(frozen=True)
+class PartialPanes(PaneLayout):
+    """Frames of panes are by partition and pane."""
+
+    def together(self, known: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+        """Known panes and new ones; those of one number are one."""
+        rows = in_order(pl.concat([known, new.select(known.columns)]))
+        again = np.flatnonzero(~starts_of(_of(rows), _pane(rows)))
+        if not len(again):
+            return rows
+        place = np.arange(rows.height)
+        place[again] = rows.height + np.arange(len(again))
+        merged = merged_pairs(self.group, rows[again], rows[again - 1])
+        return pl.concat([rows, merged])[np.delete(place, again - 1)]
+
+    def totals(self, known: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+        """Each pane with what its block comes to up to it; `known` are such rows, before the new panes."""
+        rows = in_order(pl.concat([known, new], how="diagonal" if self.shows_empty else "vertical"))
+        return running(self.group, rows, within(starts_of(_of(rows), self.panes.block(_pane(rows)))))
+
+    def remainders(self, rows: pl.DataFrame, some: BoolArray) -> pl.DataFrame:
+        """Each of some panes with what its block comes to from it on; the others as they are."""
+        starts = starts_of(_of(rows), self.panes.block(_pane(rows))) | ~some
+        starts[1:] |= ~some[:-1]
+        ends = np.append(starts[1:], True)[: len(starts)]
+        return remaining(self.group, rows, within(ends[::-1])[::-1])
+
+    def latest(self, totals: pl.DataFrame, high: Int64Array) -> pl.DataFrame:
+        """The last pane of each partition with what its block comes to, if a window later than `high` has it."""
+        kept = self.is_open(totals, high)
+        is_last = np.append(np.diff(_of(totals)) != 0, True)[: len(kept)]
+        return totals.filter(pl.Series(kept & is_last)).select(PARTITION, *self.columns)
+
+    def is_open(self, rows: pl.DataFrame, high: Int64Array) -> BoolArray:
+        """Which panes are in windows that end after `high`, or stay as the last ones of their partitions."""
+        of = _of(rows)
+        kept: BoolArray = self.panes.last(_pane(rows)) > high[of]
+        return kept | np.append(np.diff(of) != 0, True)[: len(of)] if self.panes.stays else kept
+
+    def looks(self, latest: pl.DataFrame, high: Int64Array) -> Int64Array:
+        """When each partition has to be looked at although no row comes for it: where its next window ends."""
+        look = np.full(len(high), NO_LOOK)
+        if not isinstance(self.window, CountWindow):
+            of = _of(latest)
+            of = of[self.panes.last(_pane(latest)) > high[of]]
+            look[of] = axis_of(self.window).end(high[of] + 1)
+        return look
+
+    def windows(
+        self, totals: pl.DataFrame, rest: pl.DataFrame | None, low: Int64Array, high: Int64Array
+    ) -> pl.DataFrame:
+        """The windows that are complete with pane `high` of each partition and were not with pane `low`: PARTITION,
+        their bounds and partial results.
+
+        Up to the next pane of its partition each window has a pane as its last one: then it has what the block comes
+        to up to it. Where it begins in the block before, it has what that comes to from there on, too, in `rest`.
+        """
+        of, pane = _of(totals), _pane(totals)
+        at, window = _each(*self._ends(of, pane, low, high))
+        own = np.where(self.panes.block(pane[at]) == self.panes.block(window), at, -1)
+        if self.shows_empty:
+            its, empty, told = self._empty(totals)
+            at, window = np.concatenate([at, its]), np.concatenate([window, empty])
+            own = np.concatenate([own, np.full(len(its), -1)])
+        made = gathered(totals, own)
+        if rest is not None and rest.height:
+            begun = self._begun(rest, of[at], window, len(low))
+            made = merged_pairs(self.group, made, gathered(rest, begun))
+        elif self.shows_empty:
+            made = merged_pairs(self.group, made, made.clear(made.height))
+        bounds = []
+        if not isinstance(self.window, CountWindow):
+            axis = axis_of(self.window)
+            start, end = axis.end(self.panes.before(window)), axis.end(window)
+            bounds = [pl.Series(START, start), pl.Series(END, end)]
+            if self.shows_empty:
+                complete = np.concatenate([end[: len(end) - len(told)], told])
+                bounds.append(pl.Series(COMPLETE, complete))
+        return pl.DataFrame([pl.Series(PARTITION, of[at]), *bounds, *(made.get_column(name) for name in self.parts)])
+
+    def _ends(
+        self, of: Int64Array, pane: Int64Array, low: Int64Array, high: Int64Array
+    ) -> tuple[Int64Array, Int64Array]:
+        """The first and the last window of which each pane is the last one with rows."""
+        until = np.minimum(self.panes.last(pane), high[of])
+        follows = np.flatnonzero(of[1:] == of[:-1])
+        until[follows] = np.minimum(until[follows], pane[follows + 1] - 1)
+        first = np.maximum(pane, low[of] + 1)
+        return np.maximum(first, self.panes.many) if isinstance(self.window, CountWindow) else first, until
+
+    def _empty(self, totals: pl.DataFrame) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Windows without rows, each with the place of the pane before and the instant that tells it: those from the
+        last one with a pane to the next pane.
+        """
+        of, pane = _of(totals), _pane(totals)
+        follows = np.flatnonzero(of[1:] == of[:-1])
+        at, empty = _each(self.panes.last(pane[follows]) + 1, pane[follows + 1] - 1)
+        its = follows[at]
+        return its, empty, totals.get_column(FIRST).fill_null(0).to_numpy()[its + 1]
+
+    def _begun(self, rest: pl.DataFrame, of: Int64Array, window: Int64Array, partitions: int) -> Int64Array:
+        """Where the first pane of each window stands that is in the block before; -1: it has none."""
+        pane = _pane(rest)
+        offsets = np.searchsorted(_of(rest), np.arange(partitions + 1))
+        place: Int64Array = first_from(offsets, pane, of, self.panes.before(window), True)
+        ahead = place < offsets[of + 1]
+        place[~ahead] = -1
+        place[ahead & (self.panes.block(pane[place]) != self.panes.block(window) - 1)] = -1
+        return place
+
+
+def _of(rows: pl.DataFrame) -> Int64Array:
+    return rows.get_column(PARTITION).to_numpy()
+
+
+def _pane(rows: pl.DataFrame) -> Int64Array:
+    return rows.get_column(PANE).to_numpy()
+
+
+def _each(first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Each number from a first to a last one, with the place of these."""
+    many = np.maximum(last - first + 1, 0)
+    at = np.repeat(np.arange(len(many)), many)
+    return at, first[at] + np.arange(len(at)) - np.repeat(np.cumsum(many) - many, many)
+
+
+@lru_cache(maxsize=256)
+def partial_panes(node: Windows) -> PartialPanes:
+    return PartialPanes(node)

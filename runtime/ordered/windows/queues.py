@@ -1,0 +1,81 @@
+"""Rows by partition that come at the end and leave at the front."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.ordered.row_arrays import PARTITION, RowArrays, counts, ranges
+
+#: Places without a row may be so many, beside four times as many as the others.
+LOOSE: Final = 4096
+
+
+class RowQueues(RowArrays):
+    """Rows that `splice` takes away at the front of a partition, and adds at its end.
+
+    Each partition has room for half as many rows more as it had when it last got a place. So what a step costs are the
+    rows that it adds, now and then some times as much, however many rows stay.
+    """
+
+    def count(self, partitions: Int64Array) -> Int64Array:
+        return self._count[partitions]
+
+    def up_to(self, partitions: Int64Array, column: str, bound: Int64Array) -> Int64Array:
+        """How many rows of each partition have at most this value in a column by which its rows ascend."""
+        values, first = self._columns[column], self._first[partitions]
+        low, high = np.zeros(len(partitions), dtype=np.int64), self._count[partitions]
+        while len(at := np.flatnonzero(low < high)):
+            middle = (low[at] + high[at]) // 2
+            below = values.take(first[at] + middle).to_numpy() <= bound[at]
+            low[at], high[at] = np.where(below, middle + 1, low[at]), np.where(below, high[at], middle)
+        return low
+
+    def front(self, partitions: Int64Array, count: Int64Array) -> pl.DataFrame:
+        """The first rows of these partitions, so many of each, with the places of the partitions."""
+        return self._rows(np.repeat(np.arange(len(partitions)), count), ranges(self._first[partitions], count))
+
+    def last(self, partitions: Int64Array) -> pl.DataFrame:
+        """The last row of each of these partitions that has one."""
+        some = np.flatnonzero(self._count[partitions])
+        of = partitions[some]
+        return self._rows(some, self._first[of] + self._count[of] - 1)
+
+    def splice(self, partitions: Int64Array, gone: Int64Array, kept: Int64Array, rows: pl.DataFrame) -> None:
+        """Of each partition the first rows are gone, the next are kept, and then come these, which are in order of the
+        places of their partitions.
+        """
+        added, first = counts(rows, len(partitions)), self._first[partitions] + gone
+        room, count = self._room[partitions] - gone, kept + added
+        self.height += int((count - self._count[partitions]).sum())
+        outgrown = np.flatnonzero(count > room)
+        if len(outgrown):
+            at, more = ranges(first[outgrown], kept[outgrown]), count[outgrown] + count[outgrown] // 2
+            first[outgrown], room[outgrown] = self._used + np.cumsum(more) - more, more
+            self._used += int(more.sum())
+            to = ranges(first[outgrown], kept[outgrown])
+            for column in self._columns.values():
+                column.grow(self._used)
+                column.move(at, to)
+        self._first[partitions], self._room[partitions], self._count[partitions] = first, room, count
+        at = ranges(first + kept, added)
+        for name, column in self._columns.items():
+            column.put(at, rows.get_column(name), self._used)
+        if self._used > 4 * self.height + LOOSE:
+            self._spread()
+
+    def _spread(self) -> None:
+        """All rows anew, with room for some more in each partition."""
+        room = self._count + self._count // 2
+        first = np.cumsum(room) - room
+        at, to = self._places(np.arange(len(self._count))), ranges(first, self._count)
+        self._first, self._room, self._used = first, room, int(room.sum())
+        for column in self._columns.values():
+            column.spread(at, to, self._used)
+
+    def _rows(self, of: Int64Array, at: Int64Array) -> pl.DataFrame:
+        columns = (column.take(at).alias(name) for name, column in self._columns.items())
+        return pl.DataFrame([pl.Series(PARTITION, of), *columns])

@@ -1,0 +1,163 @@
+"""The operator of sessions: of each partition it keeps the partial results of the open one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Final, Self
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.nodes import Group, Scan
+from tidegate.algebra.ordered.windows.kinds import SessionWindow
+from tidegate.algebra.ordered.windows.node import END, START, Windows
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.time import Extended
+from tidegate.algebra.types import BIGINT
+from tidegate.analysis.ordered.windows import SESSIONS
+from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.eval.aggregates.partials import merge, partial
+from tidegate.runtime.eval.columns import polars_type
+from tidegate.runtime.ordered.family import Tables
+from tidegate.runtime.ordered.partition_store import NO_LOOK, ticks
+from tidegate.runtime.ordered.row_arrays import PARTITION
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, row_table
+from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, windows_of
+from tidegate.runtime.plan.aggregate_states import states
+from tidegate.runtime.plan.steps import OrderedStep
+from tidegate.runtime.rows import Rows, as_frame
+
+#: The first and last instant of a session.
+FIRST: Final = "first"
+LAST: Final = "last"
+#: The number of a session while rows are merged; no attribute of a user has such a name.
+NUMBER: Final = "\0window"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOperator(WindowsOperator[KeptRows]):
+    @classmethod
+    def fresh(cls, ordered: OrderedStep) -> Self:
+        node = windows_of(ordered)
+        return cls(ordered, KeptRows(keys_of(node), SESSIONS, partial_sessions(node).columns))
+
+    def loaded(self, tables: Tables, reached: Extended) -> Self:
+        state, sessions = self.held, partial_sessions(self.node)
+        if SESSIONS in tables:
+            stored = tables[SESSIONS]
+            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
+            rows = stored.select(numbers, *state.columns).sort(PARTITION)
+            partitions = state.all_partitions()
+            state.put(KeptExtract(partitions, rows, sessions.looks(rows, len(partitions))))
+        return self
+
+    def step(
+        self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
+    ) -> tuple[Self, pl.DataFrame]:
+        rows, state, sessions = as_frame(events[0]), self.settled(), partial_sessions(self.node)
+        state.ready()
+        numbers = state.partitions.assign(rows)
+        partitions = state.touched([numbers], ticks(until))
+        before = state.extract(partitions)
+        new = sessions.lifted(rows, state.places(partitions, numbers).astype(np.int64))
+        both = sessions.merged([before.rows, new])
+        is_over = pl.Series(sessions.ends(both) <= ticks(until))
+        result = self.reported(sessions.group, sessions.windows(both.filter(is_over)), partitions)
+        left = both.filter(~is_over)
+        return replace(
+            self, made=(before, KeptExtract(partitions, left, sessions.looks(left, len(partitions))))
+        ), result
+
+    def described(self) -> dict[str, StateTable]:
+        return {SESSIONS: row_table(self.held.partitions.schema, self.held.columns)}
+
+    def counts(self) -> dict[str, int]:
+        return {SESSIONS: self.settled().rows.height}
+
+
+@dataclass(frozen=True)
+class PartialSessions:
+    """How rows become sessions with partial results, which go on as more rows come."""
+
+    node: Windows
+
+    @cached_property
+    def gap(self) -> int:
+        assert isinstance(self.node.window, SessionWindow)
+        return self.node.window.gap
+
+    @cached_property
+    def group(self) -> Group:
+        """The grouping of rows by the number of their session."""
+        schema = self.node.input.schema
+        number = Attribute(NUMBER, BIGINT, nullable=False)
+        rows = StreamDef("rows", Schema((*schema.attributes, number)), static=True)
+        return Group(Scan(rows), (NUMBER,), self.node.aggregates)
+
+    @cached_property
+    def columns(self) -> dict[str, pl.DataType]:
+        """The columns of sessions, beside the keys of their partitions."""
+        parts = {state.column(part): type_ for state in states(self.group) for part, type_ in state.parts}
+        return {name: polars_type(type_) for name, type_ in {FIRST: BIGINT, LAST: BIGINT, **parts}.items()}
+
+    def lifted(self, rows: pl.DataFrame, of: Int64Array) -> pl.DataFrame:
+        """The sessions of new rows, which are in partitions `of`."""
+        time = rows.get_column(self.node.time).to_numpy()
+        order, number, starts = self._numbered(of, time, time)
+        of_rows = np.empty(rows.height, dtype=np.int64)
+        of_rows[order] = number
+        merged = partial(self.group, rows.with_columns(pl.Series(NUMBER, of_rows)))
+        return self._sessions(merged, of[order], time[order], time[order], starts)
+
+    def merged(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """Sessions in order of partition and time; those that are one are put together."""
+        together = pl.concat([some.select(PARTITION, *self.columns) for some in parts], rechunk=True)
+        of, first, last = (together.get_column(name).to_numpy() for name in (PARTITION, FIRST, LAST))
+        order, number, starts = self._numbered(of, first, last)
+        merged = merge(self.group, together[order].with_columns(pl.Series(NUMBER, number)))
+        return self._sessions(merged, of[order], first[order], last[order], starts)
+
+    def _numbered(
+        self, of: Int64Array, first: Int64Array, last: Int64Array
+    ) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """The order of rows or parts by partition and time, in that order the number of the session of each, and where
+        each number begins. Parts of one partition do not overlap.
+        """
+        order = np.lexsort((first, of))
+        begins = np.ones(len(order), dtype=np.bool_)
+        begins[1:] = (np.diff(of[order]) != 0) | (first[order][1:] - last[order][:-1] > self.gap)
+        return order, np.cumsum(begins) - 1, np.flatnonzero(begins)
+
+    def _sessions(
+        self, merged: pl.DataFrame, of: Int64Array, first: Int64Array, last: Int64Array, starts: Int64Array
+    ) -> pl.DataFrame:
+        ends = np.append(starts[1:], len(of)) - 1
+        columns = [
+            pl.Series(PARTITION, of[starts]),
+            pl.Series(FIRST, first[starts]),
+            pl.Series(LAST, last[ends[: len(starts)]]),
+        ]
+        parts = merged.sort(NUMBER).drop(NUMBER)
+        return pl.DataFrame(columns).hstack(parts.get_columns()).select(PARTITION, *self.columns)
+
+    def ends(self, sessions: pl.DataFrame) -> Int64Array:
+        last: Int64Array = sessions.get_column(LAST).to_numpy()
+        return last + self.gap
+
+    def windows(self, sessions: pl.DataFrame) -> pl.DataFrame:
+        """Sessions as windows."""
+        return sessions.with_columns(pl.col(FIRST).alias(START), pl.Series(END, self.ends(sessions)))
+
+    def looks(self, sessions: pl.DataFrame, partitions: int) -> Int64Array:
+        """When each partition has to be looked at although no row comes for it: where its session ends."""
+        look = np.full(partitions, NO_LOOK)
+        look[sessions.get_column(PARTITION).to_numpy()] = self.ends(sessions)
+        return look
+
+
+@lru_cache(maxsize=256)
+def partial_sessions(node: Windows) -> PartialSessions:
+    return PartialSessions(node)

@@ -1,0 +1,144 @@
+"""Rows that come at the end of a partition and leave at its front, and partial results that are merged in pairs."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tidegate.algebra.nodes import Group
+from tidegate.runtime.eval.aggregates.pairs import gathered, merged_pairs, remaining, running
+from tidegate.runtime.eval.aggregates.partials import merge, partial
+from tidegate.runtime.ordered.row_arrays import PARTITION
+from tidegate.runtime.ordered.windows import queues
+from tidegate.runtime.ordered.windows.queues import RowQueues
+
+COLUMNS = {"n": pl.Int64(), "x": pl.Float64(), "b": pl.Boolean(), "s": pl.String()}
+Row = tuple[Any, ...]
+
+
+def frame(by_place: list[list[Row]]) -> pl.DataFrame:
+    flat = [(place, *row) for place, own in enumerate(by_place) for row in own]
+    return pl.DataFrame(flat, schema={PARTITION: pl.Int64(), **COLUMNS}, orient="row")
+
+
+@pytest.mark.parametrize("loose", [0, 5, 10**6])
+@pytest.mark.parametrize("most", [1, 6])
+def test_rows_come_at_the_end_and_leave_at_the_front(most: int, loose: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queues, "LOOSE", loose)
+    rng, rows, known = random.Random(f"{most} {loose}"), RowQueues(COLUMNS), dict[int, list[Row]]()
+    number = 0
+    for step in range(120):
+        partitions = 2 + step // 6
+        if partitions > len(known):
+            rows.grow(partitions)
+            known |= {p: [] for p in range(len(known), partitions)}
+        chosen = sorted(rng.sample(range(partitions), rng.randrange(partitions + 1)))
+        at = np.array(chosen, dtype=np.int64)
+        gone = np.array([rng.randint(0, len(known[p])) for p in chosen], dtype=np.int64)
+        kept = np.array(
+            [
+                rng.randint(max(0, len(known[p]) - g - 1), len(known[p]) - g)
+                for p, g in zip(chosen, gone.tolist(), strict=True)
+            ],
+            dtype=np.int64,
+        )
+        added: list[list[Row]] = []
+        for _ in chosen:
+            own: list[Row] = []
+            for _ in range(rng.randrange(most + 1)):
+                number += rng.randint(1, 3)
+                own.append((number, rng.choice((0.5, None)), rng.choice((True, None)), rng.choice(("ä", None))))
+            added.append(own)
+        rows.splice(at, gone, kept, frame(added))
+        for p, g, k, own in zip(chosen, gone.tolist(), kept.tolist(), added, strict=True):
+            known[p] = [*known[p][g : g + k], *own]
+        every = np.arange(partitions)
+        assert rows.take(every).rows() == frame([known[p] for p in range(partitions)]).rows()
+        assert rows.height == sum(map(len, known.values()))
+        assert rows.stored <= 4 * rows.height + loose + 2 * (rows.height + partitions)
+        assert rows.last(every).rows() == frame([known[p][-1:] for p in range(partitions)]).rows()
+        bound = np.array([rng.randint(0, number + 1) for _ in every], dtype=np.int64)
+        count = [sum(row[0] <= b for row in known[p]) for p, b in enumerate(bound.tolist())]
+        assert rows.up_to(every, "n", bound).tolist() == count
+        first = rows.front(every, np.array(count, dtype=np.int64))
+        assert first.rows() == frame([known[p][:c] for p, c in enumerate(count)]).rows()
+
+
+S = tg.stream("S", "k bigint, t bigint, v bigint, x double, w string, b boolean, d decimal(10,2)", progress="t")
+
+
+def grouping() -> Group:
+    named = {
+        "n": tg.count(),
+        "nv": tg.count(S.v),
+        "total": tg.sum(S.v),
+        "amount": tg.sum(S.d),
+        "mean": tg.avg(S.v),
+        "sum_x": tg.sum(S.x),
+        "mean_x": tg.avg(S.x),
+        "least": tg.min(S.x),
+        "greatest": tg.max(S.x),
+        "word": tg.max(S.w),
+        "all": tg.min(S.b),
+        "first": tg.first(S.w, by=S.x),
+        "last": tg.last(S.v, by=S.w),
+    }
+    node = S.group_by("k", "t").agg(**named)._node
+    assert isinstance(node, Group)
+    return node
+
+
+def partials(seed: int, segments: int) -> tuple[Group, pl.DataFrame]:
+    """Partial results by segment k, and place t in it."""
+    rng, group = random.Random(seed), grouping()
+    rows = [
+        (
+            k,
+            t,
+            rng.choice((1, 5, -(1 << 40), (1 << 62), None)),
+            rng.choice((0.5, 1e15, -0.1, float("nan"), float("inf"), None, None)),
+            rng.choice(("", "a", "ä", None)),
+            rng.choice((True, False, None)),
+            rng.choice((1, -25, None)),
+        )
+        for k in range(segments)
+        for t in range(rng.choice((1, 2, 3, 7, 8, 20)))
+        for _ in range(rng.choice((1, 1, 3)))
+    ]
+    types = [pl.Int64, pl.Int64, pl.Int64, pl.Float64, pl.String, pl.Boolean, pl.Int64]
+    made = pl.DataFrame(rows, schema=dict(zip(S.schema.names, types, strict=True)), orient="row")
+    return group, partial(group, made).sort("k", "t")
+
+
+def same(one: pl.DataFrame, other: pl.DataFrame) -> None:
+    """Partial results that are equal but for the last digit of a sum of doubles."""
+    for name in one.columns:
+        if not name.endswith("comp"):
+            for x, y in zip(one.get_column(name).to_list(), other.get_column(name).to_list(), strict=True):
+                assert x == y or (x != x and y != y) or x == pytest.approx(y, rel=1e-12), name
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("ahead", [False, True])
+def test_running_partial_results_are_merged_ones(ahead: bool, seed: int) -> None:
+    group, rows = partials(seed, 12)
+    k, t = rows.get_column("k").to_numpy(), rows.get_column("t").to_numpy()
+    made = remaining(group, rows, np.bincount(k)[k] - 1 - t) if ahead else running(group, rows, t)
+    for place in range(rows.height):
+        its = (k == k[place]) & ((t >= t[place]) if ahead else (t <= t[place]))
+        one = rows.filter(pl.Series(its)).with_columns(pl.lit(t[place]).alias("t"))
+        same(merge(group, one), made[place])
+
+
+def test_a_row_of_nulls_is_of_no_rows() -> None:
+    group, rows = partials(1, 4)
+    nothing = gathered(rows, np.full(rows.height, -1))
+    states = [name for name in rows.columns if name not in ("k", "t")]
+    same(merged_pairs(group, nothing, rows).select(states), rows.select(states))
+    same(merged_pairs(group, rows, nothing), rows)
+    assert gathered(rows, np.array([2, -1, 0])).get_column("k").to_list() == [rows["k"][2], None, rows["k"][0]]

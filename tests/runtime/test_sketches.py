@@ -1,0 +1,216 @@
+"""Numbers of different values and quantiles that are nearly known: how nearly, and the same in whatever batches."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tests.runtime.batchings import in_any_batches
+from tidegate import testing
+from tidegate.algebra.functions.sketches import Sketch, class_of, distinct_estimate, middle_of, part_of
+from tidegate.algebra.semantics import evaluate
+from tidegate.algebra.types import BIGINT, DOUBLE, STRING, DataType, decimal
+from tidegate.runtime.eval.aggregates import sketches
+from tidegate.runtime.plan import placement
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Event = tuple[Any, ...]
+
+S = tg.stream("S", "k string, t bigint, v bigint, x double, w string", progress="t")
+
+
+def program() -> tg.Program:
+    grouped = S.group_by("k", end=tg.ceil(S.t, 10)).agg(
+        n=tg.count(),
+        words=tg.approx_distinct(S.w),
+        numbers=tg.approx_distinct(S.x),
+        middle=tg.approx_quantile(S.x, 0.5),
+        most=tg.approx_quantile(S.v, 1),
+        total=tg.sum(S.x),
+    )
+    hopping = S.windows(tg.hopping(12, every=4), by="k").agg(
+        words=tg.approx_distinct(S.w, filter=S.v > 0), low=tg.approx_quantile(S.x, 0.1)
+    )
+    session = S.windows(tg.session(2), by="k").agg(numbers=tg.approx_distinct(S.v))
+    return tg.program(Grouped=grouped, Hopping=hopping, Session=session)
+
+
+NAMES = ("Grouped", "Hopping", "Session")
+
+
+def events(seed: int, many: int = 80) -> list[Event]:
+    rng = random.Random(seed)
+    doubles, words = (0.5, -2.25, 0.0, -0.0, None, math.inf, math.nan, 1e300, -7e-9), ("", "ä", "b", None)
+    return [
+        (rng.choice(("a", "b", None)), t, rng.choice((1, 2, -3, None)), rng.choice(doubles), rng.choice(words))
+        for t in sorted(rng.randrange(-20, 80) for _ in range(many))
+    ]
+
+
+def comparable(row: Event) -> Event:
+    """The row with text in the place of NaN, which equals nothing."""
+    return tuple("NaN" if value != value else value for value in row)
+
+
+def meant(program: tg.Program, rows: Sequence[Event], name: str) -> list[Event]:
+    (query,) = (one for one in program.definition.queries if one.stream == name)
+    return sorted(map(comparable, evaluate(query.node, {"S": list(rows)})), key=str)
+
+
+def found(rows: Sequence[Mapping[str, Any]]) -> list[Event]:
+    return sorted((comparable(tuple(row.values())) for row in rows), key=str)
+
+
+# --- how nearly -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("many", [0, 1, 2, 10, 100, 1_000, 20_000])
+def test_different_values_are_nearly_counted(many: int) -> None:
+    for values in (range(many), [f"user {n}" for n in range(many)], [n / 7 for n in range(many)]):
+        numbers: dict[int, int] = {}
+        for place, number in map(class_of, values):
+            numbers[place] = max(number, numbers.get(place, 0))
+        assert abs(distinct_estimate(list(numbers.values())) - many) <= max(many * 0.05, many > 50)
+
+
+def test_a_part_of_the_number_line_is_narrow() -> None:
+    rng = random.Random(1)
+    for _ in range(2_000):
+        x = rng.choice((-1, 1)) * math.exp(rng.uniform(-600, 600))
+        assert abs(middle_of(part_of(x, DOUBLE)) - x) <= abs(x) / 127
+    special = (-math.inf, -3.0, -5e-324, 0.0, 1e308, math.inf, math.nan)
+    parts = [part_of(x, DOUBLE) for x in special]
+    assert parts == sorted(parts)
+    assert [middle_of(parts[place]) for place in (0, 3, 5)] == [-math.inf, 0.0, math.inf]
+    assert math.isnan(middle_of(parts[-1]))
+    assert part_of(-0.0, DOUBLE) == part_of(0.0, DOUBLE)
+    assert part_of(150, decimal(5, 2)) == part_of(1.5, DOUBLE)
+
+
+def test_quantiles_are_near_those_that_are_exact() -> None:
+    rng = random.Random(2)
+    rows = [("a", 1, None, rng.lognormvariate(3, 2), None) for _ in range(999)]
+    exact = sorted(row[3] for row in rows)
+    for share in (0, 0.25, 0.5, 0.9, 1):
+        told = S.group_by(end=tg.ceil(S.t, 10)).agg(q=tg.approx_quantile(S.x, share))
+        (row,) = tg.program(Q=told).run({"S": rows})["Q"].rows()
+        assert abs(row["q"] / exact[int(share * 998)] - 1) < 0.008
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        (BIGINT, [0, 1, -1, 2**62, -(2**63), 2**63 - 1, None]),
+        (decimal(9, 3), [0, 1, -12_345, None]),
+        (DOUBLE, [0.0, -0.0, 1.5, -2.25, 1e-310, -1e300, math.inf, -math.inf, math.nan, None]),
+        (STRING, ["", "a", "ä", "a" * 100, None]),
+    ],
+)
+def test_places_are_those_of_their_meaning(type_: DataType, values: list[Any]) -> None:
+    """One by one in Python, and a column at once."""
+    held = pl.Series("v", values, {DOUBLE: pl.Float64, STRING: pl.String}.get(type_, pl.Int64))
+    classes = [None if value is None else divmod(place, 64) for value, place in zip(
+        values, sketches.entries(Sketch.DISTINCT, type_, held), strict=True
+    )]  # fmt: skip
+    assert classes == [None if value is None else class_of(value) for value in values]
+    if type_ != STRING:
+        parts = [
+            None if place is None else place - (1 << 18) for place in sketches.entries(Sketch.QUANTILES, type_, held)
+        ]
+        assert parts == [None if value is None else part_of(value, type_) for value in values]
+
+
+@pytest.mark.parametrize("sketch", [*Sketch])
+def test_sketches_merge_in_any_order(sketch: Sketch) -> None:
+    rng = random.Random(3)
+    places = sketches.entries(sketch, BIGINT, pl.Series([rng.randrange(500) for _ in range(900)]))
+    (whole,) = sketches.merged(sketch, pl.Series([places.to_list()], dtype=pl.List(pl.Int64)))
+    for _ in range(5):
+        mixed = rng.sample(places.to_list(), 900)
+        cuts = sorted(rng.sample(range(900), 6))
+        parts = [mixed[low:high] for low, high in zip([0, *cuts], [*cuts, 900], strict=True)]
+        each = sketches.merged(sketch, pl.Series(parts, dtype=pl.List(pl.Int64)))
+        assert sketches.merged(sketch, pl.Series([each.to_list()], dtype=pl.List(pl.String))).to_list() == [whole]
+
+
+def test_a_sketch_in_another_layout_is_refused() -> None:
+    for text in ("2AAAA", "1AAA", "1AAAAAA==", "1?"):
+        with pytest.raises(tg.TidegateError, match=r"TG504(?s:.*)a sketch in another layout than 1"):
+            sketches.merged(Sketch.DISTINCT, pl.Series([[text]], dtype=pl.List(pl.String)))
+
+
+# --- whatever the batching and the engine -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_they_are_the_same_whatever_the_batching(seed: int, tmp_path: Path) -> None:
+    """In disorder that progress permits, and with a start from the checkpoint in between."""
+    rows = events(seed)
+    results = in_any_batches(program, rows, seed, tmp_path, dict.fromkeys(NAMES, "end"))
+    for name in NAMES:
+        assert found(results[name]) == meant(program(), rows, name), name
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("shard_bytes", [0, 1])
+def test_spark_has_the_same(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the driver, and shard by shard in the workers."""
+    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
+    rows = events(3)
+    with testing.drive(
+        program(), spark=spark, driver_bytes=0 if shard_bytes else 1 << 20, shard_bytes=shard_bytes
+    ) as run:
+        for first in range(0, len(rows), 40):
+            run.add("S", rows[first : first + 40])
+            run.advance("S", t=rows[first : first + 40][-1][1] - 1)
+            run.step()
+        run.finish()
+        run.step()
+        for name in NAMES:
+            assert found(run.results(name)) == meant(program(), rows, name), name
+
+
+# --- what is kept, and where they are not -----------------------------------------------------------------------------
+
+
+def test_groups_keep_sketches_and_no_rows() -> None:
+    told = S.group_by(end=tg.ceil(S.t, 100)).agg(n=tg.approx_distinct(S.v), q=tg.approx_quantile(S.x, 0.5))
+    with tg.program(Q=told).session(collect_garbage="exact") as session:
+        for first in range(0, 60, 20):
+            session.push("S", [("a", t, t, float(t), None) for t in range(first + 1, first + 21)])
+            session.advance("S", first + 20)
+            session.step()
+        assert sum(session.live_rows().values()) <= 3
+        session.finish()
+        session.step()
+        (row,) = session.results("Q")
+    assert (row["n"], row["end"]) == (60, 100)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (
+            lambda: S.over(by="k", order="t", n=tg.approx_distinct(S.v)),
+            "TG132 approx_distinct is an aggregate of groups and",
+        ),
+        (
+            lambda: S.partition_by("k").derive(A=tg.situation(S.v > 1, n=tg.approx_distinct(S.v))),
+            "TG132 approx_distinct keeps more than a few values",
+        ),
+        (lambda: tg.approx_quantile(S.x, 2), "TG132 2 is no share of the values(?s:.*)tg.approx_quantile"),
+        (lambda: tg.approx_quantile(S.w, 0.5), "TG102"),
+    ],
+)
+def test_what_can_not_be_is_said(make: Any, says: str) -> None:
+    with pytest.raises(tg.QueryError, match=says):
+        make()

@@ -1,0 +1,371 @@
+"""Windows without rows, windows of so many rows, of the calendar of a zone, and from an instant on."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+import tidegate as tg
+from tests.runtime.batchings import in_any_batches
+from tidegate import testing
+from tidegate.algebra.ordered.windows.calendar import Unit
+from tidegate.algebra.semantics import evaluate
+from tidegate.runtime.plan import placement
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Event = tuple[Any, ...]
+
+S = tg.stream("S", "k string, t bigint, v bigint, x double, s bigint", progress="t")
+T = tg.stream("T", "k string, t timestamp", progress="t")
+UNTYPED: Any = tg
+
+
+def windows(bounds: tg.WindowBounds, **aggregates: Any) -> tg.Relation:
+    """Of S, by key."""
+    return S.windows(bounds, by="k").agg(**aggregates)
+
+
+def counted(size: int, every: int, **aggregates: Any) -> tg.Relation:
+    return S.windows(tg.rows(size, every=every), by="k", tie="s").agg(**aggregates)
+
+
+def program() -> tg.Program:
+    empty = windows(tg.hopping(12, every=4, offset=1, empty=True), n=tg.count(), mean=tg.avg(S.x), n_v=tg.count(S.v))
+    return tg.program(
+        Empty=empty,
+        EmptySteps=windows(tg.hopping(4, every=4, empty=True), n=tg.count(), total=tg.sum(S.v)),
+        EmptyGrowing=windows(tg.cumulating(12, every=4, empty=True), n=tg.count(), last=tg.last(S.v, by=S.t)),
+        Gaps=empty.where(empty.n == 0).select("k", "end", "complete"),
+        Rows=counted(6, 2, n=tg.count(), total=tg.sum(S.v), mean=tg.avg(S.x)),
+        Fives=counted(5, 5, first=tg.first(S.v, by=S.s), most=tg.max(S.x)),
+        Since=windows(tg.landmark(10, every=8), n=tg.count(), total=tg.sum(S.x)),
+    )
+
+
+NAMES = ("Empty", "EmptySteps", "EmptyGrowing", "Gaps", "Rows", "Fives", "Since")
+COMPLETED = {
+    "Empty": "complete",
+    "EmptySteps": "complete",
+    "EmptyGrowing": "complete",
+    "Gaps": "complete",
+    "Rows": "end",
+    "Fives": "end",
+    "Since": "end",
+}
+
+
+def events(seed: int, count: int = 60) -> list[Event]:
+    """With peers, pauses, and values that are NULL or not finite."""
+    rng = random.Random(seed)
+    times = sorted(rng.choice((rng.randrange(-20, 30), rng.randrange(60, 120))) for _ in range(count))
+    return [
+        (
+            rng.choice(("a", "b", "c", None)),
+            t,
+            rng.choice((1, 1, 2, -3, None)),
+            rng.choice((0.5, -2.25, None, float("inf"))),
+            number,
+        )
+        for number, t in enumerate(times)
+    ]
+
+
+def meant(program: tg.Program, rows: Sequence[Event], name: str) -> list[Event]:
+    (query,) = (one for one in program.definition.queries if one.stream == name)
+    return sorted(evaluate(query.node, {"S": list(rows)}), key=str)
+
+
+def found(rows: Sequence[Mapping[str, Any]]) -> list[Event]:
+    return sorted((tuple(row.values()) for row in rows), key=str)
+
+
+def run(relation: tg.Relation, rows: Sequence[Event]) -> list[Event]:
+    return found(tg.program(R=relation).run({"S": rows})["R"].rows())
+
+
+def at(*times: int, key: str = "a") -> list[Event]:
+    return [(key, time, 1, None, number) for number, time in enumerate(times)]
+
+
+# --- what they mean ---------------------------------------------------------------------------------------------------
+
+
+def test_windows_without_rows_are_those_between_two_with_rows() -> None:
+    told = windows(tg.hopping(4, every=4, empty=True), n=tg.count(), total=tg.sum(S.v))
+    assert run(told, at(1, 14, 15)) == [
+        ("a", 0, 4, 1, 1, 4),
+        ("a", 12, 16, 2, 2, 16),
+        ("a", 4, 8, 0, None, 14),
+        ("a", 8, 12, 0, None, 14),
+    ]
+    overlapping = windows(tg.hopping(8, every=4, empty=True), n=tg.count())
+    assert run(overlapping, at(1, 18)) == [
+        ("a", -4, 4, 1, 4),
+        ("a", 0, 8, 1, 8),
+        ("a", 12, 20, 1, 20),
+        ("a", 16, 24, 1, 24),
+        ("a", 4, 12, 0, 18),
+        ("a", 8, 16, 0, 18),
+    ]
+    assert run(told, at(1)) == [("a", 0, 4, 1, 1, 4)]
+
+
+def test_windows_that_grow_and_have_no_row_yet() -> None:
+    told = windows(tg.cumulating(8, every=4, empty=True), n=tg.count())
+    assert run(told, at(1, 21)) == [
+        ("a", 0, 4, 1, 4),
+        ("a", 0, 8, 1, 8),
+        ("a", 16, 20, 0, 21),
+        ("a", 16, 24, 1, 24),
+        ("a", 8, 12, 0, 21),
+        ("a", 8, 16, 0, 21),
+    ]
+
+
+def test_windows_of_so_many_rows() -> None:
+    """Those that are whole: what is left at the end is in none."""
+    assert run(counted(3, 3, n=tg.count()), at(1, 1, 4, 5, 9, 9, 12)) == [("a", 1, 4, 3), ("a", 5, 9, 3)]
+    assert run(counted(4, 2, n=tg.count()), at(1, 2, 3, 4, 5, 6, 7)) == [("a", 1, 4, 4), ("a", 3, 6, 4)]
+    sliding = counted(2, 1, total=tg.sum(S.s))
+    assert run(sliding, at(1, 2, 2)) == [("a", 1, 2, 1), ("a", 2, 2, 3)]
+
+
+def test_rows_that_are_counted_need_an_order() -> None:
+    told = S.windows(tg.rows(2), by="k").agg(n=tg.count())
+    assert run(told, at(1, 2, 3, 4)) == [("a", 1, 2, 2), ("a", 3, 4, 2)]
+    with pytest.raises(tg.TidegateError, match="TG304 two events of one partition at 2"):
+        tg.program(R=told).run({"S": at(1, 2, 2)}, on_error="fail")
+
+
+def test_windows_from_an_instant_on() -> None:
+    """One for each step in which there is a row: of those up to that instant none."""
+    assert run(windows(tg.landmark(2, every=4), n=tg.count()), at(1, 2, 3, 6, 15)) == [
+        ("a", 2, 18, 3),
+        ("a", 2, 6, 2),
+    ]
+    assert run(windows(tg.landmark(20, every=4), n=tg.count()), at(1, 2)) == []
+
+
+# --- whatever the batching and the engine -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_they_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
+    rows = events(seed)
+    results = in_any_batches(program, rows, seed, tmp_path, COMPLETED)
+    for name in NAMES:
+        assert found(results[name]) == meant(program(), rows, name)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("shard_bytes", [0, 1])
+def test_spark_has_the_same_windows(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the driver, and shard by shard in the workers."""
+    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
+    rows = events(3)
+    with testing.drive(
+        program(), spark=spark, driver_bytes=0 if shard_bytes else 1 << 20, shard_bytes=shard_bytes
+    ) as run:
+        for first in range(0, len(rows), 30):
+            run.add("S", rows[first : first + 30])
+            run.advance("S", t=rows[first : first + 30][-1][1] - 1)
+            run.step()
+        run.finish()
+        run.step()
+        for name in NAMES:
+            assert found(run.results(name)) == meant(program(), rows, name)
+
+
+# --- when they are complete, and what is kept -------------------------------------------------------------------------
+
+
+def test_a_window_without_rows_is_reported_when_the_next_row_comes() -> None:
+    with tg.program(R=windows(tg.hopping(4, every=4, empty=True), n=tg.count())).session() as session:
+        session.push("S", at(1))
+        session.advance("S", 20)
+        session.step()
+        assert found(session.results("R")) == [("a", 0, 4, 1, 4)]
+        assert session.live_rows()["R: state"] == 1
+        session.push("S", at(21))
+        session.advance("S", 21)
+        session.step()
+        assert found(session.results("R"))[1:] == [("a", first, first + 4, 0, 21) for first in (12, 16, 4, 8)]
+
+
+def test_they_progress_on_what_completes_them() -> None:
+    empty = windows(tg.hopping(12, every=4, empty=True), n=tg.count())
+    assert tg.program(R=empty).check() == []
+    (problem,) = tg.program(R=empty.drop("complete")).check()
+    assert problem.code in ("TG201", "TG202")
+    assert tg.program(R=counted(4, 2, n=tg.count())).check() == []
+    (problem,) = tg.program(R=counted(4, 2, n=tg.count()).drop("end")).check()
+    assert problem.code == "TG201"
+    assert tg.program(R=windows(tg.landmark(0, every=4), n=tg.count())).check() == []
+    days = T.windows(tg.calendar("day", zone="Europe/Berlin"), by="k").agg(n=tg.count())
+    assert tg.program(R=days).check() == []
+    assert tg.program(R=days.drop("end")).check() == []
+
+
+def test_what_is_kept() -> None:
+    def live(relation: tg.Relation, until: int) -> int:
+        with tg.program(R=relation).session() as session:
+            session.push("S", [*at(*range(1, 13)), *at(*range(1, 13), key="b")])
+            session.advance("S", until)
+            session.step()
+            return session.live_rows()["R: state"]
+
+    assert live(windows(tg.landmark(0, every=4), n=tg.count()), 100) == 2
+    assert live(windows(tg.hopping(12, every=4, empty=True), n=tg.count()), 12) == 4
+    assert live(windows(tg.hopping(12, every=4, empty=True), n=tg.count()), 100) == 2
+    # Two pieces of two rows that the next window begins with, and none that is not whole.
+    assert live(counted(6, 2, n=tg.count()), 100) == 4
+    assert live(counted(5, 5, n=tg.count()), 100) == 2
+    told = str(program().explain())
+    assert "windows rows(6, every 2) of r0 by k in order of t, s" in told
+    assert "windows landmark(10, every 8) of r0 by k in order of t" in told
+    assert "windows hopping(12, every 4, offset 1, empty ones too) of r0 by k" in told
+    assert "panes: keys(S by k) × 3" in told
+    assert "totals: keys(S by k)" in told
+
+
+# --- calendars --------------------------------------------------------------------------------------------------------
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def utc(*parts: int) -> dt.datetime:
+    return dt.datetime(*parts, tzinfo=dt.UTC)  # type: ignore[misc,arg-type]  # parts of a date
+
+
+def in_calendar(bounds: tg.WindowBounds, *instants: dt.datetime) -> list[Event]:
+    told = tg.program(R=T.windows(bounds, by="k").agg(n=tg.count()))
+    rows = told.run({"T": [("a", instant) for instant in sorted(instants)]})["R"].rows()
+    return sorted((row["start"], row["end"], row["n"]) for row in rows)
+
+
+def test_a_day_has_as_many_hours_as_it_has_there() -> None:
+    """The clocks of Berlin are set on 2026-03-29 at 1:00 UTC, and on 2026-10-25."""
+    day = tg.calendar("day", zone="Europe/Berlin")
+    spring = [utc(2026, 3, 28, 23) + dt.timedelta(hours=n) for n in range(1, 25)]
+    assert in_calendar(day, *spring) == [
+        (utc(2026, 3, 28, 23), utc(2026, 3, 29, 22), 23),
+        (utc(2026, 3, 29, 22), utc(2026, 3, 30, 22), 1),
+    ]
+    autumn = [utc(2026, 10, 24, 22) + dt.timedelta(hours=n) for n in range(1, 26)]
+    assert in_calendar(day, *autumn) == [(utc(2026, 10, 24, 22), utc(2026, 10, 25, 23), 25)]
+
+
+def test_months_and_weeks() -> None:
+    month = tg.calendar("month", zone="Europe/Berlin")
+    assert in_calendar(month, utc(2026, 3, 31, 21), utc(2026, 3, 31, 22), utc(2026, 3, 31, 22, 1)) == [
+        (utc(2026, 2, 28, 23), utc(2026, 3, 31, 22), 2),
+        (utc(2026, 3, 31, 22), utc(2026, 4, 30, 22), 1),
+    ]
+    assert in_calendar(tg.calendar("week"), utc(2026, 3, 4)) == [(utc(2026, 3, 2), utc(2026, 3, 9), 1)]
+    assert in_calendar(tg.calendar("quarter"), utc(2026, 5, 4)) == [(utc(2026, 4, 1), utc(2026, 7, 1), 1)]
+    assert in_calendar(tg.calendar("year"), utc(2026, 5, 4)) == [(utc(2026, 1, 1), utc(2027, 1, 1), 1)]
+
+
+def test_a_day_that_begins_as_the_clock_changes() -> None:
+    """In São Paulo midnight of 2018-11-04 was one o'clock, at 3:00 UTC; in Samoa there was no 2011-12-30."""
+    assert in_calendar(tg.calendar("day", zone="America/Sao_Paulo"), utc(2018, 11, 4, 4)) == [
+        (utc(2018, 11, 4, 3), utc(2018, 11, 5, 2), 1)
+    ]
+    rows = in_calendar(tg.calendar("day", zone="Pacific/Apia"), utc(2011, 12, 30, 9), utc(2011, 12, 30, 11))
+    assert rows == [
+        (utc(2011, 12, 29, 10), utc(2011, 12, 30, 10), 1),
+        (utc(2011, 12, 30, 10), utc(2011, 12, 31, 10), 1),
+    ]
+
+
+def boundary(unit: Unit, number: int) -> dt.datetime:
+    """Where a unit begins in Berlin, by the days of Python's own calendar, counted from January 2026."""
+    day = dt.date(2026, 1, 1)
+    if unit == "day":
+        day += dt.timedelta(days=number)
+    elif unit == "week":
+        day = dt.date(2025, 12, 29) + dt.timedelta(weeks=number)
+    else:
+        months = number * {"month": 1, "quarter": 3, "year": 12}[unit]
+        day = dt.date(2026 + months // 12, months % 12 + 1, 1)
+    return dt.datetime.combine(day, dt.time(), BERLIN).astimezone(dt.UTC)
+
+
+@pytest.mark.parametrize("unit", ["day", "week", "month", "quarter", "year"])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_units_of_the_calendar_whatever_the_batching(size: int, unit: Unit) -> None:
+    rng = random.Random(f"{unit} {size}")
+    span = {"day": 20, "week": 90, "month": 500, "quarter": 900, "year": 2000}[unit]
+    first = utc(2026, 3, 20)
+    seconds = [rng.randrange(span * 86_400) for _ in range(80)]
+    # Some at the very ends.
+    edges = [(boundary(unit, n) - first) // dt.timedelta(seconds=1) for n in range(1, 8)]
+    instants = [first + dt.timedelta(seconds=n) for n in sorted([*seconds, *(n for n in edges if n >= 0)])]
+    rows = [(rng.choice("ab"), instant) for instant in instants]
+    program = tg.program(R=T.windows(tg.calendar(unit, zone="Europe/Berlin", size=size), by="k").agg(n=tg.count()))
+    with program.session() as session:
+        for at in range(0, len(rows), 13):
+            some = rows[at : at + 13]
+            session.push("T", rng.sample(some, len(some)))
+            session.advance("T", some[-1][1] - dt.timedelta(microseconds=1))
+            session.step()
+        session.finish()
+        session.step()
+        told = sorted((row["k"], row["end"], row["start"], row["n"]) for row in session.results("R"))
+    bounds = [(boundary(unit, n), boundary(unit, n - size)) for n in range(-10, 400 if unit != "year" else 30)]
+    expected = []
+    for key in "ab":
+        for end, start in bounds:
+            inside = sum(k == key and start < instant <= end for k, instant in rows)
+            if inside:
+                expected.append((key, end, start, inside))
+    assert told == expected
+
+
+# --- how they are written ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: UNTYPED.calendar("fortnight"), 'TG160 .fortnight. is no unit of the calendar(?s:.*)"day", "week"'),
+        (
+            lambda: UNTYPED.calendar("day", zone="Europe/Berln"),
+            "TG160 .Europe/Berln. is no time zone(?s:.*)Europe/Berlin",
+        ),
+        (lambda: windows(tg.calendar("day"), n=tg.count()), "TG160 a calendar has instants, and bigint is none"),
+        (lambda: UNTYPED.calendar("day", size=0), "TG160 size=0 is no positive whole number"),
+        (lambda: UNTYPED.rows("5m"), "TG160 size='5m' is no positive whole number"),
+        (lambda: tg.rows(5, every=2), "TG160 size=5 is no multiple of every=2"),
+        (
+            lambda: windows(tg.landmark("yesterday", every=2), n=tg.count()),
+            "TG160 since='yesterday' is no instant here",
+        ),
+        (lambda: S.windows(tg.session(3), by="k", tie="s"), "TG114 .*tie='s' says nothing(?s:.*)tg.rows"),
+        (
+            lambda: S.rename(k="complete").windows(tg.hopping(4, every=4, empty=True), by="complete").agg(n=tg.count()),
+            "TG103 'complete' is an attribute of each window",
+        ),
+        (lambda: UNTYPED.countWindow(5), "TG101 (?s:.*)tg.rows"),
+    ],
+)
+def test_what_can_not_be_is_said(make: Any, says: str) -> None:
+    with pytest.raises(tg.QueryError, match=says):
+        make()
+
+
+def test_they_show_how_they_are_written() -> None:
+    assert repr(S.windows(tg.rows(6, every=2), by="k", tie="s")) == (
+        "rows(6, every=2) by k, in order of t, s; say what each window yields: .agg(...)"
+    )
+    assert repr(tg.calendar("month", zone="Europe/Berlin", size=3)) == "calendar('month', zone='Europe/Berlin', size=3)"
+    assert repr(tg.landmark(0, every=5)) == "landmark(0, every=5)"
+    assert repr(tg.hopping(4, every=2, empty=True)) == "hopping(4, every=2, empty=True)"

@@ -1,0 +1,246 @@
+"""Slips in the rule that says from when on nothing changes a match of a row pattern."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+FOLDER = "algebra/ordered/sequences"
+AUTOMATON = f"{FOLDER}/automaton.py"
+INSTRUCTIONS = f"{FOLDER}/instructions.py"
+CERTAIN = f"{FOLDER}/certain.py"
+CHECKS = f"{FOLDER}/checks.py"
+CHAIN = f"{FOLDER}/certainty/chain.py"
+CONTINUATIONS = f"{FOLDER}/certainty/continuations.py"
+INSTANTS = f"{FOLDER}/certainty/instants.py"
+LEAVES = f"{FOLDER}/certainty/leaves.py"
+POSSIBLE = f"{FOLDER}/certainty/possible.py"
+PREPARED = f"{FOLDER}/certainty/prepared.py"
+RUNS = f"{FOLDER}/certainty/runs.py"
+ZONE = f"{FOLDER}/certainty/zone.py"
+
+GROUP = Group(
+    "row patterns",
+    (
+        "tests/algebra/ordered/sequences/test_certain.py",
+        "tests/algebra/ordered/sequences/test_automaton.py",
+        "tests/algebra/ordered/sequences/test_checks.py",
+        "tests/algebra/ordered/sequences/test_examples.py",
+        "tests/algebra/ordered/sequences/test_continuations.py",
+    ),
+    (
+        bug(
+            "a match is certain once it is one",
+            CHAIN,
+            "_Start(found, None if others else Match(",
+            "_Start(found, Match(",
+        ),
+        bug("each start is decided by itself", CHAIN, "visited = start >= furthest", "visited = True"),
+        bug(
+            "no row behind the known ones is NULL",
+            POSSIBLE,
+            "return place is None or self.knows(place)",
+            "return True",
+        ),
+        bug(
+            "the last known row is the last",
+            LEAVES,
+            'ends = "end" not in way.anchors or known.until is None',
+            "ends = True",
+        ),
+        bug(
+            "a limit ends a tick early",
+            LEAVES,
+            "Continuations(known, known.next)",
+            "Continuations(known, known.next + 1)",
+        ),
+        bug(
+            "rows that must not come may come a tick less long",
+            POSSIBLE,
+            "self.next <= end and",
+            "self.next < end and",
+        ),
+        bug(
+            "no optional rows are to come",
+            LEAVES,
+            "elif self.continuations is not None and path.matched:",
+            "elif self.continuations is not None and all(w.to is not None for w in states[path.state].transitions):",
+        ),
+        bug(
+            "least distances between rows to come are left out",
+            CONTINUATIONS,
+            ">= self.known.count and later > earlier:",
+            ">= self.known.count:",
+        ),
+        bug(
+            "rows to come have no order",
+            ZONE,
+            "            bounds += [self.distance(point, before) for before in self.places[-1:]]\n",
+            "",
+        ),
+        bug(
+            "a row is in no match once it begins none",
+            CHAIN,
+            "if visited and not of.leaves and start >= held:",
+            "if visited and not of.leaves:",
+        ),
+        bug(
+            "rows of matches before a standing are forgotten",
+            CHAIN,
+            "standing.begin, standing.taken",
+            "standing.begin, 0",
+        ),
+        bug(
+            "a number does not wait for the matches before",
+            CHAIN,
+            "if reported and (settled or not numbers):",
+            "if reported:",
+        ),
+        bug(
+            "limits are looked at before the last row is there",
+            CONTINUATIONS,
+            "if any(other.includes(zone) for other in before):",
+            "if self.limited(matched, zone) is None or any(other.includes(zone) for other in before):",
+        ),
+        bug(
+            "a limit from a last row is passed for good",
+            LEAVES,
+            '            and limit.earlier.end == "first"\n',
+            "",
+        ),
+        bug(
+            "counts stand while rows are to come",
+            POSSIBLE,
+            "return all(self.knows(place) for place, v in matched if not variables or v in variables)",
+            "return self.knows(at) or not any(v in variables for _, v in matched[:-1])",
+        ),
+        bug(
+            "a skipped row is no next one until it is known to be",
+            RUNS,
+            '                if verdict == "open":\n                    skipping',
+            '                if verdict == "never":\n                    skipping',
+        ),
+        bug(
+            "a row fits against the limits",
+            RUNS,
+            "if True in outcomes and _Meetable(self.known, self.known.partition.times[at]).meets(state, matched):",
+            "if True in outcomes:",
+        ),
+        bug(
+            "equal rows wait for each other",
+            CHAIN,
+            "if leaf.more or (leaf.matched, leaf.excluded) != (last.matched, last.excluded)]",
+            "if leaf is not last]",
+        ),
+        bug(
+            "rows that are reported otherwise are equal",
+            CHAIN,
+            "(leaf.matched, leaf.excluded) != (last.matched, last.excluded)",
+            "leaf.matched != last.matched",
+        ),
+        bug(
+            "a start with leaves has a match",
+            CHAIN,
+            "else found | {start + 1}",
+            "else found or {start + 1}",
+        ),
+        bug(
+            "the search goes on at the next row after what is to come",
+            LEAVES,
+            "            ends.add(self._resumes(start, matched))",
+            "            ends.add(start + 1)",
+        ),
+        bug(
+            "measures do not wait for the rows that they read",
+            CHAIN,
+            "visited and measured(known, of.match)",
+            "visited",
+        ),
+        bug("what is detected is so at the end of the stretch", CERTAIN, "if high == low + 1:", "if high > low:"),
+        bug(
+            "rows at the instant itself are not known",
+            CERTAIN,
+            "partition = partition.first(bisect_right(",
+            "partition = partition.first(bisect_left(",
+        ),
+        bug(
+            "rows that are read before others are not needed",
+            CERTAIN,
+            "return max(place - self.prepared.reach, 0)",
+            "return max(place, 0)",
+        ),
+        bug(
+            "rows that must not come before are not needed",
+            CERTAIN,
+            "min(standing.begin, bisect_left(times, first - leading))",
+            "min(standing.begin, bisect_right(times, first - leading))",
+        ),
+        bug(
+            "a partition begins where rows were dropped",
+            LEAVES,
+            "(path.at == 0 and self.known.whole)",
+            "(path.at == 0)",
+        ),
+        bug(
+            "what must not come before may come at the end of its duration",
+            POSSIBLE,
+            "times[first] - times[at] <= absence.within)",
+            "times[first] - times[at] < absence.within)",
+        ),
+        bug(
+            "there is always a next row",
+            POSSIBLE,
+            "return Range(self.next, INF, null=beyond)",
+            "return Range(self.next, INF)",
+        ),
+        bug("a strict bound is no more than another", INSTANTS, "other - by - strict", "other - by"),
+        bug(
+            "variables of earlier rows are not read",
+            PREPARED,
+            "for variables in self.counted), self.labels(matched))",
+            "for variables in self.counted))",
+        ),
+        bug(
+            "ways to one row are one way",
+            LEAVES,
+            "return self.prepared.registers(path.matched), path.leading, path.undecided",
+            "return path.leading, path.undecided",
+        ),
+        bug(
+            "ways that are decided and others are one",
+            LEAVES,
+            "return self.prepared.registers(path.matched), path.leading, path.undecided",
+            "return self.prepared.registers(path.matched), path.leading",
+        ),
+        bug(
+            "equal ways are followed again",
+            LEAVES,
+            "(self.every or self._is_new(longer, seen))",
+            "(self.every or bool(seen) or self._is_new(longer, {}))",
+            loops=True,
+        ),
+        bug(
+            "a part without rows is repeated",
+            AUTOMATON,
+            "                if time not in entered:\n",
+            "                if time not in entered or to == place + 1:\n",
+        ),
+        bug(
+            "all repetitions are greedy",
+            INSTRUCTIONS,
+            "(choice + 1, end) if repetition.greedy else (end, choice + 1)",
+            "(choice + 1, end)",
+        ),
+        bug(
+            "an absence on the way is forgotten",
+            AUTOMATON,
+            "return way if mark in way.absences else Transition(None, (*way.absences, mark), way.anchors)",
+            "return way",
+        ),
+        bug(
+            "a last row behind the first is the first",
+            CHECKS,
+            '(skip.to == "first" or not later)',
+            "True",
+        ),
+    ),
+)

@@ -1,0 +1,45 @@
+"""Slips in sketches of groups."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+SKETCHES = "runtime/eval/aggregates/sketches.py"
+MEANING = "algebra/functions/sketches.py"
+FORMS = "algebra/functions/aggregates.py"
+
+GROUP = Group(
+    "sketches",
+    ("tests/runtime/test_sketches.py", "tests/runtime/test_aggregates_conformance.py"),
+    (
+        bug(
+            "parts that two sketches have count once",
+            SKETCHES,
+            "np.add.at(totals, which, numbers)",
+            "totals[which] = numbers",
+        ),
+        bug(
+            "of a class the least number counts",
+            SKETCHES,
+            "last[:-1] = places[1:] != places[:-1]",
+            "last[1:] = places[1:] != places[:-1]",
+        ),
+        bug(
+            "values below zero lie above it",
+            SKETCHES,
+            "return np.where(bits < 0, -parts - 1, parts) + _MIDDLE",
+            "return parts + _MIDDLE",
+        ),
+        bug(
+            "zeros of two signs are two values",
+            SKETCHES,
+            "np.where(np.isnan(numbers), math.nan, numbers + 0.0)",
+            "np.where(np.isnan(numbers), math.nan, numbers)",
+        ),
+        bug("decimals count without their point", SKETCHES, ".to_numpy() / 10.0**argument.scale", ".to_numpy()"),
+        bug("any text is a sketch", SKETCHES, "if not text.startswith(VERSION) or left:", "if False:"),
+        bug("small numbers are not corrected", MEANING, "z += CLASSES * _sigma(counts[0] / CLASSES)", "z += counts[0]"),
+        bug("a quantile is the one above", MEANING, "if place < 0:", "if place < -1:"),
+        bug("rows carry sketches", FORMS, "return self.merges and self.form is not Form.SKETCH", "return self.merges"),
+    ),
+)
