@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.ordered.sequences.pattern import (
@@ -28,10 +28,11 @@ _MOST = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class PatternReader:
-    """Reads a pattern; `ticks` says how many ticks a duration has."""
+    """Reads a pattern; `ticks` says how many ticks a duration has. `absences` are those that were read, and where."""
 
     text: Text
     ticks: Callable[[Part], int]
+    absences: dict[Absence, Part] = field(default_factory=dict)
 
     def read(self, tree: Part) -> Pattern:
         """The pattern that a part of the text stands for."""
@@ -43,7 +44,9 @@ class PatternReader:
             case "at_start" | "at_end":
                 return Anchor("start" if tree.kind == "at_start" else "end")
             case "absence":
-                return Absence(name_of(tree.parts[0]), self.ticks(tree.parts[1]) if len(tree.parts) > 1 else None)
+                absence = Absence(name_of(tree.parts[0]), self.ticks(tree.parts[1]) if len(tree.parts) > 1 else None)
+                self.absences.setdefault(absence, tree)
+                return absence
             case "exclusion":
                 return Exclusion(self.read(tree.parts[0]))
             case "concatenation":

@@ -24,7 +24,16 @@ from tidegate.algebra.ordered.sequences.node import (
     Skip,
     within,
 )
-from tidegate.algebra.ordered.sequences.pattern import Exclusion, Pattern, absent_in, patterns_of, variables_of
+from tidegate.algebra.ordered.sequences.pattern import (
+    Absence,
+    Exclusion,
+    Pattern,
+    absent_in,
+    pattern_text,
+    patterns_of,
+    variables_of,
+)
+from tidegate.algebra.printing.plans import ticks_text
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.text.conditions import Conditions, name_of
 from tidegate.algebra.text.durations import duration_of
@@ -83,9 +92,8 @@ class _Reader:
 
     def read(self) -> Relation:
         events = self._events()
-        pattern = PatternReader(self.text, lambda part: self._ticks(part, events)).read(
-            self.clauses["pattern"].parts[0]
-        )
+        patterns = PatternReader(self.text, lambda part: self._ticks(part, events))
+        pattern = patterns.read(self.clauses["pattern"].parts[0])
         names = self._names(pattern)
         navigations = Navigations(self.relation.schema)
         reader = Values(self.text, self.relation, self.prefixes, self.units, self.met, names, navigations, events._time)
@@ -107,6 +115,7 @@ class _Reader:
             tuple(names.subsets.items()),
         )
         self._check(node)
+        self._check_pattern(node, patterns.absences)
         with written_at(self.text.at(self.clauses["pattern"])):
             origin = Origin(_ORIGIN)
             kept = self.relation._origins if reported.rows == "all" else {}
@@ -206,3 +215,17 @@ class _Reader:
                     raise QueryError("TG103", f"a match has an attribute {name} already", hint="give it another name")
                 checked_name(name, "an attribute")
             taken.add(name)
+
+    def _check_pattern(self, node: Sequences, absences: Mapping[Absence, Part]) -> None:
+        """What no row pattern must ask for; `QueryError` at the part of the text that asks for it."""
+        type_ = node.input.schema[node.time].type
+        try:
+            assert node.schema
+        except QueryError as error:
+            place = self.clauses["pattern"]
+            if error.code == "TG185":
+                (place,) = next(self.clauses[kind] for kind in ("to_first", "to_last") if kind in self.clauses).parts
+            for absence, part in absences.items():
+                if error.problems[0].message.startswith(f"{pattern_text(absence, lambda n: ticks_text(n, type_))} "):
+                    place = part
+            raise error.at(self.text.at(place)) from None
