@@ -45,7 +45,6 @@ def test_examples_run(example: Example) -> None:
     meant = evaluate(node, {"T": list(example.rows)})
     assert as_bag(in_batches(example, len(example.name))) == as_bag(meant)
     names = node.schema.names
-    places = [
-        names.index(name) for name in example.select or [n for n in names if n not in ("first", "last", DETECTED)]
-    ]
+    select = example.select or [name for name in names if name not in (FIRST, LAST, DETECTED)]
+    places = [names.index(name) for name in select]
     assert as_bag([tuple(row[place] for place in places) for row in meant]) == as_bag(example.expected)
