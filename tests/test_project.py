@@ -199,4 +199,4 @@ def test_distributions_hold_the_package_and_nothing_else(tmp_path: Path) -> None
             )
             assert {f"tidegate/{name}" for name in tracked.stdout.split()} <= set(names)
         assert {"tidegate/py.typed", "tidegate/runtime/engines/spark/log4j2.properties"} <= set(names)
-        assert "tidegate/algebra/text/grammar.lark" in names
+        assert {f"tidegate/algebra/text/{name}.lark" for name in ("terms", "situations", "row_patterns")} <= set(names)

@@ -40,7 +40,7 @@ _COMMENTS = ("#", "//", "/*")
 #: A comma behind the last of several things, before the word that follows.
 _LAST_COMMA = re.compile(r",\s*(\w+)\s*$")
 #: A duration has begun, and what follows it is none of its parts.
-_DURATION = re.compile(r"\b(?:WITHIN|LEAST|MOST|BETWEEN)\s+[\d.]+\s*[^\W\d]*\s*$", re.IGNORECASE)
+_DURATION = re.compile(r"\b(\w+)\s+[\d.]+\s*[^\W\d]*\s*$")
 #: A number with a unit.
 _QUANTITY = re.compile(r"[\d.]+\s*[^\W\d]+")
 _ENDS_IN_QUANTITY = re.compile(rf"{_QUANTITY.pattern}\s*$")
@@ -72,12 +72,14 @@ class Language:
     """A language of queries: the file of its grammar, and how that is said in it which SQL and EPL say otherwise.
 
     `elsewhere` has it by the first word of a clause, and there by the word or sign that does not fit, or the one
-    before. `after_lists` are the clauses that may follow one in which commas stand. `start` is the rule of a text.
+    before. `after_lists` are the clauses that may follow one in which commas stand, `before_durations` the words that a
+    duration follows. `start` is the rule of a whole text.
     """
 
     grammar: str
     elsewhere: Mapping[str, Mapping[str, str]]
     after_lists: frozenset[str]
+    before_durations: frozenset[str]
     start: str = "start"
 
 
@@ -152,7 +154,9 @@ class Text:
         before, rest = self._lines[site.line - 1][: site.column - 1], self._lines[site.line - 1][site.column - 1 :]
         if _QUANTITY.match(rest) and _ENDS_IN_QUANTITY.search(before):
             return "write both parts as one, such as 1h30m"
-        return _DURATIONS if "ISO" in allowed or _DURATION.search(before) else ""
+        begun = _DURATION.search(before)
+        in_duration = begun is not None and begun[1].upper() in self.language.before_durations
+        return _DURATIONS if "ISO" in allowed or in_duration else ""
 
     def _said_elsewhere(self, line: int, column: int) -> str:
         """How that is written here which the text writes as SQL or EPL do; empty where it is none of theirs."""

@@ -50,4 +50,9 @@ _ELSEWHERE = {
         "GROUP": _GROUPS,
     },
 }
-SITUATIONS: Final = Language("situations.lark", _ELSEWHERE, frozenset(("PATTERN", "WITHIN", "RETURN", "EMIT")))
+SITUATIONS: Final = Language(
+    "situations.lark",
+    _ELSEWHERE,
+    frozenset(("PATTERN", "WITHIN", "RETURN", "EMIT")),
+    frozenset(("WITHIN", "LEAST", "MOST", "BETWEEN")),
+)

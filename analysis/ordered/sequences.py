@@ -9,9 +9,10 @@ from typing import Final
 
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
-from tidegate.algebra.ordered.sequences.enabled import place_of, words
+from tidegate.algebra.ordered.sequences.automaton import automaton
 from tidegate.algebra.ordered.sequences.navigation import Classifier, Navigation, RowValue, reach_of
 from tidegate.algebra.ordered.sequences.node import DETECTED, FIRST, LAST, EveryMatch, Sequences, within
+from tidegate.algebra.ordered.sequences.outlines import Outline, outlines_of, place_in, rows_after
 from tidegate.algebra.ordered.sequences.pattern import Absence, Anchor, longest, patterns_of, shortest
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
@@ -57,22 +58,22 @@ def waits_of(node: Sequences) -> Waits:
 
 def span_of(node: Sequences) -> int | None:
     """How long a match lasts at most, by its limits, whichever way through the pattern it takes; None: for ever."""
-    spans = [_span(node, word) for word in words(node.pattern, ())]
+    spans = [_span(node, outline) for outline in outlines_of(node)]
     known = [span for span in spans if span is not None]
     return max(known, default=0) if len(known) == len(spans) else None
 
 
-def _span(node: Sequences, word: Sequence[str]) -> int | None:
+def _span(node: Sequences, outline: Outline) -> int | None:
     """The greatest difference of the last row of a match and its first one; 0 where they contradict each other."""
-    if len(word) < 2:
+    if len(outline) < 2:
         return 0
-    edges = [(later, earlier, 0) for earlier, later in pairwise(range(len(word)))]
+    edges = [(later, earlier, 0) for earlier, later in pairwise(range(len(outline)))]
     for limit in node.limits:
-        later, earlier = (place_of(node, point, word) for point in (limit.later, limit.earlier))
+        later, earlier = (place_in(outline, point) for point in (limit.later, limit.earlier))
         if later is not None and earlier is not None:
             edges.append((earlier, later, limit.most))
-    distance: list[int | None] = [0, *(None for _ in word[1:])]
-    for _ in word:
+    distance: list[int | None] = [0, *(None for _ in outline[1:])]
+    for _ in outline:
         for earlier, later, most in edges:
             by = distance[earlier]
             if by is not None and (distance[later] is None or by + most < (distance[later] or 0)):
@@ -101,10 +102,9 @@ def _reads_ahead(node: Sequences) -> bool:
         return True
     if not any(steps.values()):
         return False
+    of = automaton(node.pattern)
     return any(
-        place + steps.get(variable, 0) >= len(word)
-        for word in words(node.pattern, ())
-        for place, variable in enumerate(word)
+        steps.get(state.variable, 0) > after for state, after in zip(of.states[1:], rows_after(of)[1:], strict=True)
     )
 
 

@@ -136,6 +136,24 @@ def test_columns_that_no_attribute_can_hold_matter_where_the_query_names_them(
     assert "1,1970-01-01T00:00:01+00:00,4," in capsys.readouterr().out
 
 
+def test_row_patterns_are_queries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ticks.csv").write_text("symbol,time,price\na,0,5\na,1,4\na,2,3\na,3,6\nb,1,2\n")
+    clause = """FROM Ticks MATCH_RECOGNIZE (
+        PARTITION BY symbol ORDER BY time
+        MEASURES A.price AS top, B.price AS bottom
+        PATTERN (A B+ C) WITHIN 5
+        DEFINE B AS B.price < PREV(B.price), C AS C.price > B.price
+    )"""
+    given = ["--query", query(tmp_path, clause), "--schema", "symbol string, time bigint, price bigint"]
+    files = ["--input", f"Ticks={tmp_path / 'ticks.csv'}"]
+    assert main(["check", *given]) == 0
+    assert capsys.readouterr().out.endswith("is valid\n")
+    assert main(["run", *given, *files]) == 0
+    assert capsys.readouterr().out == "symbol,top,bottom,first,last,detected\na,5,3,0,3,3\n"
+    assert main(["timeline", *given, *files, "--out", str(tmp_path / "drawn.svg")]) != 0
+    assert "TG114" in capsys.readouterr().err
+
+
 def test_errors_show_the_query_or_no_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pq.write_table(table(pa.int64()), tmp_path / "cars.parquet")
     given = ["run", "--query", query(tmp_path), "--input", f"CarSensors={tmp_path / 'cars.parquet'}"]

@@ -99,6 +99,19 @@ def test_a_greedy_end_waits_and_a_reluctant_one_does_not() -> None:
     assert run(sequences("A B+"), rows_of("122")) == [("a", 0, 2, AT_THE_END)]
 
 
+def test_the_end_of_the_input_decides_of_keys_without_new_rows() -> None:
+    by_key = sequences("A+", n=lambda m: m.rows.agg(tg.count()))
+    with tg.program(R=by_key).session(threads=1) as session:
+        for rows, until in ((rows_of("11"), 1), ([("b", 2, 1, 0)], 2)):
+            session.push("S", rows)
+            session.advance("S", until)
+            session.step()
+        assert not session.results("R")
+        session.finish()
+        session.step()
+        assert found(session.results("R")) == [("a", 2, 0, 1, AT_THE_END), ("b", 1, 2, 2, AT_THE_END)]
+
+
 @pytest.mark.parametrize(
     ("skip", "starts"),
     [("past last row", [0]), ("next row", [0, 1, 2]), ("last B", [0, 2]), ("first B", [0, 1, 2])],

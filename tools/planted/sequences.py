@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-FOLDER = "algebra/ordered/sequence"
+FOLDER = "algebra/ordered/sequences"
 AUTOMATON = f"{FOLDER}/automaton.py"
 INSTRUCTIONS = f"{FOLDER}/instructions.py"
 CERTAIN = f"{FOLDER}/certain.py"
@@ -16,6 +16,7 @@ LEAVES = f"{FOLDER}/certainty/leaves.py"
 POSSIBLE = f"{FOLDER}/certainty/possible.py"
 PREPARED = f"{FOLDER}/certainty/prepared.py"
 RUNS = f"{FOLDER}/certainty/runs.py"
+OUTLINES = f"{FOLDER}/outlines.py"
 ZONE = f"{FOLDER}/certainty/zone.py"
 
 GROUP = Group(
@@ -26,6 +27,7 @@ GROUP = Group(
         "tests/algebra/ordered/sequences/test_checks.py",
         "tests/algebra/ordered/sequences/test_examples.py",
         "tests/algebra/ordered/sequences/test_continuations.py",
+        "tests/algebra/ordered/sequences/test_outlines.py",
     ),
     (
         bug(
@@ -242,5 +244,18 @@ GROUP = Group(
             '(skip.to == "first" or not later)',
             "True",
         ),
+        bug(
+            "a last row in an outline stays the last",
+            OUTLINES,
+            "left = (row - new for row in outline)",
+            "left = outline",
+        ),
+        bug(
+            "the first row in an outline is the latest one",
+            OUTLINES,
+            'if point.end == "last" or point not in known',
+            "if True",
+        ),
+        bug("rows behind are counted from the end of the match", OUTLINES, "    rows = 0", "    rows = 1"),
     ),
 )

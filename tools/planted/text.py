@@ -7,10 +7,12 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 CONDITIONS = "algebra/text/conditions.py"
+DURATIONS = "algebra/text/durations.py"
 PARSING = "algebra/text/parsing.py"
-PRINTER = "algebra/text/printer.py"
 READER = "algebra/text/reader.py"
+SOURCES = "algebra/text/sources.py"
 UNITS = "algebra/text/units.py"
+WRITER = "algebra/text/writer.py"
 TIMELINE = "runtime/inspect/timelines/timeline.py"
 DRAWING = "runtime/inspect/timelines/drawing.py"
 RUN = "runtime/cli/run_query.py"
@@ -31,8 +33,13 @@ GROUP = Group(
             "            return name",
         ),
         bug("alternatives hold together", READER, "else constraint | related", "else constraint & related"),
-        bug("what orders equal times is not read", READER, "time=time, tie=tie)", "time=time, tie=None)"),
-        bug("durations are milliseconds", READER, 'return f"{ticks_of(seconds)}us"', 'return f"{ticks_of(seconds)}ms"'),
+        bug("what orders equal times is not read", SOURCES, "time=time, tie=tie)", "time=time, tie=None)"),
+        bug(
+            "durations are milliseconds",
+            DURATIONS,
+            'return f"{ticks_of(seconds)}us"',
+            'return f"{ticks_of(seconds)}ms"',
+        ),
         bug(
             "the upper limit of between is the lower one",
             READER,
@@ -78,11 +85,11 @@ GROUP = Group(
         ),
         bug(
             "differences of differences need no parentheses",
-            PRINTER,
-            "{WRITTEN[op]} {_inside(right, binding + 1)}",
-            "{WRITTEN[op]} {_inside(right, binding)}",
+            WRITER,
+            "{WRITTEN[op]} {self._inside(right, binding + 1)}",
+            "{WRITTEN[op]} {self._inside(right, binding)}",
         ),
-        bug("quotes in a name are not doubled", PRINTER, """name.replace('"', '""')""", "name"),
+        bug("quotes in a name are not doubled", WRITER, """name.replace('"', '""')""", "name"),
         bug(
             "open periods end where they begin",
             DRAWING,

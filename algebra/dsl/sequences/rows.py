@@ -47,14 +47,12 @@ class Navigations:
         return next(((name,) for name, of in self.subsets.items() if of == variables), variables)
 
     def read(self, navigation: Navigation) -> Expression:
-        """The value of a navigation, which gets its text as its name."""
+        """The value of a navigation, which gets its text as its name; with a sign behind it where the relation has an
+        attribute of this name, as the last row's `x` is written `x`.
+        """
         name = navigation_text(navigation)
-        if name in self.of.schema:
-            raise QueryError(
-                "TG103",
-                f"{name!r} is an attribute of the rows already",
-                hint="give the variables of the pattern other names than the relation has",
-            )
+        while name in self.of.schema:
+            name += "'"
         named = (
             replace(navigation, aggregate=replace(navigation.aggregate, name=name))
             if isinstance(navigation, RowsAggregate)

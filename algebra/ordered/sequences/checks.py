@@ -20,7 +20,9 @@ from tidegate.algebra.ordered.sequences.pattern import (
     patterns_of,
     variables_of,
 )
+from tidegate.algebra.printing.plans import ticks_text
 from tidegate.algebra.terms import attributes_of
+from tidegate.algebra.types import Kind
 
 if TYPE_CHECKING:
     from tidegate.algebra.ordered.sequences.node import EveryMatch, Sequences, Skip
@@ -33,7 +35,7 @@ def check(node: Sequences) -> None:
     _check_counts(node)
     states = automaton(node.pattern)
     _check_names(node)
-    _check_absences(states)
+    _check_absences(node, states)
     _check_conditions(node)
     if isinstance(node.selection, EveryMatch):
         _check_every(node, node.selection)
@@ -103,7 +105,7 @@ def _named(
         yield (skip.variable,), (*variables, *subsets), "the search is to go on at"
 
 
-def _check_absences(states: Automaton) -> None:
+def _check_absences(node: Sequences, states: Automaton) -> None:
     """Before the first row and after the last one an absence has a duration, and between rows it has none."""
     outside, between = set[Absence](), set[Absence]()
     for state, of in enumerate(states.states):
@@ -112,20 +114,26 @@ def _check_absences(states: Automaton) -> None:
                 outside.update(way.absences)
             elif state != BEGIN:
                 between.update(way.absences)
-    for absence in sorted(outside, key=pattern_text):
+    type_ = node.input.schema[node.time].type
+
+    def text(absence: Absence) -> str:
+        return pattern_text(absence, lambda ticks: ticks_text(ticks, type_))
+
+    for absence in sorted(outside, key=text):
         if absence.within is None:
+            usual = Absence(absence.variable, 10_000_000 if type_.kind is Kind.TIMESTAMP else 10)
             raise QueryError(
                 "TG182",
-                f"{pattern_text(absence)} can stand before the first row of a match or after its last one, and nothing "
+                f"{text(absence)} can stand before the first row of a match or after its last one, and nothing "
                 "says for how long there is to be no such row",
-                hint=f"give a duration: {pattern_text(Absence(absence.variable, 10))}",
+                hint=f"give a duration: {text(usual)}",
             )
-    for absence in sorted(between - outside, key=pattern_text):
+    for absence in sorted(between - outside, key=text):
         if absence.within is not None:
             raise QueryError(
                 "TG182",
-                f"{pattern_text(absence)} stands between two rows of a match, and holds for all that lies between",
-                hint=f"leave the duration out, {pattern_text(Absence(absence.variable))}, and limit the distance of "
+                f"{text(absence)} stands between two rows of a match, and holds for all that lies between",
+                hint=f"leave the duration out, {text(Absence(absence.variable))}, and limit the distance of "
                 "the two rows",
             )
 

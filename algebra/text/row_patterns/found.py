@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from tidegate.algebra.dsl.expression import AttributeUse, Expression, Origin
 from tidegate.algebra.ordered.sequences.navigation import (
-    Classifier,
-    MatchNumber,
     Navigation,
     RowsAggregate,
-    RowValue,
     attribute_of,
     navigation_text,
 )
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr
 
-N = TypeVar("N", RowValue, RowsAggregate, Classifier, MatchNumber)
 
-
-def named(navigation: N, name: str) -> N:
+def named(navigation: Navigation, name: str) -> Navigation:
     """The navigation under another name."""
     if isinstance(navigation, RowsAggregate):
         return replace(navigation, aggregate=replace(navigation.aggregate, name=name))

@@ -19,17 +19,14 @@ _ORDER: Final = {
     "SUBSET": "SUBSET",
     "DEFINE": "DEFINE",
 }
-_SELECT = (
-    "a query begins with FROM, and its result has the measures: take of them what you need in Python, with select(...)"
-)
+_WORDS: Final = tuple(_ORDER)
 _ONE_STREAM = "a query reads one stream: join in Python, and read the clause over the result"
-_VALUES = {
-    "IN": "write x = 'a' OR x = 'b'",
-    "LIKE": "it is a function: like(x, 'a%')",
-    "BETWEEN": "write x >= 5 AND x <= 6",
-    "CASE": "write if(condition, value, other value)",
-    "WHEN": "write if(condition, value, other value)",
-    "CAST": "a cast is a function of its type: cast_bigint(x)",
+_SIDE_BY_SIDE = "rows that follow each other are written side by side: A B"
+_ONE_QUANTIFIER = "one quantifier is enough; of a part that has one write (A+)*"
+ABSENT: Final = "no row that satisfies N is written !N, or !N[5m]"
+_LEFT_OUT = "leave it out: a match is looked for from each row on"
+#: How values are written that SQL writes in words.
+VALUES: Final = {
     "FILTER": "write SUM(if(condition, A.x, NULL))",
     "&": "write AND",
     "|": "write OR",
@@ -40,45 +37,57 @@ _IN_CLAUSE: Final = {
         "(": "rows are in order of attributes: compute them in Python, with with_(...)",
         "NULLS": "leave it out: an instant is never NULL",
     },
-    "MEASURES": _VALUES,
-    "ONE": {},
-    "ALL": {"MATCHES": "of all matches from a row the preferred one is taken: every match is written in Python"},
-    "AFTER": {"FIRST": "name the variable: SKIP TO FIRST A", "LAST": "name the variable: SKIP TO LAST A"},
+    "MEASURES": VALUES | dict.fromkeys(("ONE", "ALL", "AFTER", "PATTERN"), "a measure has a name: COUNT(*) AS n"),
+    "ONE": dict.fromkeys(
+        ("SHOW", "OMIT", "WITH"), "one row a match shows empty matches: others are asked for with ALL ROWS PER MATCH"
+    ),
+    "ALL": {
+        "EMPTY": "write SHOW EMPTY MATCHES, OMIT EMPTY MATCHES or WITH UNMATCHED ROWS",
+        "MATCHES": "of the matches from a row the preferred one is taken: every match is written in Python",
+    },
+    "AFTER": {"PATTERN": "write SKIP PAST LAST ROW, SKIP TO NEXT ROW, SKIP TO FIRST A or SKIP TO LAST A"},
     "PATTERN": {
         ",": "variables that follow each other have no comma between them: A B",
-        "->": "rows that follow each other are written side by side: A B",
-        "AND": "rows that follow each other are written side by side: A B",
+        "->": _SIDE_BY_SIDE,
+        "AND": _SIDE_BY_SIDE,
         "OR": "alternatives are written A | B",
-        "NOT": "no row that satisfies N: !N, or !N[5m]",
-        "~": "no row that satisfies N: !N, or !N[5m]",
+        "~": ABSENT,
         "-": "rows that are matched and not reported are written {- A -}",
-        "+": "one quantifier is enough; of a part that has one write (A+)*",
-        "*": "one quantifier is enough; of a part that has one write (A+)*",
+        "{": "rows that are matched and not reported are written {- A -}",
+        "+": _ONE_QUANTIFIER,
+        "*": _ONE_QUANTIFIER,
         ".": "the pattern has variables; conditions on their rows stand in DEFINE",
-        "INITIAL": "leave it out: a match is looked for from each row on",
-        "SEEK": "leave it out: a match is looked for from each row on",
-        ")": "the empty pattern is written PATTERN (())",
     },
-    "WITHIN": {"FROM": "a match lasts so long at most: WITHIN 5m"},
+    "WITHIN": {"<": "write <=: a duration is the most that a distance can be"},
     "SUBSET": {"AS": "a subset is written U = (A, B)"},
-    "DEFINE": _VALUES | {"AS": "a comma stands between definitions: A AS ..., B AS ..."},
+    "DEFINE": VALUES | {"AS": "a comma stands between definitions: A AS ..., B AS ..."},
 }
 
 
 def _misplaced(clause: str) -> dict[str, str]:
-    """What is wrong with a clause that comes where another one has begun already."""
-    words = list(_ORDER)
-    earlier = words[: words.index(clause)]
-    said = {word: f"{_ORDER[word]} stands before {_ORDER[clause]}" for word in earlier}
-    return said | ({} if clause in ("ONE", "ALL") else {clause: f"{_ORDER[clause]} is there already"})
+    """What is wrong with a clause that comes where another one has begun already, or before PATTERN has come."""
+    place = _WORDS.index(clause)
+    said = {word: f"{_ORDER[word]} stands before {_ORDER[clause]}" for word in _WORDS[:place]}
+    if place < _WORDS.index("PATTERN"):
+        said |= dict.fromkeys(("WITHIN", "SUBSET", "DEFINE"), "PATTERN (...) is missing before it")
+        said |= dict.fromkeys(("INITIAL", "SEEK"), _LEFT_OUT)
+    else:
+        said["WITHIN"] = "WITHIN stands behind PATTERN (...)"
+    if clause not in ("ONE", "ALL"):
+        said[clause] = f"{_ORDER[clause]} is there already"
+    return said
 
 
 _ELSEWHERE: Final = {
-    "": {"SELECT": _SELECT},
+    "": {"SELECT": "a query begins with FROM: of its measures you select in Python, with select(...)"},
     "FROM": dict.fromkeys((",", "JOIN", "INNER", "LEFT"), _ONE_STREAM)
     | {"WHERE": "a clause reads all rows: filter in Python, and read it over the result"},
     **{clause: _misplaced(clause) | said for clause, said in _IN_CLAUSE.items()},
 }
-ROW_PATTERNS: Final = Language("row_patterns.lark", _ELSEWHERE, frozenset(_ORDER) - {"PARTITION"})
+ROW_PATTERNS: Final = Language(
+    "row_patterns.lark", _ELSEWHERE, frozenset(_ORDER) - {"PARTITION"}, frozenset(("WITHIN",))
+)
 #: A pattern by itself, as Python takes it.
-PATTERNS: Final = Language("row_patterns.lark", {"": _IN_CLAUSE["PATTERN"]}, frozenset(), start="alternatives")
+PATTERNS: Final = Language(
+    "row_patterns.lark", {"": _IN_CLAUSE["PATTERN"]}, frozenset(), frozenset(), start="alternatives"
+)

@@ -28,6 +28,7 @@ from tidegate.algebra.text.conditions import Conditions, Value, name_of
 from tidegate.algebra.text.parsing import Part
 from tidegate.algebra.text.row_patterns.arguments import AGGREGATES, LOGICAL, PHYSICAL, READING, Argument, Names
 from tidegate.algebra.text.row_patterns.found import Navigations
+from tidegate.algebra.text.row_patterns.language import VALUES
 from tidegate.algebra.text.units import Unit
 
 OfRow: TypeAlias = RowValue | Classifier
@@ -83,7 +84,13 @@ class RowConditions(Conditions):
         hint = _ELSEWHERE.get(op) or (f"write {_MEANT.get(op, 'PREV(x, 1)')}" if op in NEIGHBOURS else "")
         if hint:
             raise QueryError("TG131", f"there is no {name.text} here", hint=hint, site=self.text.at(name))
-        return Conditions._call(self, name, *given)
+        try:
+            return Conditions._call(self, name, *given)
+        except QueryError as error:
+            near = nearest(op, READING, 1)
+            if error.code != "TG131" or error.message != f"unknown operation {op!r}" or not near:
+                raise
+            raise QueryError("TG131", error.message, hint=f"did you mean {near[0].upper()}?") from None
 
     def _of_variable(self, tree: Part) -> Value:
         """`A.x`, which is LAST(A.x)."""
@@ -102,11 +109,15 @@ class RowConditions(Conditions):
         there.
         """
         asked, op = word.text.upper(), call.parts[0].text.upper()
+        if asked not in ("RUNNING", "FINAL"):
+            near = nearest(asked, ("RUNNING", "FINAL"), 1)
+            wrong, hint = (
+                (word, f"did you mean {near[0]}?")
+                if near
+                else (call.parts[0], VALUES.get(op, "RUNNING or FINAL can stand before a call"))
+            )
+            raise QueryError("TG170", f"{wrong.text!r} does not fit here", hint=hint, site=self.text.at(wrong))
         with written_at(self.text.at(word)):
-            if asked not in ("RUNNING", "FINAL"):
-                near = nearest(asked, ("RUNNING", "FINAL"), 1)
-                hint = f"did you mean {near[0]}?" if near else "RUNNING or FINAL can stand there"
-                raise QueryError("TG170", f"{word.text!r} does not fit here", hint=hint)
             if op.lower() not in LOGICAL | AGGREGATES:
                 hint = "it stands before FIRST, LAST and aggregates"
                 if op.lower() in PHYSICAL:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.ordered.sequences.pattern import (
@@ -18,9 +18,9 @@ from tidegate.algebra.ordered.sequences.pattern import (
     Repetition,
     Step,
 )
-from tidegate.algebra.text.conditions import name_of
+from tidegate.algebra.text.conditions import is_quoted, name_of
 from tidegate.algebra.text.parsing import Part, Text
-from tidegate.algebra.text.row_patterns.language import PATTERNS
+from tidegate.algebra.text.row_patterns.language import ABSENT, PATTERNS
 
 #: Repetitions that a quantifier can ask for.
 _MOST = 1 << 31
@@ -28,22 +28,25 @@ _MOST = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class PatternReader:
-    """Reads a pattern; `ticks` says how many ticks a duration has."""
+    """Reads a pattern; `ticks` says how many ticks a duration has. `absences` are those that were read, and where."""
 
     text: Text
     ticks: Callable[[Part], int]
+    absences: dict[Absence, Part] = field(default_factory=dict)
 
     def read(self, tree: Part) -> Pattern:
         """The pattern that a part of the text stands for."""
         match tree.kind:
             case "step":
-                return Step(name_of(tree.parts[0]))
+                return Step(self._variable(tree.parts[0]))
             case "empty":
                 return EMPTY
             case "at_start" | "at_end":
                 return Anchor("start" if tree.kind == "at_start" else "end")
             case "absence":
-                return Absence(name_of(tree.parts[0]), self.ticks(tree.parts[1]) if len(tree.parts) > 1 else None)
+                absence = Absence(name_of(tree.parts[0]), self.ticks(tree.parts[1]) if len(tree.parts) > 1 else None)
+                self.absences.setdefault(absence, tree)
+                return absence
             case "exclusion":
                 return Exclusion(self.read(tree.parts[0]))
             case "concatenation":
@@ -57,6 +60,13 @@ class PatternReader:
 
     def _all(self, tree: Part) -> tuple[Pattern, ...]:
         return tuple(map(self.read, tree.parts))
+
+    def _variable(self, part: Part) -> str:
+        """The name of a variable; `QueryError` TG170 for a word that says something else in other languages."""
+        name = name_of(part)
+        if name.upper() == "NOT" and not is_quoted(part):
+            raise QueryError("TG170", f"{name!r} does not fit here", hint=ABSENT, site=self.text.at(part))
+        return name
 
     def _repeated(self, tree: Part) -> Repetition:
         counts = [self._count(part) for part in tree.parts if part.kind == "NUMBER"]

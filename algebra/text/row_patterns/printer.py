@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar, assert_never
+from typing import Final, assert_never
 
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import Scan
@@ -43,7 +43,6 @@ _REPORTED: Final = {
     Reported("all", empty=False): "ALL ROWS PER MATCH OMIT EMPTY MATCHES",
     Reported("all", unmatched=True): "ALL ROWS PER MATCH WITH UNMATCHED ROWS",
 }
-P = TypeVar("P", Concatenation, Alternation, Permutation)
 
 
 def row_pattern_query(node: Sequences) -> str:
@@ -207,12 +206,8 @@ def _renamed(pattern: Pattern) -> Pattern:
         case Anchor():
             return pattern
         case Concatenation() | Alternation() | Permutation():
-            return _with_parts(pattern)
+            return replace(pattern, parts=tuple(map(_renamed, pattern.parts)))
         case Repetition() | Exclusion():
             return replace(pattern, part=_renamed(pattern.part))
         case _:
             assert_never(pattern)
-
-
-def _with_parts(pattern: P) -> P:
-    return replace(pattern, parts=tuple(map(_renamed, pattern.parts)))

@@ -7,19 +7,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidegate.algebra.dsl.checks.durations import duration_in_ticks
-from tidegate.algebra.dsl.expression import Expression, Origin
+from tidegate.algebra.dsl.expression import Origin
 from tidegate.algebra.dsl.here import written_at
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.situations import Partitioned
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.nodes import check_condition
 from tidegate.algebra.ordered.sequences.node import (
     DETECTED,
     FIRST,
     LAST,
-    Definition,
     Limit,
-    Measure,
     Point,
     Preferred,
     Reported,
@@ -27,15 +24,25 @@ from tidegate.algebra.ordered.sequences.node import (
     Skip,
     within,
 )
-from tidegate.algebra.ordered.sequences.pattern import Exclusion, Pattern, absent_in, patterns_of, variables_of
-from tidegate.algebra.schema import Schema, checked_name
+from tidegate.algebra.ordered.sequences.pattern import (
+    Absence,
+    Exclusion,
+    Pattern,
+    absent_in,
+    pattern_text,
+    patterns_of,
+    variables_of,
+)
+from tidegate.algebra.printing.plans import ticks_text
+from tidegate.algebra.schema import checked_name
 from tidegate.algebra.text.conditions import Conditions, name_of
 from tidegate.algebra.text.durations import duration_of
 from tidegate.algebra.text.parsing import Part, Text
 from tidegate.algebra.text.row_patterns.arguments import Names
+from tidegate.algebra.text.row_patterns.found import Navigations
 from tidegate.algebra.text.row_patterns.language import ROW_PATTERNS
-from tidegate.algebra.text.row_patterns.navigations import Navigations, RowConditions
 from tidegate.algebra.text.row_patterns.patterns import PatternReader
+from tidegate.algebra.text.row_patterns.values import Values
 from tidegate.algebra.text.sources import attributes_of, events_of, stream_of, units_of
 from tidegate.algebra.text.units import Unit
 from tidegate.algebra.text.wording import in_words_of_text
@@ -85,12 +92,11 @@ class _Reader:
 
     def read(self) -> Relation:
         events = self._events()
-        pattern = PatternReader(self.text, lambda part: self._ticks(part, events)).read(
-            self.clauses["pattern"].parts[0]
-        )
+        patterns = PatternReader(self.text, lambda part: self._ticks(part, events))
+        pattern = patterns.read(self.clauses["pattern"].parts[0])
         names = self._names(pattern)
         navigations = Navigations(self.relation.schema)
-        reader = _Values(self, names, navigations, events._time)
+        reader = Values(self.text, self.relation, self.prefixes, self.units, self.met, names, navigations, events._time)
         measures = [reader.measure(part) for part in self._children("measures")]
         definitions = [reader.definition(part) for part in self._children("define")]
         reported = next((_REPORTED[kind] for kind in _REPORTED if kind in self.clauses), Reported())
@@ -109,6 +115,7 @@ class _Reader:
             tuple(names.subsets.items()),
         )
         self._check(node)
+        self._check_pattern(node, patterns.absences)
         with written_at(self.text.at(self.clauses["pattern"])):
             origin = Origin(_ORIGIN)
             kept = self.relation._origins if reported.rows == "all" else {}
@@ -209,49 +216,16 @@ class _Reader:
                 checked_name(name, "an attribute")
             taken.add(name)
 
-
-@dataclass(slots=True)
-class _Values:
-    """Reads measures and definitions; `parts` are the expressions that were read."""
-
-    reader: _Reader
-    names: Names
-    navigations: Navigations
-    time: str
-    defined: set[str] = field(default_factory=set)
-    parts: list[Expression] = field(default_factory=list)
-
-    def measure(self, part: Part) -> Measure:
-        value, name = part.parts
-        reader = self._conditions()
-        return Measure(name_of(name), self._read(reader, value)._term)
-
-    def definition(self, part: Part) -> Definition:
-        name, condition = name_of(part.parts[0]), part.parts[1]
-        with written_at(self.reader.text.at(part)):
-            self._check_defined(name)
-        read = self._read(self._conditions(name), condition)
-        with written_at(self.reader.text.at(condition)):
-            check_condition(read._term, Schema(tuple(use.attribute for use in read._reads.values())))
-        return Definition(name, read._term)
-
-    def _conditions(self, here: str | None = None) -> RowConditions:
-        of = self.reader
-        return RowConditions(
-            of.text, of.relation, of.prefixes, (), of.units, of.met,
-            names=self.names, navigations=self.navigations, time=self.time,
-            clause="MEASURES" if here is None else "DEFINE", here=here,
-        )  # fmt: skip
-
-    def _read(self, reader: RowConditions, tree: Part) -> Expression:
-        read = reader.read(tree)
-        self.parts.append(read)
-        return read
-
-    def _check_defined(self, name: str) -> None:
-        if name in self.names.subsets:
-            raise QueryError("TG178", f"{name} is a subset", hint="define the variables that it stands for")
-        if name in self.defined:
-            raise QueryError("TG103", f"{name} is defined twice", hint="join both conditions with AND")
-        self.names.resolved(name, here=name if name in self.names.absent else None)
-        self.defined.add(name)
+    def _check_pattern(self, node: Sequences, absences: Mapping[Absence, Part]) -> None:
+        """What no row pattern must ask for; `QueryError` at the part of the text that asks for it."""
+        type_ = node.input.schema[node.time].type
+        try:
+            assert node.schema
+        except QueryError as error:
+            place = self.clauses["pattern"]
+            if error.code == "TG185":
+                (place,) = next(self.clauses[kind] for kind in ("to_first", "to_last") if kind in self.clauses).parts
+            for absence, part in absences.items():
+                if error.problems[0].message.startswith(f"{pattern_text(absence, lambda n: ticks_text(n, type_))} "):
+                    place = part
+            raise error.at(self.text.at(place)) from None

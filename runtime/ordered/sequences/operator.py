@@ -21,7 +21,7 @@ from tidegate.algebra.ordered.sequences.partition import Partition
 from tidegate.algebra.ordered.sequences.pattern import Anchor, patterns_of
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.semantics import aggregated
-from tidegate.algebra.time import Extended
+from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.ordered.sequences import ROWS
 from tidegate.runtime.arrays import Int32Array
 from tidegate.runtime.eval.columns import polars_schema, polars_type
@@ -150,14 +150,16 @@ class _Search:
         return np.array([NO_LOOK if instant is None else instant for instant in instants], dtype=np.int64)
 
     def _next(self, kept: _Kept, until: int) -> int | None:
-        """The least instant after `until` at which more is decided although no row comes; None: there is none."""
+        """The least instant after `until` at which more is decided although no row comes, perhaps the end of the input;
+        None: all is decided.
+        """
         if not kept.rows or kept.standing.begin >= len(kept.rows):
             return None
         partition = Partition(self.node, kept.rows, aggregated)
         low, high = until, partition.times[-1] + self.prepared.span
         now = self.certainty.at(partition, until, kept.standing)
         if high <= low or self.certainty.at(partition, high, kept.standing) == now:
-            return None
+            return ticks(INF)
         while high - low > 1:
             middle = (low + high) // 2
             if self.certainty.at(partition, middle, kept.standing) == now:

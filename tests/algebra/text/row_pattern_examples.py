@@ -18,7 +18,7 @@ from tidegate.algebra.ordered.events import in_order, partitions
 from tidegate.algebra.ordered.sequences.meaning import matches_of, reported, unmatched, unmatched_row
 from tidegate.algebra.ordered.sequences.node import DETECTED, FIRST, LAST, Sequences
 from tidegate.algebra.ordered.sequences.partition import Partition
-from tidegate.algebra.semantics import _aggregate
+from tidegate.algebra.semantics import aggregated
 from tidegate.algebra.terms import Value
 
 _FOLDER = Path(__file__).parent / "examples"
@@ -106,7 +106,7 @@ def result(relation: Relation, rows: tuple[Row, ...], select: tuple[str, ...] = 
     (reading,) = node.readings
     found: list[Row] = []
     for key, members in partitions(reading, rows):
-        partition = Partition(node, in_order(reading, members), _aggregate)
+        partition = Partition(node, in_order(reading, members), aggregated)
         matches = matches_of(partition)
         for match in matches:
             found += reported(partition, key, match, 0)

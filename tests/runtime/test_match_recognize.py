@@ -1,0 +1,50 @@
+"""The worked examples of MATCH_RECOGNIZE, run: the engine has the rows that the examples say, in any batches, and each
+match at the instant from which nothing changes it.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import tidegate as tg
+from tests.algebra.text.row_pattern_examples import Example, as_bag, examples
+from tidegate.algebra.nodes import Row
+from tidegate.algebra.ordered.sequences.node import DETECTED, FIRST, LAST, Sequences
+from tidegate.algebra.semantics import evaluate
+
+EXAMPLES = [example for example in examples() if not example.refused]
+
+
+def in_batches(example: Example, seed: int) -> list[Row]:
+    """The result of batches of rows in order of time, of which each progress is complete."""
+    read = example.read()
+    node = read._node
+    assert isinstance(node, Sequences)
+    rng, at = random.Random(seed), example.relation().schema.names.index(node.time)
+    waiting = sorted(example.rows, key=lambda row: row[at])
+    with tg.program(R=read).session(threads=1) as session:
+        while waiting:
+            length = rng.choice((1, 1, 2, 5))
+            batch, waiting = waiting[:length], waiting[length:]
+            session.push("T", rng.sample(batch, len(batch)))
+            session.advance("T", (waiting[0] if waiting else batch[-1])[at] - bool(waiting))
+            session.step()
+            reached = session.progress["R"][DETECTED]
+            assert all(row[DETECTED] <= reached for row in session.results("R"))
+        session.finish()
+        session.step()
+        return [tuple(row.values()) for row in session.results("R")]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[example.name for example in EXAMPLES])
+def test_examples_run(example: Example) -> None:
+    node = example.read()._node
+    assert isinstance(node, Sequences)
+    meant = evaluate(node, {"T": list(example.rows)})
+    assert as_bag(in_batches(example, len(example.name))) == as_bag(meant)
+    names = node.schema.names
+    select = example.select or [name for name in names if name not in (FIRST, LAST, DETECTED)]
+    places = [names.index(name) for name in select]
+    assert as_bag([tuple(row[place] for place in places) for row in meant]) == as_bag(example.expected)
