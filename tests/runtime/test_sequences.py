@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Event = tuple[Any, ...]
 
 S = tg.stream("S", "k string, t bigint, v bigint, n bigint", progress="t")
+UNTYPED: Any = S
 #: The rows of a variable by their value.
 VALUES: Any = {name: lambda m, name=name, value=value: m[name].v == value for value, name in enumerate("ABC", 1)}
 #: The instant at which what only the end of the input decides is certain.
@@ -267,22 +268,25 @@ def test_they_progress_on_when_they_are_certain() -> None:
     ("make", "says"),
     [
         (
-            lambda: S.sequences("A B", by="k", define={"C": lambda m: m.C.v > 1}),
+            lambda: UNTYPED.sequences("A B", by="k", define={"C": lambda m: m.C.v > 1}),
             "TG101 the pattern has no variable 'C'",
         ),
-        (lambda: S.sequences("A B", by="k", x=lambda m: m.C.v), "TG131 the pattern has no variable 'C'"),
-        (lambda: S.sequences("A B", by="k", x=lambda m: m.A.w), "TG131 rows of the match have no attribute 'w'"),
-        (lambda: S.sequences("A B", by="k", matches="all"), "TG114 matches='all' is none of preferred"),
-        (lambda: S.sequences("A B", by="k", skip="to B"), "TG114 skip='to B' is none of past last row"),
-        (lambda: S.sequences("A B", by="k", skip="next row", matches="any", within=3), "TG114 matches='any' has every"),
-        (lambda: S.sequences("A B", by="k", rows="some"), "TG114 rows='some' is none of one, all"),
-        (lambda: S.sequences("A B", by="k", within=-1), "TG160 within=-1 is negative"),
-        (lambda: S.sequences("A B", by="k", limits=lambda m: m.B.v > m.A.v), "TG116 .* is no limit"),
-        (lambda: S.sequences("A B", by="k", last=lambda m: m.B.v), "TG103 attribute 'last' exists already"),
-        (lambda: S.sequences("A B", by="k", order="v"), "TG117 'v' orders no rows"),
-        (lambda: S.sequences("A B", by="k", x=lambda m: m.A.prev().first().v), "TG114 first chooses a row"),
-        (lambda: S.sequences("A B", by="k", x=lambda m: m.A.agg(S.v)), "TG115 v is no aggregate"),
-        (lambda: S.sequences(3, by="k"), "TG114 3 is no row pattern"),
+        (lambda: UNTYPED.sequences("A B", by="k", x=lambda m: m.C.v), "TG131 the pattern has no variable 'C'"),
+        (lambda: UNTYPED.sequences("A B", by="k", x=lambda m: m.A.w), "TG131 rows of the match have no attribute 'w'"),
+        (lambda: UNTYPED.sequences("A B", by="k", matches="all"), "TG114 matches='all' is none of preferred"),
+        (lambda: UNTYPED.sequences("A B", by="k", skip="to B"), "TG114 skip='to B' is none of past last row"),
+        (
+            lambda: UNTYPED.sequences("A B", by="k", skip="next row", matches="any", within=3),
+            "TG114 matches='any' has every",
+        ),
+        (lambda: UNTYPED.sequences("A B", by="k", rows="some"), "TG114 rows='some' is none of one, all"),
+        (lambda: UNTYPED.sequences("A B", by="k", within=-1), "TG160 within=-1 is negative"),
+        (lambda: UNTYPED.sequences("A B", by="k", limits=lambda m: m.B.v > m.A.v), "TG116 .* is no limit"),
+        (lambda: UNTYPED.sequences("A B", by="k", last=lambda m: m.B.v), "TG103 attribute 'last' exists already"),
+        (lambda: UNTYPED.sequences("A B", by="k", order="v"), "TG117 'v' orders no rows"),
+        (lambda: UNTYPED.sequences("A B", by="k", x=lambda m: m.A.prev().first().v), "TG114 first chooses a row"),
+        (lambda: UNTYPED.sequences("A B", by="k", x=lambda m: m.A.agg(UNTYPED.v)), "TG115 v is no aggregate"),
+        (lambda: UNTYPED.sequences(3, by="k"), "TG114 3 is no row pattern"),
     ],
 )
 def test_what_can_not_be_is_said(make: Any, says: str) -> None:

@@ -104,7 +104,8 @@ class MatchedRow:
 
     else:
 
-        def __getattr__(self, name: str) -> Expression: ...
+        def __getattr__(self, name: str) -> Expression:
+            """The value of an attribute of the row."""
 
     @called()
     def value(self, value: Operand) -> Expression:
@@ -132,8 +133,7 @@ class MatchedRow:
 
     def _of(self, end: str, offset: int) -> MatchedRow:
         with Here():
-            if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
-                raise QueryError("TG114", f"{end} counts rows from 0 on, not {shown(offset)}", hint=f"write {end}(1)")
+            _check_number(end, offset)
             if self._row.step:
                 raise QueryError(
                     "TG114",
@@ -154,8 +154,7 @@ class MatchedRow:
 
     def _beside(self, name: str, n: int, sign: int) -> MatchedRow:
         with Here():
-            if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-                raise QueryError("TG114", f"{name} counts rows from 0 on, not {shown(n)}", hint=f"write {name}(1)")
+            _check_number(name, n)
             return self._with(replace(self._row, step=self._row.step + sign * n))
 
     def _with(self, row: RowOf) -> MatchedRow:
@@ -186,6 +185,11 @@ class MatchedRow:
         """The variable that the row has; NULL for a row outside of the match."""
         with Here():
             return self._navigations.read(Classifier("", self._row, self._final))
+
+
+def _check_number(name: str, n: object) -> None:
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise QueryError("TG114", f"{name} counts rows from 0 on, not {shown(n)}", hint=f"write {name}(1)")
 
 
 @checked_calls
@@ -227,7 +231,8 @@ class MatchedRows:
 
     else:
 
-        def __getattr__(self, name: str) -> MatchedRow: ...
+        def __getattr__(self, name: str) -> MatchedRow:
+            """The last row with a variable."""
 
     def _known(self, name: object) -> str:
         near = nearest(str(name), self._navigations.variables, 3)

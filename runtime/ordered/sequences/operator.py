@@ -193,9 +193,9 @@ def gathered(node: Sequences, before: KeptExtract, new: pl.DataFrame, of: Int32A
     """The kept and the new rows of each partition, and how far the search has come in them."""
     width = len(node.input.schema)
     partitions = [_Kept([], Standing()) for _ in before.partitions]
-    for place, *row in before.rows.iter_rows():
-        partitions[place].rows.append(tuple(row[:width]))
-        partitions[place].standing = Standing(*row[width:])
+    for place, *kept in before.rows.iter_rows():
+        partitions[place].rows.append(tuple(kept[:width]))
+        partitions[place].standing = Standing(*kept[width:])
     for place, row in zip(of, new.select(node.input.schema.names).iter_rows(), strict=True):
         partitions[place].rows.append(row)
     return partitions
