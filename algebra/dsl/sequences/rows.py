@@ -89,7 +89,11 @@ class MatchedRow:
         with Here():
             return self.value(self._navigations.of._attribute(name))
 
-    if not TYPE_CHECKING:
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Expression: ...
+
+    else:
 
         def __getattr__(self, name: str) -> Expression:
             if name.startswith("_"):
@@ -101,11 +105,6 @@ class MatchedRow:
                 raise unknown_name(f"rows of the match have no attribute {name!r}", hint)
             with Here():
                 return self.value(self._navigations.of._attribute(name))
-
-    else:
-
-        def __getattr__(self, name: str) -> Expression:
-            """The value of an attribute of the row."""
 
     @called()
     def value(self, value: Operand) -> Expression:
@@ -220,7 +219,11 @@ class MatchedRows:
                 raise QueryError("TG101", f"the pattern has no variable {shown(variable)}", hint=self._known(variable))
             return MatchedRow(self._navigations, RowOf(self._navigations.resolved(variable)), final=self._final)
 
-    if not TYPE_CHECKING:
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> MatchedRow: ...
+
+    else:
 
         def __getattr__(self, name: str) -> MatchedRow:
             if name.startswith("_"):
@@ -228,11 +231,6 @@ class MatchedRows:
             if name not in self._navigations.variables:
                 raise unknown_name(f"the pattern has no variable {name!r}", self._known(name))
             return MatchedRow(self._navigations, RowOf(self._navigations.resolved(name)), final=self._final)
-
-    else:
-
-        def __getattr__(self, name: str) -> MatchedRow:
-            """The last row with a variable."""
 
     def _known(self, name: object) -> str:
         near = nearest(str(name), self._navigations.variables, 3)
