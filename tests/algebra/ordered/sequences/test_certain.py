@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from tests.strategies.written_sequences import limit, partition, sequences
-from tidegate.algebra.ordered.sequences.certain import Certainty, Standing, instants_of
+from tidegate.algebra.ordered.sequences.certain import Certainty, instants_of
+from tidegate.algebra.ordered.sequences.certainty.chain import Standing
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
-from tidegate.algebra.ordered.sequences.meaning import matches_of, unmatched
+from tidegate.algebra.ordered.sequences.meaning import Match, matches_of, unmatched
 from tidegate.algebra.ordered.sequences.node import EveryMatch, Reported, Sequences
 from tidegate.algebra.types import MAX_INSTANT
 
@@ -260,7 +261,7 @@ def test_ties_are_known_together() -> None:
 
 
 @pytest.mark.parametrize("skipping", ["any", "next"])
-def test_absences_between_rows_that_are_skipped(skipping: str) -> None:
+def test_absences_between_rows_that_are_skipped(skipping: Any) -> None:
     node = node_of("A !N B", select=EveryMatch(skipping))
     assert instants(node, "a0 c1 b2") == [("0AB", 2)]
     assert instants(node, "a0 n1 b2 a3 b4 n5") == [("3AB", 4)]
@@ -296,7 +297,7 @@ def test_what_goes_on_from_a_standing_is_what_all_rows_say() -> None:
     rows = partition(node, rows_of("a0 b1 a2 c3 a4 b9 a11 c12 b12"))
     rule = Certainty(Prepared(node))
     whole = rule.between(rows, None, None)
-    standing, found = Standing(), []
+    standing, found = Standing(), list[tuple[Match, int]]()
     for since, until in ((None, 2), (2, 3), (3, 8), (8, 11), (11, None)):
         detected = rule.between(rows, since, until, standing)
         standing = detected.standing

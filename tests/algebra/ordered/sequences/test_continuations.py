@@ -13,7 +13,8 @@ import pytest
 from tests.strategies.continuations import Judge, history
 from tests.strategies.row_patterns import random_sequences
 from tests.strategies.written_sequences import partition
-from tidegate.algebra.ordered.sequences.certain import Certainty, Standing, instants_of
+from tidegate.algebra.ordered.sequences.certain import Certainty, instants_of
+from tidegate.algebra.ordered.sequences.certainty.chain import Standing
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
 from tidegate.algebra.ordered.sequences.enabled import goes_on
 from tidegate.algebra.ordered.sequences.meaning import matches_of, unmatched
@@ -73,8 +74,9 @@ def test_what_is_certain_stays_so_and_is_all_there_is_in_the_end(every: str | No
             before = now
             for name in now:
                 steps.setdefault(name, MAX_INSTANT if until is None else until)
-        expected = {(match.start, match.matched): at for match, at in instants.matches.items()}
-        assert {**expected, **instants.unmatched} == steps, (number, node.text(["E"]), rows)
+        expected: dict[object, int] = {(match.start, match.matched): at for match, at in instants.matches.items()}
+        expected |= {row: at for row, at in instants.unmatched.items()}
+        assert expected == steps, (number, node.text(["E"]), rows)
         if node.reported.unmatched:
             assert set(instants.unmatched) == set(unmatched(of, matches))
         found += len(matches)
@@ -96,7 +98,7 @@ def test_increments_and_rows_that_are_dropped_change_nothing(every: str | None) 
             detected = rule.between(of, since, until, standing)
             for match, at in detected.matches:
                 shifted = tuple((place + dropped, variable) for place, variable in match.matched)
-                name = (match.start + dropped, shifted, match.number, at)
+                name = (match.start + dropped, shifted, match.number if rule.prepared.numbers else 0, at)
                 assert name not in found
                 found.add(name)
             found |= {(row + dropped, at) for row, at in detected.unmatched}
@@ -106,7 +108,6 @@ def test_increments_and_rows_that_are_dropped_change_nothing(every: str | None) 
                 of, standing, dropped = of.after(needed), standing.without(needed), dropped + needed
         numbered = rule.prepared.numbers
         expected = {(m.start, m.matched, m.number if numbered else 0, at) for m, at in whole.matches}
-        found = {(*name[:2], name[2] if numbered else 0, name[3]) if len(name) == 4 else name for name in found}  # type: ignore[arg-type, index, misc]
         assert found == expected | set(whole.unmatched), (number, node.text(["E"]), rows, cuts)
 
 
