@@ -218,6 +218,20 @@ def test_a_match_is_reported_when_nothing_can_change_it() -> None:
         assert session.live_rows()["R: state"] == 0
 
 
+def test_what_only_the_end_decides_is_certain_when_the_input_ends(tmp_path: Path) -> None:
+    """Also in a partition that has no more rows, and after a restart."""
+    told = tg.program(R=sequences("A B+"))
+    with told.session(checkpoint=tmp_path) as session:
+        session.push("S", [*rows_of("12"), *rows_of("1", key="b")])
+        session.advance("S", 9)
+        session.step()
+        assert session.results("R") == []
+    with told.session(checkpoint=tmp_path) as session:
+        session.finish()
+        session.step()
+        assert found(session.results("R")) == [("a", 0, 1, AT_THE_END)]
+
+
 def live(relation: tg.Relation, rows: Sequence[Event], until: int) -> int:
     with tg.program(R=relation).session() as session:
         session.push("S", rows)
