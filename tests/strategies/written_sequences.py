@@ -47,7 +47,7 @@ from tidegate.algebra.terms import Attr, Term, attributes_of
 
 #: What the rows of tests have: the instant, the order of rows of one instant, and a value.
 EVENTS = tg.stream("E", "t bigint, tie bigint, x bigint", progress="t")
-VARIABLES = ("A", "B", "C")
+VARIABLES = ("A", "B", "C", "D")
 
 
 def _navigations() -> dict[str, Navigation]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from tidegate.algebra.ordered.sequences.node import EveryMatch, Reported, Sequen
 from tidegate.algebra.types import MAX_INSTANT
 
 #: Rows are letters with their instants: `a0 b1`. N is a row that must not come.
-VALUES = {letter: value for value, letter in enumerate("abcn")}
+VALUES = {letter: value for value, letter in enumerate("abcnde")}
 IS: dict[str, Any] = {v.upper(): (lambda r, value=value: r.x == value) for v, value in VALUES.items()}
 END = MAX_INSTANT
 
@@ -130,6 +131,20 @@ def test_many_rows_between_may_bridge_a_bound_from_row_to_row() -> None:
     assert instants(node, "a0 b1 b2 b3 b4 b5 c6") == [("0ABBBBB", 6)]
     # A row that is to come is too late for the last one that is known.
     assert instants(node, "a0 b1") == [("0A", 2)]
+
+
+def test_a_match_may_need_as_many_rows_as_its_limits_name() -> None:
+    """Of each of four variables the first and the last row: seven times more of the repetition."""
+    order = ["first(A)", "first(B)", "first(C)", "first(D)", "last(A)", "last(B)", "last(C)", "last(D)"]
+    limits = [limit(f"{later} - {earlier} >= 1") for earlier, later in pairwise(order)]
+    all_four: dict[str, Any] = {
+        "E": lambda r: (
+            (r.x == 5) & (r.t >= r.last_A_t) & (r.t >= r.last_B_t) & (r.t >= r.last_C_t) & (r.t >= r.last_D_t)
+        )
+    }
+    node = node_of("A (A | B | C | D)* E | A", **all_four, limits=limits)
+    assert certain(node, "a0", 100) == []
+    assert instants(node, "a0 b1 c2 d3 a4 b5 c6 d7 e8")[0] == ("0ABCDABCDE", 8)
 
 
 def test_a_bound_from_a_known_row_holds_for_the_next() -> None:

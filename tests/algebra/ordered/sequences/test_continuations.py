@@ -74,9 +74,9 @@ def test_what_is_certain_stays_so_and_is_all_there_is_in_the_end(every: str | No
             before = now
             for name in now:
                 steps.setdefault(name, MAX_INSTANT if until is None else until)
-        expected: dict[object, int] = {(match.start, match.matched): at for match, at in instants.matches.items()}
-        expected |= {row: at for row, at in instants.unmatched.items()}
-        assert expected == steps, (number, node.text(["E"]), rows)
+        expected: list[tuple[object, int]] = [((m.start, m.matched), at) for m, at in instants.matches.items()]
+        expected += instants.unmatched.items()
+        assert dict(expected) == steps, (number, node.text(["E"]), rows)
         if node.reported.unmatched:
             assert set(instants.unmatched) == set(unmatched(of, matches))
         found += len(matches)
