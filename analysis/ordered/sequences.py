@@ -52,8 +52,8 @@ def waits_of(node: Sequences) -> Waits:
     if ahead:
         return Waits(span, None, None)
     every = isinstance(node.selection, EveryMatch)
-    # A row of no match is known as such only once no match can have it.
-    decided = every or (longest(node.pattern) == shortest(node.pattern) and not node.reported.unmatched)
+    # A row is of no match once the matches that may begin there have not come: so long after it.
+    decided = not node.reported.unmatched and (every or longest(node.pattern) == shortest(node.pattern))
     return Waits(span, None if span is None else span + trailing, trailing if decided else None)
 
 

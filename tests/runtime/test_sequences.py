@@ -113,6 +113,19 @@ def test_the_end_of_the_input_decides_of_keys_without_new_rows() -> None:
         assert found(session.results("R")) == [("a", 2, 0, 1, AT_THE_END), ("b", 1, 2, 2, AT_THE_END)]
 
 
+def test_a_row_of_no_match_is_told_when_what_may_begin_there_has_not_come() -> None:
+    unmatched = sequences("A B", rows="all", unmatched=True).select("t", "detected")
+    with tg.program(R=unmatched).session(threads=1) as session:
+        for at, value in enumerate((1, 1, 2, 1)):
+            session.push("S", [("a", at, value, 0)])
+            session.advance("S", at)
+            session.step()
+        assert found(session.results("R")) == [(0, 1), (1, 2), (2, 2)]
+        session.finish()
+        session.step()
+        assert found(session.results("R")) == [(0, 1), (1, 2), (2, 2), (3, AT_THE_END)]
+
+
 @pytest.mark.parametrize(
     ("skip", "starts"),
     [("past last row", [0]), ("next row", [0, 1, 2]), ("last B", [0, 2]), ("first B", [0, 1, 2])],
