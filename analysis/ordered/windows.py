@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, assert_never
 
 from tidegate.algebra.errors import Problem
-from tidegate.algebra.formulas import And, Compare, Formula, Or, Shift, Var
+from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.ordered.windows.calendar import LONGEST_DAYS
 from tidegate.algebra.ordered.windows.kinds import (
     AnchoredWindow,
@@ -158,10 +158,8 @@ def _extent(window: TimedWindow) -> tuple[Formula, ...]:
             return (Compare(end, "=", Shift(start, size)),)
         case CumulatingWindow(size=size, every=every):
             return (Compare(Shift(start, every), "<=", end), Compare(end, "<=", Shift(start, size)))
-        case CalendarWindow(unit=unit, size=size):
-            # Between two instants the clocks of a zone are set by less than two days.
-            longest = size * LONGEST_DAYS[unit] * DAY + 2 * DAY
-            return (Compare(start, "<=", end), Compare(end, "<=", Shift(start, longest)))
+        case CalendarWindow():
+            return (Compare(start, "<=", end), Compare(end, "<=", Shift(start, _longest(window))))
         case LandmarkWindow():
             return (Compare(start, "<", end),)
         case _:
@@ -174,6 +172,19 @@ def _completion(window: TimedWindow) -> tuple[Formula, ...]:
     if not window.empty:
         last = (Compare(end, "<", Shift(row, window.every)),) if isinstance(window, LandmarkWindow) else ()
         return (Compare(row, "<=", end), *last)
+    # With rows it is complete at its end, which is no further from the row; without them with the row itself.
     complete = Var(COMPLETE)
-    holds = And((Compare(row, "<=", end), Compare(end, "=", complete)))
-    return (Or((holds, And((Compare(end, "<", row), Compare(row, "=", complete))))),)
+    longest = Compare(complete, "<=", Shift(row, _longest(window)))
+    return (Compare(end, "<=", complete), Compare(row, "<=", complete), longest)
+
+
+def _longest(window: TimedWindow) -> int:
+    """How long a window is at most."""
+    match window:
+        case CalendarWindow(unit=unit, size=size):
+            # Between two instants the clocks of a zone are set by less than two days.
+            return size * LONGEST_DAYS[unit] * DAY + 2 * DAY
+        case LandmarkWindow(every=every):
+            return every
+        case _:
+            return window.size

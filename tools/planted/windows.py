@@ -267,14 +267,14 @@ GROUP = Group(
         bug(
             "days have no more than 24 hours",
             ZONES,
-            "longest = size * LONGEST_DAYS[unit] * DAY + 2 * DAY",
-            "longest = size * LONGEST_DAYS[unit] * DAY",
+            "return size * LONGEST_DAYS[unit] * DAY + 2 * DAY",
+            "return size * LONGEST_DAYS[unit] * DAY",
         ),
         bug(
             "a window without rows is known at its end",
             ZONES,
-            'And((Compare(end, "<", row), Compare(row, "=", complete)))',
-            'And((Compare(end, "<", row), Compare(end, "=", complete)))',
+            'return (Compare(end, "<=", complete), ',
+            'return (Compare(end, "=", complete), ',
         ),
         bug(
             "a session begins no longer ago than its gap",
