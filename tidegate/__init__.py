@@ -66,7 +66,7 @@ from tidegate.algebra.dsl.over.columns import (
 from tidegate.algebra.dsl.relation import Relation, product
 from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Situation, match, situation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
-from tidegate.algebra.dsl.ticks.build import ticks
+from tidegate.algebra.dsl.ticks.following import ticks
 from tidegate.algebra.dsl.windows.bounds import WindowBounds, cumulating, hopping, session
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.ordered.process import Operator, Reach
