@@ -193,7 +193,8 @@ def test_groups_keep_sketches_and_no_rows() -> None:
         session.finish()
         session.step()
         (row,) = session.results("Q")
-    assert (row["n"], row["end"]) == (60, 100)
+    assert abs(row["n"] - 60) <= 3
+    assert row["end"] == 100
 
 
 @pytest.mark.parametrize(
