@@ -70,7 +70,7 @@ class _Ranks:
         return rows
 
     def placed(self, rows: tg.Relation, by: tuple[str, ...], *, unique: bool) -> tg.Relation:
-        values = [rows.v, tg.desc("v"), rows.x, tg.desc(rows.x), tg.desc(rows.x * 2), rows.n, rows.end]
+        values: list[Any] = [rows.v, tg.desc("v"), rows.x, tg.desc(rows.x), tg.desc(rows.x * 2), rows.n, rows.end]
         if unique:
             values += [rows.w, tg.desc("w"), tg.desc(rows.b), rows.y, rows.t]
         order = self.rng.sample(values, self.rng.choice((1, 1, 2)))
