@@ -17,7 +17,6 @@ from tidegate.algebra.ordered.sequences.pattern import (
     Repetition,
     Step,
     orders_of,
-    variables_of,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +31,8 @@ def goes_on(partition: Partition, begun: Matched, at: int) -> bool:
     node = partition.node
     times = [*(partition.times[place] for place, _ in begun), partition.times[at]]
     holds: dict[str, bool] = {}
-    for word in words(node.pattern, tuple(variable for _, variable in begun)):
+    named = {v for limit in node.limits for point in (limit.later, limit.earlier) for v in _named(node, point)}
+    for word in words(node.pattern, tuple(variable for _, variable in begun), more=len(named) + 1):
         if len(word) > len(begun):
             variable = word[len(begun)]
             if variable not in holds:
@@ -42,9 +42,13 @@ def goes_on(partition: Partition, begun: Matched, at: int) -> bool:
     return False
 
 
-def words(pattern: Pattern, begun: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The variables of rows of matches that begin with these, with a few times more of what may be repeated."""
-    more = len(variables_of(pattern)) + 1
+def _named(node: Sequences, point: Point) -> tuple[str, ...]:
+    """The variables whose rows a limit asks for: of each, one more row may be needed."""
+    return () if point.variable is None else node.resolved(point.variable)
+
+
+def words(pattern: Pattern, begun: Sequence[str], more: int) -> Iterator[tuple[str, ...]]:
+    """The variables of rows of matches that begin with these, with so many times more of what may be repeated."""
     seen = set[tuple[str, ...]]()
     for word in _words(pattern, (), tuple(begun), more):
         if word not in seen and word[: len(begun)] == tuple(begun):
