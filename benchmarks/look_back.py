@@ -152,7 +152,8 @@ def by_duckdb(query: str, rows: int, keys: int, files: Path) -> pl.DataFrame:
         for name in ("E", "Q"):
             connection.execute(f"create view {name} as from read_parquet('{files}/{name}/*.parquet')")
         given = {"gap": GAP * keys, "window": rows // 50}
-        return connection.execute(SQL[query], {k: v for k, v in given.items() if f"${k}" in SQL[query]}).pl()
+        found = connection.execute(SQL[query], {k: v for k, v in given.items() if f"${k}" in SQL[query]})
+        return pl.DataFrame(found.to_arrow_table())
 
 
 def run(query: str, rows: int, keys: int, files: Path) -> pl.DataFrame:

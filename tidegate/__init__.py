@@ -70,7 +70,7 @@ from tidegate.algebra.dsl.ranks.columns import Descending, RankExpression, dense
 from tidegate.algebra.dsl.relation import Relation, product
 from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Situation, match, situation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
-from tidegate.algebra.dsl.ticks.build import ticks
+from tidegate.algebra.dsl.ticks.following import ticks
 from tidegate.algebra.dsl.versions.build import Versioned
 from tidegate.algebra.dsl.windows.bounds import WindowBounds, calendar, cumulating, hopping, landmark, rows, session
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError

@@ -16,13 +16,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.functions.sketches import (
-    Sketch,
-    class_of,
-    distinct_estimate,
-    part_of,
-    quantile_estimate,
-)
+from tidegate.algebra.functions.sketches.distinct import class_of, distinct_estimate
+from tidegate.algebra.functions.sketches.kinds import Sketch
+from tidegate.algebra.functions.sketches.quantiles import part_of, quantile_estimate
 from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed.kernels import OVERFLOW, KernelFailure, compare, key_of
 from tidegate.algebra.types import (

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Final, assert_never
 
 from tidegate.algebra.errors import Problem
-from tidegate.algebra.formulas import And, Compare, Formula, Or, Shift, Var
+from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.ordered.windows.calendar import LONGEST_DAYS
 from tidegate.algebra.ordered.windows.kinds import (
+    AnchoredWindow,
     CalendarWindow,
     CountWindow,
     CumulatingWindow,
@@ -116,8 +117,8 @@ def panes_in(window: CountWindow | TimedWindow) -> int | None:
             return None
         case CalendarWindow(size=many):
             return many if many > 1 else None
-        case HoppingWindow(size=size, every=every) | CountWindow(size=size, every=every):
-            return size // every if size > every else None
+        case HoppingWindow() | AnchoredWindow() | CountWindow():
+            return window.size // window.every if window.size > window.every else None
         case _:
             assert_never(window)
 
@@ -153,14 +154,12 @@ def _extent(window: TimedWindow) -> tuple[Formula, ...]:
     """How far apart the bounds of a window are."""
     start, end = Var(START), Var(END)
     match window:
-        case HoppingWindow(size=size):
+        case HoppingWindow(size=size) | AnchoredWindow(size=size):
             return (Compare(end, "=", Shift(start, size)),)
         case CumulatingWindow(size=size, every=every):
             return (Compare(Shift(start, every), "<=", end), Compare(end, "<=", Shift(start, size)))
-        case CalendarWindow(unit=unit, size=size):
-            # Between two instants the clocks of a zone are set by less than two days.
-            longest = size * LONGEST_DAYS[unit] * DAY + 2 * DAY
-            return (Compare(start, "<=", end), Compare(end, "<=", Shift(start, longest)))
+        case CalendarWindow():
+            return (Compare(start, "<=", end), Compare(end, "<=", Shift(start, _longest(window))))
         case LandmarkWindow():
             return (Compare(start, "<", end),)
         case _:
@@ -173,6 +172,19 @@ def _completion(window: TimedWindow) -> tuple[Formula, ...]:
     if not window.empty:
         last = (Compare(end, "<", Shift(row, window.every)),) if isinstance(window, LandmarkWindow) else ()
         return (Compare(row, "<=", end), *last)
+    # With rows it is complete at its end, which is no further from the row; without them with the row itself.
     complete = Var(COMPLETE)
-    holds = And((Compare(row, "<=", end), Compare(end, "=", complete)))
-    return (Or((holds, And((Compare(end, "<", row), Compare(row, "=", complete))))),)
+    longest = Compare(complete, "<=", Shift(row, _longest(window)))
+    return (Compare(end, "<=", complete), Compare(row, "<=", complete), longest)
+
+
+def _longest(window: TimedWindow) -> int:
+    """How long a window is at most."""
+    match window:
+        case CalendarWindow(unit=unit, size=size):
+            # Between two instants the clocks of a zone are set by less than two days.
+            return size * LONGEST_DAYS[unit] * DAY + 2 * DAY
+        case LandmarkWindow(every=every):
+            return every
+        case _:
+            return window.size

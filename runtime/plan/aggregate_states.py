@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.functions.aggregates import Aggregate, Form
-from tidegate.algebra.functions.sketches import Sketch
+from tidegate.algebra.functions.sketches.kinds import Sketch
 from tidegate.algebra.nodes import Group
 from tidegate.algebra.schema import Attribute, Schema, unused_mark
 from tidegate.algebra.typed.operations import term_type

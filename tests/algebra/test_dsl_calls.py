@@ -437,12 +437,12 @@ def test_the_hint_on_the_row_before_is_code_that_finds_it_in_its_partition() -> 
 def test_the_hint_on_ranks_is_code_that_finds_the_largest_of_a_window() -> None:
     rows = tg.stream("Rows", "k bigint, time timestamp, x bigint", progress="time")
     with pytest.raises(tg.QueryError) as raised:
-        tg_.rank()
-    windows = rows.with_(w=tg.tumbling(rows.time, "1h"))
-    top = hinted(raised.value.hint, "a.left_join(", a=windows.as_("a"), b=windows.as_("b"))
+        tg_.nlargest()
+    windows = rows.with_(end=tg.tumbling(rows.time, "1h"))
+    top = hinted(raised.value.hint, "r.top_k(", r=windows)
     given = [(k, f"2026-03-02T{hour}:00Z", k * 10) for hour in (10, 11) for k in range(5)]
     found = tg.program(Top=top).run({"Rows": given}).rows("Top")
-    assert sorted((row["w"].hour, row["x"]) for row in found) == [(h, x) for h in (11, 12) for x in (20, 30, 40)]
+    assert sorted((row["end"].hour, row["x"]) for row in found) == [(h, x) for h in (11, 12) for x in (20, 30, 40)]
 
 
 ALL = ("bigint", "boolean", "double", "string", "timestamp", "date", "interval day to second", "decimal(9,2)")

@@ -209,6 +209,9 @@ def test_a_group_is_reported_at_its_end_and_nothing_is_kept() -> None:
         session.advance("S", 10)
         session.step()
         assert found(session.results("Q")) == [(3, 10)]
+        assert session.live_rows()["Q: state"] == 0
+        session.advance("S", 19)
+        session.step()
         assert not any(session.live_rows().values())
 
 
@@ -222,7 +225,7 @@ def test_no_group_is_open_when_the_input_ends() -> None:
 
 def test_they_are_explained_and_listed(tmp_path: Path) -> None:
     told = str(program().explain())
-    assert "rank r1 by end, k in order of v descending, once end is over: place = rank(), dense = dense_rank()" in told
+    assert "rank r0 by end, k in order of v descending, once end is over: place = rank(), dense = dense_rank()" in told
     assert "final when  end <= S.t" in told
     with program().session(checkpoint=tmp_path) as session:
         session.push("S", of(1, 2))

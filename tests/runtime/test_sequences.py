@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Event = tuple[Any, ...]
 
 S = tg.stream("S", "k string, t bigint, v bigint, n bigint", progress="t")
+UNTYPED: Any = S
 #: The rows of a variable by their value.
 VALUES: Any = {name: lambda m, name=name, value=value: m[name].v == value for value, name in enumerate("ABC", 1)}
 #: The instant at which what only the end of the input decides is certain.
@@ -95,7 +96,7 @@ def test_rows_that_follow_each_other_are_a_match() -> None:
 def test_a_greedy_end_waits_and_a_reluctant_one_does_not() -> None:
     assert run(sequences("A B+"), rows_of("1223")) == [("a", 0, 2, 3)]
     assert run(sequences("A B+?"), rows_of("1223")) == [("a", 0, 1, 1)]
-    assert run(sequences("A B+", within=5), rows_of("122")) == [("a", 0, 2, 6)]
+    assert run(sequences("A B+", within=5), rows_of("122")) == [("a", 0, 2, 5)]
     assert run(sequences("A B+"), rows_of("122")) == [("a", 0, 2, AT_THE_END)]
 
 
@@ -221,13 +222,27 @@ def test_a_match_is_reported_when_nothing_can_change_it() -> None:
         session.advance("S", 2)
         session.step()
         assert session.results("R") == []
+        session.advance("S", 8)
+        session.step()
+        assert session.results("R") == []
+        session.advance("S", 9)
+        session.step()
+        assert found(session.results("R")) == [("a", 0, 2, 9)]
+        assert session.live_rows()["R: state"] == 0
+
+
+def test_what_only_the_end_decides_is_certain_when_the_input_ends(tmp_path: Path) -> None:
+    """Also in a partition that has no more rows, and after a restart."""
+    told = tg.program(R=sequences("A B+"))
+    with told.session(checkpoint=tmp_path) as session:
+        session.push("S", [*rows_of("12"), *rows_of("1", key="b")])
         session.advance("S", 9)
         session.step()
         assert session.results("R") == []
-        session.advance("S", 10)
+    with told.session(checkpoint=tmp_path) as session:
+        session.finish()
         session.step()
-        assert found(session.results("R")) == [("a", 0, 2, 10)]
-        assert session.live_rows()["R: state"] == 0
+        assert found(session.results("R")) == [("a", 0, 1, AT_THE_END)]
 
 
 def live(relation: tg.Relation, rows: Sequence[Event], until: int) -> int:
@@ -242,8 +257,8 @@ def test_rows_are_kept_that_may_be_part_of_a_match_or_decide_one() -> None:
     assert live(sequences("A B C"), rows_of("1233312"), 6) == 2
     assert live(sequences("A B C"), rows_of("1233333"), 6) == 0
     assert live(sequences("A B* C", within=9), rows_of("1222"), 3) == 4
-    assert live(sequences("A B* C", within=9), rows_of("1222"), 9) == 4
-    assert live(sequences("A B* C", within=9), rows_of("1222"), 10) == 0
+    assert live(sequences("A B* C", within=9), rows_of("1222"), 8) == 4
+    assert live(sequences("A B* C", within=9), rows_of("1222"), 9) == 0
 
 
 def test_they_are_explained_and_listed(tmp_path: Path) -> None:
@@ -280,22 +295,25 @@ def test_they_progress_on_when_they_are_certain() -> None:
     ("make", "says"),
     [
         (
-            lambda: S.sequences("A B", by="k", define={"C": lambda m: m.C.v > 1}),
+            lambda: UNTYPED.sequences("A B", by="k", define={"C": lambda m: m.C.v > 1}),
             "TG101 the pattern has no variable 'C'",
         ),
-        (lambda: S.sequences("A B", by="k", x=lambda m: m.C.v), "TG131 the pattern has no variable 'C'"),
-        (lambda: S.sequences("A B", by="k", x=lambda m: m.A.w), "TG131 rows of the match have no attribute 'w'"),
-        (lambda: S.sequences("A B", by="k", matches="all"), "TG114 matches='all' is none of preferred"),
-        (lambda: S.sequences("A B", by="k", skip="to B"), "TG114 skip='to B' is none of past last row"),
-        (lambda: S.sequences("A B", by="k", skip="next row", matches="any", within=3), "TG114 matches='any' has every"),
-        (lambda: S.sequences("A B", by="k", rows="some"), "TG114 rows='some' is none of one, all"),
-        (lambda: S.sequences("A B", by="k", within=-1), "TG160 within=-1 is negative"),
-        (lambda: S.sequences("A B", by="k", limits=lambda m: m.B.v > m.A.v), "TG116 .* is no limit"),
-        (lambda: S.sequences("A B", by="k", last=lambda m: m.B.v), "TG103 attribute 'last' exists already"),
-        (lambda: S.sequences("A B", by="k", order="v"), "TG117 'v' orders no rows"),
-        (lambda: S.sequences("A B", by="k", x=lambda m: m.A.prev().first().v), "TG114 first chooses a row"),
-        (lambda: S.sequences("A B", by="k", x=lambda m: m.A.agg(S.v)), "TG115 v is no aggregate"),
-        (lambda: S.sequences(3, by="k"), "TG114 3 is no row pattern"),
+        (lambda: UNTYPED.sequences("A B", by="k", x=lambda m: m.C.v), "TG131 the pattern has no variable 'C'"),
+        (lambda: UNTYPED.sequences("A B", by="k", x=lambda m: m.A.w), "TG131 rows of the match have no attribute 'w'"),
+        (lambda: UNTYPED.sequences("A B", by="k", matches="all"), "TG114 matches='all' is none of preferred"),
+        (lambda: UNTYPED.sequences("A B", by="k", skip="to B"), "TG114 skip='to B' is none of past last row"),
+        (
+            lambda: UNTYPED.sequences("A B", by="k", skip="next row", matches="any", within=3),
+            "TG114 matches='any' has every",
+        ),
+        (lambda: UNTYPED.sequences("A B", by="k", rows="some"), "TG114 rows='some' is none of one, all"),
+        (lambda: UNTYPED.sequences("A B", by="k", within=-1), "TG160 within=-1 is negative"),
+        (lambda: UNTYPED.sequences("A B", by="k", limits=lambda m: m.B.v > m.A.v), "TG116 .* is no limit"),
+        (lambda: UNTYPED.sequences("A B", by="k", last=lambda m: m.B.v), "TG103 attribute 'last' exists already"),
+        (lambda: UNTYPED.sequences("A B", by="k", order="v"), "TG117 'v' orders no rows"),
+        (lambda: UNTYPED.sequences("A B", by="k", x=lambda m: m.A.prev().first().v), "TG114 first chooses a row"),
+        (lambda: UNTYPED.sequences("A B", by="k", x=lambda m: m.A.agg(UNTYPED.v)), "TG115 v is no aggregate"),
+        (lambda: UNTYPED.sequences(3, by="k"), "TG114 3 is no row pattern"),
     ],
 )
 def test_what_can_not_be_is_said(make: Any, says: str) -> None:

@@ -14,7 +14,9 @@ import pytest
 import tidegate as tg
 from tests.runtime.batchings import in_any_batches
 from tidegate import testing
-from tidegate.algebra.functions.sketches import Sketch, class_of, distinct_estimate, middle_of, part_of
+from tidegate.algebra.functions.sketches.distinct import class_of, distinct_estimate
+from tidegate.algebra.functions.sketches.kinds import Sketch
+from tidegate.algebra.functions.sketches.quantiles import middle_of, part_of
 from tidegate.algebra.semantics import evaluate
 from tidegate.algebra.types import BIGINT, DOUBLE, STRING, DataType, decimal
 from tidegate.runtime.eval.aggregates import sketches
@@ -193,7 +195,8 @@ def test_groups_keep_sketches_and_no_rows() -> None:
         session.finish()
         session.step()
         (row,) = session.results("Q")
-    assert (row["n"], row["end"]) == (60, 100)
+    assert abs(row["n"] - 60) <= 3
+    assert row["end"] == 100
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,7 @@ def test_they_follow_several_relations() -> None:
         session.push("S", at(5))
         session.push("U", [("x", 2)])
         session.advance("S", 20)
+        session.advance("U", 2)
         session.step()
         assert session.results("R") == []
         session.advance("U", 7)

@@ -341,7 +341,7 @@ def test_it_shows_how_it_is_written() -> None:
 # --- however many panes a window has ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [4, 40, 4_000_000])
+@pytest.mark.parametrize("size", [4, 40, 400])
 def test_windows_of_many_panes_are_those_of_the_meaning(size: int, tmp_path: Path) -> None:
     """One that ends within its first block, and ones that begin in it."""
 
@@ -355,7 +355,7 @@ def test_windows_of_many_panes_are_those_of_the_meaning(size: int, tmp_path: Pat
 
 
 def test_an_increment_reads_and_writes_few_panes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a thousand that are kept: those at which its windows begin, and the last. When a block ends, all are."""
+    """Of a hundred that are kept: those at which its windows begin, and the last. When a block ends, all are."""
     read: list[int] = []
     taken = queues.RowQueues._rows
 
@@ -364,16 +364,16 @@ def test_an_increment_reads_and_writes_few_panes(monkeypatch: pytest.MonkeyPatch
         return taken(its, of, at)
 
     monkeypatch.setattr(queues.RowQueues, "_rows", noted)
-    with tg.program(R=windows(tg.hopping(1000, every=1), most=tg.max(S.v))).session() as session:
+    with tg.program(R=windows(tg.hopping(100, every=1), most=tg.max(S.v))).session() as session:
         most = []
-        for t in range(1, 3000):
+        for t in range(1, 250):
             session.push("S", [("a", t, t % 7, None)])
             session.advance("S", t)
             session.step()
             most.append(max(read))
             read.clear()
-        assert session.live_rows()["R: state"] == 999
-    assert {t for t, some in enumerate(most, 1) if some > 2} == {1000, 2000}
+        assert session.live_rows()["R: state"] == 99
+    assert {t for t, some in enumerate(most, 1) if some > 2} == {100, 200}
 
 
 def test_what_is_written_of_panes_are_those_that_change() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from copy import copy
 from itertools import product
 
 from tests.strategies.written_sequences import partition
@@ -12,6 +13,7 @@ from tidegate.algebra.ordered.sequences.certainty.chain import Certain
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
 from tidegate.algebra.ordered.sequences.meaning import Match, matches_of, unmatched
 from tidegate.algebra.ordered.sequences.node import EveryMatch, Sequences
+from tidegate.algebra.ordered.sequences.partition import Partition
 
 #: An instant and a value.
 Event = tuple[int, int]
@@ -39,46 +41,57 @@ def history(rng: random.Random, most: int = 4) -> list[Event]:
     return rows
 
 
-def certain_at(node: Sequences, rows: Sequence[Event], until: int | None) -> Certain:
-    return Certainty(Prepared(node)).at(partition(node, rows), until)
+class Judge:
+    """What is said of a node's matches, by the rows of a partition."""
 
+    def __init__(self, node: Sequences) -> None:
+        self.node, self.rule = node, Certainty(Prepared(node))
+        # Conditions are made ready once.
+        self.empty = partition(node, ())
 
-def said(node: Sequences, rows: Sequence[Event], matches: Sequence[Match]) -> set[object]:
-    """What is reported of matches, but for the instants at which they are."""
-    of = partition(node, rows)
-    numbered = Prepared(node).numbers
-    return {
-        (
-            match.start,
-            match.matched,
-            None if isinstance(node.selection, EveryMatch) else match.excluded,
-            of.measures(match.matched, match.matched, match.number if numbered else 0),
-        )
-        for match in matches
-    }
+    def of(self, rows: Sequence[Event]) -> Partition:
+        """The partition of these rows."""
+        of = copy(self.empty)
+        of.rows, of.times = [(t, number, x) for number, (t, x) in enumerate(rows)], [t for t, _ in rows]
+        return of
 
+    def certain(self, rows: Sequence[Event], until: int | None) -> Certain:
+        return self.rule.at(self.of(rows), until)
 
-def contradicted(
-    node: Sequences, rows: Sequence[Event], until: int, certain: Certain, most: int, gaps: Sequence[int] = (0, 1, 2, 5)
-) -> tuple[Event, ...] | None:
-    """Rows to come with which something that is called certain is not so; None where there are none."""
-    called, free = said(node, rows, certain.matches), set(certain.unmatched)
-    if not called and not free:
+    def said(self, of: Partition, matches: Sequence[Match]) -> set[object]:
+        """What is reported of matches, but for the instants at which they are."""
+        every = isinstance(self.node.selection, EveryMatch)
+        return {
+            (
+                match.start,
+                match.matched,
+                None if every else match.excluded,
+                of.measures(match.matched, match.matched, match.number if self.rule.prepared.numbers else 0),
+            )
+            for match in matches
+        }
+
+    def contradicted(
+        self, rows: Sequence[Event], until: int, certain: Certain, most: int, gaps: Sequence[int] = (0, 1, 2, 5)
+    ) -> tuple[Event, ...] | None:
+        """Rows to come with which something that is called certain is not so; None where there are none."""
+        called, free = self.said(self.of(rows), certain.matches), set(certain.unmatched)
+        if not called and not free:
+            return None
+        for further in continuations(until, most, gaps):
+            of = self.of([*rows, *further])
+            matches = matches_of(of)
+            if not called <= self.said(of, matches) or not free <= set(unmatched(of, matches)):
+                return further
         return None
-    for further in continuations(until, most, gaps):
-        all_rows = [*rows, *further]
-        of = partition(node, all_rows)
-        matches = matches_of(of)
-        if not called <= said(node, all_rows, matches) or not free <= set(unmatched(of, matches)):
-            return further
-    return None
 
-
-def settled(node: Sequences, rows: Sequence[Event], until: int, certain: Certain, most: int) -> bool:
-    """Whether there is a match that is not called certain, and that none of the rows that may follow changes."""
-    every: set[object] | None = None
-    for further in continuations(until, most):
-        all_rows = [*rows, *further]
-        found = said(node, all_rows, matches_of(partition(node, all_rows)))
-        every = found if every is None else every & found
-    return bool((every or set()) - said(node, rows, certain.matches))
+    def settled(self, rows: Sequence[Event], until: int, certain: Certain, most: int) -> bool:
+        """Whether there is a match that is not called certain, and that none of the rows that may follow changes."""
+        every: set[object] | None = None
+        for further in continuations(until, most):
+            of = self.of([*rows, *further])
+            found = self.said(of, matches_of(of))
+            every = found if every is None else every & found
+            if not every:
+                return False
+        return bool((every or set()) - self.said(self.of(rows), certain.matches))

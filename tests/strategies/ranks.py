@@ -52,10 +52,13 @@ class _Ranks:
         style = self.rng.random()
         window = self.rng.choice((3, 5, 8))
         if style < 0.2:
-            grouped = rows.group_by("k", end=tg.ceil(rows.t, window)).agg(v=tg.sum(rows.v), x=tg.avg(rows.x))
+            v = self.rng.choice((tg.sum(rows.v), tg.approx_distinct(rows.w), tg.approx_distinct(rows.x)))
+            x = self.rng.choice((tg.avg(rows.x), tg.approx_quantile(rows.x, 0.5), tg.approx_quantile(rows.v, 0.2)))
+            grouped = rows.group_by("k", end=tg.ceil(rows.t, window)).agg(v=v, x=x)
             return self.placed(grouped.with_(n=grouped.v), ("end",), unique=False)
         if style < 0.3:
-            sessions = rows.windows(tg.session(window), by="k", order="t").agg(v=tg.count(), x=tg.max(rows.x))
+            v = self.rng.choice((tg.count(), tg.approx_distinct(rows.v)))
+            sessions = rows.windows(tg.session(window), by="k", order="t").agg(v=v, x=tg.max(rows.x))
             return self.placed(sessions.with_(n=sessions.v), ("end",), unique=False)
         instant = rows[self.rng.choice(self.instants)]
         end = self.rng.choice((tg.ceil(instant, window), tg.floor(instant, window), instant + 2))
@@ -67,7 +70,7 @@ class _Ranks:
         return rows
 
     def placed(self, rows: tg.Relation, by: tuple[str, ...], *, unique: bool) -> tg.Relation:
-        values = [rows.v, tg.desc("v"), rows.x, tg.desc(rows.x), tg.desc(rows.x * 2), rows.n, rows.end]
+        values: list[Any] = [rows.v, tg.desc("v"), rows.x, tg.desc(rows.x), tg.desc(rows.x * 2), rows.n, rows.end]
         if unique:
             values += [rows.w, tg.desc("w"), tg.desc(rows.b), rows.y, rows.t]
         order = self.rng.sample(values, self.rng.choice((1, 1, 2)))

@@ -70,7 +70,7 @@ def random_sequences(rng: random.Random, *, every: str | None = None) -> Sequenc
 def _drawn(rng: random.Random, every: str | None) -> Sequences:
     pattern = random_pattern(rng, depth=rng.choice((1, 2, 2, 3)), marks=rng.choice((0, 0, 0.15)))
     names = (*variables_of(pattern), *absent_in(pattern))
-    conditions = {name: _condition(rng, variables_of(pattern)) for name in dict.fromkeys(names)}
+    conditions: dict[str, Any] = {name: _condition(rng, variables_of(pattern)) for name in dict.fromkeys(names)}
     limits = [_limit(rng, variables_of(pattern)) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
     if every is not None:
         return sequences(pattern, select=EveryMatch(every), limits=limits, **conditions)  # type: ignore[arg-type]

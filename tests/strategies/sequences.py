@@ -83,7 +83,7 @@ class _Sequences:
                 continue
 
     def drawn(self) -> tg.Relation:
-        rows: tg.Relation = self.stream
+        rows: Any = self.stream
         if self.chance(0.15):
             rows = rows.where(rows.v >= 0)
         if self.chance(0.1):
@@ -113,9 +113,10 @@ class _Sequences:
         measures = (
             {} if options.get("rows") == "all" and self.chance(0.3) else self.measures(rows, variables, preferred)
         )
-        return rows.sequences(
+        found: tg.Relation = rows.sequences(
             pattern, by=self.keys, order="t", tie="n", define=define, matches=how, **options, **measures
         )
+        return found
 
     def with_ends(self, pattern: Pattern, *, anchored: bool) -> Pattern:
         """The pattern, perhaps with an anchor or with rows that must not come."""

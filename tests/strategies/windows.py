@@ -68,6 +68,7 @@ class _Windows:
             (
                 tg.session(self.rng.choice((1, 2, 3, 6))),
                 tg.hopping(every * many, every=every, offset=offset, empty=empty),
+                tg.hopping(every * many, every=every, align="first", empty=empty),
                 tg.cumulating(every * many, every=every, offset=offset, empty=empty),
                 tg.landmark(self.rng.randint(-6, 12), every=every),
             )

@@ -47,7 +47,7 @@ from tidegate.algebra.terms import Attr, Term, attributes_of
 
 #: What the rows of tests have: the instant, the order of rows of one instant, and a value.
 EVENTS = tg.stream("E", "t bigint, tie bigint, x bigint", progress="t")
-VARIABLES = ("A", "B", "C")
+VARIABLES = ("A", "B", "C", "D")
 
 
 def _navigations() -> dict[str, Navigation]:
@@ -98,9 +98,8 @@ def sequences(
     """
     definitions = tuple(Definition(variable, term(condition)) for variable, condition in conditions.items())
     named = tuple(Measure(name, term(measure)) for name, measure in (measures or {}).items())
-    read = {
-        name for read in (*definitions, *named) for name in attributes_of(getattr(read, "condition", None) or read.term)
-    }
+    terms = (*(definition.condition for definition in definitions), *(measure.term for measure in named))
+    read = {name for read in terms for name in attributes_of(read)}
     to, _, variable = skip.partition(" ") if skip.split()[0] in ("first", "last") else (skip, "", "")
     return Sequences(
         EVENTS._node,
@@ -119,9 +118,10 @@ def sequences(
 
 
 def term(condition: Condition | Term) -> Term:
-    if callable(condition):
-        return condition(READ)._term
-    return condition
+    if not callable(condition):
+        return condition
+    written: Term = condition(READ)._term
+    return written
 
 
 def limit(text: str) -> Limit:

@@ -96,8 +96,8 @@ GROUP = Group(
         bug(
             "what is changed at once has held",
             VERSIONS,
-            'conditions = [call("lt", Attr(self._time), Attr(UNTIL))]',
-            'conditions = [call("le", Attr(self._time), Attr(UNTIL))]',
+            '= [call("lt", Attr(self._time), Attr(UNTIL))]',
+            '= [call("le", Attr(self._time), Attr(UNTIL))]',
         ),
         bug(
             "the key of a table is compared in part",

@@ -93,8 +93,8 @@ GROUP = Group(
         bug(
             "what is open is closed before all streams have ended",
             INCREMENTS,
-            "last = query.ordered is not None and new[query.ordered.time] == INF",
-            "last = query.ordered is not None",
+            "if ordered is None or closing is None or new[ordered.time] != INF:",
+            "if ordered is None or closing is None:",
         ),
         bug(
             "the manifest does not say that situations were closed",

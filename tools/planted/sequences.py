@@ -94,8 +94,8 @@ GROUP = Group(
         bug(
             "a number does not wait for the matches before",
             CHAIN,
-            "if reported and (settled or not numbers):",
-            "if reported:",
+            "if match is not None and (settled or not numbers):",
+            "if match is not None:",
         ),
         bug(
             "limits are looked at before the last row is there",

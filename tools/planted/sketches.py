@@ -5,7 +5,8 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 SKETCHES = "runtime/eval/aggregates/sketches.py"
-MEANING = "algebra/functions/sketches.py"
+DISTINCT = "algebra/functions/sketches/distinct.py"
+QUANTILES = "algebra/functions/sketches/quantiles.py"
 FORMS = "algebra/functions/aggregates.py"
 
 GROUP = Group(
@@ -38,8 +39,10 @@ GROUP = Group(
         ),
         bug("decimals count without their point", SKETCHES, ".to_numpy() / 10.0**argument.scale", ".to_numpy()"),
         bug("any text is a sketch", SKETCHES, "if not text.startswith(VERSION) or left:", "if False:"),
-        bug("small numbers are not corrected", MEANING, "z += CLASSES * _sigma(counts[0] / CLASSES)", "z += counts[0]"),
-        bug("a quantile is the one above", MEANING, "if place < 0:", "if place < -1:"),
+        bug(
+            "small numbers are not corrected", DISTINCT, "z += CLASSES * _sigma(counts[0] / CLASSES)", "z += counts[0]"
+        ),
+        bug("a quantile is the one above", QUANTILES, "if place < 0:", "if place < -1:"),
         bug("rows carry sketches", FORMS, "return self.merges and self.form is not Form.SKETCH", "return self.merges"),
     ),
 )

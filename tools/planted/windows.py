@@ -8,13 +8,20 @@ SESSIONS = "runtime/ordered/windows/sessions.py"
 PANES = "runtime/ordered/windows/panes.py"
 PARTIAL = "runtime/ordered/windows/partial_panes.py"
 HOPPING = "runtime/ordered/windows/hopping.py"
+LIFTING = "runtime/ordered/windows/lifting.py"
 QUEUES = "runtime/ordered/windows/queues.py"
 PAIRS = "runtime/eval/aggregates/pairs.py"
+CALENDAR = "algebra/ordered/windows/calendar.py"
 ZONES = "analysis/ordered/windows.py"
 
 GROUP = Group(
     "windows of rows",
-    ("tests/runtime/test_windows.py", "tests/runtime/test_pane_queues.py", "tests/properties/test_operators.py"),
+    (
+        "tests/runtime/test_windows.py",
+        "tests/runtime/test_pane_queues.py",
+        "tests/runtime/test_window_kinds.py",
+        "tests/properties/test_operators.py",
+    ),
     (
         bug(
             "a row at the end of a session begins another",
@@ -48,9 +55,9 @@ GROUP = Group(
         ),
         bug(
             "a pane goes with its own end",
-            HOPPING,
-            "rows.filter(pl.Series(panes.panes.last(pane) > high[of]))",
-            "rows.filter(pl.Series(pane > high[of]))",
+            PARTIAL,
+            "kept: BoolArray = self.panes.last(_pane(rows)) > high[of]",
+            "kept: BoolArray = _pane(rows) > high[of]",
         ),
         bug(
             "a row at an end is in the next window",
@@ -67,13 +74,13 @@ GROUP = Group(
         bug(
             "windows are looked at when rows come only",
             PARTIAL,
-            "        look[of] = self.panes.end(high[of] + 1)\n",
+            "            look[of] = axis.end(high[of] + 1, of)\n",
             "",
         ),
         bug(
             "windows are looked at anew after a start when rows come only",
             HOPPING,
-            "PaneExtract(partitions, rows, latest, panes.looks(latest, high)))",
+            "PaneExtract(partitions, rows, latest, panes.looks(latest, high, none.axis)))",
             "PaneExtract(partitions, rows, latest, np.full_like(high, (1 << 63) - 1)))",
         ),
         bug(
@@ -85,14 +92,14 @@ GROUP = Group(
         bug(
             "what a block comes to goes on in the next one",
             PARTIAL,
-            "(np.diff(of) != 0) | (np.diff(self.panes.block(pane)) != 0)",
-            "np.diff(of) != 0",
+            "running(self.group, rows, within(starts_of(_of(rows), self.panes.block(_pane(rows)))))",
+            "running(self.group, rows, within(starts_of(_of(rows))))",
         ),
         bug(
             "a window has what is before it in its block",
             PARTIAL,
-            "place[ahead & (self.panes.block(pane[place]) != block - 1)] = -1",
-            "pass",
+            "        place[ahead & (self.panes.block(pane[place]) != self.panes.block(window) - 1)] = -1\n",
+            "",
         ),
         bug(
             "a window begins with the pane that it is without",
@@ -121,8 +128,8 @@ GROUP = Group(
         bug(
             "a pane that goes on forgets its first rows",
             HOPPING,
-            "pl.concat([_of(first, ends), _of(last, goes_on & ~ends)])",
-            "_of(first, ends)",
+            "pl.concat([_only(first, ends), _only(last, goes_on & ~ends)])",
+            "_only(first, ends)",
         ),
         bug(
             "rows that stay are those at the front",
@@ -161,16 +168,125 @@ GROUP = Group(
             "later = np.flatnonzero((place & 1 == 0) & (place > 2))",
         ),
         bug(
+            "a window without rows is complete at its end",
+            PARTIAL,
+            "complete = np.concatenate([end[: len(end) - len(told)], told])",
+            "complete = end",
+        ),
+        bug(
+            "windows without rows begin after the last pane",
+            PARTIAL,
+            "_each(self.panes.last(pane[follows]) + 1,",
+            "_each(pane[follows] + 1,",
+        ),
+        bug(
+            "no rows have no count",
+            PARTIAL,
+            "        elif self.shows_empty:\n            made = merged",
+            "        elif False:\n            made = merged",
+        ),
+        bug(
+            "a key without an open window is forgotten",
+            PARTIAL,
+            "if self.panes.stays else kept",
+            "if False else kept",
+        ),
+        bug(
+            "the last pane of a key leaves the queue",
+            HOPPING,
+            "        if of.stays:",
+            "        if False:",
+        ),
+        bug(
+            "windows that are not whole are reported",
+            PARTIAL,
+            "return np.maximum(first, self.panes.many) if self.panes.whole else first, until",
+            "return first, until",
+        ),
+        bug(
+            "rows are counted anew in each increment",
+            LIFTING,
+            "number[order] = self._before[in_partition] + within(",
+            "number[order] = within(",
+        ),
+        bug(
+            "rows are counted in the order in which they come",
+            LIFTING,
+            '        order = order[np.argsort(self.of[order], kind="stable")]\n',
+            '        order = np.argsort(self.of, kind="stable")\n',
+        ),
+        bug(
+            "rows of one instant are counted in any order",
+            LIFTING,
+            "        require_order(reading, self.rows[order], in_partition)\n",
+            "",
+        ),
+        bug(
+            "rows before the first instant are in its windows",
+            LIFTING,
+            "if isinstance(self.layout.window, LandmarkWindow) and (pane <= 0).any():",
+            "if False:",
+        ),
+        bug(
+            "windows from an instant on are reported for ever",
+            PANES,
+            "        if self.many == ENDLESS:\n            return pane\n",
+            "        if self.many == ENDLESS:\n            return pane + 3\n",
+        ),
+        bug(
+            "windows are aligned at the first row of an increment",
+            LIFTING,
+            "fresh = since[self.of] == _NONE",
+            "fresh = np.ones(len(self.of), dtype=np.bool_)",
+        ),
+        bug(
+            "the first window begins after the first row",
+            LIFTING,
+            "since = np.where(first < -_NONE, first - 1, since)",
+            "since = np.where(first < -_NONE, first, since)",
+        ),
+        bug(
+            "weeks begin on Sunday",
+            CALENDAR,
+            "_MONDAY: Final = -3",
+            "_MONDAY: Final = -4",
+        ),
+        bug(
+            "a unit of the calendar begins late where clocks are ahead",
+            CALENDAR,
+            "    while beginning(unit, zone, number - 1) >= instant:\n        number -= 1\n",
+            "",
+        ),
+        bug(
+            "quarters are months",
+            CALENDAR,
+            "return (12 * (year - 1970) + month - 1) // _MONTHS[unit]",
+            "return 12 * (year - 1970) + month - 1",
+            loops=True,
+        ),
+        bug(
+            "days have no more than 24 hours",
+            ZONES,
+            "return size * LONGEST_DAYS[unit] * DAY + 2 * DAY",
+            "return size * LONGEST_DAYS[unit] * DAY",
+        ),
+        bug(
+            "a window without rows is known at its end",
+            ZONES,
+            'return (Compare(end, "<=", complete), ',
+            'return (Compare(end, "=", complete), ',
+        ),
+        bug(
             "a session begins no longer ago than its gap",
             ZONES,
-            'return And((Compare(start, "<=", row), Compare(end, "=", Shift(row, window.gap)), equal))',
-            'return And((Compare(start, "=", row), Compare(end, "=", Shift(row, window.gap)), equal))',
+            'return And((Compare(start, "<=", row), Compare(end, "=", Shift(row, gap)), equal))',
+            'return And((Compare(start, "=", row), Compare(end, "=", Shift(row, gap)), equal))',
         ),
         bug(
             "the last row of a session has any keys",
             ZONES,
-            "Shift(row, window.gap)), equal))",
-            "Shift(row, window.gap))))",
+            "Shift(row, gap)), equal))",
+            "Shift(row, gap))))",
         ),
     ),
 )

@@ -49,9 +49,9 @@ class SequenceOptions:
     subsets: Mapping[str, Iterable[str]]
     within: Duration
     limits: object
-    matches: str
-    skip: str
-    rows: str
+    matches: object
+    skip: object
+    rows: object
     empty: bool
     unmatched: bool
 
@@ -191,12 +191,10 @@ def _limits_of(read: Navigations, formula: Formula, part: Expression, time: str)
 
 def _shifted(read: Navigations, term: TemporalTerm) -> tuple[Point, int] | None:
     """A term as the instant of a row of the match plus so many ticks."""
-    by = 0
-    if isinstance(term, Shift):
-        term, by = term.term, term.by
-    if not isinstance(term, Var):
+    inner, by = (term.term, term.by) if isinstance(term, Shift) else (term, 0)
+    if not isinstance(inner, Var):
         return None
-    navigation = read.by_name[term.name]
+    navigation = read.by_name[inner.name]
     assert isinstance(navigation, RowValue)
     row = navigation.row
     if row.offset or row.step or len(read.names_of(row.variables)) > 1:

@@ -89,7 +89,11 @@ class MatchedRow:
         with Here():
             return self.value(self._navigations.of._attribute(name))
 
-    if not TYPE_CHECKING:
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Expression: ...
+
+    else:
 
         def __getattr__(self, name: str) -> Expression:
             if name.startswith("_"):
@@ -101,10 +105,6 @@ class MatchedRow:
                 raise unknown_name(f"rows of the match have no attribute {name!r}", hint)
             with Here():
                 return self.value(self._navigations.of._attribute(name))
-
-    else:
-
-        def __getattr__(self, name: str) -> Expression: ...
 
     @called()
     def value(self, value: Operand) -> Expression:
@@ -132,8 +132,7 @@ class MatchedRow:
 
     def _of(self, end: str, offset: int) -> MatchedRow:
         with Here():
-            if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
-                raise QueryError("TG114", f"{end} counts rows from 0 on, not {shown(offset)}", hint=f"write {end}(1)")
+            _check_number(end, offset)
             if self._row.step:
                 raise QueryError(
                     "TG114",
@@ -154,8 +153,7 @@ class MatchedRow:
 
     def _beside(self, name: str, n: int, sign: int) -> MatchedRow:
         with Here():
-            if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-                raise QueryError("TG114", f"{name} counts rows from 0 on, not {shown(n)}", hint=f"write {name}(1)")
+            _check_number(name, n)
             return self._with(replace(self._row, step=self._row.step + sign * n))
 
     def _with(self, row: RowOf) -> MatchedRow:
@@ -188,6 +186,11 @@ class MatchedRow:
             return self._navigations.read(Classifier("", self._row, self._final))
 
 
+def _check_number(name: str, n: object) -> None:
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise QueryError("TG114", f"{name} counts rows from 0 on, not {shown(n)}", hint=f"write {name}(1)")
+
+
 @checked_calls
 class MatchedRows:
     """The match that a condition or a measure speaks of: `m.A` is the last row so far with the variable `A`.
@@ -216,7 +219,11 @@ class MatchedRows:
                 raise QueryError("TG101", f"the pattern has no variable {shown(variable)}", hint=self._known(variable))
             return MatchedRow(self._navigations, RowOf(self._navigations.resolved(variable)), final=self._final)
 
-    if not TYPE_CHECKING:
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> MatchedRow: ...
+
+    else:
 
         def __getattr__(self, name: str) -> MatchedRow:
             if name.startswith("_"):
@@ -224,10 +231,6 @@ class MatchedRows:
             if name not in self._navigations.variables:
                 raise unknown_name(f"the pattern has no variable {name!r}", self._known(name))
             return MatchedRow(self._navigations, RowOf(self._navigations.resolved(name)), final=self._final)
-
-    else:
-
-        def __getattr__(self, name: str) -> MatchedRow: ...
 
     def _known(self, name: object) -> str:
         near = nearest(str(name), self._navigations.variables, 3)

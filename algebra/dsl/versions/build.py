@@ -13,7 +13,7 @@ from tidegate.algebra.dsl.over.build import UNTIL, versions_node
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Node, Select, check_condition
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import FALSE, Attr, call, conjunction
+from tidegate.algebra.terms import FALSE, Attr, Term, call, conjunction
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Column, Relation
@@ -70,7 +70,7 @@ class Versioned:
         """
         with Here() as site:
             versions = versions_node(self._of._node, self._keys, self._time, self._tie)
-            conditions = [call("lt", Attr(self._time), Attr(UNTIL))]
+            conditions: list[Term] = [call("lt", Attr(self._time), Attr(UNTIL))]
             parts: list[Expression] = []
             if self._deleted is not None:
                 conditions.append(call("not", call("coalesce", self._deleted._term, FALSE)))

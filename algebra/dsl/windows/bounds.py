@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
@@ -15,6 +15,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.calendar import is_zone, zone_hint
 from tidegate.algebra.ordered.windows.calendar import LONGEST_DAYS, Unit
 from tidegate.algebra.ordered.windows.kinds import (
+    AnchoredWindow,
     CalendarWindow,
     CountWindow,
     CumulatingWindow,
@@ -27,7 +28,9 @@ from tidegate.algebra.terms import Lit
 from tidegate.algebra.types import DataType, Kind
 
 _Build: TypeAlias = Callable[[DataType], Window]
-_Aligned: TypeAlias = Callable[[int, int, int, bool], HoppingWindow | CumulatingWindow]
+_Aligned: TypeAlias = Callable[[int, int, int, bool], HoppingWindow | CumulatingWindow | AnchoredWindow]
+#: From where ends are counted.
+Align: TypeAlias = Literal["epoch", "first"]
 _NO_SIZE: Final = ("TG160", 'say how long a window is: tg.hopping("1h", every="10m")')
 _NO_EVERY: Final = ("TG160", 'say how far apart windows end: tg.hopping("1h", every="10m")')
 
@@ -72,12 +75,16 @@ def session(gap: Duration) -> WindowBounds:
 
 
 @called(size=_NO_SIZE, every=_NO_EVERY)
-def hopping(size: Duration, *, every: Duration, offset: Duration = None, empty: bool = False) -> WindowBounds:
+def hopping(
+    size: Duration, *, every: Duration, offset: Duration = None, align: Align = "epoch", empty: bool = False
+) -> WindowBounds:
     """Windows of one size that overlap: those without `start` and with `end`, for each `end` that is a multiple of
     `every`, plus `offset`.
 
     The size is a multiple of `every`. Multiples count from the epoch, 1970-01-01 UTC, as with `tg.ceil`: with `every`
-    equal to the size each row is in one window, which ends at `tg.ceil(time, size)`.
+    equal to the size each row is in one window, which ends at `tg.ceil(time, size)`. With `align="first"` they count
+    from the first row of each key: the first window begins with it, so its `start` is the instant before, and none
+    starts earlier. That instant is then kept for ever.
 
     `empty=True` also reports the windows without rows between two with rows of one key: `count` is 0 there, and other
     aggregates are NULL. `complete` says when a window is known: that is at its `end`, or, if it is empty, when the next
@@ -91,6 +98,11 @@ def hopping(size: Duration, *, every: Duration, offset: Duration = None, empty: 
         red, 4, 8, 2, 60.0
     """
     with Here():
+        _require_one("align", align, ("epoch", "first"))
+        if align == "first":
+            if offset is not None:
+                raise QueryError("TG160", "offset moves what the first row aligns", hint="leave one of both out")
+            return _aligned("hopping", _anchored, size, every, None, empty, align)
         return _aligned("hopping", HoppingWindow, size, every, offset, empty)
 
 
@@ -128,11 +140,8 @@ def calendar(unit: Unit, *, zone: str = "UTC", size: int = 1, empty: bool = Fals
         Bob, 2026-03-31 22:00:00+00:00, 1
     """
     with Here():
-        if unit not in LONGEST_DAYS:
-            units = ", ".join(f'"{known}"' for known in LONGEST_DAYS)
-            raise QueryError("TG160", f"{shown(unit)} is no unit of the calendar", hint=f"write one of {units}")
-        if not isinstance(zone, str) or not is_zone(zone):
-            raise QueryError("TG160", f"{shown(zone)} is no time zone", hint=zone_hint(zone))
+        _require_one("unit", unit, tuple(LONGEST_DAYS))
+        _require_zone(zone)
         many = _whole("size", size)
 
         def build(type_: DataType) -> Window:
@@ -194,7 +203,9 @@ def rows(size: int, *, every: int | None = None) -> WindowBounds:
         return WindowBounds(f"rows({whole}{counted})", lambda _: CountWindow(whole, step))
 
 
-def _aligned(name: str, kind: _Aligned, size: Duration, every: Duration, offset: Duration, empty: bool) -> WindowBounds:
+def _aligned(
+    name: str, kind: _Aligned, size: Duration, every: Duration, offset: Duration, empty: bool, align: Align = "epoch"
+) -> WindowBounds:
     for option, given in (("size", size), ("every", every), ("offset", offset)):
         check_duration(option, given)
 
@@ -205,11 +216,27 @@ def _aligned(name: str, kind: _Aligned, size: Duration, every: Duration, offset:
         return kind(whole, step, moved, empty)
 
     moved = "" if offset is None else f", offset={offset!r}"
+    moved += "" if align == "epoch" else f", align={align!r}"
     return WindowBounds(f"{name}({size!r}, every={every!r}{moved}{_shown(empty)})", build)
+
+
+def _anchored(size: int, every: int, offset: int, empty: bool) -> AnchoredWindow:
+    return AnchoredWindow(size, every, empty)
 
 
 def _shown(empty: bool) -> str:
     return ", empty=True" if empty else ""
+
+
+def _require_one(option: str, given: object, known: tuple[str, ...]) -> None:
+    if given not in known:
+        names = " or ".join(f'{option}="{name}"' for name in known)
+        raise QueryError("TG160", f"{option}={shown(given)} is not known", hint=f"write {names}")
+
+
+def _require_zone(given: object) -> None:
+    if not isinstance(given, str) or not is_zone(given):
+        raise QueryError("TG160", f"{shown(given)} is no time zone", hint=zone_hint(given))
 
 
 def _require_multiple(size: object, whole: int, every: object, step: int) -> None:

@@ -93,8 +93,25 @@ class LandmarkWindow:
         return f"landmark({value_text(self.since, instants)}, every {ticks_text(self.every, instants)})"
 
 
-#: Windows that consist of panes in time, and those that depend on the rows before.
-TimedWindow: TypeAlias = HoppingWindow | CumulatingWindow | CalendarWindow | LandmarkWindow
+@dataclass(frozen=True, slots=True)
+class AnchoredWindow:
+    """As `HoppingWindow`, counted from the first row of the partition: that is the first instant of the first window.
+    None starts before. `size` is a multiple of `every`. `empty`: also those without rows, between two with rows.
+    """
+
+    size: int
+    every: int
+    empty: bool = False
+
+    def text(self, instants: DataType) -> str:
+        empty = ", empty ones too" if self.empty else ""
+        each = f"{ticks_text(self.size, instants)}, every {ticks_text(self.every, instants)}"
+        return f"hopping({each} from the first row{empty})"
+
+
+#: Windows with the same ends in every partition, all that consist of panes in time, and those that rows bound.
+FixedWindow: TypeAlias = HoppingWindow | CumulatingWindow | CalendarWindow | LandmarkWindow
+TimedWindow: TypeAlias = FixedWindow | AnchoredWindow
 RowWindow: TypeAlias = SessionWindow | CountWindow
 Window: TypeAlias = RowWindow | TimedWindow
 

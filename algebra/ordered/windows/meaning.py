@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tidegate.algebra.ordered.windows.kinds import CountWindow, LandmarkWindow, SessionWindow, TimedWindow, Window
+from tidegate.algebra.ordered.windows.kinds import (
+    AnchoredWindow,
+    CountWindow,
+    FixedWindow,
+    HoppingWindow,
+    LandmarkWindow,
+    SessionWindow,
+    Window,
+)
 from tidegate.algebra.ordered.windows.panes import before, end_of, pane_of
 
 
@@ -28,6 +36,9 @@ def windows_in(window: Window, times: Sequence[int]) -> list[Found]:
         case CountWindow(size, every):
             lasts = range(size, len(times) + 1, every)
             return [Found(times[n - size], times[n - 1], range(n - size, n), times[n - 1]) for n in lasts]
+        case AnchoredWindow(size, every, empty):
+            since = min(times) - 1
+            return [found for found in _timed(HoppingWindow(size, every, since, empty), times) if found.start >= since]
         case _:
             return list(_timed(window, times))
 
@@ -41,7 +52,7 @@ def _sessions(gap: int, times: Sequence[int]) -> Iterator[Found]:
         yield Found(times[rows[0]], end, rows, end)
 
 
-def _timed(window: TimedWindow, times: Sequence[int]) -> Iterator[Found]:
+def _timed(window: FixedWindow, times: Sequence[int]) -> Iterator[Found]:
     panes = sorted({pane for time in times for pane in _panes_of(window, time)})
     for pane in panes:
         start, end = end_of(window, before(window, pane)), end_of(window, pane)
@@ -52,7 +63,7 @@ def _timed(window: TimedWindow, times: Sequence[int]) -> Iterator[Found]:
             yield Found(end_of(window, before(window, empty)), end, (), min(time for time in times if time > end))
 
 
-def _panes_of(window: TimedWindow, time: int) -> Iterator[int]:
+def _panes_of(window: FixedWindow, time: int) -> Iterator[int]:
     """The last panes of the windows that hold an instant and are reported because of it."""
     pane = pane_of(window, time)
     if isinstance(window, LandmarkWindow):

@@ -8,13 +8,13 @@ from tidegate.algebra.ordered.windows.calendar import beginning, first_from
 from tidegate.algebra.ordered.windows.kinds import (
     CalendarWindow,
     CumulatingWindow,
+    FixedWindow,
     HoppingWindow,
     LandmarkWindow,
-    TimedWindow,
 )
 
 
-def end_of(window: TimedWindow, pane: int) -> int:
+def end_of(window: FixedWindow, pane: int) -> int:
     """Where a pane ends, and so the windows of which it is the last one."""
     match window:
         case HoppingWindow() | CumulatingWindow():
@@ -27,7 +27,7 @@ def end_of(window: TimedWindow, pane: int) -> int:
             assert_never(window)
 
 
-def pane_of(window: TimedWindow, instant: int) -> int:
+def pane_of(window: FixedWindow, instant: int) -> int:
     """The pane of an instant: the first one that ends at it or later."""
     match window:
         case HoppingWindow() | CumulatingWindow():
@@ -40,7 +40,7 @@ def pane_of(window: TimedWindow, instant: int) -> int:
             assert_never(window)
 
 
-def before(window: TimedWindow, pane: int) -> int:
+def before(window: FixedWindow, pane: int) -> int:
     """The last pane before the first one of the window that ends with a pane: where it ends, the window starts."""
     match window:
         case HoppingWindow():

@@ -10,15 +10,9 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.functions.aggregates import Aggregate
-from tidegate.algebra.functions.sketches import (
-    FIRST,
-    GOLDEN,
-    PART_BITS,
-    REST_BITS,
-    SECOND,
-    Sketch,
-    hash_of,
-)
+from tidegate.algebra.functions.sketches.distinct import FIRST, GOLDEN, REST_BITS, SECOND, hash_of
+from tidegate.algebra.functions.sketches.kinds import Sketch
+from tidegate.algebra.functions.sketches.quantiles import PART_BITS
 from tidegate.algebra.types import DataType
 from tidegate.runtime.arrays import Float64Array, Int64Array, UInt64Array
 from tidegate.runtime.eval.functions.shared import held_type

@@ -21,13 +21,13 @@ from tidegate.algebra.ordered.sequences.partition import Partition
 from tidegate.algebra.ordered.sequences.pattern import Anchor, patterns_of
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.semantics import aggregated
-from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.sequences import ROWS
-from tidegate.runtime.arrays import Int32Array
+from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.eval.columns import polars_schema, polars_type
 from tidegate.runtime.ordered.family import Family, Tables
 from tidegate.runtime.ordered.new_events import order_of
-from tidegate.runtime.ordered.partition_store import NO_LOOK, ticks
+from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
@@ -144,22 +144,21 @@ class _Search:
             first = min(first, max(count - 1, 0))
         return _Kept(list(rows[first:]), standing.without(first))
 
-    def looks(self, kept: Sequence[_Kept], until: Extended) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def looks(self, kept: Sequence[_Kept], until: Extended) -> Int64Array:
         """When each partition has to be looked at although no row comes."""
-        instants = [self._next(one, until) if isinstance(until, int) else None for one in kept]
-        return np.array([NO_LOOK if instant is None else instant for instant in instants], dtype=np.int64)
+        return np.array([self._look(one, until) for one in kept], dtype=np.int64)
 
-    def _next(self, kept: _Kept, until: int) -> int | None:
-        """The least instant after `until` at which more is decided although no row comes, perhaps the end of the input;
-        None: all is decided.
+    def _look(self, kept: _Kept, until: Extended) -> int:
+        """The least instant after `until` at which more is decided although no row comes; what only the end of the
+        input decides is looked at then.
         """
-        if not kept.rows or kept.standing.begin >= len(kept.rows):
-            return None
+        if not isinstance(until, int) or kept.standing.begin >= len(kept.rows):
+            return NO_LOOK
         partition = Partition(self.node, kept.rows, aggregated)
         low, high = until, partition.times[-1] + self.prepared.span
         now = self.certainty.at(partition, until, kept.standing)
         if high <= low or self.certainty.at(partition, high, kept.standing) == now:
-            return ticks(INF)
+            return EVER
         while high - low > 1:
             middle = (low + high) // 2
             if self.certainty.at(partition, middle, kept.standing) == now:
@@ -193,9 +192,9 @@ def gathered(node: Sequences, before: KeptExtract, new: pl.DataFrame, of: Int32A
     """The kept and the new rows of each partition, and how far the search has come in them."""
     width = len(node.input.schema)
     partitions = [_Kept([], Standing()) for _ in before.partitions]
-    for place, *row in before.rows.iter_rows():
-        partitions[place].rows.append(tuple(row[:width]))
-        partitions[place].standing = Standing(*row[width:])
+    for place, *kept in before.rows.iter_rows():
+        partitions[place].rows.append(tuple(kept[:width]))
+        partitions[place].standing = Standing(*kept[width:])
     for place, row in zip(of, new.select(node.input.schema.names).iter_rows(), strict=True):
         partitions[place].rows.append(row)
     return partitions

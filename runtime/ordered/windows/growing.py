@@ -16,7 +16,7 @@ from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
-from tidegate.runtime.ordered.windows.lifting import NO_ROWS, complete, lifted
+from tidegate.runtime.ordered.windows.lifting import Arrival
 from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, windows_of
 from tidegate.runtime.ordered.windows.partial_panes import partial_panes
 from tidegate.runtime.plan.steps import OrderedStep
@@ -37,8 +37,8 @@ class GrowingOperator(WindowsOperator[KeptRows]):
             numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
             rows = stored.select(numbers, *state.columns).sort(PARTITION)
             partitions = state.all_partitions()
-            high = complete(panes, rows, NO_ROWS, len(partitions), reached)
-            state.put(KeptExtract(partitions, rows, panes.looks(rows, high)))
+            none = Arrival.of_none(panes, rows, len(partitions))
+            state.put(KeptExtract(partitions, rows, panes.looks(rows, none.complete(reached), none.axis)))
         return self
 
     def step(
@@ -49,12 +49,13 @@ class GrowingOperator(WindowsOperator[KeptRows]):
         numbers = state.partitions.assign(rows)
         partitions = state.touched([numbers], ticks(until))
         before, of = state.extract(partitions), state.places(partitions, numbers).astype(np.int64)
-        low = complete(panes, before.rows, NO_ROWS, len(partitions), after)
-        high = complete(panes, before.rows, of, len(partitions), until)
-        totals = panes.totals(before.rows, lifted(panes, rows, of, before.rows, len(partitions)))
-        result = self.reported(panes.group, panes.windows(totals, None, low, high), partitions)
+        came = Arrival(panes, before.rows, rows, of, len(partitions))
+        low, high = came.complete_before(after), came.complete(until)
+        totals = panes.totals(before.rows, came.panes)
+        result = self.reported(panes.group, panes.windows(totals, None, low, high, came.axis), partitions)
         latest = panes.latest(totals, high)
-        return replace(self, made=(before, KeptExtract(partitions, latest, panes.looks(latest, high)))), result
+        kept = KeptExtract(partitions, latest, panes.looks(latest, high, came.axis))
+        return replace(self, made=(before, kept)), result
 
     def described(self) -> dict[str, StateTable]:
         return {TOTALS: row_table(self.held.partitions.schema, self.held.columns)}

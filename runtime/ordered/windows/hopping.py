@@ -19,7 +19,7 @@ from tidegate.runtime.ordered.partitions import key_columns
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.ordered.windows.layout import PANE
-from tidegate.runtime.ordered.windows.lifting import NO_ROWS, complete, in_order, lifted
+from tidegate.runtime.ordered.windows.lifting import Arrival, in_order
 from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, windows_of
 from tidegate.runtime.ordered.windows.pane_store import PaneExtract, PaneStore
 from tidegate.runtime.ordered.windows.partial_panes import PartialPanes, partial_panes
@@ -42,10 +42,11 @@ class HoppingOperator(WindowsOperator[PaneStore]):
             numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
             rows = stored.select(numbers, *state.columns).sort(PARTITION, PANE)
             partitions = state.all_partitions()
-            high = complete(panes, rows, NO_ROWS, len(partitions), reached)
+            none = Arrival.of_none(panes, rows, len(partitions))
+            high = none.complete(reached)
             rows = rows.filter(pl.Series(panes.is_open(rows, high)))
             latest = panes.latest(panes.totals(rows.clear(), rows), high)
-            state.put(PaneExtract(partitions, rows, latest, panes.looks(latest, high)))
+            state.put(PaneExtract(partitions, rows, latest, panes.looks(latest, high, none.axis)))
         return self
 
     def step(
@@ -56,14 +57,13 @@ class HoppingOperator(WindowsOperator[PaneStore]):
         numbers = state.partitions.assign(rows)
         partitions = state.touched([numbers], ticks(until))
         before, of = state.unread(partitions), state.places(partitions, numbers).astype(np.int64)
-        new = lifted(panes, rows, of, before.totals, len(partitions))
-        low = complete(panes, before.totals, NO_ROWS, len(partitions), after)
-        high = complete(panes, before.totals, of, len(partitions), until)
-        change = _Change.of(panes, state, partitions, new, low, high)
-        totals = panes.totals(before.totals, new)
-        result = self.reported(panes.group, panes.windows(totals, change.rest, low, high), partitions)
+        came = Arrival(panes, before.totals, rows, of, len(partitions))
+        low, high = came.complete_before(after), came.complete(until)
+        change = _Change.of(panes, state, partitions, came.panes, low, high)
+        totals = panes.totals(before.totals, came.panes)
+        result = self.reported(panes.group, panes.windows(totals, change.rest, low, high, came.axis), partitions)
         latest = panes.latest(totals, high)
-        look = panes.looks(latest, high)
+        look = panes.looks(latest, high, came.axis)
         left = PaneExtract(partitions, change.rows, latest, look, gone=change.gone, kept=change.kept)
         return replace(self, made=(before, left)), result
 
@@ -116,18 +116,18 @@ class _Change:
             gone = np.minimum(gone, np.maximum(count - ~follows, 0))
         first = state.rows.front(partitions, np.where(ends, count, np.minimum(gone + 1, count)))
         goes_on = _same_pane(last, new, len(partitions))
-        known = pl.concat([_of(first, ends), _of(last, goes_on & ~ends)])
+        known = pl.concat([_only(first, ends), _only(last, goes_on & ~ends)])
         rows = panes.together(known, new)
         place, block = rows.get_column(PARTITION).to_numpy(), of.block(rows.get_column(PANE).to_numpy())
         ended = (block >= of.block(low + 1)[place]) & (block < of.block(high + 1)[place])
         rows = panes.remainders(rows, ended)
-        rest = in_order(pl.concat([_of(first, ~ends), _of(rows, ends)]))
+        rest = in_order(pl.concat([_only(first, ~ends), _only(rows, ends)]))
         kept = np.where(ends, 0, count - gone - goes_on)
         left = rows.filter(pl.Series(panes.is_open(rows, high)))
         return cls(left, np.where(ends, count, gone), kept, rest)
 
 
-def _of(rows: pl.DataFrame, some: BoolArray) -> pl.DataFrame:
+def _only(rows: pl.DataFrame, some: BoolArray) -> pl.DataFrame:
     """The rows of some partitions."""
     return rows if some.all() else rows.filter(pl.Series(some[rows.get_column(PARTITION).to_numpy()]))
 

@@ -10,7 +10,13 @@ import polars as pl
 
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import Group, Scan
-from tidegate.algebra.ordered.windows.kinds import CountWindow, SessionWindow, TimedWindow, shows_empty
+from tidegate.algebra.ordered.windows.kinds import (
+    AnchoredWindow,
+    CountWindow,
+    SessionWindow,
+    TimedWindow,
+    shows_empty,
+)
 from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr
@@ -19,9 +25,10 @@ from tidegate.runtime.eval.columns import polars_type
 from tidegate.runtime.ordered.windows.panes import Panes, panes_of
 from tidegate.runtime.plan.aggregate_states import states
 
-#: The number of a pane, and how many rows of its partition there are up to its last one.
+#: The number of a pane, how many rows of its partition there are up to its last one, and from where panes are counted.
 PANE: Final = "pane"
 ROWS: Final = "rows"
+SINCE: Final = "since"
 #: The first instant among new rows of a pane, and the bounds of windows that rows bound. No attribute of a user has
 #: such a name, nor one of the keys of the grouping.
 FIRST: Final = "\0first"
@@ -33,8 +40,8 @@ NUMBER: Final = "\0window"
 
 @dataclass(frozen=True)
 class PaneLayout:
-    """Frames of panes have PARTITION, PANE and the columns of partial results; where rows are counted ROWS, too. Those
-    of new rows have FIRST where there are windows without rows.
+    """Frames of panes have PARTITION, PANE and the columns of partial results. Where rows are counted there is ROWS,
+    too, where panes are counted from a first row SINCE, and of new rows FIRST where there are windows without rows.
     """
 
     node: Windows
@@ -71,8 +78,14 @@ class PaneLayout:
     @cached_property
     def columns(self) -> dict[str, pl.DataType]:
         """The columns of panes, beside the keys of their partitions."""
-        numbers = (PANE, ROWS) if isinstance(self.window, CountWindow) else (PANE,)
-        return {**dict.fromkeys(numbers, polars_type(BIGINT)), **self.parts}
+        return {**dict.fromkeys((PANE, *self.counted), polars_type(BIGINT)), **self.parts}
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The columns by which panes are counted in each partition."""
+        if isinstance(self.window, CountWindow):
+            return (ROWS,)
+        return (SINCE,) if isinstance(self.window, AnchoredWindow) else ()
 
     @cached_property
     def parts(self) -> dict[str, pl.DataType]:

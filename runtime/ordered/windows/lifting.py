@@ -2,99 +2,151 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
 from tidegate.algebra.nodes import Reading
 from tidegate.algebra.ordered.events import tied
-from tidegate.algebra.ordered.windows.kinds import CountWindow, LandmarkWindow
+from tidegate.algebra.ordered.windows.kinds import AnchoredWindow, CountWindow, LandmarkWindow
 from tidegate.algebra.time import Extended
-from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.partials import partial
 from tidegate.runtime.ordered.new_events import order_of
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.windows.layout import FIRST, NUMBER, OF, PANE, ROWS, PaneLayout
-from tidegate.runtime.ordered.windows.panes import axis_of
+from tidegate.runtime.ordered.windows.layout import FIRST, NUMBER, OF, PANE, ROWS, SINCE, PaneLayout
+from tidegate.runtime.ordered.windows.panes import AnchoredPanes, Axis, axis_of
 from tidegate.runtime.plan.aggregate_states import states
 
-#: The partitions of no rows.
-NO_ROWS: Final = np.empty(0, dtype=np.int64)
+
+@dataclass(frozen=True)
+class Arrival:
+    """The new rows of an increment, which are in partitions `of`, behind `known` panes: the last ones of these."""
+
+    layout: PaneLayout
+    known: pl.DataFrame
+    rows: pl.DataFrame
+    of: Int64Array
+    partitions: int
+
+    @classmethod
+    def of_none(cls, layout: PaneLayout, known: pl.DataFrame, partitions: int) -> Arrival:
+        """No new rows."""
+        return cls(layout, known, pl.DataFrame(), np.empty(0, dtype=np.int64), partitions)
+
+    @cached_property
+    def axis(self) -> Axis | None:
+        """Where panes end; None where rows are counted."""
+        window = self.layout.window
+        if isinstance(window, CountWindow):
+            return None
+        return AnchoredPanes(window.every, self._since) if isinstance(window, AnchoredWindow) else axis_of(window)
+
+    def complete(self, reached: Extended) -> Int64Array:
+        """The last pane of each partition that is complete at a progress, with the new rows."""
+        if isinstance(self.layout.window, CountWindow):
+            return (self._before + np.bincount(self.of, minlength=self.partitions)) // self.layout.window.every
+        assert self.axis is not None
+        return self.axis.ended(ticks(reached), self.partitions)
+
+    def complete_before(self, reached: Extended) -> Int64Array:
+        """The same without them."""
+        if isinstance(self.layout.window, CountWindow):
+            return self._before // self.layout.window.every
+        return self.complete(reached)
+
+    @cached_property
+    def panes(self) -> pl.DataFrame:
+        """The panes of the new rows."""
+        if isinstance(self.layout.window, CountWindow):
+            return self._counted(self.layout.window.every)
+        assert self.axis is not None
+        rows, of = self.rows, self.of
+        pane = self.axis.of(rows.get_column(self.layout.node.time).to_numpy(), of)
+        if isinstance(self.layout.window, LandmarkWindow) and (pane <= 0).any():
+            since = pane > 0
+            rows, of, pane = rows.filter(pl.Series(since)), of[since], pane[since]
+        made = self._grouped(rows, of, pane)
+        if isinstance(self.layout.window, AnchoredWindow):
+            made = made.with_columns(pl.Series(SINCE, self._since[made.get_column(PARTITION).to_numpy()]))
+        return self._in_columns(made)
+
+    @cached_property
+    def _before(self) -> Int64Array:
+        """How many rows each partition has had."""
+        return _greatest(self.known, ROWS, self.partitions, 0)
+
+    @cached_property
+    def _since(self) -> Int64Array:
+        """From where panes are counted: the instant before the first row."""
+        since = _greatest(self.known, SINCE, self.partitions, _NONE)
+        if len(self.of):
+            fresh = since[self.of] == _NONE
+            first = np.full(self.partitions, -_NONE)
+            time = self.rows.get_column(self.layout.node.time).to_numpy()
+            np.minimum.at(first, self.of[fresh], time[fresh])
+            since = np.where(first < -_NONE, first - 1, since)
+        return since
+
+    def _grouped(self, rows: pl.DataFrame, of: Int64Array, pane: Int64Array) -> pl.DataFrame:
+        made = partial(self.layout.lifting, rows.with_columns(pl.Series(OF, of), pl.Series(NUMBER, pane)))
+        names = {OF: PARTITION, NUMBER: PANE}
+        if self.layout.shows_empty:
+            (first,) = states(self.layout.lifting)[-1].columns
+            names[first] = FIRST
+        return made.rename(names)
+
+    def _in_columns(self, made: pl.DataFrame) -> pl.DataFrame:
+        first = (FIRST,) if self.layout.shows_empty else ()
+        return in_order(made.select(PARTITION, *self.layout.columns, *first))
+
+    def _counted(self, every: int) -> pl.DataFrame:
+        """Rows are numbered in order of time, after those before."""
+        reading = self.layout.node.readings[0]
+        order = order_of(reading, self.rows)
+        order = order[np.argsort(self.of[order], kind="stable")]
+        in_partition = self.of[order]
+        require_order(reading, self.rows[order], in_partition)
+        number = np.empty(len(self.of), dtype=np.int64)
+        number[order] = self._before[in_partition] + within(starts_of(in_partition))
+        made = self._grouped(self.rows, self.of, number // every + 1)
+        there = (self._before + np.bincount(self.of, minlength=self.partitions))[made.get_column(PARTITION).to_numpy()]
+        last = np.minimum(made.get_column(PANE).to_numpy() * every, there)
+        return self._in_columns(made.with_columns(pl.Series(ROWS, last)))
 
 
-def lifted(
-    layout: PaneLayout, rows: pl.DataFrame, of: Int64Array, known: pl.DataFrame, partitions: int
-) -> pl.DataFrame:
-    """The panes of new rows, which are in partitions `of`; `known` are the last panes before."""
-    if isinstance(layout.window, CountWindow):
-        return _counted(layout, layout.window.every, rows, of, counts_before(known, partitions))
-    pane = axis_of(layout.window).of(rows.get_column(layout.node.time).to_numpy())
-    if isinstance(layout.window, LandmarkWindow) and (pane <= 0).any():
-        since = pane > 0
-        rows, of, pane = rows.filter(pl.Series(since)), of[since], pane[since]
-    return in_order(_grouped(layout, rows, of, pane))
+#: Earlier than every instant.
+_NONE = -(1 << 62)
 
 
-def reached(layout: PaneLayout, known: pl.DataFrame, of: Int64Array, partitions: int, progress: Extended) -> Int64Array:
-    """The last pane of each partition that is complete, at a progress or with new rows in partitions `of` after
-    `known` panes.
-    """
-    if isinstance(layout.window, CountWindow):
-        return (counts_before(known, partitions) + np.bincount(of, minlength=partitions)) // layout.window.every
-    return np.full(partitions, axis_of(layout.window).ended(ticks(progress)))
-
-
-def counts_before(known: pl.DataFrame, partitions: int) -> Int64Array:
-    """How many rows each partition has had, by its last pane."""
-    before = np.zeros(partitions, dtype=np.int64)
-    np.maximum.at(before, known.get_column(PARTITION).to_numpy(), known.get_column(ROWS).to_numpy())
-    return before
+def _greatest(known: pl.DataFrame, column: str, partitions: int, least: int) -> Int64Array:
+    """The greatest value of a column in each partition."""
+    values = np.full(partitions, least)
+    np.maximum.at(values, known.get_column(PARTITION).to_numpy(), known.get_column(column).to_numpy())
+    return values
 
 
 def in_order(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows by partition and pane; of one pane those first that came first."""
     of, pane = rows.get_column(PARTITION).to_numpy(), rows.get_column(PANE).to_numpy()
-    order = np.lexsort((pane, of))
-    return rows if (np.diff(order) == 1).all() else rows[order]
+    ascends = (of[1:] > of[:-1]) | ((of[1:] == of[:-1]) & (pane[1:] >= pane[:-1]))
+    return rows if ascends.all() else rows[np.lexsort((pane, of))]
 
 
-def starts_of(*columns: Int64Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def starts_of(*columns: Int64Array) -> BoolArray:
     """Whether a row differs from the one before in one of the columns."""
     starts = np.ones(len(columns[0]), dtype=np.bool_)
     starts[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return starts
 
 
-def within(starts: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Int64Array:
+def within(starts: BoolArray) -> Int64Array:
     """The place of each row in its segment, from 0 on."""
     at = np.arange(len(starts))
     return at - np.maximum.accumulate(np.where(starts, at, 0))
-
-
-def _grouped(layout: PaneLayout, rows: pl.DataFrame, of: Int64Array, pane: Int64Array) -> pl.DataFrame:
-    made = partial(layout.lifting, rows.with_columns(pl.Series(OF, of), pl.Series(NUMBER, pane)))
-    names, kept = {OF: PARTITION, NUMBER: PANE}, [name for name in layout.columns if name != ROWS]
-    if layout.shows_empty:
-        (first,) = states(layout.lifting)[-1].columns
-        names, kept = {**names, first: FIRST}, [*kept, FIRST]
-    return made.rename(names).select(PARTITION, *kept)
-
-
-def _counted(layout: PaneLayout, every: int, rows: pl.DataFrame, of: Int64Array, before: Int64Array) -> pl.DataFrame:
-    """Rows are numbered in order of time, after those `before`."""
-    reading = layout.node.readings[0]
-    order = order_of(reading, rows)
-    order = order[np.argsort(of[order], kind="stable")]
-    in_partition = of[order]
-    require_order(reading, rows[order], in_partition)
-    number = np.empty(len(of), dtype=np.int64)
-    number[order] = before[in_partition] + within(starts_of(in_partition))
-    made = in_order(_grouped(layout, rows, of, number // every + 1))
-    there = (before + np.bincount(of, minlength=len(before)))[made.get_column(PARTITION).to_numpy()]
-    last = np.minimum(made.get_column(PANE).to_numpy() * every, there)
-    return made.with_columns(pl.Series(ROWS, last)).select(PARTITION, *layout.columns)
 
 
 def require_order(reading: Reading, rows: pl.DataFrame, of: Int64Array) -> None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Protocol, TypeVar, assert_never
+from typing import Final, Protocol, assert_never
 
 import numpy as np
 
 from tidegate.algebra.ordered.windows.calendar import Unit, beginning, first_from
 from tidegate.algebra.ordered.windows.kinds import (
+    AnchoredWindow,
     CalendarWindow,
     CountWindow,
     CumulatingWindow,
+    FixedWindow,
     HoppingWindow,
     LandmarkWindow,
     TimedWindow,
 )
 from tidegate.runtime.arrays import Int64Array
 
-#: One number or many.
-N = TypeVar("N", int, Int64Array)
 #: Panes of a block that never ends.
 ENDLESS: Final = 1 << 62
 
@@ -30,14 +30,16 @@ class Panes:
     """`many` panes in succession are a block, of which block b has the last one at `b * many`.
 
     A window that `grows` has the panes of its block so far. Another one has as many as a block: the last ones of a
-    block and the first ones of the next. Of a partition the last pane is kept for ever if it `stays`.
+    block and the first ones of the next. None begins before the first pane if all are `whole`. Of a partition the last
+    pane is kept for ever if it `stays`.
     """
 
     many: int
     grows: bool
     stays: bool = False
+    whole: bool = False
 
-    def block(self, pane: N) -> N:
+    def block(self, pane: Int64Array) -> Int64Array:
         return -(-pane // self.many)
 
     def last(self, pane: Int64Array) -> Int64Array:
@@ -51,15 +53,32 @@ class Panes:
         return (self.block(window) - 1) * self.many if self.grows else window - self.many
 
 
-class Axis(Protocol):
-    """Where panes end."""
+@lru_cache(maxsize=256)
+def panes_of(window: CountWindow | TimedWindow) -> Panes:
+    match window:
+        case HoppingWindow(size=size, every=every, empty=empty):
+            return Panes(size // every, size == every, empty)
+        case CumulatingWindow(size=size, every=every, empty=empty):
+            return Panes(size // every, grows=True, stays=empty)
+        case CalendarWindow(size=many, empty=empty):
+            return Panes(many, many == 1, empty)
+        case LandmarkWindow():
+            return Panes(ENDLESS, grows=True, stays=True)
+        case CountWindow(size=size, every=every) | AnchoredWindow(size=size, every=every):
+            return Panes(size // every, size == every, stays=True, whole=True)
+        case _:
+            assert_never(window)
 
-    def of(self, time: Int64Array) -> Int64Array:
+
+class Axis(Protocol):
+    """Where panes end in each partition; `at` are the places of these."""
+
+    def of(self, time: Int64Array, at: Int64Array) -> Int64Array:
         """The pane of each instant: the first one that ends at it or later."""
 
-    def end(self, pane: Int64Array) -> Int64Array: ...
-    def ended(self, reached: int) -> int:
-        """The last pane that ends by an instant."""
+    def end(self, pane: Int64Array, at: Int64Array) -> Int64Array: ...
+    def ended(self, reached: int, partitions: int) -> Int64Array:
+        """The last pane of each partition that ends by an instant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +88,31 @@ class EvenPanes:
     every: int
     offset: int
 
-    def of(self, time: Int64Array) -> Int64Array:
+    def of(self, time: Int64Array, at: Int64Array) -> Int64Array:
         return -((self.offset - time) // self.every)
 
-    def end(self, pane: Int64Array) -> Int64Array:
+    def end(self, pane: Int64Array, at: Int64Array) -> Int64Array:
         return pane * self.every + self.offset
 
-    def ended(self, reached: int) -> int:
-        return (reached - self.offset) // self.every
+    def ended(self, reached: int, partitions: int) -> Int64Array:
+        return np.full(partitions, (reached - self.offset) // self.every)
+
+
+@dataclass(frozen=True, slots=True)
+class AnchoredPanes:
+    """Pane n of a partition ends at `n * every` after an instant of its own."""
+
+    every: int
+    since: Int64Array
+
+    def of(self, time: Int64Array, at: Int64Array) -> Int64Array:
+        return -((self.since[at] - time) // self.every)
+
+    def end(self, pane: Int64Array, at: Int64Array) -> Int64Array:
+        return pane * self.every + self.since[at]
+
+    def ended(self, reached: int, partitions: int) -> Int64Array:
+        return (reached - self.since) // self.every
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,41 +122,25 @@ class CalendarPanes:
     unit: Unit
     zone: str
 
-    def of(self, time: Int64Array) -> Int64Array:
+    def of(self, time: Int64Array, at: Int64Array) -> Int64Array:
         if not len(time):
             return time
         first, last = (first_from(self.unit, self.zone, int(instant)) for instant in (time.min(), time.max()))
-        ends = self.end(np.arange(first, last + 1))
-        return first + np.searchsorted(ends, time)
+        return first + np.searchsorted(self._ends(np.arange(first, last + 1)), time)
 
-    def end(self, pane: Int64Array) -> Int64Array:
+    def end(self, pane: Int64Array, at: Int64Array) -> Int64Array:
         numbers, places = np.unique(pane, return_inverse=True)
-        ends = [beginning(self.unit, self.zone, number) for number in numbers.tolist()]
-        return np.array(ends, dtype=np.int64)[places]
+        return self._ends(numbers)[places]
 
-    def ended(self, reached: int) -> int:
-        return first_from(self.unit, self.zone, reached + 1) - 1
+    def ended(self, reached: int, partitions: int) -> Int64Array:
+        return np.full(partitions, first_from(self.unit, self.zone, reached + 1) - 1)
 
-
-@lru_cache(maxsize=256)
-def panes_of(window: CountWindow | TimedWindow) -> Panes:
-    match window:
-        case HoppingWindow(size=size, every=every, empty=empty):
-            return Panes(size // every, size == every, empty)
-        case CumulatingWindow(size=size, every=every, empty=empty):
-            return Panes(size // every, True, empty)
-        case CalendarWindow(size=many, empty=empty):
-            return Panes(many, many == 1, empty)
-        case LandmarkWindow():
-            return Panes(ENDLESS, True, True)
-        case CountWindow(size=size, every=every):
-            return Panes(size // every, size == every, True)
-        case _:
-            assert_never(window)
+    def _ends(self, panes: Int64Array) -> Int64Array:
+        return np.array([beginning(self.unit, self.zone, number) for number in panes.tolist()], dtype=np.int64)
 
 
 @lru_cache(maxsize=256)
-def axis_of(window: TimedWindow) -> Axis:
+def axis_of(window: FixedWindow) -> Axis:
     match window:
         case HoppingWindow() | CumulatingWindow():
             return EvenPanes(window.every, window.offset)

@@ -8,7 +8,6 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.ordered.windows.kinds import CountWindow
 from tidegate.algebra.ordered.windows.node import COMPLETE, END, START, Windows
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.pairs import gathered, merged_pairs, remaining, running
@@ -17,7 +16,7 @@ from tidegate.runtime.ordered.partition_store import NO_LOOK
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.windows.layout import FIRST, PANE, PaneLayout
 from tidegate.runtime.ordered.windows.lifting import in_order, starts_of, within
-from tidegate.runtime.ordered.windows.panes import axis_of
+from tidegate.runtime.ordered.windows.panes import Axis
 
 
 @dataclass(frozen=True)
@@ -59,20 +58,20 @@ class PartialPanes(PaneLayout):
         kept: BoolArray = self.panes.last(_pane(rows)) > high[of]
         return kept | np.append(np.diff(of) != 0, True)[: len(of)] if self.panes.stays else kept
 
-    def looks(self, latest: pl.DataFrame, high: Int64Array) -> Int64Array:
+    def looks(self, latest: pl.DataFrame, high: Int64Array, axis: Axis | None) -> Int64Array:
         """When each partition has to be looked at although no row comes for it: where its next window ends."""
         look = np.full(len(high), NO_LOOK)
-        if not isinstance(self.window, CountWindow):
+        if axis is not None:
             of = _of(latest)
             of = of[self.panes.last(_pane(latest)) > high[of]]
-            look[of] = axis_of(self.window).end(high[of] + 1)
+            look[of] = axis.end(high[of] + 1, of)
         return look
 
     def windows(
-        self, totals: pl.DataFrame, rest: pl.DataFrame | None, low: Int64Array, high: Int64Array
+        self, totals: pl.DataFrame, rest: pl.DataFrame | None, low: Int64Array, high: Int64Array, axis: Axis | None
     ) -> pl.DataFrame:
         """The windows that are complete with pane `high` of each partition and were not with pane `low`: PARTITION,
-        their bounds and partial results.
+        their bounds unless rows are counted, and partial results.
 
         Up to the next pane of its partition each window has a pane as its last one: then it has what the block comes
         to up to it. Where it begins in the block before, it has what that comes to from there on, too, in `rest`.
@@ -91,9 +90,8 @@ class PartialPanes(PaneLayout):
         elif self.shows_empty:
             made = merged_pairs(self.group, made, made.clear(made.height))
         bounds = []
-        if not isinstance(self.window, CountWindow):
-            axis = axis_of(self.window)
-            start, end = axis.end(self.panes.before(window)), axis.end(window)
+        if axis is not None:
+            start, end = axis.end(self.panes.before(window), of[at]), axis.end(window, of[at])
             bounds = [pl.Series(START, start), pl.Series(END, end)]
             if self.shows_empty:
                 complete = np.concatenate([end[: len(end) - len(told)], told])
@@ -108,7 +106,7 @@ class PartialPanes(PaneLayout):
         follows = np.flatnonzero(of[1:] == of[:-1])
         until[follows] = np.minimum(until[follows], pane[follows + 1] - 1)
         first = np.maximum(pane, low[of] + 1)
-        return np.maximum(first, self.panes.many) if isinstance(self.window, CountWindow) else first, until
+        return np.maximum(first, self.panes.many) if self.panes.whole else first, until
 
     def _empty(self, totals: pl.DataFrame) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Windows without rows, each with the place of the pane before and the instant that tells it: those from the

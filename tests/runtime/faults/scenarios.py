@@ -192,7 +192,14 @@ def windowed() -> tg.Program:
     """Sessions and windows that overlap, some of which are open after every batch."""
     session = e.windows(tg.session(12), by="k").agg(n=tg.count(), total=tg.sum(e.v))
     hopping = e.windows(tg.hopping(30, every=10), by="k").agg(n=tg.count(), least=tg.min(e.v))
-    return tg.program(Session=session.rename(end="t"), Hopping=hopping.rename(end="t"))
+    empty = e.windows(tg.hopping(10, every=10, empty=True), by="k").agg(n=tg.count())
+    since = e.windows(tg.landmark(5, every=10), by="k").agg(total=tg.sum(e.v))
+    return tg.program(
+        Session=session.rename(end="t"),
+        Hopping=hopping.rename(end="t"),
+        Empty=empty.rename(complete="t"),
+        Since=since.rename(end="t"),
+    )
 
 
 def ticking() -> tg.Program:

@@ -72,16 +72,16 @@ def preferred_at(known: Known, standing: Standing) -> Certain:
             number += of.match is not None
         else:
             settled = False
-        reported = of.match is not None and visited and measured(known, of.match)
-        if reported and (settled or not numbers):
-            matches.append(replace(of.match, number=number if settled else 0))
+        match = of.match if of.match is not None and visited and measured(known, of.match) else None
+        if match is not None and (settled or not numbers):
+            matches.append(replace(match, number=number if settled else 0))
         if visited and not of.leaves and start >= held:
             unmatched.append(start)
         targets = of.targets(start)
         reachable |= targets
         furthest = max(furthest, *targets)
         held = max([held, *(leaf_end(leaf, known) for leaf in of.leaves)])
-        if settled and next_standing.begin == start and (reported or not of.leaves):
+        if settled and next_standing.begin == start and (match is not None or not of.leaves):
             next_standing = Standing(furthest, number, held, known.whole)
     return Certain(tuple(matches), tuple(unmatched), next_standing)
 

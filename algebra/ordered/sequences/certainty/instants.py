@@ -82,7 +82,7 @@ def _moved(term: TemporalTerm, time: str, read: Mapping[str, Read]) -> tuple[Row
     """The row whose instant of the order a term shifts, and by how much."""
     by = 0
     if isinstance(term, Moved):
-        term, by = term.term, term.by
+        by, term = term.by, term.term
     if isinstance(term, Instant) and read[term.name].attribute == time:
         return read[term.name].row, by
     return None

@@ -235,4 +235,9 @@ def _compared(op: str, left: Range, right: Range) -> set[Outcome]:
 
 
 def _either(can: bool, must: bool) -> set[Outcome]:
-    return ({True} if can else set()) | (set() if must else {False})
+    found = set[Outcome]()
+    if can:
+        found.add(True)
+    if not must:
+        found.add(False)
+    return found

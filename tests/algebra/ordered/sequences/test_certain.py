@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from tests.strategies.written_sequences import limit, partition, sequences
-from tidegate.algebra.ordered.sequences.certain import Certainty, Standing, instants_of
+from tidegate.algebra.ordered.sequences.certain import Certainty, instants_of
+from tidegate.algebra.ordered.sequences.certainty.chain import Standing
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
-from tidegate.algebra.ordered.sequences.meaning import matches_of, unmatched
+from tidegate.algebra.ordered.sequences.meaning import Match, matches_of, unmatched
 from tidegate.algebra.ordered.sequences.node import EveryMatch, Reported, Sequences
 from tidegate.algebra.types import MAX_INSTANT
 
 #: Rows are letters with their instants: `a0 b1`. N is a row that must not come.
-VALUES = {letter: value for value, letter in enumerate("abcn")}
+VALUES = {letter: value for value, letter in enumerate("abcnde")}
 IS: dict[str, Any] = {v.upper(): (lambda r, value=value: r.x == value) for v, value in VALUES.items()}
 END = MAX_INSTANT
 
@@ -129,6 +131,20 @@ def test_many_rows_between_may_bridge_a_bound_from_row_to_row() -> None:
     assert instants(node, "a0 b1 b2 b3 b4 b5 c6") == [("0ABBBBB", 6)]
     # A row that is to come is too late for the last one that is known.
     assert instants(node, "a0 b1") == [("0A", 2)]
+
+
+def test_a_match_may_need_as_many_rows_as_its_limits_name() -> None:
+    """Of each of four variables the first and the last row: seven times more of the repetition."""
+    order = ["first(A)", "first(B)", "first(C)", "first(D)", "last(A)", "last(B)", "last(C)", "last(D)"]
+    limits = [limit(f"{later} - {earlier} >= 1") for earlier, later in pairwise(order)]
+    all_four: dict[str, Any] = {
+        "E": lambda r: (
+            (r.x == 5) & (r.t >= r.last_A_t) & (r.t >= r.last_B_t) & (r.t >= r.last_C_t) & (r.t >= r.last_D_t)
+        )
+    }
+    node = node_of("A (A | B | C | D)* E | A", **all_four, limits=limits)
+    assert certain(node, "a0", 100) == []
+    assert instants(node, "a0 b1 c2 d3 a4 b5 c6 d7 e8")[0] == ("0ABCDABCDE", 8)
 
 
 def test_a_bound_from_a_known_row_holds_for_the_next() -> None:
@@ -260,7 +276,7 @@ def test_ties_are_known_together() -> None:
 
 
 @pytest.mark.parametrize("skipping", ["any", "next"])
-def test_absences_between_rows_that_are_skipped(skipping: str) -> None:
+def test_absences_between_rows_that_are_skipped(skipping: Any) -> None:
     node = node_of("A !N B", select=EveryMatch(skipping))
     assert instants(node, "a0 c1 b2") == [("0AB", 2)]
     assert instants(node, "a0 n1 b2 a3 b4 n5") == [("3AB", 4)]
@@ -296,7 +312,7 @@ def test_what_goes_on_from_a_standing_is_what_all_rows_say() -> None:
     rows = partition(node, rows_of("a0 b1 a2 c3 a4 b9 a11 c12 b12"))
     rule = Certainty(Prepared(node))
     whole = rule.between(rows, None, None)
-    standing, found = Standing(), []
+    standing, found = Standing(), list[tuple[Match, int]]()
     for since, until in ((None, 2), (2, 3), (3, 8), (8, 11), (11, None)):
         detected = rule.between(rows, since, until, standing)
         standing = detected.standing

@@ -9,7 +9,7 @@ import pytest
 
 from tests.strategies.written_sequences import NAVIGATIONS, limit, sequences
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.ordered.sequences.navigation import RowOf, RowsAggregate, RowValue
+from tidegate.algebra.ordered.sequences.navigation import Navigation, RowOf, RowsAggregate, RowValue
 from tidegate.algebra.ordered.sequences.node import Definition, EveryMatch, Reported, Sequences
 from tidegate.algebra.ordered.sequences.pattern import Repetition, Step
 from tidegate.algebra.terms import TRUE, Attr
@@ -57,16 +57,20 @@ def test_refused(code: str, says: str, node: Sequences) -> None:
 
 
 def test_whole_matches_are_for_measures() -> None:
-    final = {
-        "last_A_x": RowValue("last_A_x", Attr("x"), RowOf(("A",)), final=True),
-        "count_A": replace(NAVIGATIONS["count_A"], final=True),
-    }
-    for name, navigation in final.items():
-        node = sequences("A", A=lambda r, name=name: r[name] > 1)
+    counted = NAVIGATIONS["count_A"]
+    assert isinstance(counted, RowsAggregate)
+    final: tuple[Navigation, ...] = (
+        RowValue("last_A_x", Attr("x"), RowOf(("A",)), final=True),
+        replace(counted, final=True),
+    )
+    for navigation in final:
+        read: Any = lambda r, name=navigation.name: r[name]  # noqa: E731
+        more: Any = lambda r, read=read: read(r) > 1  # noqa: E731
+        node = sequences("A", A=more)
         error = refused(replace(node, navigations=(navigation,)))
         assert error.code == "TG183"
         assert "the whole match" in error.message
-        measured = sequences("A", measures={"m": lambda r, name=name: r[name]})
+        measured = sequences("A", measures={"m": read})
         assert "m" in replace(measured, navigations=(navigation,)).schema
 
 

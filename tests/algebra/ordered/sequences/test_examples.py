@@ -56,7 +56,7 @@ def test_strategies(skipping: Any, expected: list[str]) -> None:
     lists ⟨a1, c2⟩ twice and leaves out ⟨a2, c2⟩. Skip-till-next is that of Table 4.1.
     """
     names = ("a1", "b1", "a2", "c1", "b2", "c2")
-    of = {letter: (lambda r, value=value: r.x == value) for value, letter in enumerate("ABC")}
+    of: dict[str, Any] = {letter: (lambda r, value=value: r.x == value) for value, letter in enumerate("ABC")}
     node = sequences("A B* C", select=EveryMatch(skipping), **of)
     trace = partition(node, rows_of(["abc".index(name[0]) for name in names]))
     matches = matches_of(trace)
@@ -226,7 +226,8 @@ def test_unmatched_rows_of_trino() -> None:
 def test_back_references_of_trino() -> None:
     """A condition reads rows of variables that may have been tried in other ways."""
     for variable in "AB":
-        node = sequences("(A | B)* C", C=lambda r, v=variable: r.x == r[f"last_{v}_x"])
+        back: dict[str, Any] = {"C": lambda r, v=variable: r.x == r[f"last_{v}_x"]}
+        node = sequences("(A | B)* C", **back)
         assert words(node, (1, 1)) == [(1, f"{variable}C")]
 
 
@@ -252,13 +253,13 @@ def test_averages_of_flink() -> None:
 
 @pytest.mark.parametrize(("quantifier", "expected"), [("*", [(2, "ABBBC")]), ("*?", [(2, "ABC"), (5, "AC")])])
 def test_greedy_and_reluctant_of_flink(quantifier: str, expected: list[tuple[int, str]]) -> None:
-    conditions = {"A": lambda r: r.x > 10, "B": lambda r: r.x < 15, "C": lambda r: r.x > 12}
+    conditions: dict[str, Any] = {"A": lambda r: r.x > 10, "B": lambda r: r.x < 15, "C": lambda r: r.x > 12}
     assert words(sequences(f"A B{quantifier} C", **conditions), (10, 11, 12, 13, 14, 16)) == expected
 
 
 def test_time_constraint_of_flink() -> None:
     """A drop of more than 10 within an hour, of prices every 20 minutes."""
-    falls = {"B": lambda r: r.x > r.last_A_x - 10, "C": lambda r: r.x < r.last_A_x - 10}
+    falls: dict[str, Any] = {"B": lambda r: r.x > r.last_A_x - 10, "C": lambda r: r.x < r.last_A_x - 10}
     node = sequences("A B* C", **falls, limits=[60])
     prices = (20, 17, 18, 11, 14, 9, 15, 14, 24, 1, 19)
     rows = partition(node, [(20 * number, price) for number, price in enumerate(prices)])

@@ -12,7 +12,7 @@ import tidegate as tg
 from tests.strategies.written_sequences import sequences
 from tidegate.algebra.nodes import Row
 from tidegate.algebra.ordered.sequences.node import Reported, Sequences
-from tidegate.algebra.semantics import _aggregate
+from tidegate.algebra.semantics import aggregated
 from tidegate.algebra.time import instant_ticks, last_instant
 from tidegate.algebra.types import BIGINT, DATE, MAX_INSTANT, TIMESTAMP
 
@@ -24,7 +24,7 @@ ROWS: list[Row] = [(1, 0, 0), (2, 0, 1), (2, 1, 1), (4, 0, 2), (5, 0, 0)]
 
 
 def result(node: Sequences, rows: list[Row]) -> list[Row]:
-    found = node.rows([rows], _aggregate)
+    found = node.rows([rows], aggregated)
     assert all(len(row) == len(node.schema.names) for row in found)
     return found
 

@@ -11,7 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql.pandas.functions import arrow_udf
 
 from tidegate.algebra.functions.aggregates import Aggregate
-from tidegate.algebra.functions.sketches import Sketch
+from tidegate.algebra.functions.sketches.kinds import Sketch
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.typed.kernels import ATTRIBUTE, Constant
 from tidegate.algebra.typed.operations import KERNELS
