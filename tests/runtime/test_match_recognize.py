@@ -5,6 +5,7 @@ match at the instant from which nothing changes it.
 from __future__ import annotations
 
 import random
+from typing import Any, cast
 
 import pytest
 
@@ -23,7 +24,7 @@ def in_batches(example: Example, seed: int) -> list[Row]:
     node = read._node
     assert isinstance(node, Sequences)
     rng, at = random.Random(seed), example.relation().schema.names.index(node.time)
-    waiting = sorted(example.rows, key=lambda row: row[at])
+    waiting: list[tuple[Any, ...]] = sorted(example.rows, key=lambda row: cast(int, row[at]))
     with tg.program(R=read).session(threads=1) as session:
         while waiting:
             length = rng.choice((1, 1, 2, 5))

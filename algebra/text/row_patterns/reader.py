@@ -130,13 +130,13 @@ class _Reader:
     # PARTITION BY, ORDER BY ------------------------------------------------------------------------------------------
     def _events(self) -> Partitioned:
         ordered = self._children("order")
-        for place, part in enumerate(ordered):
+        for number, part in enumerate(ordered):
             if len(part.parts) > 1:
                 raise QueryError(
                     "TG178",
                     "rows in descending order",
                     hint="rows come in the order of time: leave out DESC"
-                    if place == 0
+                    if number == 0
                     else "leave out DESC, and order by what is computed in Python: with_(order=-x)",
                     site=self.text.at(part.parts[1]),
                 )
@@ -161,7 +161,7 @@ class _Reader:
             with written_at(self.text.at(part)):
                 if name_of(name) in (*own.all, *subsets):
                     raise QueryError("TG103", f"{name_of(name)} is there already", hint="give the subset another name")
-            resolved = []
+            resolved: list[str] = []
             for member in members:
                 with written_at(self.text.at(member)):
                     resolved += own.resolved(name_of(member))

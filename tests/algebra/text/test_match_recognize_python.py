@@ -15,7 +15,7 @@ from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.text.row_patterns.printer import match_recognize_text
 
 ROWS = tg.stream("Rows", "k string, t bigint, n bigint, x bigint, c string", progress="t")
-ALTERNATELY: Mapping[str, Any] = {"A": lambda m: m.A.c == "a", "B": lambda m: m.B.c != "a"}
+ALTERNATELY: dict[str, Any] = {"A": lambda m: m.A.c == "a", "B": lambda m: m.B.c != "a"}
 #: Pattern, options and measures.
 PYTHON: Mapping[str, Mapping[str, Any]] = {
     "values": {"pattern": "A B+", "top": lambda m: m.A.x, "low": lambda m: m.B.x + m.rows.x * 2},
@@ -108,5 +108,5 @@ def test_a_clause_of_python_is_read_over_what_python_selects() -> None:
     node = written._node
     assert isinstance(node, Sequences)
     read = positive.match_recognize(match_recognize_text(node))
-    rows = tuple(row for row in some_rows(0) if (row[3] or 0) > 0)
+    rows = tuple(row for row in some_rows(0) if isinstance(row[3], int) and row[3] > 0)
     assert as_bag(result(read, rows)) == as_bag(result(written, rows)) != []
