@@ -181,6 +181,7 @@ OTHERS = {
     "cli.doctor.COMFORTABLE_MEMORY": "of advice",
     "eval.aggregates.partials._HALF": "a part of a number",
     "eval.aggregates.pairs._HALF": "a part of a number",
+    "ordered.windows.lifting._NONE": "an instant before all others",
     "ordered.windows.panes.ENDLESS": "panes of a block that never ends",
     "kernels.over.running._LOW": "a part of a number",
     "kernels.over.segments.NEVER": "an instant",
