@@ -183,6 +183,7 @@ OTHERS = {
     "eval.aggregates.sketches._MIDDLE": "where parts of the number line are counted from",
     "eval.aggregates.sketches._NUMBER_BITS": "bits of a number",
     "eval.aggregates.pairs._HALF": "a part of a number",
+    "ordered.windows.lifting._NONE": "an instant before all others",
     "ordered.windows.panes.ENDLESS": "panes of a block that never ends",
     "kernels.over.running._LOW": "a part of a number",
     "kernels.over.segments.NEVER": "an instant",

@@ -10,8 +10,9 @@ from typing import Final
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.ordered.sequences.automaton import automaton
+from tidegate.algebra.ordered.sequences.definition import DETECTED, FIRST, LAST, EveryMatch, within
 from tidegate.algebra.ordered.sequences.navigation import Classifier, Navigation, RowValue, reach_of
-from tidegate.algebra.ordered.sequences.node import DETECTED, FIRST, LAST, EveryMatch, Sequences, within
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.outlines import Outline, outlines_of, place_in, rows_after
 from tidegate.algebra.ordered.sequences.pattern import Absence, Anchor, longest, patterns_of, shortest
 from tidegate.algebra.program import Query

@@ -129,7 +129,7 @@ def _with_keys_renamed(zone: Zone) -> Zone:
 
 
 def _with_keys_restored(zone: Zone) -> Zone:
-    names = {name: name if name in (END, _ROW) else name[1:] for name in zone.layout.attributes}
+    names = {name: name if name in (END, COMPLETE, _ROW) else name[1:] for name in zone.layout.attributes}
     return _renamed(zone, names)
 
 

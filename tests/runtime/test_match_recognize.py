@@ -12,7 +12,8 @@ import pytest
 import tidegate as tg
 from tests.algebra.text.row_pattern_examples import Example, as_bag, examples
 from tidegate.algebra.nodes import Row
-from tidegate.algebra.ordered.sequences.node import DETECTED, FIRST, LAST, Sequences
+from tidegate.algebra.ordered.sequences.definition import DETECTED, FIRST, LAST
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.semantics import evaluate
 
 EXAMPLES = [example for example in examples() if not example.refused]

@@ -11,8 +11,9 @@ from tests.strategies.written_sequences import partition
 from tidegate.algebra.ordered.sequences.certain import Certainty
 from tidegate.algebra.ordered.sequences.certainty.chain import Certain
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
+from tidegate.algebra.ordered.sequences.definition import EveryMatch
 from tidegate.algebra.ordered.sequences.meaning import Match, matches_of, unmatched
-from tidegate.algebra.ordered.sequences.node import EveryMatch, Sequences
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.partition import Partition
 
 #: An instant and a value.

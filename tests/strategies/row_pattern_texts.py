@@ -13,6 +13,16 @@ import tidegate as tg
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.grouping import aggregate_of
 from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.ordered.sequences.definition import (
+    Definition,
+    Limit,
+    Measure,
+    Point,
+    Preferred,
+    Reported,
+    Skip,
+    within,
+)
 from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
     MatchNumber,
@@ -22,17 +32,7 @@ from tidegate.algebra.ordered.sequences.navigation import (
     RowValue,
     Variables,
 )
-from tidegate.algebra.ordered.sequences.node import (
-    Definition,
-    Limit,
-    Measure,
-    Point,
-    Preferred,
-    Reported,
-    Sequences,
-    Skip,
-    within,
-)
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.pattern import (
     EMPTY,
     Absence,

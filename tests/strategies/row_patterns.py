@@ -7,7 +7,8 @@ from typing import Any
 
 from tests.strategies.written_sequences import sequences, term
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.ordered.sequences.node import EveryMatch, Limit, Point, Reported, Sequences, within
+from tidegate.algebra.ordered.sequences.definition import EveryMatch, Limit, Point, Reported, within
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.pattern import (
     EMPTY,
     Absence,

@@ -9,6 +9,17 @@ from typing import Any
 
 import tidegate as tg
 from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.ordered.sequences.definition import (
+    Definition,
+    Limit,
+    Measure,
+    Point,
+    Preferred,
+    Reported,
+    Selection,
+    Skip,
+    within,
+)
 from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
     MatchNumber,
@@ -17,18 +28,7 @@ from tidegate.algebra.ordered.sequences.navigation import (
     RowsAggregate,
     RowValue,
 )
-from tidegate.algebra.ordered.sequences.node import (
-    Definition,
-    Limit,
-    Measure,
-    Point,
-    Preferred,
-    Reported,
-    Selection,
-    Sequences,
-    Skip,
-    within,
-)
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.partition import Partition
 from tidegate.algebra.ordered.sequences.pattern import (
     EMPTY,

@@ -13,8 +13,7 @@ from tidegate.algebra.dsl.expression import Expression, to_expression
 from tidegate.algebra.dsl.sequences.rows import MatchedRows, Navigations
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, TemporalTerm, Var, temporal_formula
-from tidegate.algebra.ordered.sequences.navigation import RowOf, RowValue
-from tidegate.algebra.ordered.sequences.node import (
+from tidegate.algebra.ordered.sequences.definition import (
     Definition,
     EveryMatch,
     Limit,
@@ -23,10 +22,11 @@ from tidegate.algebra.ordered.sequences.node import (
     Preferred,
     Reported,
     Selection,
-    Sequences,
     Skip,
 )
-from tidegate.algebra.ordered.sequences.node import within as whole_match
+from tidegate.algebra.ordered.sequences.definition import within as whole_match
+from tidegate.algebra.ordered.sequences.navigation import RowOf, RowValue
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.pattern import Pattern, absent_in, variables_of
 from tidegate.algebra.schema import Attribute, checked_name
 from tidegate.algebra.terms import Attr, Term, attributes_of, rename_attributes

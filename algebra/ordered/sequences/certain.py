@@ -11,8 +11,8 @@ from tidegate.algebra.ordered.sequences.certainty.chain import Certain, Standing
 from tidegate.algebra.ordered.sequences.certainty.possible import Known
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
 from tidegate.algebra.ordered.sequences.certainty.runs import every_at
+from tidegate.algebra.ordered.sequences.definition import EveryMatch
 from tidegate.algebra.ordered.sequences.meaning import Match
-from tidegate.algebra.ordered.sequences.node import EveryMatch
 from tidegate.algebra.ordered.sequences.partition import Matched, Partition
 from tidegate.algebra.time import last_instant
 

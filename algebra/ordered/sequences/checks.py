@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tidegate.algebra.diagnostics.shown import nearest
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.ordered.sequences.automaton import BEGIN, Automaton, automaton
+from tidegate.algebra.ordered.sequences.definition import EveryMatch, Skip
 from tidegate.algebra.ordered.sequences.navigation import Classifier, MatchNumber, RowsAggregate, RowValue
 from tidegate.algebra.ordered.sequences.pattern import (
     Absence,
@@ -25,13 +26,11 @@ from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.types import Kind
 
 if TYPE_CHECKING:
-    from tidegate.algebra.ordered.sequences.node import EveryMatch, Sequences, Skip
+    from tidegate.algebra.ordered.sequences.node import Sequences
 
 
 def check(node: Sequences) -> None:
     """`QueryError` TG180 to TG186 for the first thing that is wrong."""
-    from tidegate.algebra.ordered.sequences.node import EveryMatch
-
     _check_counts(node)
     states = automaton(node.pattern)
     _check_names(node)

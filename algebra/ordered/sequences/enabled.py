@@ -20,7 +20,8 @@ from tidegate.algebra.ordered.sequences.pattern import (
 )
 
 if TYPE_CHECKING:
-    from tidegate.algebra.ordered.sequences.node import Point, Sequences
+    from tidegate.algebra.ordered.sequences.definition import Point
+    from tidegate.algebra.ordered.sequences.node import Sequences
     from tidegate.algebra.ordered.sequences.partition import Matched, Partition
 
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from tidegate.algebra.nodes import Aggregation, Row
-from tidegate.algebra.ordered.events import in_order, partitions
+from tidegate.algebra.ordered.sequences.definition import EveryMatch, Skip
 from tidegate.algebra.ordered.sequences.partition import Matched, Partition
 from tidegate.algebra.ordered.sequences.search import Search
-
-if TYPE_CHECKING:
-    from tidegate.algebra.ordered.sequences.node import EveryMatch, Sequences, Skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,28 +22,8 @@ class Match:
     number: int = 0
 
 
-def rows_of(node: Sequences, rows: Sequence[Row], aggregation: Aggregation) -> list[Row]:
-    """The result over all rows of the input."""
-    from tidegate.algebra.ordered.sequences.certain import instants_of
-
-    (reading,) = node.readings
-    results: list[Row] = []
-    for key, members in partitions(reading, rows):
-        partition = Partition(node, in_order(reading, members), aggregation)
-        matches = matches_of(partition)
-        instants = instants_of(partition, matches)
-        for match in matches:
-            results += reported(partition, key, match, instants.matches[match])
-        if node.reported.unmatched:
-            for at in unmatched(partition, matches):
-                results.append(unmatched_row(partition, at, instants.unmatched[at]))
-    return results
-
-
 def matches_of(partition: Partition) -> list[Match]:
     """All matches of a partition."""
-    from tidegate.algebra.ordered.sequences.node import EveryMatch
-
     selection = partition.node.selection
     if isinstance(selection, EveryMatch):
         return _every(partition, selection)
@@ -98,26 +73,3 @@ def unmatched(partition: Partition, matches: Sequence[Match]) -> list[int]:
     """The places of rows that are in no match, and at which there is no empty one."""
     taken = {at for match in matches for at, _ in match.matched} | {m.start for m in matches if not m.matched}
     return [at for at in range(len(partition.rows)) if at not in taken]
-
-
-def reported(partition: Partition, key: Row, match: Match, detected: int) -> list[Row]:
-    """The rows that are reported of a match."""
-    node, times = partition.node, partition.times
-    first, last = (match.matched[end][0] if match.matched else match.start for end in (0, -1))
-    instants = (times[first], times[last], detected)
-    if node.reported.rows == "one":
-        return [(*key, *partition.measures(match.matched, match.matched, match.number), *instants)]
-    if not match.matched:
-        empty = (*partition.rows[match.start], *partition.measures((), (), match.number), *instants)
-        return [empty] if node.reported.empty else []
-    return [
-        (*partition.rows[at], *partition.measures(match.matched[: place + 1], match.matched, match.number), *instants)
-        for place, (at, _) in enumerate(match.matched)
-        if at not in match.excluded
-    ]
-
-
-def unmatched_row(partition: Partition, at: int, detected: int) -> Row:
-    """A row of no match: its measures are NULL."""
-    time = partition.times[at]
-    return (*partition.rows[at], *(None for _ in partition.node.measures), time, time, detected)

@@ -2,106 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, check_condition, require_attribute
 from tidegate.algebra.ordered.sequences.checks import check
+from tidegate.algebra.ordered.sequences.definition import (
+    DETECTED,
+    FIRST,
+    LAST,
+    Definition,
+    Limit,
+    Measure,
+    Preferred,
+    Reported,
+    Selection,
+    limit_text,
+    selection_text,
+)
 from tidegate.algebra.ordered.sequences.navigation import Navigation, attribute_of, navigation_text, terms_of
 from tidegate.algebra.ordered.sequences.pattern import Pattern, pattern_text, variables_of
+from tidegate.algebra.ordered.sequences.result import rows_of
 from tidegate.algebra.printing.plans import ticks_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Term, rename_attributes
 from tidegate.algebra.typed.operations import term_type
-
-#: The attributes of a result row: the instants of a match's first and last row, and the one from which nothing changes
-#: it. In an empty match the first and the last row are the one at which it was looked for.
-FIRST: Final = "first"
-LAST: Final = "last"
-DETECTED: Final = "detected"
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """The condition for a row to have a variable; it reads the row, and the match up to this row with the row in it."""
-
-    variable: str
-    condition: Term
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A value of a match, over navigations."""
-
-    name: str
-    term: Term
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """The instant of the first or last row with a variable; without one, of the match."""
-
-    variable: str | None
-    end: Literal["first", "last"]
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """`later - earlier` is at most so many ticks, which may be negative. True where one of the rows does not exist."""
-
-    later: Point
-    earlier: Point
-    most: int
-
-
-def within(ticks: int) -> Limit:
-    """The limit of a whole match, from its first to its last row."""
-    return Limit(Point(None, "last"), Point(None, "first"), ticks)
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """Where the search goes on after a match: behind its last row, at the row after its first, or at the first or last
-    row with a variable.
-    """
-
-    to: Literal["past last row", "next row", "first", "last"] = "past last row"
-    variable: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Preferred:
-    """Of the matches that begin at a row the most preferred one, as ISO/IEC 19075-5 has it: its rows follow each other.
-    The search goes on as `skip` says.
-    """
-
-    skip: Skip = Skip()
-
-
-@dataclass(frozen=True, slots=True)
-class EveryMatch:
-    """All matches of all rows.
-
-    contiguous: their rows follow each other. next: no row between two of a match could have gone on with it. any: rows
-    between are skipped as one likes.
-    """
-
-    skipping: Literal["contiguous", "next", "any"] = "contiguous"
-
-
-Selection: TypeAlias = Preferred | EveryMatch
-
-
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """Whether a match is one row or as many as it has rows; then whether empty matches are rows, and rows of none."""
-
-    rows: Literal["one", "all"] = "one"
-    empty: bool = True
-    unmatched: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,8 +116,6 @@ class Sequences(OrderedNode):
         return Schema((*kept, *computed, *instants))
 
     def rows(self, inputs: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
-        from tidegate.algebra.ordered.sequences.meaning import rows_of
-
         return rows_of(self, inputs[0], aggregation)
 
     def text(self, inputs: Sequence[str]) -> str:
@@ -210,26 +135,3 @@ class Sequences(OrderedNode):
 def _read_text(term: Term, names: Mapping[str, str]) -> str:
     """A term with the text of navigations in the place of their names."""
     return term_text(rename_attributes(term, names))
-
-
-def point_text(point: Point) -> str:
-    if point.variable is None:
-        return point.end
-    return f"{point.end}({point.variable})"
-
-
-def limit_text(limit: Limit, ticks: Callable[[int], str]) -> str:
-    """A limit as a comparison of a difference of instants."""
-    return f"{point_text(limit.later)} - {point_text(limit.earlier)} <= {ticks(limit.most)}"
-
-
-def selection_text(selection: Selection) -> str:
-    """Which of the matches there are, and where the search goes on."""
-    if isinstance(selection, EveryMatch):
-        return {
-            "contiguous": "every match of adjacent rows",
-            "next": "every match, skipping till the next one that fits",
-            "any": "every match, skipping any rows",
-        }[selection.skipping]
-    skip = selection.skip
-    return f"skip {'to ' if skip.to != 'past last row' else ''}{skip.to}{f' {skip.variable}' if skip.variable else ''}"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from tidegate.algebra.ordered.sequences.automaton import BEGIN, Automaton, automaton
 
 if TYPE_CHECKING:
-    from tidegate.algebra.ordered.sequences.node import Point, Sequences
+    from tidegate.algebra.ordered.sequences.definition import Point
+    from tidegate.algebra.ordered.sequences.node import Sequences
 
 #: The rows of a match that some point names, in order, each with the points that name it.
 Outline: TypeAlias = tuple[frozenset["Point"], ...]
@@ -16,7 +17,7 @@ Outline: TypeAlias = tuple[frozenset["Point"], ...]
 
 def outlines_of(node: Sequences) -> frozenset[Outline]:
     """The outlines of all matches; each has the first and the last row. That of an empty match has none."""
-    from tidegate.algebra.ordered.sequences.node import Point
+    from tidegate.algebra.ordered.sequences.definition import Point
 
     points = {Point(None, "first"), Point(None, "last")}
     points |= {point for limit in node.limits for point in (limit.later, limit.earlier)}

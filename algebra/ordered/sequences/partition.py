@@ -22,7 +22,8 @@ from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed.operations import resolve
 
 if TYPE_CHECKING:
-    from tidegate.algebra.ordered.sequences.node import Limit, Point, Sequences
+    from tidegate.algebra.ordered.sequences.definition import Limit, Point
+    from tidegate.algebra.ordered.sequences.node import Sequences
 
 #: A row of a match: its place in the partition, and its variable.
 MatchedRow: TypeAlias = tuple[int, str]

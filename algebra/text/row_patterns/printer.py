@@ -8,6 +8,7 @@ from typing import Final, assert_never
 
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import Scan
+from tidegate.algebra.ordered.sequences.definition import EveryMatch, Limit, Point, Reported, Skip, within
 from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
     MatchNumber,
@@ -17,7 +18,7 @@ from tidegate.algebra.ordered.sequences.navigation import (
     RowValue,
     Variables,
 )
-from tidegate.algebra.ordered.sequences.node import EveryMatch, Limit, Point, Reported, Sequences, Skip, within
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.pattern import (
     Absence,
     Alternation,

@@ -12,7 +12,7 @@ from tidegate.algebra.dsl.here import written_at
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.situations import Partitioned
 from tidegate.algebra.errors import QueryError, Site
-from tidegate.algebra.ordered.sequences.node import (
+from tidegate.algebra.ordered.sequences.definition import (
     DETECTED,
     FIRST,
     LAST,
@@ -20,10 +20,10 @@ from tidegate.algebra.ordered.sequences.node import (
     Point,
     Preferred,
     Reported,
-    Sequences,
     Skip,
     within,
 )
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.pattern import (
     Absence,
     Exclusion,

@@ -10,7 +10,7 @@ from tidegate.algebra.dsl.here import written_at
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import check_condition
-from tidegate.algebra.ordered.sequences.node import Definition, Measure
+from tidegate.algebra.ordered.sequences.definition import Definition, Measure
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.text.conditions import name_of
 from tidegate.algebra.text.parsing import Part, Text

@@ -14,11 +14,11 @@ from tidegate.algebra.nodes import Row
 from tidegate.algebra.ordered.sequences.certain import Certainty
 from tidegate.algebra.ordered.sequences.certainty.chain import Standing
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
-from tidegate.algebra.ordered.sequences.meaning import reported, unmatched_row
 from tidegate.algebra.ordered.sequences.navigation import reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.partition import Partition
 from tidegate.algebra.ordered.sequences.pattern import Anchor, patterns_of
+from tidegate.algebra.ordered.sequences.result import reported, unmatched_row
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.semantics import aggregated
 from tidegate.algebra.time import Extended

@@ -16,9 +16,11 @@ import tidegate as tg
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.nodes import Row
 from tidegate.algebra.ordered.events import in_order, partitions
-from tidegate.algebra.ordered.sequences.meaning import matches_of, reported, unmatched, unmatched_row
-from tidegate.algebra.ordered.sequences.node import DETECTED, FIRST, LAST, Sequences
+from tidegate.algebra.ordered.sequences.definition import DETECTED, FIRST, LAST
+from tidegate.algebra.ordered.sequences.meaning import matches_of, unmatched
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.partition import Partition
+from tidegate.algebra.ordered.sequences.result import reported, unmatched_row
 from tidegate.algebra.semantics import aggregated
 from tidegate.algebra.terms import Value
 

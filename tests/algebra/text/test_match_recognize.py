@@ -13,8 +13,9 @@ import tidegate as tg
 from tests.algebra.text.row_pattern_examples import Example, as_bag, examples, result
 from tests.strategies.row_pattern_texts import random_row_pattern, respelled
 from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.ordered.sequences.definition import EveryMatch, Reported, within
 from tidegate.algebra.ordered.sequences.navigation import RowOf, RowsAggregate, RowValue
-from tidegate.algebra.ordered.sequences.node import EveryMatch, Reported, Sequences, within
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.pattern import Absence, Concatenation, Step
 from tidegate.algebra.text.printer import node_query, query_text
 from tidegate.algebra.text.reader import source_of

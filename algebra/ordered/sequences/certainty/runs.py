@@ -18,7 +18,7 @@ from tidegate.algebra.ordered.sequences.partition import Matched
 from tidegate.algebra.ordered.sequences.pattern import Absence
 
 if TYPE_CHECKING:
-    from tidegate.algebra.ordered.sequences.node import EveryMatch
+    from tidegate.algebra.ordered.sequences.definition import EveryMatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,54 @@
+"""The rows that are reported of the matches of a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tidegate.algebra.nodes import Aggregation, Row
+from tidegate.algebra.ordered.events import in_order, partitions
+from tidegate.algebra.ordered.sequences.certain import instants_of
+from tidegate.algebra.ordered.sequences.meaning import Match, matches_of, unmatched
+from tidegate.algebra.ordered.sequences.partition import Partition
+
+if TYPE_CHECKING:
+    from tidegate.algebra.ordered.sequences.node import Sequences
+
+
+def rows_of(node: Sequences, rows: Sequence[Row], aggregation: Aggregation) -> list[Row]:
+    """The result over all rows of the input."""
+    (reading,) = node.readings
+    results: list[Row] = []
+    for key, members in partitions(reading, rows):
+        partition = Partition(node, in_order(reading, members), aggregation)
+        matches = matches_of(partition)
+        instants = instants_of(partition, matches)
+        for match in matches:
+            results += reported(partition, key, match, instants.matches[match])
+        if node.reported.unmatched:
+            for at in unmatched(partition, matches):
+                results.append(unmatched_row(partition, at, instants.unmatched[at]))
+    return results
+
+
+def reported(partition: Partition, key: Row, match: Match, detected: int) -> list[Row]:
+    """The rows that are reported of a match."""
+    node, times = partition.node, partition.times
+    first, last = (match.matched[end][0] if match.matched else match.start for end in (0, -1))
+    instants = (times[first], times[last], detected)
+    if node.reported.rows == "one":
+        return [(*key, *partition.measures(match.matched, match.matched, match.number), *instants)]
+    if not match.matched:
+        empty = (*partition.rows[match.start], *partition.measures((), (), match.number), *instants)
+        return [empty] if node.reported.empty else []
+    return [
+        (*partition.rows[at], *partition.measures(match.matched[: place + 1], match.matched, match.number), *instants)
+        for place, (at, _) in enumerate(match.matched)
+        if at not in match.excluded
+    ]
+
+
+def unmatched_row(partition: Partition, at: int, detected: int) -> Row:
+    """A row of no match: its measures are NULL."""
+    time = partition.times[at]
+    return (*partition.rows[at], *(None for _ in partition.node.measures), time, time, detected)
