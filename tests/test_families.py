@@ -38,7 +38,7 @@ KERNELS = {"asof", "cells", "counting", "over", "partners", "pool", "ranges", "s
 FRONT = {
     "algebra/dsl/asof/build.py": "Python: how asof_join makes its node",
     "algebra/dsl/checks/operators.py": "Python: what is wrong with an operator that a user wrote",
-    "algebra/dsl/interval_sequences.py": "Python: interval sequences are matches",
+    "algebra/dsl/sequences/intervals.py": "Python: interval sequences are matches",
     "algebra/dsl/over/build.py": "Python: how over makes its node",
     "algebra/dsl/over/columns.py": "Python: lag, lead and the like",
     "algebra/dsl/ranks/build.py": "Python: how ranked and top_k make their node",

@@ -56,7 +56,6 @@ from tidegate.algebra.dsl.functions import (
     when,
 )
 from tidegate.algebra.dsl.here import unknown_name
-from tidegate.algebra.dsl.interval_sequences import iseq
 from tidegate.algebra.dsl.over.columns import (
     OverExpression,
     lag,
@@ -68,6 +67,7 @@ from tidegate.algebra.dsl.over.columns import (
 )
 from tidegate.algebra.dsl.ranks.columns import Descending, RankExpression, dense_rank, desc, rank
 from tidegate.algebra.dsl.relation import Relation, product
+from tidegate.algebra.dsl.sequences.intervals import iseq
 from tidegate.algebra.dsl.situations import Derived, Intervals, Partitioned, Situation, match, situation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, query, result, stream, table
 from tidegate.algebra.dsl.ticks.following import ticks

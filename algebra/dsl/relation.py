@@ -104,6 +104,9 @@ class Relation:
     """
 
     __slots__ = ("_declaration", "_node", "_origins", "_results", "_sites")
+    #: What reads row patterns as text: the clause MATCH_RECOGNIZE, and a pattern alone. The text language sets both.
+    _matches_of_clause: ClassVar[Callable[[Relation, str, Mapping[str, str], str, Site | None], Relation]]
+    _pattern_of_text: ClassVar[Callable[[Relation, str, str], Pattern]]
     #: What makes the values of `partition_by` and `as_intervals`. `situations` sets both: its intervals are relations.
     _partitioned: ClassVar[type[Partitioned]]
     _given_intervals: ClassVar[
@@ -687,14 +690,12 @@ class Relation:
             >>> braked.schema.names
             ('car', 'before', 'after', 'first', 'last', 'detected')
         """
-        from tidegate.algebra.text.row_patterns.reader import clause_over
-
         with Here() as site:
             if not isinstance(clause, str):
                 raise QueryError(
                     "TG114", f"a clause is text, not {kind_of(clause)}", hint="give what the brackets hold"
                 )
-            return clause_over(self, clause, units or {}, file, site)
+            return self._matches_of_clause(clause, units or {}, file, site)
 
     @called(every=("TG160", 'say how far apart ticks are: ticks("1m", by="key")'))
     def ticks(

@@ -9,7 +9,7 @@ from typing import Final
 
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
-from tidegate.algebra.ordered.sequences.automaton import automaton
+from tidegate.algebra.ordered.sequences.automata.automaton import automaton
 from tidegate.algebra.ordered.sequences.definition import DETECTED, FIRST, LAST, EveryMatch, within
 from tidegate.algebra.ordered.sequences.navigation import Classifier, Navigation, RowValue, reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.algebra.diagnostics.shown import nearest
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.ordered.sequences.automaton import BEGIN, Automaton, automaton
+from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN, Automaton, automaton
 from tidegate.algebra.ordered.sequences.definition import EveryMatch, Skip
 from tidegate.algebra.ordered.sequences.navigation import Classifier, MatchNumber, RowsAggregate, RowValue
 from tidegate.algebra.ordered.sequences.pattern import (

@@ -84,6 +84,7 @@ class EveryMatch:
 
 
 Selection: TypeAlias = Preferred | EveryMatch
+PREFERRED: Final = Preferred()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,9 @@ class Reported:
     rows: Literal["one", "all"] = "one"
     empty: bool = True
     unmatched: bool = False
+
+
+ONE_ROW: Final = Reported()
 
 
 def point_text(point: Point) -> str:

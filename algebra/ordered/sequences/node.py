@@ -12,10 +12,11 @@ from tidegate.algebra.ordered.sequences.definition import (
     DETECTED,
     FIRST,
     LAST,
+    ONE_ROW,
+    PREFERRED,
     Definition,
     Limit,
     Measure,
-    Preferred,
     Reported,
     Selection,
     limit_text,
@@ -49,8 +50,8 @@ class Sequences(OrderedNode):
     navigations: tuple[Navigation, ...] = ()
     measures: tuple[Measure, ...] = ()
     limits: tuple[Limit, ...] = ()
-    selection: Selection = Preferred()
-    reported: Reported = Reported()
+    selection: Selection = PREFERRED
+    reported: Reported = ONE_ROW
     subsets: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from tidegate.algebra.ordered.sequences.automaton import BEGIN, Automaton, automaton
+from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN, Automaton, automaton
 
 if TYPE_CHECKING:
     from tidegate.algebra.ordered.sequences.definition import Point

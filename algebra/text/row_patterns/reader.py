@@ -41,7 +41,7 @@ from tidegate.algebra.text.parsing import Part, Text
 from tidegate.algebra.text.row_patterns.arguments import Names
 from tidegate.algebra.text.row_patterns.found import Navigations
 from tidegate.algebra.text.row_patterns.language import ROW_PATTERNS
-from tidegate.algebra.text.row_patterns.patterns import PatternReader
+from tidegate.algebra.text.row_patterns.patterns import PatternReader, read_pattern
 from tidegate.algebra.text.row_patterns.values import Values
 from tidegate.algebra.text.sources import attributes_of, events_of, stream_of, units_of
 from tidegate.algebra.text.units import Unit
@@ -229,3 +229,12 @@ class _Reader:
                 if error.problems[0].message.startswith(f"{pattern_text(absence, lambda n: ticks_text(n, type_))} "):
                     place = part
             raise error.at(self.text.at(place)) from None
+
+
+def pattern_of_text(relation: Relation, given: str, time: str) -> Pattern:
+    """The row pattern of a text that has nothing else, with durations on the timeline of an attribute."""
+    events, type_ = Partitioned(relation, (), time, None), relation.schema[time].type
+    return read_pattern(given, lambda text, part: duration_in_ticks(duration_of(text, part, events, {}), type_, "!"))
+
+
+Relation._matches_of_clause, Relation._pattern_of_text = clause_over, pattern_of_text

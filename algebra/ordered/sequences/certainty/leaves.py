@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tidegate.algebra.ordered.sequences.automaton import BEGIN, Transition
+from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN, Transition
 from tidegate.algebra.ordered.sequences.certainty.continuations import Beginning, Continuations, Undecided
 from tidegate.algebra.ordered.sequences.certainty.possible import Known
 from tidegate.algebra.ordered.sequences.meaning import resumes

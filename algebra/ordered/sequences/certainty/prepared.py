@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.algebra.evaluation import Evaluator, evaluator
 from tidegate.algebra.formulas import Ceil, Compare, Floor, Greatest, Least, Shift, TemporalTerm
-from tidegate.algebra.ordered.sequences.automaton import automaton
+from tidegate.algebra.ordered.sequences.automata.automaton import automaton
 from tidegate.algebra.ordered.sequences.certainty.instants import bounds_of, comparison_of, instants_read
 from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,

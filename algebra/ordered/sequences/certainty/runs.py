@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.algebra.ordered.sequences.automaton import BEGIN, Transition
+from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN, Transition
 from tidegate.algebra.ordered.sequences.certainty.chain import Certain, Standing, measured
 from tidegate.algebra.ordered.sequences.certainty.continuations import Beginning, Continuations
 from tidegate.algebra.ordered.sequences.certainty.leaves import Leaves

@@ -12,7 +12,7 @@ import pytest
 
 from tests.strategies.row_patterns import random_pattern
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.ordered.sequences.automaton import BEGIN, Automaton, automaton
+from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN, Automaton, automaton
 from tidegate.algebra.ordered.sequences.partition import Matched, Partition
 from tidegate.algebra.ordered.sequences.pattern import (
     EMPTY,

@@ -11,8 +11,9 @@ from tests.strategies.written_sequences import limit, partition, sequences
 from tidegate.algebra.ordered.sequences.certain import Certainty, instants_of
 from tidegate.algebra.ordered.sequences.certainty.chain import Standing
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
+from tidegate.algebra.ordered.sequences.definition import EveryMatch, Reported
 from tidegate.algebra.ordered.sequences.meaning import Match, matches_of, unmatched
-from tidegate.algebra.ordered.sequences.node import EveryMatch, Reported, Sequences
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.types import MAX_INSTANT
 
 #: Rows are letters with their instants: `a0 b1`. N is a row that must not come.

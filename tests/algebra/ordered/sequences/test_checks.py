@@ -9,8 +9,9 @@ import pytest
 
 from tests.strategies.written_sequences import NAVIGATIONS, limit, sequences
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.ordered.sequences.definition import Definition, EveryMatch, Reported
 from tidegate.algebra.ordered.sequences.navigation import Navigation, RowOf, RowsAggregate, RowValue
-from tidegate.algebra.ordered.sequences.node import Definition, EveryMatch, Reported, Sequences
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.pattern import Repetition, Step
 from tidegate.algebra.terms import TRUE, Attr
 

@@ -10,8 +10,9 @@ import pytest
 from tests.strategies.written_sequences import partition, sequences
 from tidegate.algebra.ordered.sequences.certain import Certainty, instants_of
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
+from tidegate.algebra.ordered.sequences.definition import EveryMatch, Reported
 from tidegate.algebra.ordered.sequences.meaning import Match, matches_of, unmatched
-from tidegate.algebra.ordered.sequences.node import EveryMatch, Reported, Sequences
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.types import MAX_INSTANT
 
 

@@ -11,7 +11,8 @@ import pytest
 import tidegate as tg
 from tests.strategies.written_sequences import sequences
 from tidegate.algebra.nodes import Row
-from tidegate.algebra.ordered.sequences.node import Reported, Sequences
+from tidegate.algebra.ordered.sequences.definition import Reported
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.semantics import aggregated
 from tidegate.algebra.time import instant_ticks, last_instant
 from tidegate.algebra.types import BIGINT, DATE, MAX_INSTANT, TIMESTAMP

@@ -8,7 +8,7 @@ from math import factorial
 from typing import Final, Literal, assert_never
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.ordered.sequences.instructions import (
+from tidegate.algebra.ordered.sequences.automata.instructions import (
     Choice,
     Enter,
     Instruction,

@@ -1,0 +1,1 @@
+"""Row patterns as automata."""
