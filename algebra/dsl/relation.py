@@ -109,6 +109,8 @@ class Relation:
     _given_intervals: ClassVar[
         Callable[[Relation, str, str, tuple[str, ...], str | None, bool, Site | None], Intervals]
     ]
+    #: What reads the clause of `match_recognize`, set by the text language.
+    _clause_over: ClassVar[Callable[[Relation, str, Mapping[str, str], str, Site | None], Relation]]
 
     def __init__(
         self,
@@ -687,14 +689,12 @@ class Relation:
             >>> braked.schema.names
             ('car', 'before', 'after', 'first', 'last', 'detected')
         """
-        from tidegate.algebra.text.row_patterns.reader import clause_over
-
         with Here() as site:
             if not isinstance(clause, str):
                 raise QueryError(
                     "TG114", f"a clause is text, not {kind_of(clause)}", hint="give what the brackets hold"
                 )
-            return clause_over(self, clause, units or {}, file, site)
+            return self._clause_over(clause, units or {}, file, site)
 
     @called(every=("TG160", 'say how far apart ticks are: ticks("1m", by="key")'))
     def ticks(
