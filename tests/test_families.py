@@ -49,7 +49,6 @@ FRONT = {
     "algebra/dsl/ticks/build.py": "Python: how ticks and fill_gaps make their nodes",
     "algebra/dsl/windows/bounds.py": "Python: session, hopping and cumulating",
     "algebra/dsl/windows/build.py": "Python: how windows makes its node",
-    "algebra/text/durations.py": "the text language: durations in units of events",
     "algebra/text/printer.py": "the text language: patterns are written out in it",
     "algebra/text/reader.py": "the text language: patterns are read from it",
     "algebra/text/returned.py": "the text language: what a pattern returns of its situations",

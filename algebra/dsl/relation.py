@@ -104,14 +104,13 @@ class Relation:
     """
 
     __slots__ = ("_declaration", "_node", "_origins", "_results", "_sites")
-    #: What reads row patterns as text: the clause MATCH_RECOGNIZE, and a pattern alone. The text language sets both.
-    _matches_of_clause: ClassVar[Callable[[Relation, str, Mapping[str, str], str, Site | None], Relation]]
-    _pattern_of_text: ClassVar[Callable[[Relation, str, str], Pattern]]
     #: What makes the values of `partition_by` and `as_intervals`. `situations` sets both: its intervals are relations.
     _partitioned: ClassVar[type[Partitioned]]
     _given_intervals: ClassVar[
         Callable[[Relation, str, str, tuple[str, ...], str | None, bool, Site | None], Intervals]
     ]
+    #: What reads the clause of `match_recognize`, set by the text language.
+    _clause_over: ClassVar[Callable[[Relation, str, Mapping[str, str], str, Site | None], Relation]]
 
     def __init__(
         self,
@@ -695,7 +694,7 @@ class Relation:
                 raise QueryError(
                     "TG114", f"a clause is text, not {kind_of(clause)}", hint="give what the brackets hold"
                 )
-            return self._matches_of_clause(clause, units or {}, file, site)
+            return self._clause_over(clause, units or {}, file, site)
 
     @called(every=("TG160", 'say how far apart ticks are: ticks("1m", by="key")'))
     def ticks(

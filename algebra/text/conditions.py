@@ -31,9 +31,9 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.terms import Attr, balanced
-from tidegate.algebra.text.parsing import Part, Text
+from tidegate.algebra.text.durations import seconds_of, ticks_of
+from tidegate.algebra.text.parsing import Part, Text, is_quoted, name_of
 from tidegate.algebra.text.units import TIME, UNITS, Unit, converted, number_of, unit_of
-from tidegate.algebra.time import duration_ticks
 from tidegate.algebra.typed.operations import operation
 from tidegate.algebra.types import DATE, Kind
 
@@ -336,35 +336,6 @@ def _as_duration(value: Value) -> Value:
         hint = "m is the metre here; write min" if unit.name == "m" else "write a time, such as 5s"
         raise QueryError("TG174", f"{unit.measures} ({unit.name}) beside an instant or a duration", hint=hint)
     return Value(constant(literal(f"{ticks_of(value.number * unit.factor)}us", duration("1s").type)))
-
-
-def seconds_of(*parts: Part) -> Fraction:
-    """A duration as people write it, in any form but a number without a unit."""
-    texts = (part.text.strip("'\"") for part in parts)
-    return Fraction(duration_ticks(" ".join(texts)), 1_000_000)
-
-
-def ticks_of(seconds: Fraction) -> int:
-    """Microseconds; `QueryError` TG104 where that is no whole number of them."""
-    ticks = seconds * 1_000_000
-    if ticks.denominator != 1:
-        raise QueryError("TG104", "a duration finer than a microsecond", hint="round it to microseconds")
-    return ticks.numerator
-
-
-def name_of(part: Part) -> str:
-    """A name as it is meant: quotes taken off."""
-    written = _written(part)
-    return written[1:-1].replace('""', '"') if is_quoted(part) else written
-
-
-def is_quoted(part: Part) -> bool:
-    """Whether a name is in double quotes."""
-    return _written(part).startswith('"')
-
-
-def _written(part: Part) -> str:
-    return (part.parts[0] if part.parts else part).text
 
 
 def unquoted(part: Part) -> str:

@@ -194,6 +194,21 @@ class Text:
         return ", ".join([*sorted(named), *sorted(written, key=lambda text: (text.isalpha(), text))])
 
 
+def name_of(part: Part) -> str:
+    """A name as it is meant: quotes taken off."""
+    written = _written(part)
+    return written[1:-1].replace('""', '"') if is_quoted(part) else written
+
+
+def is_quoted(part: Part) -> bool:
+    """Whether a name is in double quotes."""
+    return _written(part).startswith('"')
+
+
+def _written(part: Part) -> str:
+    return (part.parts[0] if part.parts else part).text
+
+
 def _part(tree: Tree[Token] | Token) -> Part:
     if isinstance(tree, str):
         return Part(tree.type, str(tree), (), tree.line or 1, tree.column or 1)

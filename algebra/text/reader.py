@@ -18,9 +18,9 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.situations import Intervals, Partitioned, match, situation
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.ordered.match.node import Emission
-from tidegate.algebra.text.conditions import Conditions, name_of
+from tidegate.algebra.text.conditions import Conditions
 from tidegate.algebra.text.durations import duration_of
-from tidegate.algebra.text.parsing import Language, Part, Text
+from tidegate.algebra.text.parsing import Language, Part, Text, name_of
 from tidegate.algebra.text.returned import ReturnReader, unknown_symbol
 from tidegate.algebra.text.row_patterns.language import ROW_PATTERNS
 from tidegate.algebra.text.row_patterns.reader import read_row_patterns
@@ -213,8 +213,9 @@ class _Reader:
     def _limits(
         self, given: tuple[Part, ...], events: Partitioned, units: Mapping[str, Unit]
     ) -> tuple[Duration, Duration]:
+        time = events._relation.schema[events._time]
         for part in given:
-            durations = [duration_of(self.text, limit, events, units) for limit in part.parts]
+            durations = [duration_of(self.text, limit, time, units) for limit in part.parts]
             return (durations[0] if part.kind != "at_most" else None), (
                 durations[-1] if part.kind != "at_least" else None
             )
@@ -223,7 +224,8 @@ class _Reader:
     # PATTERN, WITHIN, EMIT -------------------------------------------------------------------------------------------
     def _match(self, derived: Mapping[str, Intervals], events: Partitioned, units: Mapping[str, Unit]) -> Relation:
         conditions = [self._constraint(part, derived) for part in self._children("pattern")]
-        within = [duration_of(self.text, part, events, units) for part in self._children("within")]
+        time = events._relation.schema[events._time]
+        within = [duration_of(self.text, part, time, units) for part in self._children("within")]
         clause = self.clauses.get("pattern", self.clauses["define"])
         emission = self._emission()
         with written_at(self.text.at(clause)):

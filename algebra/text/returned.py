@@ -17,8 +17,8 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import TABLE, Function
 from tidegate.algebra.ordered.derive import END, START
 from tidegate.algebra.ordered.match.node import DETECTED
-from tidegate.algebra.text.conditions import Conditions, name_of
-from tidegate.algebra.text.parsing import Part
+from tidegate.algebra.text.conditions import Conditions
+from tidegate.algebra.text.parsing import Part, name_of
 
 #: Aggregates that RETURN knows: those of events of a situation, for which no list of all values is kept.
 AGGREGATES = tuple(function.value for function, entry in TABLE.items() if entry.of_events)

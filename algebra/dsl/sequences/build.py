@@ -59,7 +59,11 @@ class SequenceOptions:
 def pattern_of(given: object, relation: Relation, time: str) -> Pattern:
     """The pattern that is given as text, or as it is; `QueryError` TG114 for what is none."""
     if isinstance(given, str):
-        return relation._pattern_of_text(given, time)
+        from tidegate.algebra.text.durations import duration_of
+        from tidegate.algebra.text.row_patterns.patterns import read_pattern
+
+        of = relation.schema[time]
+        return read_pattern(given, lambda text, part: duration_in_ticks(duration_of(text, part, of, {}), of.type, "!"))
     if isinstance(given, get_args(Pattern)):
         return given  # type: ignore[no-any-return]  # it is one of the union
     raise QueryError("TG114", f"{shown(given)} is no row pattern", hint='write sequences("A B+ C?", by="key")')

@@ -12,8 +12,8 @@ from tidegate.algebra.dsl.here import written_at
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.ordered.sequences.navigation import Variables
-from tidegate.algebra.text.conditions import Conditions, Value, name_of
-from tidegate.algebra.text.parsing import Part
+from tidegate.algebra.text.conditions import Conditions, Value
+from tidegate.algebra.text.parsing import Part, name_of
 
 LOGICAL: Final = frozenset(("first", "last"))
 PHYSICAL: Final = frozenset(("prev", "next"))

@@ -24,8 +24,8 @@ from tidegate.algebra.ordered.sequences.navigation import (
     RowValue,
     Variables,
 )
-from tidegate.algebra.text.conditions import Conditions, Value, name_of
-from tidegate.algebra.text.parsing import Part
+from tidegate.algebra.text.conditions import Conditions, Value
+from tidegate.algebra.text.parsing import Part, name_of
 from tidegate.algebra.text.row_patterns.arguments import AGGREGATES, LOGICAL, PHYSICAL, READING, Argument, Names
 from tidegate.algebra.text.row_patterns.found import Navigations
 from tidegate.algebra.text.row_patterns.language import VALUES

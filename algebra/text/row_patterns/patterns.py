@@ -18,8 +18,7 @@ from tidegate.algebra.ordered.sequences.pattern import (
     Repetition,
     Step,
 )
-from tidegate.algebra.text.conditions import is_quoted, name_of
-from tidegate.algebra.text.parsing import Part, Text
+from tidegate.algebra.text.parsing import Part, Text, is_quoted, name_of
 from tidegate.algebra.text.row_patterns.language import ABSENT, PATTERNS
 
 #: Repetitions that a quantifier can ask for.

@@ -35,9 +35,9 @@ from tidegate.algebra.ordered.sequences.pattern import (
 )
 from tidegate.algebra.printing.plans import ticks_text
 from tidegate.algebra.schema import checked_name
-from tidegate.algebra.text.conditions import Conditions, name_of
+from tidegate.algebra.text.conditions import Conditions
 from tidegate.algebra.text.durations import duration_of
-from tidegate.algebra.text.parsing import Part, Text
+from tidegate.algebra.text.parsing import Part, Text, name_of
 from tidegate.algebra.text.row_patterns.arguments import Names
 from tidegate.algebra.text.row_patterns.found import Navigations
 from tidegate.algebra.text.row_patterns.language import ROW_PATTERNS
@@ -195,8 +195,8 @@ class _Reader:
 
     def _ticks(self, part: Part, events: Partitioned) -> int:
         with written_at(self.text.at(part)):
-            type_ = events._relation.schema[events._time].type
-            return duration_in_ticks(duration_of(self.text, part, events, self.units), type_, "a duration")
+            time = events._relation.schema[events._time]
+            return duration_in_ticks(duration_of(self.text, part, time, self.units), time.type, "a duration")
 
     def _check(self, node: Sequences) -> None:
         """What holds of the whole clause."""
@@ -231,10 +231,4 @@ class _Reader:
             raise error.at(self.text.at(place)) from None
 
 
-def pattern_of_text(relation: Relation, given: str, time: str) -> Pattern:
-    """The row pattern of a text that has nothing else, with durations on the timeline of an attribute."""
-    events, type_ = Partitioned(relation, (), time, None), relation.schema[time].type
-    return read_pattern(given, lambda text, part: duration_in_ticks(duration_of(text, part, events, {}), type_, "!"))
-
-
-Relation._matches_of_clause, Relation._pattern_of_text = clause_over, pattern_of_text
+Relation._clause_over = clause_over

@@ -12,8 +12,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import check_condition
 from tidegate.algebra.ordered.sequences.definition import Definition, Measure
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.text.conditions import name_of
-from tidegate.algebra.text.parsing import Part, Text
+from tidegate.algebra.text.parsing import Part, Text, name_of
 from tidegate.algebra.text.row_patterns.arguments import Names
 from tidegate.algebra.text.row_patterns.found import Navigations
 from tidegate.algebra.text.row_patterns.navigations import RowConditions
