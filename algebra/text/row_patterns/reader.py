@@ -41,7 +41,7 @@ from tidegate.algebra.text.parsing import Part, Text, name_of
 from tidegate.algebra.text.row_patterns.arguments import Names
 from tidegate.algebra.text.row_patterns.found import Navigations
 from tidegate.algebra.text.row_patterns.language import ROW_PATTERNS
-from tidegate.algebra.text.row_patterns.patterns import PatternReader, read_pattern
+from tidegate.algebra.text.row_patterns.patterns import PatternReader
 from tidegate.algebra.text.row_patterns.values import Values
 from tidegate.algebra.text.sources import attributes_of, events_of, stream_of, units_of
 from tidegate.algebra.text.units import Unit
