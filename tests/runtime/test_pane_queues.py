@@ -12,7 +12,7 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.nodes import Group
 from tidegate.runtime.eval.aggregates.pairs import gathered, merged_pairs, remaining, running
-from tidegate.runtime.eval.aggregates.partials import merge, partial
+from tidegate.runtime.eval.aggregates.partials import final, merge, partial
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.windows import queues
 from tidegate.runtime.ordered.windows.queues import RowQueues
@@ -142,3 +142,15 @@ def test_a_row_of_nulls_is_of_no_rows() -> None:
     same(merged_pairs(group, nothing, rows).select(states), rows.select(states))
     same(merged_pairs(group, rows, nothing), rows)
     assert gathered(rows, np.array([2, -1, 0])).get_column("k").to_list() == [rows["k"][2], None, rows["k"][0]]
+
+
+def test_sums_of_doubles_keep_what_they_lose() -> None:
+    node = S.group_by("k", "t").agg(total=tg.sum(S.x))._node
+    assert isinstance(node, Group)
+    rows = pl.DataFrame({"k": [1] * 4, "t": range(4), "x": [1e16, 1.0, 1.0, -1e16]}).select(
+        *(pl.col(name) if name in "ktx" else pl.lit(None).alias(name) for name in S.schema.names)
+    )
+    parts = partial(node, rows).sort("t")
+    place = np.arange(4)
+    assert final(node, running(node, parts, place))["total"].to_list() == [1e16, 1e16, 1e16 + 2, 2.0]
+    assert final(node, merged_pairs(node, running(node, parts, place)[2:3], parts[3:4]))["total"].to_list() == [2.0]

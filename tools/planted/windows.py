@@ -144,12 +144,6 @@ GROUP = Group(
             "",
         ),
         bug(
-            "halves of integer sums carry nothing",
-            PAIRS,
-            "merged = [high + carry, low - carry * _HALF]",
-            "merged = [high, low]",
-        ),
-        bug(
             "sums of doubles forget what they lost",
             PAIRS,
             "(y - part) + (lost_x + lost_y)",
@@ -256,13 +250,6 @@ GROUP = Group(
             CALENDAR,
             "    while beginning(unit, zone, number - 1) >= instant:\n        number -= 1\n",
             "",
-        ),
-        bug(
-            "quarters are months",
-            CALENDAR,
-            "return (12 * (year - 1970) + month - 1) // _MONTHS[unit]",
-            "return 12 * (year - 1970) + month - 1",
-            loops=True,
         ),
         bug(
             "days have no more than 24 hours",

@@ -11,7 +11,7 @@ import polars as pl
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.nodes import Group
-from tidegate.runtime.arrays import Float64Array, Int64Array
+from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array
 from tidegate.runtime.plan.aggregate_states import State, require_partials, states
 
 _HALF = 2**32
@@ -27,21 +27,12 @@ def merged_pairs(group: Group, first: pl.DataFrame, second: pl.DataFrame) -> pl.
 
 
 def running(group: Group, rows: pl.DataFrame, place: Int64Array) -> pl.DataFrame:
-    """Each row with the partial results of its segment up to it; `place` is that of a row in its segment, from 0 on.
-
-    Pairs of neighbours are merged, then what these run up to is found in the same way, and every other row has the one
-    before it merged in: for n rows 2n merges, and as many calls as a segment can be halved.
-    """
-    odd = np.flatnonzero(place & 1)
-    if not len(odd):
+    """Each row with the partial results of its segment up to it; `place` is that of a row in its segment, from 0 on."""
+    require_partials(group)
+    if not place.any():
         return rows
-    whole = running(group, merged_pairs(group, rows[odd], rows[odd - 1]), place[odd] >> 1)
-    later = np.flatnonzero((place & 1 == 0) & (place > 0))
-    others = merged_pairs(group, rows[later], whole[np.searchsorted(odd, later - 1)])
-    first = np.flatnonzero(place == 0)
-    stand = np.empty(rows.height, dtype=np.int64)
-    stand[np.concatenate([odd, later, first])] = np.arange(rows.height)
-    return pl.concat([whole, others, rows[first]])[stand]
+    first = np.arange(len(place)) - place
+    return rows.with_columns(column for state in states(group) for column in _running(state, rows, first, place))
 
 
 def remaining(group: Group, rows: pl.DataFrame, place: Int64Array) -> pl.DataFrame:
@@ -102,21 +93,90 @@ def _chosen(own: dict[str, pl.Series], other: dict[str, pl.Series], better: pl.S
 
 
 def _double_sum(own: dict[str, pl.Series], other: dict[str, pl.Series]) -> list[pl.Series]:
-    """Sums of doubles of about 106 bits, each as what is rounded and what that has lost."""
+    """Sums of doubles, each as what is rounded and what that has lost."""
     (x, lost_x), (y, lost_y) = (tuple(map(_doubles, (some["sum"], some["comp"]))) for some in (own, other))
+    missing = own["sum"].is_null() & other["sum"].is_null()
+    return [pl.Series(column).set(missing, None) for column in _sum_of_doubles(x, lost_x, y, lost_y)]
+
+
+def _sum_of_doubles(
+    x: Float64Array, lost_x: Float64Array, y: Float64Array, lost_y: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    """Sums of about 106 bits."""
     with np.errstate(all="ignore"):
         total = x + y
         part = total - x
         lost = (x - (total - part)) + (y - part) + (lost_x + lost_y)
         whole = total + lost
         finite = np.isfinite(whole)
-        rest = np.where(finite, lost - (whole - total), 0.0)
-        whole = np.where(finite, whole, total)
-    missing = own["sum"].is_null() & other["sum"].is_null()
-    if not missing.any():
-        return [pl.Series(whole), pl.Series(rest)]
-    return [pl.Series(column).set(missing, None) for column in (whole, rest)]
+        return np.where(finite, whole, total), np.where(finite, lost - (whole - total), 0.0)
 
 
 def _doubles(column: pl.Series) -> Float64Array:
     return column.fill_null(0.0).to_numpy()
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+
+def _running(state: State, rows: pl.DataFrame, first: Int64Array, place: Int64Array) -> list[pl.Series]:
+    """The columns of a state; `first` is where the segment of each row starts."""
+    own = {part: rows.get_column(state.column(part)) for part, _ in state.parts}
+
+    def total(part: pl.Series) -> Int64Array:
+        values = part.cast(pl.Int64).fill_null(0).to_numpy()
+        sums = np.cumsum(values)
+        return sums - (sums - values)[first]
+
+    match state.form:
+        case Form.COUNT:
+            columns = []
+        case Form.INTEGER_SUM:
+            low = total(own["lo"])
+            carry = low // _HALF
+            some = total(own["hi"].is_not_null()) > 0
+            columns = [_if(some, total(own["hi"]) + carry), _if(some, low - carry * _HALF)]
+        case Form.DOUBLE_SUM:
+            some = total(own["sum"].is_not_null()) > 0
+            sums = _running_doubles(_doubles(own["sum"]), _doubles(own["comp"]), place)
+            columns = [_if(some, column) for column in sums]
+        case _:
+            best = _best(state, rows, first)
+            columns = gathered(pl.DataFrame(own), best).get_columns()
+    counted = [pl.Series(total(own["n"]))] if "n" in own else []
+    return [column.alias(name) for column, name in zip([*columns, *counted], state.columns, strict=True)]
+
+
+def _if(some: BoolArray, values: Int64Array | Float64Array) -> pl.Series:
+    """The values, NULL where there are none."""
+    return pl.Series(values).set(pl.Series(~some), None)
+
+
+def _best(state: State, rows: pl.DataFrame, first: Int64Array) -> Int64Array:
+    """The row up to each one of its segment that is the best; -1: none has a value."""
+    count, columns = rows.height, list(state.columns)
+    descending = [state.form in (Form.GREATEST, Form.LATEST), False][: len(columns)]
+    ordered = rows.select(pl.arg_sort_by(columns, descending=descending, nulls_last=True)).to_series()
+    place = np.empty(count + 1, dtype=np.int64)
+    place[count:0:-1] = ordered.cast(pl.Int64).to_numpy()
+    place[0] = -1
+    rank = np.empty(count, dtype=np.int64)
+    rank[place[1:]] = np.arange(1, count + 1)
+    rank[rows.get_column(columns[0]).is_null().to_numpy()] = 0
+    # Ranks grow with what is better, and from segment to segment.
+    return place[np.maximum.accumulate(first * (count + 1) + rank) - first * (count + 1)]
+
+
+def _running_doubles(high: Float64Array, low: Float64Array, place: Int64Array) -> tuple[Float64Array, Float64Array]:
+    """Pairs of neighbours are summed, then what these run to is found in the same way, and every other row has the one
+    before it added: for n rows 2n sums, and as many calls as a segment can be halved.
+    """
+    odd = np.flatnonzero(place & 1)
+    if not len(odd):
+        return high, low
+    sums, lost = high.copy(), low.copy()
+    pairs = _sum_of_doubles(high[odd], low[odd], high[odd - 1], low[odd - 1])
+    sums[odd], lost[odd] = _running_doubles(*pairs, place[odd] >> 1)
+    later = np.flatnonzero((place & 1 == 0) & (place > 0))
+    sums[later], lost[later] = _sum_of_doubles(high[later], low[later], sums[later - 1], lost[later - 1])
+    return sums, lost
