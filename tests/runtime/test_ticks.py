@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import tidegate as tg
 from tests.runtime.batchings import in_any_batches
 from tidegate import testing
+from tidegate.algebra.ordered.ticks import Ticks
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.ordered.ticks.spans import Spans
 from tidegate.runtime.plan import placement
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -170,6 +173,26 @@ def test_ticks_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_pat
     results = in_any_batches(program, rows, seed, tmp_path, ends)
     for name in NAMES:
         assert found(results[name]) == meant(program(), rows, name)
+
+
+@pytest.mark.parametrize("within", [None, 0, 3, 8])
+def test_an_increment_makes_its_own_ticks_alone(within: int | None) -> None:
+    """Others would not pass, but cost as much."""
+    node = S.ticks(3, by="k", within=within, offset=1)._node
+    assert isinstance(node, Ticks)
+    rng = random.Random(within)
+    for _ in range(50):
+        rows = [(rng.randrange(3), rng.randint(-10, 20)) for _ in range(rng.choice((0, 1, 4, 9)))]
+        after, until = sorted(rng.sample(range(-12, 40), 2))
+        of, at = (np.array([row[place] for row in rows], dtype=np.int64) for place in (0, 1))
+        partitions, ticks = Spans.of_rows(node, of, at, after, until).ticks(node)
+        wanted = {
+            (key, tick)
+            for key, first in rows
+            for tick in range(node.next(first), until + 1, 3)
+            if tick > after and (within is None or tick <= first + within)
+        }
+        assert sorted(zip(partitions.tolist(), ticks.tolist(), strict=True)) == sorted(wanted)
 
 
 @pytest.mark.spark

@@ -204,12 +204,9 @@ def windowed() -> tg.Program:
 
 def ticking() -> tg.Program:
     """Ticks for a while after each row, ticks for ever, and the last rows at ticks, with more to come."""
-    held = e.fill_gaps(20, by="k", within=45, tie="v")
-    return tg.program(
-        Lasting=e.ticks(15, by="k", within=40).rename(tick="t"),
-        Ever=e.ticks(25).rename(tick="t"),
-        Held=held.select("k", "v", t="tick"),
-    )
+    lasting = tg.result_of("Lasting", e.ticks(15, by="k", within=40).rename(tick="t"))
+    held = lasting.as_("a").asof_join(e.as_("b"), by="k", tie="v")
+    return tg.program(Ever=e.ticks(25).rename(tick="t"), Held=held.select("a.k", t="a.t", v="b.v"))
 
 
 def event_runs() -> tg.Program:
