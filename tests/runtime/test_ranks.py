@@ -239,14 +239,14 @@ def test_an_instant_beside_the_window_progresses_no_further() -> None:
     """Rows that come before in the order may be missing when progress has come to the row's own instant."""
     told = W.top_k(1, by="end", order="v").select("t", "v", "end")
     with tg.program(Q=told.select("t", "v")).session() as session:
-        session.push("S", of(2, t=3))
+        session.push("S", of(1, t=3))
         session.advance("S", 5)
         session.step()
         assert session.results("Q") == []
-        session.push("S", of(1, t=8))
+        session.push("S", of(2, t=8))
         session.finish()
         session.step()
-        assert found(session.results("Q")) == [(8, 1)]
+        assert found(session.results("Q")) == [(3, 1)]
 
 
 def test_which_instant_completes_a_group() -> None:

@@ -144,6 +144,15 @@ def test_sketches_merge_in_any_order(sketch: Sketch) -> None:
         assert sketches.merged(sketch, pl.Series([each.to_list()], dtype=pl.List(pl.String))).to_list() == [whole]
 
 
+def test_of_a_class_the_greatest_number_counts() -> None:
+    groups = pl.Series([[5 << 6 | 3, 5 << 6 | 1, 7 << 6 | 2], [7 << 6 | 2, 5 << 6 | 3]], dtype=pl.List(pl.Int64))
+    first, second = sketches.merged(Sketch.DISTINCT, groups)
+    assert first == second
+    alone = sketches.merged(Sketch.DISTINCT, pl.Series([[5 << 6 | 1]], dtype=pl.List(pl.Int64))).to_list()
+    both = pl.Series([[*alone, first]], dtype=pl.List(pl.String))
+    assert sketches.merged(Sketch.DISTINCT, both).to_list() == [first]
+
+
 def test_a_sketch_in_another_layout_is_refused() -> None:
     for text in ("2AAAA", "1AAA", "1AAAAAA==", "1?"):
         with pytest.raises(tg.TidegateError, match=r"TG504(?s:.*)a sketch in another layout than 1"):

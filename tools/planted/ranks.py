@@ -39,12 +39,6 @@ GROUP = Group(
             "differs = begins | _changes(ordered, orders)",
             "differs = _changes(ordered, orders)",
         ),
-        bug(
-            "zeros of two signs have two ranks",
-            PLACES,
-            "return same_zero(value) if type_.kind is Kind.DOUBLE else value",
-            "return value",
-        ),
         bug("peers are numbered as they come", OPERATOR, "if node.needs_order and", "if False and"),
         bug(
             "of peers none is set aside",

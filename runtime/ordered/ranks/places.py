@@ -11,10 +11,7 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.ordered.ranks import Ranks
-from tidegate.algebra.typed.operations import term_type
-from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.arrays import BoolArray, Int64Array
-from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.terms import compile_term
 
 #: Columns of what rows are put in order by; no attribute of a user has such a name.
@@ -39,7 +36,7 @@ class Places:
     @classmethod
     def of(cls, node: Ranks, rows: pl.DataFrame) -> Places:
         schema = node.input.schema
-        columns = [_plain(pl.col(key), schema[key].type).alias(_KEY.format(n)) for n, key in enumerate(node.keys)]
+        columns = [pl.col(key).alias(_KEY.format(n)) for n, key in enumerate(node.keys)]
         keys = [_KEY.format(n) for n in range(len(node.keys))]
         orders = [_BY.format(n) for n in range(len(node.order))]
         descending = [False] * len(keys) + [by.descending for by in node.order]
@@ -79,14 +76,9 @@ class Places:
 
 @lru_cache(maxsize=256)
 def order_of(node: Ranks) -> tuple[pl.Expr, ...]:
-    """The values by which rows are ranked, with equal ones the same."""
+    """The values by which rows are ranked. Polars orders doubles as `compare` does: zeros are one, NaN is greatest."""
     schema = node.input.schema
-    values = (_plain(compile_term(by.term, schema), term_type(by.term, schema)) for by in node.order)
-    return tuple(value.alias(_BY.format(n)) for n, value in enumerate(values))
-
-
-def _plain(value: pl.Expr, type_: DataType) -> pl.Expr:
-    return same_zero(value) if type_.kind is Kind.DOUBLE else value
+    return tuple(compile_term(by.term, schema).alias(_BY.format(n)) for n, by in enumerate(node.order))
 
 
 def _changes(ordered: pl.DataFrame, names: Sequence[str]) -> BoolArray:
