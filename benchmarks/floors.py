@@ -10,9 +10,10 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
+import polars as pl
 from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -33,6 +34,7 @@ BATCHES, ROWS, WARM = 60, 50, 10
 #: In process the floor is measured so often: from one session to the next it differs by a quarter.
 SESSIONS = 5
 events = queries.events
+Delay: TypeAlias = int | str
 
 
 def program() -> tg.Program:
@@ -71,52 +73,67 @@ def pattern() -> tg.Program:
 
 def embedded() -> Figure:
     """Milliseconds a batch, best measured before a JVM runs beside it."""
-    return _median(f"{ROWS} rows, five queries, embedded", *(_steps(program(), _sources) for _ in range(SESSIONS)))
+    return _median(f"{ROWS} rows, five queries, embedded", *(_steps(program(), *_rows()) for _ in range(SESSIONS)))
 
 
 def one_pattern() -> Figure:
     """The same for a program of one pattern: ten seconds of five keys in every batch."""
-    return _median(f"{ROWS} events, one pattern, embedded", *(_steps(pattern(), _events) for _ in range(SESSIONS)))
+    return _median(f"{ROWS} events, one pattern, embedded", *(_steps(pattern(), *_events()) for _ in range(SESSIONS)))
 
 
-def _steps(made: tg.Program, sources: Callable[[Path], dict[str, Source]]) -> list[float]:
+def _steps(made: tg.Program, rows: pl.DataFrame, delay: Delay) -> list[float]:
     taken = []
-    with tempfile.TemporaryDirectory() as folder, Session(made.facts, sources=sources(Path(folder))) as session:
-        for _ in range(BATCHES):
-            began = time.perf_counter()
-            session.step()
-            taken.append(1000 * (time.perf_counter() - began))
+    with tempfile.TemporaryDirectory() as folder:
+        write_files(Path(folder) / "in", rows, BATCHES)
+        session = Session(made.facts, sources={"Events": _source(Path(folder) / "in", delay, bounded=True)})
+        with session:
+            for _ in range(BATCHES):
+                began = time.perf_counter()
+                session.step()
+                taken.append(1000 * (time.perf_counter() - began))
     return taken
 
 
 def on_spark(spark: SparkSession) -> Figure:
     """Milliseconds a batch: the whole trigger."""
-    return _median(f"{ROWS} rows, five queries, Spark", _triggers(spark, program(), _sources))
+    return _median(f"{ROWS} rows, five queries, Spark", _triggers(spark, program(), *_rows()))
 
 
 def one_pattern_on_spark(spark: SparkSession) -> Figure:
     """The same for a program of one pattern."""
-    return _median(f"{ROWS} events, one pattern, Spark", _triggers(spark, pattern(), _events))
+    return _median(f"{ROWS} events, one pattern, Spark", _triggers(spark, pattern(), *_events()))
 
 
-def _triggers(spark: SparkSession, made: tg.Program, sources: Callable[[Path], dict[str, Source]]) -> list[float]:
+def _triggers(spark: SparkSession, made: tg.Program, rows: pl.DataFrame, delay: Delay) -> list[float]:
+    """Files come one at a time: of files that are there already a trigger reads several, each as a batch."""
     facts = made.facts
-    with tempfile.TemporaryDirectory() as folder:
-        sinks = {name: parquet_sink(Path(folder) / "out" / name) for name in facts.streams}
-        given = sources(Path(folder))
-        query = start(spark, facts, sources=given, sinks=sinks, checkpoint=Path(folder) / "checkpoint")
-        query.awaitTermination()
-        return [p["durationMs"]["triggerExecution"] for p in query.recentProgress if "addBatch" in p["durationMs"]]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_files(folder / "files", rows, BATCHES)
+        (folder / "in").mkdir()
+        sinks = {name: parquet_sink(folder / "out" / name) for name in facts.streams}
+        sources = {"Events": _source(folder / "in", delay, bounded=False)}
+        query = start(spark, facts, sources=sources, sinks=sinks, checkpoint=folder / "checkpoint", trigger="0 seconds")
+        try:
+            query.processAllAvailable()
+            for file in sorted((folder / "files").iterdir()):
+                file.rename(folder / "in" / file.name)
+                query.processAllAvailable()
+            return [p["durationMs"]["triggerExecution"] for p in query.recentProgress if "addBatch" in p["durationMs"]]
+        finally:
+            query.stop()
 
 
-def _events(folder: Path) -> dict[str, Source]:
-    write_files(folder / "in", booleans(BATCHES * ROWS, 5), BATCHES)
-    return {"Events": parquet(folder / "in", per_batch=1, delay=1, bounded=True)}
+def _source(folder: Path, delay: Delay, *, bounded: bool) -> Source:
+    return parquet(folder, per_batch=1, delay=delay, bounded=bounded)
 
 
-def _sources(folder: Path) -> dict[str, Source]:
-    write_files(folder / "in", queries.rows(BATCHES * ROWS, 20, per_second=ROWS), BATCHES)
-    return {"Events": parquet(folder / "in", per_batch=1, delay="1s", bounded=True)}
+def _events() -> tuple[pl.DataFrame, Delay]:
+    return booleans(BATCHES * ROWS, 5), 1
+
+
+def _rows() -> tuple[pl.DataFrame, Delay]:
+    return queries.rows(BATCHES * ROWS, 20, per_second=ROWS), "1s"
 
 
 def _median(what: str, *sessions: list[float]) -> Figure:

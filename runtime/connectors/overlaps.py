@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.connectors.sinks import ParquetSink, Sink
-from tidegate.runtime.connectors.sources import Files
+from tidegate.runtime.connectors.sources import Files, Source, files_meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,16 @@ def is_below(path: str, directory: str) -> bool:
     return path != directory and os.path.commonpath([path, directory]) == directory
 
 
-def read_places(sources: Mapping[str, object]) -> dict[str, list[str]]:
-    """The directory or file of each stream or static table that is read from files."""
-    return {name: [data.directory] for name, data in sources.items() if isinstance(data, Files)}
+def read_places(given: Mapping[str, object]) -> dict[str, Sequence[str]]:
+    """The directory or file of each stream or static table that is read from files, of a source or of a path."""
+    places: dict[str, Sequence[str]] = {}
+    for name, rows in given.items():
+        match rows:
+            case Source(data=Files(directory=directory)) | Files(directory=directory):
+                places[name] = [directory]
+            case str() | os.PathLike():
+                places[name] = [files_meant(rows).directory]
+    return places
 
 
 def _overlap(left: Place, how: str, right: Place) -> QueryError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.errors import QueryError
@@ -16,8 +16,13 @@ from tidegate.runtime.state.store.local import make_directory
 from tidegate.runtime.state.store.memory import MemoryStore
 
 
-def putting_away(sources: Mapping[str, Source], sinks: Mapping[str, Sink], store: Store) -> dict[str, PuttingAway]:
-    """What becomes of read files, per source that says so; `QueryError` TG423 to TG425 where that is not safe."""
+def putting_away(
+    sources: Mapping[str, Source], reads: Mapping[str, Iterable[str]], sinks: Mapping[str, Sink], store: Store
+) -> dict[str, PuttingAway]:
+    """What becomes of read files, per source that says so; `QueryError` TG423 to TG425 where that is not safe.
+
+    `reads` are the directories and files of all streams and static tables.
+    """
     files = {name: source.data for name, source in sources.items() if isinstance(source.data, Files)}
     leaving = {name: data for name, data in files.items() if data.delete or data.archive is not None}
     for name, data in leaving.items():
@@ -31,12 +36,12 @@ def putting_away(sources: Mapping[str, Source], sinks: Mapping[str, Sink], store
             raise QueryError(
                 "TG425", f"{name}: {data.directory} is a file", hint="files leave a directory: give the one it is in"
             )
-        for reader, read in files.items():
-            if reader != name and _overlap(data.directory, read.directory):
+        for reader, place in _places(reads):
+            if reader != name and _overlap(data.directory, place):
                 raise QueryError(
                     "TG425",
-                    f"{name}: files that were read would leave {data.directory}, which {reader} reads too",
-                    hint="give each stream a directory of its own, or leave out archive and delete",
+                    f"{name}: files that were read would leave {data.directory}, and {reader} reads {place}",
+                    hint="give each stream and table a directory of its own, or leave out archive and delete",
                 )
         if data.archive is not None:
             archives = {
@@ -45,7 +50,7 @@ def putting_away(sources: Mapping[str, Source], sinks: Mapping[str, Sink], store
                 if leaving_files.archive is not None and owner != name
             }
             for what, place in (
-                *_other_places(files, sinks, store),
+                *_other_places(reads, sinks, store),
                 *(("the archive of " + o, p) for o, p in archives.items()),
             ):
                 if _overlap(data.archive, place):
@@ -69,8 +74,14 @@ def check_stays(name: str, data: Files) -> None:
         )
 
 
-def _other_places(files: Mapping[str, Files], sinks: Mapping[str, Sink], store: Store) -> Iterator[tuple[str, str]]:
-    yield from (("the directory of " + name, data.directory) for name, data in files.items())
+def _places(reads: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
+    yield from ((name, place) for name, places in reads.items() for place in places)
+
+
+def _other_places(
+    reads: Mapping[str, Iterable[str]], sinks: Mapping[str, Sink], store: Store
+) -> Iterator[tuple[str, str]]:
+    yield from (("the directory of " + name, place) for name, place in _places(reads))
     yield from (
         ("the directory for results of " + name, sink.directory)
         for name, sink in sinks.items()

@@ -194,8 +194,12 @@ def prepare(
     statics: Mapping[str, Any],
     sinks: Mapping[str, Sink],
     run: RunOptions = RunOptions(),
+    watched: Mapping[str, Sequence[str]] | None = None,
 ) -> Setup:
-    """Checks what a run is given against the program, and opens its checkpoint, recovered to the last commit."""
+    """Checks what a run is given against the program, and opens its checkpoint, recovered to the last commit.
+
+    `watched` are the directories and files that an engine reads for streams and static tables by itself.
+    """
     timetable = checked_schedule(run.schedule, facts)
     streams = {stream.name: stream for stream in facts.program.inputs if not stream.static}
     results = {query.query.stream for query in facts.queries if not query.query.inner}
@@ -205,10 +209,11 @@ def prepare(
     for name, sink in sinks.items():
         check_known(name, results, "result")
         _check_sink(name, sink)
-    reads = read_places({name: source.data for name, source in sources.items()})
-    reads |= read_places({name: table.data if isinstance(table, Source) else table for name, table in statics.items()})
+    reads = read_places(sources)
+    reads |= read_places(statics)
+    reads |= watched or {}
     check_apart(reads, sinks, directory_of(store))
-    leaving = putting_away(sources, sinks, store)
+    leaving = putting_away(sources, reads, sinks, store)
     options = {name: sources.get(name, Source(None)).options(stream) for name, stream in streams.items()}
     tables = hold_statics(facts, statics)
     plan = lower(facts, optimise=rewrite_program, purging=run.purging, multiplies=StaticMatches(tables).are_several)

@@ -137,3 +137,23 @@ def test_inputs_that_spark_reads(place: Path, spark: SparkSession) -> None:
             with pytest.raises(QueryError, match="TG409"):
                 run(place, spark, **given, **{role: where})
             assert content(place) == before
+
+
+@pytest.mark.spark
+def test_files_that_spark_reads_stay(place: Path, spark: SparkSession) -> None:
+    """Those of a DataFrame, streaming or read, are in no directory that files leave, and in no archive."""
+    other = tg.stream("F", "k bigint, t bigint", progress="t")
+    both = tg.program(A=e.select(e.k, e.t), B=other.select(other.k, other.t))
+    watching = tg.source(spark.readStream.schema("k bigint, t bigint").parquet(str(place / "data/in")))
+    before = content(place)
+    for options, where in [({"delete": True}, "link"), ({"archive": place / "kept"}, "data/in")]:
+        with pytest.raises(QueryError, match=r"TG425 .*F reads"):
+            both.start(
+                spark, sources={"E": tg.parquet(place / where, **options), "F": watching}, checkpoint=place / "state"
+            )
+    table = spark.read.parquet(str(place / "data/names"))
+    for options, code in [({"delete": True}, "TG425"), ({"archive": place / "link/names/old"}, "TG423")]:
+        at = place / ("data/names" if code == "TG425" else "data/in")
+        with pytest.raises(QueryError, match=rf"{code} .*N"):
+            run(place, spark, e=tg.parquet(at, bounded=True, **options), n=table)
+    assert content(place) == before

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -350,3 +352,38 @@ def test_two_streams_of_a_directory_and_runs_without_a_checkpoint(tmp_path: Path
     with pytest.raises(tg.QueryError, match="TG424"):
         joined.session(statics={"T": parquet(tmp_path / "in", delete=True)}, checkpoint=tmp_path / "state")
     assert below(tmp_path / "in") == ["day=0/000.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("options", "static", "code"),
+    [
+        ({"delete": True}, "in/day=0", "TG425"),
+        ({"delete": True}, "in/day=0/000.parquet", "TG425"),
+        ({"archive": "kept"}, "in", "TG425"),
+        ({"archive": "tables"}, "tables", "TG423"),
+        ({"archive": "tables/old"}, "tables", "TG423"),
+        ({"archive": "tables"}, "tables/1.parquet", "TG423"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("given", [parquet, str], ids=["source", "path"])
+def test_beside_a_static_table(
+    tmp_path: Path, options: dict[str, Any], static: str, code: str, given: Callable[[Path], Any]
+) -> None:
+    """Its files are read at every start: none leaves, and no other one comes."""
+    put(tmp_path, 0)
+    (tmp_path / "tables").mkdir()
+    pl.DataFrame({"n": [0], "name": ["none"]}).write_parquet(tmp_path / "tables" / "1.parquet")
+    if "archive" in options:
+        options = {"archive": tmp_path / options["archive"]}
+    table = tg.table("T", "n bigint, name string" if "tables" in static else "n bigint, t bigint")
+    e, t = events.as_("e"), table.as_("t")
+    joined = tg.program(A=e.join(t, t.n == e.n).select(e.n, e.t))
+    before = below(tmp_path)
+    with pytest.raises(tg.QueryError, match=rf"{code} .*{re.escape(str(tmp_path / static))}"):
+        joined.session(
+            sources={"E": parquet(tmp_path / "in", delay=0, **options)},
+            statics={"T": given(tmp_path / static)},
+            checkpoint=tmp_path / "state",
+        )
+    assert below(tmp_path) == before

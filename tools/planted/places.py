@@ -31,12 +31,12 @@ GROUP = Group(
             "for written in out for place in state",
             "for written in () for place in state",
         ),
-        bug("static tables do not count", "runtime/engines/setup.py", "    reads |= read_places(", "    read_places("),
+        bug("static tables do not count", "runtime/engines/setup.py", "    reads |= read_places(statics)\n", ""),
         bug(
             "what Spark watches does not count",
             "runtime/engines/spark/engine.py",
-            "    check_apart(watched, sinks, root)\n",
-            "",
+            "statics, sinks, options, watched)",
+            "statics, sinks, options)",
         ),
         bug(
             "results over an input",

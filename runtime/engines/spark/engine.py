@@ -26,7 +26,6 @@ from tidegate.runtime.arguments import check_progress, mapping_of
 from tidegate.runtime.batch.end_of_input import check_all_end
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.batch.status import Status, asked, standing
-from tidegate.runtime.connectors.overlaps import check_apart
 from tidegate.runtime.connectors.sinks import Sink
 from tidegate.runtime.connectors.sources import Files, sources_given
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
@@ -352,9 +351,8 @@ def start(
     advance = mapping_of("advance", advance, '{"time": ...}')
     frames = {**statics, **{key: source.data for key, source in given.items()}}
     watched = {key: watched_directories(frame) for key, frame in frames.items() if isinstance(frame, DataFrame)}
-    check_apart(watched, sinks, root)
     with described(spark, "start: rows of static tables"):
-        setup = prepare(facts, store, given, statics, sinks, options)
+        setup = prepare(facts, store, given, statics, sinks, options, watched)
     try:
         setup = replace(setup, sources=bounded_inputs(setup, store))
         missing = sorted(set(setup.streams) - set(setup.sources))
