@@ -125,8 +125,9 @@ def _running(state: State, rows: pl.DataFrame, first: Int64Array, place: Int64Ar
 
     def total(part: pl.Series) -> Int64Array:
         values = part.cast(pl.Int64).fill_null(0).to_numpy()
-        sums = np.cumsum(values)
-        return sums - (sums - values)[first]
+        sums: Int64Array = np.cumsum(values)
+        before: Int64Array = (sums - values)[first]
+        return sums - before
 
     match state.form:
         case Form.COUNT:
