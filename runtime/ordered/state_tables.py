@@ -68,7 +68,7 @@ class StateTable:
             return pl.concat(parts).unique(self.id, keep="last", maintain_order=True)
         if self.merge == "row":
             alike = [*list(self.columns)[: self.keys], *([] if self.number is None else [self.number])]
-            return pl.concat(parts).unique(alike, keep="last", maintain_order=True)
+            return pl.concat(parts).unique(alike, maintain_order=True, keep="last")
         rows = pl.concat([part.with_columns(pl.lit(number).alias(_LAYER)) for number, part in enumerate(parts)])
         keys = list(self.columns)[: self.keys]
         replaced = pl.lit(value=True) if self.lasting is None else ~self.lasting
