@@ -64,10 +64,9 @@ class StateTable:
         """Merges rows with the deltas that were written after them, in order."""
         if len(parts) == 1 or self.merge == "append":
             return parts[0] if len(parts) == 1 else pl.concat(parts)
-        if self.merge == "id":
-            return pl.concat(parts).unique(self.id, keep="last", maintain_order=True)
-        if self.merge == "row":
-            alike = [*list(self.columns)[: self.keys], *([] if self.number is None else [self.number])]
+        if self.merge in ("id", "row"):
+            keys = list(self.columns)[: self.keys] if self.merge == "row" else []
+            alike = [*keys, *(column for column in (self.id, self.number) if column is not None)]
             return pl.concat(parts).unique(alike, keep="last", maintain_order=True)
         rows = pl.concat([part.with_columns(pl.lit(number).alias(_LAYER)) for number, part in enumerate(parts)])
         keys = list(self.columns)[: self.keys]
