@@ -206,7 +206,7 @@ def check_end(lane: Lane, program: str, place: Path) -> None:
     wrong = difference(answer(one, place), undisturbed(one, place))
     if wrong is not None:
         raise Wrong(f"results differ from those of an undisturbed run in {place}: {wrong}")
-    beside = {f".{path.name}.compacted" for path in (place / "out").iterdir()} if lane.tidy else set()
+    beside = {f".{path.name}.compacted" for path in (place / "out").iterdir() if lane.tidy}
     left = [path for path in (place / "out").rglob("*") if path.name.startswith(".") and path.name not in beside]
     left += [path for path in (place / "in").rglob("*.parquet") if lane.tidy]
     if left:

@@ -146,6 +146,7 @@ def test_files_that_spark_reads_stay(place: Path, spark: SparkSession) -> None:
     both = tg.program(A=e.select(e.k, e.t), B=other.select(other.k, other.t))
     watching = tg.source(spark.readStream.schema("k bigint, t bigint").parquet(str(place / "data/in")))
     before = content(place)
+    options: dict[str, Any]
     for options, where in [({"delete": True}, "link"), ({"archive": place / "kept"}, "data/in")]:
         with pytest.raises(QueryError, match=r"TG425 .*F reads"):
             both.start(
