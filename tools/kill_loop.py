@@ -5,10 +5,10 @@ run.
 
 Each kill is a SIGKILL: of the whole process group of a run, embedded or on Spark with its JVM, or of one Python worker
 of Spark or their daemon. A run is shot soon after a random batch, and then up to three times more while it recovers
-from that. When it has had its share of kills it is left to end; then its published files, counts and progress are
-compared with those of a run that nothing disturbed, and another run of the next program begins. Prints a line for each
-kill, with what it left of the batch, and one for each run; exit status 1 on the first difference, with the directory
-that shows it.
+from that. Every other run compacts its results and archives the files that it read. When it has had its share of kills
+it is left to end; then its published files, counts and progress are compared with those of a run that nothing
+disturbed, and another run of the next program begins. Prints a line for each kill, with what it left of the batch, and
+one for each run; exit status 1 on the first difference, with the directory that shows it.
 """
 
 from __future__ import annotations
@@ -70,6 +70,11 @@ class Lane:
     deepest: int = 0
     left: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def tidy(self) -> bool:
+        """Whether the run compacts results and archives files."""
+        return self.runs % 2 == 0
+
     def __str__(self) -> str:
         what = "kills of Python workers" if self.engine == "workers" else "kills of the process group"
         deep = f" ({self.recovering} of them in recoveries, up to {self.deepest} deep)" if self.recovering else ""
@@ -86,8 +91,8 @@ class Wrong(Exception):
 class Process:
     """A running victim, in a process group of its own."""
 
-    def __init__(self, place: Path, program: str, engine: str) -> None:
-        command = [sys.executable, str(VICTIM), str(place), program, engine]
+    def __init__(self, place: Path, program: str, lane: Lane) -> None:
+        command = [sys.executable, str(VICTIM), str(place), program, lane.engine, *(("tidy",) if lane.tidy else ())]
         self._log = (place / "log").open("wb")
         self.process = subprocess.Popen(
             command,
@@ -201,7 +206,9 @@ def check_end(lane: Lane, program: str, place: Path) -> None:
     wrong = difference(answer(one, place), undisturbed(one, place))
     if wrong is not None:
         raise Wrong(f"results differ from those of an undisturbed run in {place}: {wrong}")
-    left = [path for path in (place / "out").rglob("*") if path.name.startswith(".")]
+    beside = {f".{path.name}.compacted" for path in (place / "out").iterdir() if lane.tidy}
+    left = [path for path in (place / "out").rglob("*") if path.name.startswith(".") and path.name not in beside]
+    left += [path for path in (place / "in").rglob("*.parquet") if lane.tidy]
     if left:
         raise Wrong(f"left behind: {left[0]}")
     print(f"{lane.engine:9} run {lane.runs} of {program}: {committed(place)} batches, results equal", flush=True)
@@ -215,10 +222,10 @@ def shoot_groups(lane: Lane, program: str, place: Path, share: int) -> bool:
     well.
     """
     if lane.kills >= share:
-        with Process(place, program, lane.engine) as process:
+        with Process(place, program, lane) as process:
             return process.ended()
     for depth in range(lane.rng.choice((1, 2, 4))):
-        with Process(place, program, lane.engine) as process:
+        with Process(place, program, lane) as process:
             before = committed(place)
             moment = after_batches(lane, process) if depth == 0 else while_opening(lane, process)
             if moment is None:
@@ -239,7 +246,7 @@ def shoot_groups(lane: Lane, program: str, place: Path, share: int) -> bool:
 
 def shoot_workers(lane: Lane, program: str, place: Path, share: int) -> bool:
     """Kills of Python workers while the run goes on; whether it ended well."""
-    with Process(place, program, lane.engine) as process:
+    with Process(place, program, lane) as process:
         while lane.kills < share:
             moment = after_batches(lane, process)
             if moment is None:

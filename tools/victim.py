@@ -1,9 +1,9 @@
 """The run that `kill_loop.py` kills: a program of the fault tests over directories of files, on either engine.
 
-    python tools/victim.py PLACE PROGRAM ENGINE
+    python tools/victim.py PLACE PROGRAM ENGINE [tidy]
 
 It reads all files below PLACE that are not read yet, and says on its output where it is: `opening` when it is about to
-open the checkpoint, `batch` after each commit.
+open the checkpoint, `batch` after each commit. A `tidy` one compacts results and archives files.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from tests.runtime.faults.on_files import run_embedded, run_on_spark  # noqa: E4
 from tests.runtime.faults.scenarios import scenario  # noqa: E402
 
 
-def main(place: Path, program: str, engine: str) -> None:
+def main(place: Path, program: str, engine: str, tidy: str = "") -> None:
     one = scenario(program)
     if engine == "embedded":
         say("opening")
-        run_embedded(one, place, on_batch=lambda _: say("batch"))
+        run_embedded(one, place, tidy=bool(tidy), on_batch=lambda _: say("batch"))
         return
     from tidegate.runtime.engines.spark.setup.session import spark_session
 
     # A task whose worker is killed is tried again, as on a cluster.
     spark = spark_session("kill-loop", master="local[2,3]", config={"spark.sql.shuffle.partitions": "2"})
     say("opening")
-    run_on_spark(one, place, spark, on_batch=lambda _: say("batch"))
+    run_on_spark(one, place, spark, tidy=bool(tidy), on_batch=lambda _: say("batch"))
     spark.stop()
 
 
@@ -38,4 +38,4 @@ def say(what: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -10,17 +10,21 @@ from dataclasses import dataclass, field
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sinks import ParquetSink, Sink
 from tidegate.runtime.state.errors import StateError
-from tidegate.runtime.state.outputs.compaction import FANOUT, compact
+from tidegate.runtime.state.outputs.compaction import FANOUT, Known, compact
 
 _logger = logging.getLogger("tidegate.state")
 
 
 @dataclass(slots=True)
 class Compactions:
-    """Of the sinks that want it, how many batches brought files since the directory was compacted last."""
+    """Of the sinks that want it, how many batches brought files since the directory was compacted last.
+
+    What is known of their files is kept, so that a compaction does not open all that were ever merged.
+    """
 
     sinks: Mapping[str, Sink]
     waiting: dict[str, int] = field(default_factory=dict)
+    known: dict[str, Known] = field(default_factory=dict)
 
     def after(self, report: BatchReport) -> None:
         """Compact the directories that have got so many files. One that can not be now is left until as many have come
@@ -40,7 +44,7 @@ class Compactions:
             return
         self.waiting[directory] = 0
         try:
-            done = compact(directory)
+            done = compact(directory, known=self.known.setdefault(directory, {}))
         except StateError as error:  # the results are all there, in more files
             _logger.warning("results are not compacted: %s", error)
         else:

@@ -7,6 +7,7 @@ import importlib
 import operator
 import os
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 import tidegate as tg
 from tests.thresholds import OTHERS, THRESHOLDS, Threshold, small
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.state.outputs.compaction import compact
 
 RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
 #: Defaults of parameters and fields below this are no sizes.
@@ -164,7 +166,10 @@ def results(threshold: Threshold | None, value: float | None = None) -> dict[str
 def from_files(
     folder: Path, threshold: Threshold | None, value: float | None = None
 ) -> dict[str, list[tuple[object, ...]]]:
-    """Six files, two a batch, of which the first is in a session of its own, over a checkpoint on disk."""
+    """Six files, two a batch, of which the first is in a session of its own, over a checkpoint on disk.
+
+    The archive has one of them before it leaves, as after a crash. Results are compacted before they are read.
+    """
     rng = random.Random(6)
     (folder / "in").mkdir(parents=True)
     for number in range(6):
@@ -173,12 +178,17 @@ def from_files(
         frame = pl.DataFrame(made, schema=["key", "time", "value"], orient="row")
         frame.write_parquet(folder / "in" / f"{number:02}.parquet")
         os.utime(folder / "in" / f"{number:02}.parquet", (1_600_000_000 + number,) * 2)
+    (folder / "archive").mkdir()
+    shutil.copy2(folder / "in" / "03.parquet", folder / "archive")
     with small(threshold, value):
         with session_of(folder) as session:
             session.step()
         with session_of(folder) as session:
             session.process()
+            merged = [compact(folder / "out" / query.stream, fanout=2).rows for query in session._plan.queries]
+            assert threshold is not None or any(merged)
             tables = {query.name: session.table(query.stream).arrow() for query in session._plan.queries}
+    assert sorted(os.listdir(folder / "archive")) == [f"{number:02}.parquet" for number in range(6)]
     return {
         name: sorted(zip(*(column.to_pylist() for column in table.columns), strict=True), key=repr)
         for name, table in tables.items()
@@ -186,8 +196,12 @@ def from_files(
 
 
 def session_of(folder: Path) -> Session:
-    return program().session(
-        sources={"Events": tg.parquet(folder / "in", per_batch=2, delay=40, bounded=True)},
+    made = program()
+    results = {query.query.stream for query in made.facts.queries if not query.query.inner}
+    files = tg.parquet(folder / "in", per_batch=2, delay=40, bounded=True, archive=folder / "archive")
+    return made.session(
+        sources={"Events": files},
+        sinks={name: tg.parquet_sink(folder / "out" / name, compact=True) for name in results},
         checkpoint=folder / "checkpoint",
     )
 

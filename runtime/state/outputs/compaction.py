@@ -67,7 +67,7 @@ class CompactionResult:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file of results as it lies there. `parts`: those that were merged into it, or itself."""
+    """A file of results as it lies there. `parts`: how many were merged into it, or one, itself."""
 
     result: Result
     path: Path
@@ -75,7 +75,11 @@ class _File:
     mtime_ns: int
     rows: int
     schema: str
-    parts: tuple[tuple[str, int, int], ...]
+    parts: int
+
+
+#: What is known of the files of a directory since the compaction before; they are never changed.
+Known = dict[Path, _File]
 
 
 def parts_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -95,10 +99,15 @@ def parts_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def compact(
-    directory: str | os.PathLike[str], *, failpoints: Failpoints | None = None, fanout: int = FANOUT
+    directory: str | os.PathLike[str],
+    *,
+    failpoints: Failpoints | None = None,
+    fanout: int = FANOUT,
+    known: Known | None = None,
 ) -> CompactionResult:
     """Merge the small files of each query in a directory of results, but those of the newest batch there.
 
+    Only files that are not `known` are opened, and known from then on.
     `StateError` TG526 where the directory is none, holds anything else or can not be exchanged, TG527 while a program
     reads it as a stream, or another compaction goes on. A crash leaves the directory as it was or compacted, nothing
     between.
@@ -109,8 +118,12 @@ def compact(
         raise StateError(FOREIGN, f"there is no directory {top}", hint="check the path")
     with storage_errors(f"compacting {top}"):
         names = _names(top)
-        plan = _plan([_file(top, result) for result in names], fanout)
-        before = sum((top / result.name).stat().st_size for result in names)
+        files = [_file(top, result, known or {}) for result in names]
+        if known is not None:
+            known.clear()
+            known.update((file.path, file) for file in files)
+        plan = _plan(files, fanout)
+        before = sum(file.bytes for file in files)
         if not plan:
             return CompactionResult(str(top), len(names), len(names), before, before, 0)
         _check_exchange(top)
@@ -265,20 +278,32 @@ def _names(top: Path) -> list[Result]:
     return sorted(results)
 
 
-def _file(top: Path, result: Result) -> _File:
-    import pyarrow.parquet as pq
-
+def _file(top: Path, result: Result, known: Known) -> _File:
     path = top / result.name
     status = path.stat()
-    itself = ((result.name, status.st_size, status.st_mtime_ns),)
+    before = known.get(path)
+    if before is not None and (before.bytes, before.mtime_ns) == (status.st_size, status.st_mtime_ns):
+        return before
     if status.st_size >= _MOST_BYTES:  # large enough: nothing more is asked of it
-        return _File(result, path, status.st_size, status.st_mtime_ns, _MOST_ROWS, "", itself)
-    with _damage_errors(path):
-        meta = pq.read_metadata(path)
+        return _File(result, path, status.st_size, status.st_mtime_ns, _MOST_ROWS, "", 1)
+    meta = _metadata(path)
     said = (meta.metadata or {}).get(PARTS)
-    parts = itself if said is None else tuple((str(n), int(s), int(t)) for n, s, t in json.loads(said))
+    parts = 1 if said is None else len(json.loads(said))
     schema = schema_id(meta.schema.to_arrow_schema())
     return _File(result, path, status.st_size, status.st_mtime_ns, meta.num_rows, schema, parts)
+
+
+def _metadata(path: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    with _damage_errors(path):
+        return pq.read_metadata(path)
+
+
+def _parts(file: _File) -> list[Any]:
+    """Name, bytes and time of each file that was merged into this one, or its own."""
+    said = (_metadata(file.path).metadata or {}).get(PARTS)
+    return [(file.path.name, file.bytes, file.mtime_ns)] if said is None else json.loads(said)
 
 
 @contextmanager
@@ -340,10 +365,10 @@ def _merged(runs: Sequence[list[_File]], level: int, fanout: int) -> list[list[_
             done.append(run)
             continue
         rows, size = rows + _rows(run), size + sum(file.bytes for file in run)
-        parts += sum(len(file.parts) for file in run)
+        parts += sum(file.parts for file in run)
         if parts > _MOST_PARTS:
             close()
-            rows, size, parts = _rows(run), sum(file.bytes for file in run), sum(len(file.parts) for file in run)
+            rows, size, parts = _rows(run), sum(file.bytes for file in run), sum(file.parts for file in run)
         neighbours.append(run)
         if rows >= _MOST_ROWS or size >= _MOST_BYTES:
             close()
@@ -363,7 +388,7 @@ def _merge(group: Sequence[_File], target: Path) -> Path:
 
     first, last = group[0].result, group[-1].result
     path = target / first.merged_with(last)
-    parts = json.dumps([part for source in group for part in source.parts]).encode()
+    parts = json.dumps([part for source in group for part in _parts(source)]).encode()
     schema = pq.read_schema(group[0].path).remove_metadata()
     waiting: list[Any] = []
 

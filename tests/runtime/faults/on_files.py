@@ -71,18 +71,20 @@ def rows_of(stream: str, number: int, seed: str) -> list[tuple[int, int | None, 
     return [(rng.randint(0, 2), t, rng.randint(0, 9)) for t in instants]
 
 
-def sources_of(one: Scenario, place: Path, *, bounded: bool) -> dict[str, Source]:
-    """Directories of files, each file a batch of its own."""
+def sources_of(one: Scenario, place: Path, *, bounded: bool, tidy: bool = False) -> dict[str, Source]:
+    """Directories of files, each file a batch of its own; a `tidy` run archives them."""
     sources = {}
     for name in streams_of(one):
-        files = tg.parquet(place / "in" / name, per_batch=1, delay=DELAY, bounded=bounded)
+        archive = place / "archive" / name if tidy else None
+        files = tg.parquet(place / "in" / name, per_batch=1, delay=DELAY, bounded=bounded, archive=archive)
         given = one.sources.get(name)
         sources[name] = files if given is None else replace(given, data=files.data, bounded=bounded)
     return sources
 
 
-def sinks_of(one: Scenario, place: Path) -> dict[str, ParquetSink]:
-    return {name: ParquetSink(str(place / "out" / name)) for name in results_of(one)}
+def sinks_of(one: Scenario, place: Path, *, tidy: bool = False) -> dict[str, ParquetSink]:
+    """Directories of results; a `tidy` run compacts them."""
+    return {name: ParquetSink(str(place / "out" / name), compact=tidy) for name in results_of(one)}
 
 
 def run_embedded(
@@ -90,11 +92,12 @@ def run_embedded(
     place: Path,
     *,
     bounded: bool = True,
+    tidy: bool = False,
     store: LocalStore | None = None,
     on_batch: Callable[[object], None] = quietly,
 ) -> None:
     """All files that are not read yet; after the last of `bounded` ones the input has ended."""
-    sources, sinks = sources_of(one, place, bounded=bounded), sinks_of(one, place)
+    sources, sinks = sources_of(one, place, bounded=bounded, tidy=tidy), sinks_of(one, place, tidy=tidy)
     at = store or LocalStore(place / "state")
     with Session(one.facts, at, sources, one.statics, sinks, options=RunOptions(on_batch=on_batch)) as session:
         session.process()
@@ -106,6 +109,7 @@ def run_on_spark(
     spark: SparkSession,
     *,
     bounded: bool = True,
+    tidy: bool = False,
     store: LocalStore | None = None,
     on_batch: Callable[[object], None] = quietly,
     **options: Any,
@@ -114,9 +118,9 @@ def run_on_spark(
     options = {"driver_bytes": 0, "checkpoint": store or place / "state", "on_batch": on_batch} | options
     one.program.start(
         spark,
-        sources=sources_of(one, place, bounded=bounded),
+        sources=sources_of(one, place, bounded=bounded, tidy=tidy),
         statics=one.statics,
-        sinks=sinks_of(one, place),
+        sinks=sinks_of(one, place, tidy=tidy),
         **options,
     ).awaitTermination()
 
@@ -137,7 +141,8 @@ def undisturbed(one: Scenario, place: Path) -> Answer:
     """The answer of an embedded run over the same files that nothing disturbs."""
     again = place / "undisturbed"
     again.mkdir()
-    (again / "in").symlink_to(place / "in")
+    archive = place / "archive"
+    (again / "in").symlink_to(archive if archive.exists() else place / "in")
     run_embedded(one, again)
     return answer(one, again)
 

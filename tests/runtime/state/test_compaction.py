@@ -24,6 +24,7 @@ from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.failpoints import COMPACTION, Failpoints, SimulatedCrash, crash
+from tidegate.runtime.state.outputs import compaction as module
 from tidegate.runtime.state.outputs.compaction import compact, hold, parts_of
 from tidegate.runtime.state.outputs.names import Result, output_name, result_of
 
@@ -81,6 +82,40 @@ def test_by_itself_between_batches(tmp_path: Path) -> None:
         assert rows(tmp_path / "out") == list(range(200))
         assert [row["n"] for row in session.results("Out")] == list(range(200))
     assert len(parts(tmp_path / "out")) <= 15 + 16 + 1
+
+
+def test_a_file_is_opened_once_to_know_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each compaction opens all files that were ever merged."""
+    opens = list[Path]()
+    whole = module._metadata
+
+    def counted(path: Path) -> Any:
+        opens.append(path)
+        return whole(path)
+
+    monkeypatch.setattr(module, "_metadata", counted)
+    monkeypatch.setattr(module, "_MOST_PARTS", 32)
+    costs = []
+    with opened(tmp_path, compact=True) as session:
+        for round_ in range(20):
+            batches(session, 32 * round_, 32)
+            costs.append(len(opens))
+            opens.clear()
+        assert rows(tmp_path / "out") == list(range(640))
+    assert len(parts(tmp_path / "out")) > 20  # no two of those that have as many parts as there may be become one
+    assert max(costs[5:]) <= max(costs[:5]) <= 5 * 32
+    published(tmp_path / "other", 40)
+    known: module.Known = {}
+    compact(tmp_path / "other", known=known)
+    opens.clear()
+    compact(tmp_path / "other", known=known)
+    again = len(opens)
+    (tmp_path / "other" / output_name(41, "Q", 0)).write_bytes(
+        (tmp_path / "other" / output_name(40, "Q", 0)).read_bytes()
+    )
+    compact(tmp_path / "other", known=known)
+    assert [path.name for path in opens[again:]] == [output_name(41, "Q", 0)]
+    assert {path.name for path in known} == set(parts(tmp_path / "other"))
 
 
 def test_without_it_files_stay(tmp_path: Path) -> None:
