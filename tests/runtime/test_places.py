@@ -146,14 +146,18 @@ def test_files_that_spark_reads_stay(place: Path, spark: SparkSession) -> None:
     both = tg.program(A=e.select(e.k, e.t), B=other.select(other.k, other.t))
     watching = tg.source(spark.readStream.schema("k bigint, t bigint").parquet(str(place / "data/in")))
     before = content(place)
-    options: dict[str, Any]
-    for options, where in [({"delete": True}, "link"), ({"archive": place / "kept"}, "data/in")]:
+    leaving: list[tuple[dict[str, Any], str]] = [({"delete": True}, "link"), ({"archive": place / "kept"}, "data/in")]
+    for options, where in leaving:
         with pytest.raises(QueryError, match=r"TG425 .*F reads"):
             both.start(
                 spark, sources={"E": tg.parquet(place / where, **options), "F": watching}, checkpoint=place / "state"
             )
     table = spark.read.parquet(str(place / "data/names"))
-    for options, code in [({"delete": True}, "TG425"), ({"archive": place / "link/names/old"}, "TG423")]:
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"delete": True}, "TG425"),
+        ({"archive": place / "link/names/old"}, "TG423"),
+    ]
+    for options, code in refused:
         at = place / ("data/names" if code == "TG425" else "data/in")
         with pytest.raises(QueryError, match=rf"{code} .*N"):
             run(place, spark, e=tg.parquet(at, bounded=True, **options), n=table)
