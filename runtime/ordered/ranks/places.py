@@ -15,6 +15,7 @@ from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.terms import compile_term
 
 #: Columns of what rows are put in order by; no attribute of a user has such a name.
+_KEY: Final = "\0key {}"
 _BY: Final = "\0by {}"
 
 
@@ -35,9 +36,11 @@ class Places:
     @classmethod
     def of(cls, node: Ranks, rows: pl.DataFrame) -> Places:
         schema = node.input.schema
-        keys, orders = node.keys, [_BY.format(n) for n in range(len(node.order))]
+        columns = [pl.col(key).alias(_KEY.format(n)) for n, key in enumerate(node.keys)]
+        keys = [_KEY.format(n) for n in range(len(node.keys))]
+        orders = [_BY.format(n) for n in range(len(node.order))]
         descending = [False] * len(keys) + [by.descending for by in node.order]
-        ordered = rows.with_columns(order_of(node)).sort(
+        ordered = rows.with_columns(*columns, *order_of(node)).sort(
             [*keys, *orders], descending=descending, nulls_last=True, maintain_order=True
         )
         begins = _changes(ordered, keys)
