@@ -5,8 +5,8 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 FOLDER = "algebra/ordered/sequences"
-AUTOMATON = f"{FOLDER}/automaton.py"
-INSTRUCTIONS = f"{FOLDER}/instructions.py"
+AUTOMATON = f"{FOLDER}/automata/automaton.py"
+INSTRUCTIONS = f"{FOLDER}/automata/instructions.py"
 CERTAIN = f"{FOLDER}/certain.py"
 CHECKS = f"{FOLDER}/checks.py"
 CHAIN = f"{FOLDER}/certainty/chain.py"
