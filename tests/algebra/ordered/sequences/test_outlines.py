@@ -57,7 +57,7 @@ def outline(node: Sequences, word: tuple[str, ...]) -> Outline:
 def test_they_are_those_of_all_words(seed: int) -> None:
     node = random_node(seed)
     # These words repeat parts a few times only. That is often enough for the limits of these nodes.
-    assert outlines_of(node) == {outline(node, word) for word in words(node.pattern, ())}
+    assert outlines_of(node) == {outline(node, word) for word in words(node.pattern, (), len(node.variables) + 1)}
 
 
 @pytest.mark.parametrize("seed", range(100))
@@ -66,7 +66,12 @@ def test_rows_behind_those_of_a_variable(seed: int) -> None:
     of = automaton(pattern)
     after = list(zip(of.states, rows_after(of), strict=True))[1:]
     for variable in variables_of(pattern):
-        in_words = [len(word) - 1 - at for word in words(pattern, ()) for at, v in enumerate(word) if v == variable]
+        in_words = [
+            len(word) - 1 - at
+            for word in words(pattern, (), len(variables_of(pattern)) + 1)
+            for at, v in enumerate(word)
+            if v == variable
+        ]
         assert min((rows for state, rows in after if state.variable == variable), default=None) == min(
             in_words, default=None
         )
