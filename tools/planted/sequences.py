@@ -104,6 +104,12 @@ GROUP = Group(
             "if self.limited(matched, zone) is None or any(other.includes(zone) for other in before):",
         ),
         bug(
+            "a limit from a last row stays as it is",
+            CONTINUATIONS,
+            'if kept is not None and not (lasting and limit.earlier.end == "last"):',
+            "if kept is not None:",
+        ),
+        bug(
             "a limit from a last row is passed for good",
             LEAVES,
             '            and limit.earlier.end == "first"\n',

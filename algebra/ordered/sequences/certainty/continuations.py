@@ -80,7 +80,8 @@ class Continuations:
         if not self.can_hold(variable, place, matched):
             return None
         stated = self._stated(variable, matched, self._up_to(place, zone))
-        return None if stated is None else (matched, stated.only(self._kept(matched, stated)))
+        kept = None if stated is None else self._limited(matched, stated, lasting=True)
+        return None if kept is None else (matched, kept.only(self._kept(matched, kept)))
 
     def can_hold(self, variable: str, place: int, matched: Matched) -> bool:
         return True in self.known.outcomes(variable, place, matched)
@@ -153,9 +154,13 @@ class Continuations:
 
     def limited(self, matched: Matched, zone: Zone) -> Zone | None:
         """What the limits of the match leave of the instants."""
+        return self._limited(matched, zone, lasting=False)
+
+    def _limited(self, matched: Matched, zone: Zone, *, lasting: bool) -> Zone | None:
+        """`lasting`: by the limits that more rows do not help to keep. They begin at a first row, which stays."""
         kept: Zone | None = zone
         for limit in self.prepared.node.limits:
-            if kept is not None:
+            if kept is not None and not (lasting and limit.earlier.end == "last"):
                 later, earlier = (self.known.partition.place_of(p, matched) for p in (limit.later, limit.earlier))
                 if later is not None and earlier is not None:
                     kept = self._within(later, earlier, limit.most, kept)

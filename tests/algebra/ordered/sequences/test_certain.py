@@ -80,6 +80,19 @@ def test_a_start_need_not_wait_where_the_search_goes_on_alike() -> None:
     assert certain(node_of("A C B? | C", skip="first B"), "a0 c1", 1) == []
 
 
+def test_a_start_may_have_no_match_and_the_next_one_may_jump_further() -> None:
+    """The first start goes on at the C, if it has a match; if not, the second one may take that row for another."""
+    node = node_of("A B C N | B D C | C", D=IS["C"], skip="first C")
+    assert certain(node, "a0 b1 c2", 2) == []
+    assert instants(node, "a0 b1 c2 c3") == [("1BDC", 3), ("3C", 3)]
+    assert instants(node, "a0 b1 c2 n3") == [("0ABCN", 3), ("2C", 3)]
+
+
+def test_a_limit_from_a_last_row_may_be_kept_again() -> None:
+    node = node_of("A B C B", limits=[limit("last - last(B) <= 2")])
+    assert instants(node, "a0 b1 c5 b6") == [("0ABCB", 6)]
+
+
 def test_no_next_row_is_no_row_that_is_to_come() -> None:
     node = node_of("A", A=lambda r: r.next_x.is_null())
     assert certain(node, "a0", 100) == []
@@ -116,6 +129,7 @@ def test_no_such_row_needs_no_wait_where_none_can_satisfy_the_condition() -> Non
     assert instants(node, "a0") == [("0A", 0)]
     before = node_of("!N[5] A")
     assert instants(before, "a0 n1 a5 a7") == [("0A", 0), ("7A", 7)]
+    assert certain(before, "n0 a5 a6", 6) == ["6A"]
 
 
 def test_one_more_of_a_repetition_may_come() -> None:
@@ -165,6 +179,8 @@ def test_least_distances_of_rows_to_come_add_up() -> None:
     far = {"B": lambda r: (r.x == 1) & (r.t - r.prev_t >= 3), "C": lambda r: (r.x == 2) & (r.t - r.prev_t > 2)}
     assert instants(node_of("A B C | A", **far, limits=[5]), "a0") == [("0A", 0)]
     assert instants(node_of("A B C | A", **far, limits=[6]), "a0") == [("0A", 3)]
+    strict = {"C": lambda r: (r.x == 2) & (r.t - r.prev_t >= 3) & (r.t - r.first_A_t < 10)}
+    assert instants(node_of("A B C | A", **strict), "a0") == [("0A", 6)]
     # Rows come in order: the third is not before the second.
     gaps = [limit("first(B) - last(A) >= 4"), limit("first(C) - last(A) <= 3")]
     assert instants(node_of("A B C | A", limits=gaps), "a0") == [("0A", 0)]
@@ -320,6 +336,17 @@ def test_what_goes_on_from_a_standing_is_what_all_rows_say() -> None:
         found += detected.matches
     assert found == list(whole.matches)
     assert standing.begin == len(rows.rows)
+
+
+def test_a_partition_begins_with_its_first_row_also_once_that_is_dropped() -> None:
+    node = node_of("^ C | C B")
+    rows = partition(node, rows_of("a0 c1 b2"))
+    rule = Certainty(Prepared(node))
+    first = rule.between(rows, None, 1)
+    dropped = rule.needed(rows, 1, first.standing)
+    assert (first.matches, dropped) == ((), 1)
+    ((match, at),) = rule.between(rows.after(dropped), 1, None, first.standing.without(dropped)).matches
+    assert ("".join(variable for _, variable in match.matched), at) == ("CB", 2)
 
 
 def test_rows_before_a_standing_are_not_needed() -> None:
