@@ -295,7 +295,7 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         # What comes to mind after other libraries of patterns.
         (lambda: tg_.stream("S", "t timestamp", progress="t", delay="5m"), "TG114", 'tg.source(None, delay="10m")'),
         (lambda: r.lag("s"), "TG101", "the row before is"),
-        (lambda: r.match_recognize("s"), "TG101", "tg.match(A.before(B)"),
+        (lambda: r.pattern("s"), "TG101", "tg.match(A.before(B)"),
         (lambda: found.Low >> found.High, "TG114", "A.before(B)"),
         (lambda: ~found.Low, "TG114", "anti_join"),
         (lambda: found.Low & found.High, "TG114", "A.before(B)"),

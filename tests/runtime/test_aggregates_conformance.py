@@ -109,7 +109,9 @@ def test_every_aggregate_is_a_function_of_the_library_and_of_groups() -> None:
 
 
 def test_no_module_but_the_table_and_what_users_call_names_an_aggregate() -> None:
-    """What the others do goes by the form and the facts of its entry. Folding makes sums and ends of its own."""
+    """What the others do goes by the form and the facts of its entry. Folding makes sums and ends of its own, and so do
+    windows of rows.
+    """
     library = Path(tg.__file__).parent
     sources = [path for room in ("algebra", "analysis", "runtime") for path in (library / room).rglob("*.py")]
     naming = {
@@ -118,7 +120,9 @@ def test_no_module_but_the_table_and_what_users_call_names_an_aggregate() -> Non
         if re.search(r"\bFunction\.[A-Z]", path.read_text(encoding="utf-8"))
     }
     folding = {"runtime/plan/folding/weights.py", "runtime/eval/aggregates/fold_rows.py"}
-    assert naming == {"algebra/functions/aggregates.py", "algebra/dsl/aggregates.py", *folding}
+    text = {f"algebra/text/row_patterns/{name}.py" for name in ("navigations", "printer")}
+    users = {"algebra/dsl/aggregates.py", *text}
+    assert naming == {"algebra/functions/aggregates.py", "runtime/ordered/windows/layout.py", *users, *folding}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -50,13 +50,6 @@ _RUNNING = (
 _LARGEST = 'the three largest of each window, end being its end, are r.top_k(3, by="end", order=tg.desc(r.x))'
 _NO_ORDER_FIRST = f"{_NO_ORDER}; {_LARGEST}"
 _RANK = 'the places of the rows of a window are r.ranked(by="end", order=tg.desc(r.x), place=tg.rank())'
-_NO_CLOCK = "a query knows the times of rows alone; join with a stream that has the instants"
-_LARGEST = (
-    'the three largest of a window w, a and b being r.as_("a") and r.as_("b"), are those with fewer than three '
-    "larger ones: a.left_join(b, b.w == a.w, b.x > a.x).group_by(a.k, a.w, a.x).agg(larger=tg.count(b.x))"
-    ".where(lambda g: g.larger < 3)"
-)
-_RANK = f"rows have no order; {_LARGEST}"
 _TICKS = 'instants at equal distances are tg.ticks("1m", r), and those of each key r.ticks("1m", by="key", within="1h")'
 _NO_CLOCK = f"a query knows the times of rows alone; {_TICKS}"
 _GAPS = 'the last row of each key at equal distances is r.fill_gaps("1m", by="key", within="1h")'

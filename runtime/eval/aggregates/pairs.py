@@ -12,6 +12,7 @@ from tidegate.algebra.errors import InternalError
 from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.nodes import Group
 from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array
+from tidegate.runtime.eval.aggregates import sketches
 from tidegate.runtime.plan.aggregate_states import State, require_partials, states
 
 _HALF = 2**32
@@ -70,6 +71,8 @@ def _merged(state: State, first: pl.DataFrame, second: pl.DataFrame) -> list[pl.
         case Form.EARLIEST | Form.LATEST:
             sooner = own["by"] < other["by"] if state.form is Form.EARLIEST else own["by"] > other["by"]
             merged = _chosen(own, other, sooner | ((own["by"] == other["by"]) & (own["v"] <= other["v"])))
+        case Form.SKETCH:
+            merged = [_sketches(state, own["v"], other["v"])]
         case _:
             raise InternalError("TG901", f"partial results of {state.form.value} do not merge")
     return [column.alias(name) for column, name in zip([*merged, *counted], state.columns, strict=True)]
@@ -90,6 +93,15 @@ def _chosen(own: dict[str, pl.Series], other: dict[str, pl.Series], better: pl.S
         missing = next(iter(other.values())).is_null()
         better = pl.select(pl.when(better.is_null()).then(missing).otherwise(better)).to_series()
     return [own[part].zip_with(better, other[part]) for part in own]
+
+
+def _sketches(state: State, first: pl.Series, second: pl.Series) -> pl.Series:
+    """The sketches of both, or the one that there is."""
+    assert state.sketch is not None
+    both = first.is_not_null() & second.is_not_null()
+    together = pl.select(pl.concat_list(first.filter(both), second.filter(both))).to_series()
+    chosen = pl.select(pl.coalesce(first, second)).to_series().alias("v")
+    return chosen.scatter(both.arg_true(), sketches.merged(state.sketch, together))
 
 
 def _double_sum(own: dict[str, pl.Series], other: dict[str, pl.Series]) -> list[pl.Series]:
@@ -141,11 +153,26 @@ def _running(state: State, rows: pl.DataFrame, first: Int64Array, place: Int64Ar
             some = total(own["sum"].is_not_null()) > 0
             sums = _running_doubles(_doubles(own["sum"]), _doubles(own["comp"]), place)
             columns = [_if(some, column) for column in sums]
+        case Form.SKETCH:
+            columns = [_running_sketches(state, own["v"], place)]
         case _:
             best = _best(state, rows, first)
             columns = gathered(pl.DataFrame(own), best).get_columns()
     counted = [pl.Series(total(own["n"]))] if "n" in own else []
     return [column.alias(name) for column, name in zip([*columns, *counted], state.columns, strict=True)]
+
+
+def _running_sketches(state: State, texts: pl.Series, place: Int64Array) -> pl.Series:
+    """The sketches of all rows of a segment up to each one: pairs of neighbours first, as with sums of doubles."""
+    odd = np.flatnonzero(place & 1)
+    if not len(odd):
+        return texts
+    halved = _running_sketches(state, _sketches(state, texts[odd], texts[odd - 1]), place[odd] >> 1)
+    texts = texts.scatter(pl.Series(odd), halved)
+    others = np.flatnonzero(((place & 1) == 0) & (place > 1))
+    return (
+        texts.scatter(pl.Series(others), _sketches(state, texts[others], texts[others - 1])) if len(others) else texts
+    )
 
 
 def _if(some: BoolArray, values: Int64Array | Float64Array) -> pl.Series:
