@@ -214,19 +214,6 @@ GROUP = Group(
             "return path.leading, path.undecided",
         ),
         bug(
-            "ways that are decided and others are one",
-            LEAVES,
-            "return self.prepared.registers(path.matched), path.leading, path.undecided",
-            "return self.prepared.registers(path.matched), path.leading",
-        ),
-        bug(
-            "equal ways are followed again",
-            LEAVES,
-            "(self.every or self._is_new(longer, seen))",
-            "(self.every or bool(seen) or self._is_new(longer, {}))",
-            loops=True,
-        ),
-        bug(
             "a part without rows is repeated",
             AUTOMATON,
             "                if time not in entered:\n",
