@@ -94,8 +94,11 @@ def family_of(module: str) -> str | None:
     return path[1] if in_family else None
 
 
+MODULES = rooms.modules()
+
+
 def path_of(module: str) -> str:
-    return rooms.modules()[module].relative_to(rooms.ROOT).as_posix()
+    return MODULES[module].relative_to(rooms.ROOT).as_posix()
 
 
 def test_no_generic_module_imports_a_family() -> None:

@@ -40,7 +40,17 @@ def in_batches(example: Example, seed: int) -> list[Row]:
         return [tuple(row.values()) for row in session.results("R")]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=[example.name for example in EXAMPLES])
+#: The rule of certainty follows all ways that differ in what is still to be read: here they are many.
+MANY_WAYS = "trino: the last of exponentially many ways"
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(example, id=example.name, marks=[pytest.mark.long] if example.name == MANY_WAYS else [])
+        for example in EXAMPLES
+    ],
+)
 def test_examples_run(example: Example) -> None:
     node = example.read()._node
     assert isinstance(node, Sequences)
