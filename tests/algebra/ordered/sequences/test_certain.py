@@ -324,6 +324,15 @@ def test_ways_of_other_variables_are_no_equal_ways() -> None:
     assert certain(dead, "a0 a1", 1) == ["0A", "1A"] or instants(dead, "a0 a1 a2")[0] == ("0A", 2)
 
 
+def test_a_way_that_is_decided_is_no_other_that_is_not() -> None:
+    """The row behind the C cannot come five ticks after the A and one after the C: nobody has to wait for it."""
+    open_ = {"A": lambda r: (r.x == 0) & (r.next2_t - r.t >= 5) & (r.next2_t - r.next_t <= 1), "B": lambda r: r.x == 0}
+    node = node_of("(A | B) C", **open_)
+    assert certain(node, "a0 c1", 1) == ["0BC"]
+    assert certain(node, "a0 c5", 5) == []
+    assert instants(node, "a0 c5 a6") == [("0AC", 6)]
+
+
 def test_what_goes_on_from_a_standing_is_what_all_rows_say() -> None:
     node = node_of("A B* C | A", skip="next row", limits=[6], measures={"n": lambda r: r.number})
     rows = partition(node, rows_of("a0 b1 a2 c3 a4 b9 a11 c12 b12"))
