@@ -18,6 +18,7 @@ from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.ordered.process import Process
 from tidegate.algebra.ordered.ranks import Ranks
+from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.ticks import Ticks
 from tidegate.algebra.ordered.windows.node import Windows
@@ -30,10 +31,34 @@ from tidegate.runtime.plan.steps import OrderedStep
 from tools import rooms
 
 ROOT = Path(__file__).resolve().parent.parent
-FAMILIES = {AsOf, Derive, Match, Over, Process, Ranks, Sequences, Ticks, Windows}
-NAMES = {"AsOf", "Derive", "Match", "RowIntervals", "Over", "Process", "Ranks", "Sequences", "Ticks", "Windows"}
+FAMILIES = {AsOf, CountedSequences, Derive, Match, Over, Process, Ranks, Sequences, Ticks, Windows}
+NAMES = {
+    "AsOf",
+    "CountedSequences",
+    "Derive",
+    "Match",
+    "RowIntervals",
+    "Over",
+    "Process",
+    "Ranks",
+    "Sequences",
+    "Ticks",
+    "Windows",
+}
 #: Kernels of one family alone.
-KERNELS = {"asof", "cells", "counting", "over", "partners", "pool", "ranges", "search", "search_plan", "situations"}
+KERNELS = {
+    "asof",
+    "cells",
+    "counting",
+    "over",
+    "partners",
+    "paths",
+    "pool",
+    "ranges",
+    "search",
+    "search_plan",
+    "situations",
+}
 #: The modules that may name or import a family, with the reason: users write operators of a family, or look at one.
 FRONT = {
     "algebra/dsl/asof/build.py": "Python: how asof_join makes its node",

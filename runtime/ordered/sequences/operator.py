@@ -22,7 +22,7 @@ from tidegate.algebra.ordered.sequences.result import reported, unmatched_row
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.semantics import aggregated
 from tidegate.algebra.time import Extended
-from tidegate.analysis.ordered.sequences import ROWS
+from tidegate.analysis.ordered.sequences.family import ROWS
 from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.eval.columns import polars_schema, polars_type
 from tidegate.runtime.ordered.family import Family, Tables
