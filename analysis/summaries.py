@@ -125,7 +125,7 @@ class _Read:
 
     @classmethod
     def of(cls, group: Group, between: list[_RowWise]) -> _Read | str:
-        """What is read through these operators, of which the first is the upper one; the reason why it cannot be told."""
+        """What is read through these operators, the upper ones first; the reason where that cannot be told."""
         keys, terms = set(group.keys), set[str]()
         arguments: dict[str, str] = {}
         for aggregate in group.aggregates:

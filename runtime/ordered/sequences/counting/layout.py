@@ -21,7 +21,7 @@ LABELS: Final = "labels"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """How the matches of a node are counted: `steps` is the table of the kernel, `labels` says which labels a row has."""
+    """How the matches of a node are counted: `steps` is the table of the kernel, `labels` yields those of a row."""
 
     node: CountedSequences
     counting: Counting

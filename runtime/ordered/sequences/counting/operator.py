@@ -16,7 +16,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.sequences.counted import COUNTS
 from tidegate.runtime.arrays import Int32Array, Int64Array
-from tidegate.runtime.eval.columns import only, polars_type
+from tidegate.runtime.eval.columns import only
 from tidegate.runtime.kernels.over.segments import segmented
 from tidegate.runtime.kernels.paths.counts import MANY, count_all, count_within
 from tidegate.runtime.ordered.family import Family, Tables
@@ -189,5 +189,4 @@ def _result(layout: Layout, block: _Block, found: Int64Array) -> pl.DataFrame:
     instants = [rows.get_column(of.time).alias(name) for name in (LAST, DETECTED)]
     told = [number.alias(aggregate.name) for aggregate in node.aggregates]
     result = rows.select(of.keys).with_columns(*instants, *told) if of.keys else pl.DataFrame([*instants, *told])
-    types = {attribute.name: polars_type(attribute.type) for attribute in node.schema.attributes}
-    return only(result, node.schema.names).cast(types)
+    return only(result, node.schema.names)
