@@ -192,6 +192,7 @@ class SparkExecutor:
         ways = {id(job): self._way_of(job) for job in jobs}
         small = [job for job in jobs if ways[id(job)].place == "driver"]
         large = [job for job in jobs if ways[id(job)].place != "driver"]
+        self.local.leave_to_others(small, large)
         done: dict[int, Increment] = {}
         with self._measured(small, ways):
             done |= zip(map(id, small), self.local.increments(batch, small) if small else [], strict=True)
