@@ -33,7 +33,19 @@ ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = {AsOf, Derive, Match, Over, Process, Ranks, Sequences, Ticks, Windows}
 NAMES = {"AsOf", "Derive", "Match", "RowIntervals", "Over", "Process", "Ranks", "Sequences", "Ticks", "Windows"}
 #: Kernels of one family alone.
-KERNELS = {"asof", "cells", "counting", "over", "partners", "pool", "ranges", "search", "search_plan", "situations"}
+KERNELS = {
+    "asof",
+    "cells",
+    "counting",
+    "over",
+    "partners",
+    "pool",
+    "ranges",
+    "search",
+    "search_plan",
+    "sequences",
+    "situations",
+}
 #: The modules that may name or import a family, with the reason: users write operators of a family, or look at one.
 FRONT = {
     "algebra/dsl/asof/build.py": "Python: how asof_join makes its node",

@@ -17,7 +17,7 @@ from tidegate.analysis.ordered.match.family import MatchFamily
 from tidegate.analysis.ordered.over import OverFamily
 from tidegate.analysis.ordered.process import ProcessFamily
 from tidegate.analysis.ordered.ranks import RanksFamily
-from tidegate.analysis.ordered.sequences import SequencesFamily
+from tidegate.analysis.ordered.sequences.family import SequencesFamily
 from tidegate.analysis.ordered.ticks import TicksFamily
 from tidegate.analysis.ordered.windows import WindowsFamily
 
