@@ -28,6 +28,7 @@ from tidegate.analysis.ordered.family import (
     rate_of,
     stream_of,
 )
+from tidegate.analysis.ordered.sequences.tables import tables_of
 from tidegate.analysis.zones.wording import amount, factor, usual_spans
 from tidegate.analysis.zones.zone import Zone
 
@@ -149,6 +150,13 @@ class SequencesFamily(Family[Sequences]):
             return ()
         ticks, span = usual_spans(node.input.schema[node.time].type)[0]
         return ((replace(node, limits=(*node.limits, within(ticks))), f"limit how long a match lasts: within={span}"),)
+
+    def orders(self, node: Sequences) -> Sequence[str]:
+        """What searches for the matches."""
+        tables = tables_of(node)
+        if isinstance(tables, str):
+            return (f"matches are searched for in Python, since {tables}",)
+        return ("matches are searched for by compiled kernels",)
 
     def state(self, node: Sequences) -> StateBound:
         return StateBound((_bound(node),), (StoredRows(ROWS, "kept", of="that matches may need"),))
