@@ -35,7 +35,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         TicksFamily(),
         WindowsFamily(),
     ),
-    optional=("orders", "completion_hint", "declarations"),
+    optional=("orders", "implied", "completion_hint", "declarations"),
 )
 
 

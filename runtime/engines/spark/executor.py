@@ -230,6 +230,15 @@ class SparkExecutor:
             replace(job, inputs=[[self.local.on_disk(batch, segment) for segment in some] for some in job.inputs])
             for job in jobs
         ]
+        try:
+            return self._stratum_on_spark(batch, jobs, rank)
+        except EvaluationError:
+            if not any(job.lenient for job in jobs):
+                raise
+        # Only the steps of this process tell which sums do not fit.
+        return self.local.stratum(batch, jobs, rank)
+
+    def _stratum_on_spark(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
         streams = [job.query.facts.output for job in jobs]
         with self._results(jobs) as results:
             width = max(len(stream.progress) for stream in streams)
