@@ -57,6 +57,7 @@ KERNELS = {
     "ranges",
     "search",
     "search_plan",
+    "sequences",
     "situations",
 }
 #: The modules that may name or import a family, with the reason: users write operators of a family, or look at one.
@@ -74,6 +75,8 @@ FRONT = {
     "algebra/dsl/ticks/build.py": "Python: how ticks and fill_gaps make their nodes",
     "algebra/dsl/windows/bounds.py": "Python: session, hopping and cumulating",
     "algebra/dsl/windows/build.py": "Python: how windows makes its node",
+    "algebra/text/interval_sequences/printer.py": "EVENT ISEQ: sequences are written out",
+    "algebra/text/interval_sequences/reader.py": "EVENT ISEQ: sequences are read",
     "algebra/text/printer.py": "the text language: patterns are written out in it",
     "algebra/text/reader.py": "the text language: patterns are read from it",
     "algebra/text/returned.py": "the text language: what a pattern returns of its situations",
@@ -97,6 +100,7 @@ NAMING = {
     "algebra/dsl/situations.py",
     "algebra/dsl/ticks/build.py",
     "algebra/dsl/windows/build.py",
+    "algebra/text/interval_sequences/printer.py",
     "algebra/text/printer.py",
     "algebra/text/row_patterns/printer.py",
     "algebra/text/row_patterns/reader.py",

@@ -133,6 +133,10 @@ class Family(Generic[N]):
         """The order of the operator's first search, for people."""
         return ()
 
+    def implied(self, node: N) -> Sequence[str]:
+        """What follows from the operator's conditions, and which of them say nothing, for people."""
+        return ()
+
 
 def completing(zones: list[Zone], reading: Reading, name: str) -> list[Zone]:
     """Zones over the keys and, by this name, the time of the event that completes a row."""

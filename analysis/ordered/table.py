@@ -37,7 +37,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         TicksFamily(),
         WindowsFamily(),
     ),
-    optional=("orders", "completion_hint", "declarations", "summary"),
+    optional=("orders", "implied", "completion_hint", "declarations", "summary"),
 )
 
 

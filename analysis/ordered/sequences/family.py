@@ -31,6 +31,7 @@ from tidegate.analysis.ordered.family import (
     rate_of,
     stream_of,
 )
+from tidegate.analysis.ordered.sequences.tables import tables_of
 from tidegate.analysis.zones.wording import amount, factor, usual_spans
 from tidegate.analysis.zones.zone import Zone
 
@@ -155,6 +156,13 @@ class SequencesFamily(Family[Sequences]):
 
     def summary(self, node: Sequences, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> Summary | str:
         return counted(node, keys, aggregates)
+
+    def orders(self, node: Sequences) -> Sequence[str]:
+        """What searches for the matches."""
+        tables = tables_of(node)
+        if isinstance(tables, str):
+            return (f"matches are searched for in Python, since {tables}",)
+        return ("matches are searched for by compiled kernels",)
 
     def state(self, node: Sequences) -> StateBound:
         return StateBound((_bound(node),), (StoredRows(ROWS, "kept", of="that matches may need"),))
