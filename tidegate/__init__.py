@@ -78,6 +78,7 @@ from tidegate.algebra.ordered.process import Operator, Reach
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.text.printer import query_text
 from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
+from tidegate.contexts.model import ContextModel, context_model
 from tidegate.runtime.program import Program, program, result_of
 from tidegate.version import VERSION as __version__
 
@@ -163,6 +164,8 @@ __all__ = [
     "deployment",
     # relations
     "product",
+    # application contexts
+    "context_model",
     # situations and temporal patterns
     "situation",
     "match",
@@ -247,6 +250,7 @@ __all__ = [
     "RankExpression",
     "Descending",
     "Versioned",
+    "ContextModel",
     "WindowBounds",
     "Program",
     "Deployment",

@@ -19,6 +19,7 @@ from tidegate.analysis.ordered.process import ProcessFamily
 from tidegate.analysis.ordered.ranks import RanksFamily
 from tidegate.analysis.ordered.sequences import SequencesFamily
 from tidegate.analysis.ordered.ticks import TicksFamily
+from tidegate.analysis.ordered.transitions import TransitionsFamily
 from tidegate.analysis.ordered.windows import WindowsFamily
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
@@ -33,6 +34,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         RanksFamily(),
         SequencesFamily(),
         TicksFamily(),
+        TransitionsFamily(),
         WindowsFamily(),
     ),
     optional=("orders", "completion_hint", "declarations"),
