@@ -76,12 +76,12 @@ from tidegate.algebra.dsl.windows.bounds import WindowBounds, calendar, cumulati
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.ordered.process import Operator, Reach
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.text.printer import query_text
-from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
 from tidegate.runtime.program import Program, program, result_of
 from tidegate.version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from tidegate.algebra.text.printer import query_text
+    from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
     from tidegate.runtime.batch.report import BatchReport
     from tidegate.runtime.cli.deployment import Deployment, deployment
     from tidegate.runtime.connectors.sinks import callback, parquet_sink
@@ -102,8 +102,10 @@ if TYPE_CHECKING:
 # (decision 18).
 os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
 
-#: Names that only running a program needs, loaded when they are first used.
+#: Names that only running a program or queries in text need, loaded when they are first used.
 _WHEN_USED = {
+    **dict.fromkeys(("AmbiguousRelationWarning", "read_query"), "tidegate.algebra.text.reader"),
+    "query_text": "tidegate.algebra.text.printer",
     **dict.fromkeys(("Source", "csv", "json", "parquet", "source"), "tidegate.runtime.connectors.sources"),
     **dict.fromkeys(("callback", "parquet_sink"), "tidegate.runtime.connectors.sinks"),
     **dict.fromkeys(("Timeline", "timeline"), "tidegate.runtime.inspect.timelines.timeline"),

@@ -17,7 +17,8 @@ from tidegate.analysis.ordered.match.family import MatchFamily
 from tidegate.analysis.ordered.over import OverFamily
 from tidegate.analysis.ordered.process import ProcessFamily
 from tidegate.analysis.ordered.ranks import RanksFamily
-from tidegate.analysis.ordered.sequences import SequencesFamily
+from tidegate.analysis.ordered.sequences.counted import CountedSequencesFamily
+from tidegate.analysis.ordered.sequences.family import SequencesFamily
 from tidegate.analysis.ordered.ticks import TicksFamily
 from tidegate.analysis.ordered.windows import WindowsFamily
 
@@ -26,6 +27,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
     Family,
     (
         AsOfFamily(),
+        CountedSequencesFamily(),
         DeriveFamily(),
         MatchFamily(),
         OverFamily(),
@@ -35,7 +37,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         TicksFamily(),
         WindowsFamily(),
     ),
-    optional=("orders", "completion_hint", "declarations"),
+    optional=("orders", "implied", "completion_hint", "declarations", "summary"),
 )
 
 
