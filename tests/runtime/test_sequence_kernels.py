@@ -284,7 +284,7 @@ def test_rows_are_kept_until_no_match_can_begin_with_them() -> None:
         ("A*", {"rows": "all"}, "empty matches are reported beside rows of others"),
         (
             "A B",
-            {"rows": "all", "x": lambda m: m.rows.agg(tg.sum(UNTYPED.v))},
+            {"rows": "all", "y": lambda m: m.rows.agg(tg.sum(UNTYPED.v))},
             "a measure is an aggregate of the rows so far",
         ),
         ("A B", {"limits": lambda m: m.B.t - m.A.t >= 3}, "a limit asks for a least distance"),
