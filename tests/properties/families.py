@@ -10,6 +10,7 @@ from typing import Literal
 
 from tests.properties.drive import Broken, Tally, check_rules
 from tests.strategies.asof import random_asof_case
+from tests.strategies.counted import random_counted_case
 from tests.strategies.folds import random_folding_case
 from tests.strategies.operators import random_operator_case
 from tests.strategies.over import random_over_case
@@ -150,6 +151,7 @@ FAMILIES: dict[str, Family] = {
     "ranks": Family(by_delays, make=random_ranks_case, scripts=1),
     "versions": Family(by_delays, make=random_versions_case, scripts=1),
     "row-windows": Family(by_delays, make=random_windows_case, scripts=1),
+    "counted": Family(by_delays, make=random_counted_case, scripts=1),
     "sequences": Family(by_delays, make=random_sequences_case, scripts=1),
     "ticks": Family(by_delays, make=random_ticks_case, scripts=1),
     "folding": Family(by_folding, make=random_folding_case, scripts=1),
