@@ -58,6 +58,9 @@ def _of_rows(seed: int, rng: random.Random) -> Case:
 class _Counted(RandomSequences):
     """Mostly of patterns whose conditions read their row alone."""
 
+    def results(self) -> dict[str, tg.Relation]:
+        return {name: self.above(self.matches()) for name in "QR"}
+
     def drawn(self) -> tg.Relation:
         rows: Any = self.stream
         if self.chance(0.15):
