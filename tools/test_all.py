@@ -85,6 +85,7 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         "random windows": random("fuzz-windows", "row-windows", 1_000, 350),
         "random ticks": random("fuzz-ticks", "ticks", 1_000, 350),
         "random folding": random("fuzz-folding", "folding", 1_000, 250),
+        "random row patterns": random("fuzz-sequence-kernels", "sequence-kernels", 25_000, 10_000),
         "random programs of many rows": random("fuzz-large", "large", 400, 150),
         "planted bugs": [["tools/planted_bugs.py", "--resume", str(folder / "planted.json")]],
         "drawn mutants": [mutants(number, *groups) for number, groups in enumerate(HALVES, start=1)],
