@@ -76,6 +76,7 @@ FRONT = {
     "algebra/text/sources.py": "the text language: which events are read",
     "runtime/cli/run_query.py": "the picture of a pattern, as a command",
     "runtime/pattern_timeline.py": "the picture of a pattern",
+    "runtime/testkit/interval_lists.py": "the executions of a paper, with which interval sequences are compared",
 }
 #: Those of them that name a node of a family.
 NAMING = {
@@ -91,6 +92,7 @@ NAMING = {
     "algebra/text/row_patterns/printer.py",
     "algebra/text/row_patterns/reader.py",
     "runtime/pattern_timeline.py",
+    "runtime/testkit/interval_lists.py",
 }
 #: Where a layer lists its families.
 TABLES = {"analysis/ordered/table.py", "runtime/ordered/table.py"}

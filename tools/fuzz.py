@@ -32,7 +32,8 @@ SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests/strategies", "te
 
 FAMILIES = (
     *("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded"),
-    *("situations", "over", "asof", "versions", "ranks", "row-windows", "ticks", "sequences", "folding", "large"),
+    *("situations", "over", "asof", "versions", "ranks", "row-windows", "ticks", "sequences", "iseq"),
+    *("folding", "large"),
 )
 
 

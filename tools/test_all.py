@@ -67,6 +67,7 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         "random ranks": random("fuzz-ranks", "ranks", 1_000, 350),
         "random windows": random("fuzz-windows", "row-windows", 1_000, 350),
         "random ticks": random("fuzz-ticks", "ticks", 1_000, 350),
+        "random interval sequences": random("fuzz-iseq", "iseq", 16_000, 5_000),
         "random folding": random("fuzz-folding", "folding", 1_000, 250),
         "random programs of many rows": random("fuzz-large", "large", 400, 150),
         "planted bugs": [["tools/planted_bugs.py", "--resume", str(folder / "planted.json")]],
