@@ -1,9 +1,9 @@
 """Sequences among other operators, on real data: how delays spread at New York's airports in three days of March 2013.
 
-`Growing`: waves of late departures, which are situations, each with more flights than the one before. `Again`: two alarms
-within a day, which are matches of fog and a wave. `Fading`: three departures in a row, each later than the one before,
-in less than four miles of visibility as it was observed last; rows of a join. `Days`: how many of these began on each
-day, a window above the sequence.
+`Growing`: waves of late departures, which are situations, each with more flights than the one before. `Again`: two
+alarms within a day, which are matches of fog and a wave. `Fading`: three departures in a row, each later than the one
+before, in less than four miles of visibility as it was observed last; rows of a join. `Days`: how many of these began
+on each day, a window above the sequence.
 
     python -m examples.13_delays_that_spread
 """
