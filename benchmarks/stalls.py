@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
 from benchmarks.figures import PAIRS, STALLED, STALLS, Figure, compared, declared
+from benchmarks.memory import resident
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.connectors.sinks import DiscardSink
 from tidegate.runtime.engines.embedded.session import Session
@@ -124,7 +125,7 @@ def run(shape: str, rows: int, size: int, mode: GarbageCollection, folder: str) 
     with Session(
         program.facts, store, sinks={result: DiscardSink()}, options=RunOptions(collect_garbage=mode)
     ) as session:
-        base = _status("VmRSS")
+        base = resident("VmRSS")
         for given in _given(rows, size):
             for name, frame in given.items():
                 session.push(name, frame)
@@ -134,7 +135,7 @@ def run(shape: str, rows: int, size: int, mode: GarbageCollection, folder: str) 
             report = session.step()
             cpu.append(time.process_time() - begun)
             live = max(live, sum(report.live_bytes.values()))
-        return {"cpu": cpu, "live": live, "more": _status("VmHWM") - base, "rows": sum(report.live_rows.values())}
+        return {"cpu": cpu, "live": live, "more": resident("VmHWM") - base, "rows": sum(report.live_rows.values())}
 
 
 def _given(rows: int, size: int) -> Iterator[dict[str, pl.DataFrame]]:
@@ -148,11 +149,6 @@ def _given(rows: int, size: int) -> Iterator[dict[str, pl.DataFrame]]:
             "Orders": ordered,
             "Payments": ordered.with_columns(amount=pl.lit(1), t=t + 2).with_columns(pl.col("amount").cast(pl.Int64)),
         }
-
-
-def _status(field: str) -> int:
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(field))
 
 
 if __name__ == "__main__":

@@ -75,6 +75,7 @@ def test_a_match_is_certain_when_what_is_preferred_is_gone() -> None:
     node = node_of("A B*", define={"A": IS["A"], "B": IS["B"]}, within=4)
     assert [row[-3:] for row in check(node, rows_of("1223"))] == [(0, 2, 3)]
     assert [row[-3:] for row in check(node, rows_of("122"))] == [(0, 2, 4)]
+    assert [row[-3:] for row in check(node, rows_of("122222"))] == [(0, 4, 4)]
     unlimited = node_of("A B*", define={"A": IS["A"], "B": IS["B"]})
     assert [row[-3:] for row in check(unlimited, rows_of("122"))] == [(0, 2, AT_THE_END)]
 
@@ -90,6 +91,48 @@ def test_limits_between_rows_that_are_still_to_come() -> None:
     node = node_of("A B* C | A", define=IS, **limits)
     assert [row[-3:] for row in check(node, rows_of("1"))] == [(0, 0, 5)]
     assert [row[-3:] for row in check(node, rows_of("12"))] == [(0, 0, 3)]
+
+
+def test_a_limit_of_rows_that_have_come_ends_by_itself() -> None:
+    """A second C is not preferred to the end of the match, so nothing is waited for."""
+    node = node_of("A B? C*?", define=IS, limits=lambda m: m.B.t - m.A.t <= 3)
+    assert [row[-3:] for row in check(node, rows_of("1"))] == [(0, 0, 3)]
+    assert [row[-3:] for row in check(node, rows_of("12"))] == [(0, 1, 1)]
+
+
+def test_a_shorter_way_is_taken_where_it_is_preferred() -> None:
+    node = node_of("A B+? | A B B C", define=IS)
+    assert [row[-3:] for row in check(node, rows_of("1223"))] == [(0, 1, 1)]
+
+
+def test_threads_are_alike_where_their_rows_are() -> None:
+    """Both ways come to C with the same row, but with other rows of B."""
+    node = node_of("(A | B) C D", define={"D": lambda m: m.D.v > m.B.v})
+    assert [row[-3:] for row in check(node, rows_of("123"))] == [(0, 2, 2)]
+
+
+def test_first_and_last_rows_of_a_variable() -> None:
+    rows = rows_of("31425")
+    first = node_of("A+ B", define={"B": lambda m: m.B.v > m.A.first().v})
+    assert [row[-3:-1] for row in check(first, rows)] == [(0, 4)]
+    second = node_of("A+? B", define={"B": lambda m: m.B.v > m.A.first(1).v})
+    assert [row[-3:-1] for row in check(second, rows)] == [(0, 2)]
+    before = node_of("A+? B", define={"B": lambda m: m.B.v > m.A.last(1).v})
+    assert [row[-3:-1] for row in check(before, rows)] == [(0, 2)]
+
+
+def test_rows_before_are_of_the_same_partition() -> None:
+    """And they are there in the next increment, too."""
+    rising = {"B": lambda m: m.B.v > m.B.prev().v}
+    node = node_of("B", define=rising, was=lambda m: m.B.prev().v, number=lambda m: m.number)
+    rows = (*rows_of("1213", key=1), *((2, at, at, v, 0.0) for at, v in ((1, 9), (2, 8), (3, 9))))
+    assert check(node, rows, seeds=9) == [(1, 1, 1, 1, 1, 1), (1, 1, 2, 3, 3, 3), (2, 8, 1, 3, 3, 3)]
+
+
+def test_partitions_without_new_rows_are_looked_at() -> None:
+    node = node_of("A B?", define={"A": IS["A"], "B": IS["B"]}, within=2)
+    rows = ((1, 0, 0, 1, 0.0), (2, 1, 0, 5, 0.0), (2, 4, 0, 5, 0.0), (2, 9, 0, 5, 0.0))
+    assert [row[-3:] for row in check(node, rows, seeds=9)] == [(0, 0, 2)]
 
 
 def test_conditions_read_earlier_rows_of_the_match() -> None:
@@ -114,6 +157,8 @@ def test_a_condition_without_a_value_is_not_satisfied() -> None:
     assert [row[-3:-1] for row in check(times, rows)] == [(2, 3)]
     either = node_of("A B", define={"B": lambda m: (m.B.v > 0) | (m.B.v + m.A.v > 0)}, skip="next row")
     assert len(check(either, rows)) == 4
+    first = node_of("A B", define={"B": lambda m: (m.B.v + m.A.v > 0) | (m.B.v > 0)}, skip="next row")
+    assert [row[-3:-1] for row in check(first, rows)] == [(2, 3), (4, 5)]
 
 
 def test_nan_is_greatest_and_zeros_are_equal() -> None:

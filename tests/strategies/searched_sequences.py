@@ -129,7 +129,7 @@ def _rows(rng: random.Random) -> tuple[Row, ...]:
     at, rows = rng.choice((-3, 0)), list[Row]()
     keys = rng.sample((1, 2, None), rng.choice((1, 1, 2)))
     gaps = rng.choice(((0, 0, 1, 1, 2, 3, 6), (1,), (0, 1, 4)))
-    for _ in range(rng.choice((2, 4, 6, 9))):
+    for _ in range(rng.choice((2, 4, 5, 6, 9))):
         at += rng.choice(gaps)
         v, x = rng.choice((0, 1, 1, 2, 2, None)), rng.choice((0.5, -0.0, 0.0, 2.0, float("nan"), None))
         rows.append((rng.choice(keys), at, rng.randrange(1000), v, x))

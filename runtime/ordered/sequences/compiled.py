@@ -92,7 +92,7 @@ class CompiledSearch:
         values, marks = rows.values(self.tables.conditions)
         nullable = self.arrays.end_at[0] >= 0
         options = np.array([self.next_row, self.numbered, self.arrays.begins, nullable, after, until, self.end])
-        inputs = (rows.offsets, rows.time, self._satisfied(rows))
+        inputs = (rows.offsets, rows.time, rows.satisfied([one.row for one in self.tables.compiled]))
         width, matches, labels = (
             REGISTERS + len(self.tables.conditions.registers),
             rows.height + 1,
@@ -118,18 +118,6 @@ class CompiledSearch:
         standings.begin, standings.number, standings.taken = taken_on
         found = found[:number]
         return found, states[: int(found[:, preferred.LENGTH].sum())]
-
-    def _satisfied(self, rows: OrderedRows) -> Int64Array:
-        """By row the variables whose conditions it satisfies as far as rows of the match do not matter."""
-        always = sum(1 << number for number, one in enumerate(self.tables.compiled) if not one.row)
-        satisfied = np.full(rows.height, always, dtype=np.int64)
-        for number, compiled in enumerate(self.tables.compiled):
-            if compiled.row:
-                true = rows.truths(compiled.row[0])
-                for condition in compiled.row[1:]:
-                    true = true & rows.truths(condition)
-                satisfied |= true.astype(np.int64) << number
-        return satisfied
 
     def _results(self, rows: OrderedRows, found: Int64Array, states: Int16Array, keys: pl.DataFrame) -> pl.DataFrame:
         schema = self.node.schema
