@@ -33,20 +33,8 @@ SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests/strategies", "te
 
 FAMILIES = (
     *("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded"),
-    *(
-        "situations",
-        "over",
-        "asof",
-        "versions",
-        "ranks",
-        "row-windows",
-        "ticks",
-        "sequences",
-        "counted",
-        "folding",
-        "large",
-    ),
-    "sequence-kernels",
+    *("situations", "over", "asof", "versions", "ranks", "row-windows", "ticks", "sequences", "folding", "large"),
+    *("sequence-kernels", "contexts", "iseq", "counted"),
 )
 
 
