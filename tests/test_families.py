@@ -18,8 +18,10 @@ from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.ordered.process import Process
 from tidegate.algebra.ordered.ranks import Ranks
+from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.ticks import Ticks
+from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.analysis.ordered import table as analysed
 from tidegate.analysis.ordered.family import Family as AnalysisFamily
@@ -30,8 +32,21 @@ from tidegate.runtime.plan.steps import OrderedStep
 from tools import rooms
 
 ROOT = Path(__file__).resolve().parent.parent
-FAMILIES = {AsOf, Derive, Match, Over, Process, Ranks, Sequences, Ticks, Windows}
-NAMES = {"AsOf", "Derive", "Match", "RowIntervals", "Over", "Process", "Ranks", "Sequences", "Ticks", "Windows"}
+FAMILIES = {AsOf, CountedSequences, Derive, Match, Over, Process, Ranks, Sequences, Ticks, Transitions, Windows}
+NAMES = {
+    "AsOf",
+    "CountedSequences",
+    "Derive",
+    "Match",
+    "RowIntervals",
+    "Over",
+    "Process",
+    "Ranks",
+    "Sequences",
+    "Ticks",
+    "Transitions",
+    "Windows",
+}
 #: Kernels of one family alone.
 KERNELS = {
     "asof",
@@ -39,6 +54,7 @@ KERNELS = {
     "counting",
     "over",
     "partners",
+    "paths",
     "pool",
     "ranges",
     "search",
@@ -74,8 +90,13 @@ FRONT = {
     "algebra/text/row_patterns/reader.py": "MATCH_RECOGNIZE: clauses are read",
     "algebra/text/row_patterns/values.py": "MATCH_RECOGNIZE: measures and definitions",
     "algebra/text/sources.py": "the text language: which events are read",
+    "contexts/asked.py": "contexts: rows of deriving queries as candidates",
+    "contexts/checks.py": "contexts: what a model may be",
+    "contexts/look_up.py": "contexts: rows in a context are an as-of join with its changes",
+    "contexts/model.py": "contexts: how a model makes its node",
     "runtime/cli/run_query.py": "the picture of a pattern, as a command",
     "runtime/pattern_timeline.py": "the picture of a pattern",
+    "runtime/testkit/interval_lists.py": "the executions of a paper, with which interval sequences are compared",
 }
 #: Those of them that name a node of a family.
 NAMING = {
@@ -90,7 +111,10 @@ NAMING = {
     "algebra/text/printer.py",
     "algebra/text/row_patterns/printer.py",
     "algebra/text/row_patterns/reader.py",
+    "contexts/look_up.py",
+    "contexts/model.py",
     "runtime/pattern_timeline.py",
+    "runtime/testkit/interval_lists.py",
 }
 #: Where a layer lists its families.
 TABLES = {"analysis/ordered/table.py", "runtime/ordered/table.py"}

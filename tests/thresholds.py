@@ -131,6 +131,8 @@ THRESHOLDS = (
     Threshold("engines.spark.executor", "PARTITION_BYTES", (4096,), "spark"),
     Threshold("plan.placement", "MOST_SHARDS", (1, 2), "spark"),
     Threshold("engines.spark.eval.column_cache", "KEPT", (1,), "spark"),
+    Threshold("engines.spark.eval.lying", "ROWS_A_SHARD", (1,), "spark"),
+    Threshold("engines.spark.eval.shards", "TOGETHER", (1,), "spark"),
     Threshold("engines.spark.workers", "FLUSH_BYTES", (1000,), "spark"),
     Threshold("engines.spark.setup.session", "ARROW_ROWS_PER_BATCH", (1,), "spark"),
 )

@@ -181,3 +181,17 @@ class EmbeddedExecutor:
 
     def forget(self, live: frozenset[str]) -> None:
         self.cache.forget(live)
+
+    def leave_to_others(self, here: Sequence[Job], elsewhere: Sequence[Job]) -> None:
+        """Of increments that are evaluated at two places: what only others read is held in memory no longer."""
+        ids, paths = _read_by(elsewhere)
+        own_ids, own_paths = _read_by(here)
+        self._pending.read_elsewhere.difference_update(own_ids)
+        self._pending.read_elsewhere.update(ids - own_ids)
+        self.cache.let_go(paths - own_paths)
+
+
+def _read_by(jobs: Sequence[Job]) -> tuple[set[str], set[str]]:
+    """The ids of the buffers that increments read, and the paths of their segments."""
+    ids = {leaf.buffer.id for job in jobs for leaf in job.query.leaves if leaf.buffer is not None}
+    return ids, {segment.path for job in jobs for some in job.inputs for segment in some}

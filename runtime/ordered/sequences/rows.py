@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +11,7 @@ import polars as pl
 from tidegate.algebra.ordered.sequences.navigation import RowValue
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Term, attributes_of
+from tidegate.algebra.terms import Attr, Term, attributes_of
 from tidegate.analysis.ordered.sequences.conditions import Conditions
 from tidegate.runtime.arrays import BoolArray, Int64Array, UInt8Array
 from tidegate.runtime.eval.terms import compile_pair, compile_term
@@ -43,26 +43,38 @@ class OrderedRows:
 
     @cached_property
     def time(self) -> Int64Array:
-        return self.column(self.node.time).to_numpy()
+        time: Int64Array = self.raw(self.node.time).to_numpy()[self.source]
+        return time
+
+    @cached_property
+    def _order(self) -> pl.Series:
+        return pl.Series(self.source, dtype=pl.UInt32)
 
     def column(self, name: str) -> pl.Series:
         """An attribute of all rows."""
         if name not in self.known:
-            self.known[name] = self.at(name, self.source)
+            self.known[name] = self.raw(name).gather(self._order)
         return self.known[name]
+
+    def raw(self, name: str) -> pl.Series:
+        """An attribute of the kept rows, and then of the new ones as they came."""
+        new = self.new.get_column(name)
+        return new if not self.kept.height else pl.concat([self.kept.get_column(name), new], rechunk=True)
 
     def at(self, name: str, source: Int64Array) -> pl.Series:
         """An attribute of some rows, by their numbers among the kept ones and then the new ones."""
-        new = self.new.get_column(name)
-        rows = new if not self.kept.height else pl.concat([self.kept.get_column(name), new], rechunk=True)
-        return rows.gather(source)
+        return self.raw(name).gather(source)
 
     def value(self, argument: Term) -> pl.Series:
         """A term over the attributes of each row."""
+        return self._value(argument, {name: self.column(name) for name in attributes_of(argument)})
+
+    def _value(self, argument: Term, columns: Mapping[str, pl.Series]) -> pl.Series:
+        if isinstance(argument, Attr):
+            return columns[argument.name]
         value = compile_term(argument, self.node.input.schema).alias("value")
-        names = sorted(attributes_of(argument))
-        if names:
-            return self._frame(names, self.height).select(value).to_series()
+        if columns:
+            return pl.DataFrame(dict(columns)).select(value).to_series()
         return pl.select(value).to_series().new_from_index(0, self.height)
 
     def near(self, navigation: RowValue) -> pl.Series:
@@ -94,11 +106,40 @@ class OrderedRows:
             columns = {name: column.extend_constant(None, 1) for name, column in columns.items()}
         return pl.DataFrame(columns)
 
-    def truths(self, condition: Term) -> BoolArray:
-        """Of which rows a condition is true that reads these rows and those before them."""
-        value, failed = self._evaluated(condition, self.height)
-        true = value.fill_null(value=False).to_numpy()
-        return true if failed is None else true & ~failed
+    def satisfied(self, conditions: Sequence[Sequence[Term]]) -> Int64Array:
+        """By row a mask of the variables, by their numbers, whose conditions are true that read the row and those
+        before it. Those that read nothing before it are evaluated in the order in which rows came.
+        """
+        before, alone = list[pl.Expr](), list[pl.Expr]()
+        read_before, read_alone = set[str](), set[str]()
+        always = sum(1 << number for number, some in enumerate(conditions) if not some)
+        for number, some in enumerate(conditions):
+            names = {name for condition in some for name in attributes_of(condition)}
+            looks_back = any(name in self.navigations and self.navigations[name].row.step for name in names)
+            (read_before if looks_back else read_alone).update(names)
+            if some:
+                true = pl.all_horizontal(*(self._true(condition) for condition in some))
+                (before if looks_back else alone).append(pl.when(true).then(1 << number).otherwise(0))
+        satisfied = np.full(self.height, always, dtype=np.int64)
+        if alone:
+            frame = pl.DataFrame({name: self._raw_value(name) for name in sorted(read_alone)})
+            satisfied |= _summed(frame, alone)[self.source]
+        if before:
+            satisfied |= _summed(self._frame(sorted(read_before), self.height), before)
+        return satisfied
+
+    def _raw_value(self, name: str) -> pl.Series:
+        """What conditions read of each row alone, by name, in the order in which rows came."""
+        if name not in self.navigations:
+            return self.raw(name)
+        argument = self.navigations[name].argument
+        return self._value(argument, {read: self.raw(read) for read in attributes_of(argument)})
+
+    def _true(self, condition: Term) -> pl.Expr:
+        """Whether a condition is true; it is not where it has no value."""
+        pair = compile_pair(condition, self.schema)
+        true = pair.value.fill_null(value=False)
+        return true if pair.error is None else true & pair.error.is_null()
 
     def values(self, conditions: Conditions) -> tuple[Int64Array, UInt8Array]:
         """The columns of programs, one row each, and their marks; the last place is that of no row. Doubles are there
@@ -127,3 +168,7 @@ class OrderedRows:
         found = self._frame(sorted(attributes_of(term)), height).select(pair.value.alias("value"), *errors)
         failed = None if pair.error is None else found["failed"].is_not_null().to_numpy()
         return found["value"], failed
+
+
+def _summed(frame: pl.DataFrame, masks: Sequence[pl.Expr]) -> Int64Array:
+    return frame.select(pl.sum_horizontal(*(mask.cast(pl.Int64) for mask in masks))).to_series().to_numpy()
