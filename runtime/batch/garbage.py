@@ -38,7 +38,8 @@ REWRITE_COST = 1 << 10
 #: The same of folds, where a row costs many times as much as in a merge: each goes through some four of them.
 LEAST_FOLDED = 1 << 16
 FOLDED = 5
-#: So many settled segments of one size that wait in a shard become one: it costs little, and look-ups go to each.
+#: So many settled segments of one size that wait in a shard become one: it costs little, and look-ups go to each. They
+#: are never as large as its classes: a fold would be due.
 WAITING = 2
 
 
@@ -144,7 +145,7 @@ class Garbage:
         merges = [
             replace(made, segments=group, settled=None, shard=tree.number(node))
             for node, some in waiting.items()
-            for group in plan_compaction(beside_largest(some), fanout=WAITING, max_rows=made.least)
+            for group in plan_compaction(some, fanout=WAITING, max_rows=made.least)
         ]
         paths = {s.path for s in settled}
         fresh = plan_compaction([s for s in segments if s.path not in paths], max_rows=made.least)
@@ -288,12 +289,6 @@ def _up_to(allowed: int, rewrites: Iterable[Rewrite]) -> list[Rewrite]:
             chosen.append(rewrite)
             allowed -= cost
     return chosen
-
-
-def beside_largest(segments: Sequence[Segment]) -> list[Segment]:
-    """Segments of a shard without the largest, which has the classes."""
-    largest = max(segments, key=lambda segment: segment.rows)
-    return [segment for segment in segments if segment is not largest]
 
 
 def _rows(segments: Segments) -> int:

@@ -98,6 +98,7 @@ def check(classes: int, arriving: int, batches: int) -> None:
         assert len(segments) <= 4 * MOST_SHARDS
     assert set(np.unique(np.concatenate([engine.rows[s.path] for s in segments]))) == set(np.flatnonzero(seen))
     assert statistics.mean(folded) <= 4 * arriving
+    assert live <= 2 * classes + shard, "in the mean 1.5 times as many as there are classes"
     assert arriving < 625 or max(folded) <= 3 * statistics.median(folded)
 
 

@@ -367,11 +367,5 @@ GROUP = Group(
             "        return pending.add(buffer, rows, shard)\n",
             "        return pending.add(buffer, rows)\n",
         ),
-        bug(
-            "the classes of a shard are merged with rows that wait",
-            GARBAGE,
-            "            for group in plan_compaction(beside_largest(some), fanout=WAITING, max_rows=made.least)\n",
-            "            for group in plan_compaction(some, fanout=WAITING, max_rows=made.least)\n",
-        ),
     ),
 )
