@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import mutants
+from tools import mutants, test_all
 from tools.mutation import live
 from tools.mutation.groups import GROUPS, TIMED, Group
 from tools.mutation.operators import mutants_of, mutated
@@ -91,9 +91,9 @@ def test_draws_go_by_seed_and_have_enough_to_draw_from() -> None:
     some = mutants.drawn(joins, 30, 5)
     assert mutants.drawn(joins, 10, 5) == some[:10]
     assert mutants.drawn(joins, 30, 6) != some
-    shares = mutants._shares(1200, GROUPS)
-    assert sum(shares) == 1200
-    assert min(shares) > 100
+    shares = mutants._shares(1400, GROUPS)
+    assert sum(shares) == 1400
+    assert min(shares) >= 60
     assert sum(mutants._shares(10**6, GROUPS)) == sum(len(mutants.all_mutants(group)) for group in GROUPS)
 
 
@@ -105,6 +105,11 @@ def test_a_draw_stays_as_it_is_where_the_code_does(tmp_path: Path) -> None:
     old, new = (mutants.drawn(group, 1000, 0, root) for root in (before, tmp_path))
     assert len(old) < len(new)
     assert [one.key for one in new if one.function != "three"] == [one.key for one in old]
+
+
+def test_all_groups_are_drawn_from_by_all_checks() -> None:
+    drawn = [group for half in test_all.HALVES for group in half]
+    assert sorted(drawn) == sorted(group.name for group in GROUPS)
 
 
 def test_tests_and_files_of_groups_are_there() -> None:
@@ -181,7 +186,8 @@ def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pyte
     assert mutants.main([*command, "--at-least", "0.8"]) == 0
     told = capfd.readouterr().out
     assert "5 mutants drawn" in told
-    assert "4 of 5 killed: 80.0 %" in told
+    assert "joins: 4 of 5 killed: 80.0 %\n" in told
+    assert "0 do not fit; 4 of 5 killed: 80.0 %, in" in told
     assert "SURVIVED runtime/eval/joins/ranges.py:" in told
     assert "- rights >= 0\n  + rights > 0" in told
     assert mutants.main([*command, "--at-least", "0.81"]) == 1, "of the file: nothing runs again"
@@ -207,6 +213,7 @@ def test_a_group_whose_tests_fail_without_a_mutant_is_told_and_the_others_go_on(
     groups = ["--group", "kernels", "joins", "--tests", str(test), SORTED]
     assert mutants.main([*groups, "--only", kernel, KILLED[0]]) == 2
     told = capfd.readouterr().out
+    assert "kernels: 0 of 0 killed: none\njoins: 1 of 1 killed: 100.0 %\n" in told
     assert "kernels: the tests fail before there is any mutant" in told
     assert "1 of 1 killed" in told
     assert "these groups broke, so not all of their mutants were judged: kernels\n" in told

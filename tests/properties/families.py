@@ -10,6 +10,7 @@ from typing import Literal
 
 from tests.properties.drive import Broken, Tally, check_rules
 from tests.strategies.asof import random_asof_case
+from tests.strategies.contexts import random_contexts_case
 from tests.strategies.folds import random_folding_case
 from tests.strategies.operators import random_operator_case
 from tests.strategies.over import random_over_case
@@ -146,6 +147,7 @@ FAMILIES: dict[str, Family] = {
     "situations": Family(by_delays, make=random_situation_case, scripts=1),
     "operators": Family(by_delays, make=random_operator_case, scripts=1),
     "over": Family(by_delays, make=random_over_case, scripts=1),
+    "contexts": Family(by_delays, make=random_contexts_case, scripts=1),
     "asof": Family(by_delays, make=random_asof_case, scripts=1),
     "ranks": Family(by_delays, make=random_ranks_case, scripts=1),
     "versions": Family(by_delays, make=random_versions_case, scripts=1),
