@@ -96,6 +96,7 @@ FRONT = {
     "contexts/model.py": "contexts: how a model makes its node",
     "runtime/cli/run_query.py": "the picture of a pattern, as a command",
     "runtime/pattern_timeline.py": "the picture of a pattern",
+    "runtime/testkit/interval_lists.py": "the executions of a paper, with which interval sequences are compared",
 }
 #: Those of them that name a node of a family.
 NAMING = {
@@ -113,6 +114,7 @@ NAMING = {
     "contexts/look_up.py",
     "contexts/model.py",
     "runtime/pattern_timeline.py",
+    "runtime/testkit/interval_lists.py",
 }
 #: Where a layer lists its families.
 TABLES = {"analysis/ordered/table.py", "runtime/ordered/table.py"}
