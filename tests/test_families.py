@@ -21,6 +21,7 @@ from tidegate.algebra.ordered.ranks import Ranks
 from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.ticks import Ticks
+from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.analysis.ordered import table as analysed
 from tidegate.analysis.ordered.family import Family as AnalysisFamily
@@ -31,7 +32,7 @@ from tidegate.runtime.plan.steps import OrderedStep
 from tools import rooms
 
 ROOT = Path(__file__).resolve().parent.parent
-FAMILIES = {AsOf, CountedSequences, Derive, Match, Over, Process, Ranks, Sequences, Ticks, Windows}
+FAMILIES = {AsOf, CountedSequences, Derive, Match, Over, Process, Ranks, Sequences, Ticks, Transitions, Windows}
 NAMES = {
     "AsOf",
     "CountedSequences",
@@ -43,6 +44,7 @@ NAMES = {
     "Ranks",
     "Sequences",
     "Ticks",
+    "Transitions",
     "Windows",
 }
 #: Kernels of one family alone.
@@ -88,8 +90,13 @@ FRONT = {
     "algebra/text/row_patterns/reader.py": "MATCH_RECOGNIZE: clauses are read",
     "algebra/text/row_patterns/values.py": "MATCH_RECOGNIZE: measures and definitions",
     "algebra/text/sources.py": "the text language: which events are read",
+    "contexts/asked.py": "contexts: rows of deriving queries as candidates",
+    "contexts/checks.py": "contexts: what a model may be",
+    "contexts/look_up.py": "contexts: rows in a context are an as-of join with its changes",
+    "contexts/model.py": "contexts: how a model makes its node",
     "runtime/cli/run_query.py": "the picture of a pattern, as a command",
     "runtime/pattern_timeline.py": "the picture of a pattern",
+    "runtime/testkit/interval_lists.py": "the executions of a paper, with which interval sequences are compared",
 }
 #: Those of them that name a node of a family.
 NAMING = {
@@ -104,7 +111,10 @@ NAMING = {
     "algebra/text/printer.py",
     "algebra/text/row_patterns/printer.py",
     "algebra/text/row_patterns/reader.py",
+    "contexts/look_up.py",
+    "contexts/model.py",
     "runtime/pattern_timeline.py",
+    "runtime/testkit/interval_lists.py",
 }
 #: Where a layer lists its families.
 TABLES = {"analysis/ordered/table.py", "runtime/ordered/table.py"}

@@ -82,6 +82,7 @@ from tidegate.version import VERSION as __version__
 if TYPE_CHECKING:
     from tidegate.algebra.text.printer import query_text
     from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
+    from tidegate.contexts.model import ContextModel, context_model
     from tidegate.runtime.batch.report import BatchReport
     from tidegate.runtime.cli.deployment import Deployment, deployment
     from tidegate.runtime.connectors.sinks import callback, parquet_sink
@@ -102,8 +103,9 @@ if TYPE_CHECKING:
 # (decision 18).
 os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
 
-#: Names that only running a program or queries in text need, loaded when they are first used.
+#: Names that only running a program, queries in text or contexts need, loaded when they are first used.
 _WHEN_USED = {
+    **dict.fromkeys(("ContextModel", "context_model"), "tidegate.contexts.model"),
     **dict.fromkeys(("AmbiguousRelationWarning", "read_query"), "tidegate.algebra.text.reader"),
     "query_text": "tidegate.algebra.text.printer",
     **dict.fromkeys(("Source", "csv", "json", "parquet", "source"), "tidegate.runtime.connectors.sources"),
@@ -165,6 +167,8 @@ __all__ = [
     "deployment",
     # relations
     "product",
+    # application contexts
+    "context_model",
     # situations and temporal patterns
     "situation",
     "match",
@@ -249,6 +253,7 @@ __all__ = [
     "RankExpression",
     "Descending",
     "Versioned",
+    "ContextModel",
     "WindowBounds",
     "Program",
     "Deployment",

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from examples.linear_road.generator import CARS, QUESTIONS, Columns, Options, Road
-from examples.linear_road.rows import DURATION, PERIOD, Row
+from examples.linear_road.rows import DURATION, PERIOD, POSITION, Row
 
 
 def rows(roads: Sequence[Road], end: int = DURATION) -> list[Row]:
@@ -40,6 +40,21 @@ def steps(roads: Sequence[Road], total: int, end: int = DURATION) -> Iterator[Co
         whole = {name: np.concatenate([part[name] for part in copies]) for name in Row._fields}
         order = np.argsort((whole["time"] - whole["time"].min()).astype(np.int8), kind="stable")
         yield {name: values[order] for name, values in whole.items()}
+
+
+def history(roads: Sequence[Road], total: int, end: int) -> pl.DataFrame:
+    """The last report before `end` of every car that ever was on these roads, in order of time: what queries keep of
+    the past, without the past.
+    """
+    last = pl.DataFrame()
+    for parts in zip(*(road.steps(end) for road in roads), strict=True):
+        reports = pl.concat([pl.DataFrame(dict(part)).filter(pl.col("type") == POSITION) for part in parts])
+        last = pl.concat([last, reports]).unique("vid", keep="last") if last.height else reports
+    own = {name: last[name].to_numpy() for name in Row._fields}
+    number = len(roads)
+    copies = [pl.DataFrame(dict(_renumbered(own, by))) for by in range(number, total, number)]
+    whole = pl.concat([last, *copies], how="vertical_relaxed")
+    return whole.filter(pl.col("xway") < total).sort("time")
 
 
 def _renumbered(columns: Columns, by: int) -> Columns:

@@ -19,6 +19,7 @@ from tidegate.runtime.ordered.ranks.operator import RanksFamily
 from tidegate.runtime.ordered.sequences.counting.operator import CountedSequencesFamily
 from tidegate.runtime.ordered.sequences.operator import SequencesFamily
 from tidegate.runtime.ordered.ticks.operator import TicksFamily
+from tidegate.runtime.ordered.transitions.operator import TransitionsFamily
 from tidegate.runtime.ordered.windows.family import WindowsFamily
 from tidegate.runtime.plan.steps import OrderedStep
 
@@ -35,6 +36,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         RanksFamily(),
         SequencesFamily(),
         TicksFamily(),
+        TransitionsFamily(),
         WindowsFamily(),
     ),
 )

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from examples.linear_road.checker import by_car, check
-from examples.linear_road.files import rows, write
-from examples.linear_road.generator import COMES_BACK, Columns, Options, Road, new_cars
+from examples.linear_road.files import history, rows, write
+from examples.linear_road.generator import CARS, COMES_BACK, Columns, Options, Road, new_cars
 from examples.linear_road.rows import BALANCE, DAILY, ENTRY, EXIT, MILE, POSITION, Row
 
 SMALL = Options(traffic=0.05, accidents=1 / 200)
@@ -132,3 +132,15 @@ def test_files_hold_the_same_rows_and_roads_are_copied_under_other_numbers(tmp_p
     assert copied.select(kept).equals(original.select(kept))
     assert copied.filter(pl.col("type") == POSITION)["xway"].unique().to_list() == [2]
     assert not set(copied["vid"]) & set(original["vid"])
+
+
+def test_history_is_the_last_report_of_every_car() -> None:
+    roads = [Road(0, SMALL), Road(1, SMALL)]
+    last: dict[int, Row] = {}
+    for row in rows([Road(0, SMALL), Road(1, SMALL)], 600):
+        if row.type == POSITION:
+            last[row.vid] = row
+    copied = [row._replace(vid=row.vid + 2 * CARS, xway=2) for row in last.values() if row.xway == 0]
+    found = history(roads, 3, 600)
+    assert found["time"].is_sorted()
+    assert Counter(found.iter_rows()) == Counter(tuple(row) for row in [*last.values(), *copied])

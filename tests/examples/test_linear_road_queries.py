@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +15,10 @@ from examples.linear_road.generator import Options, Road
 from examples.linear_road.queries import DISTANCES, program
 from examples.linear_road.rows import Row
 from tests.examples.small_roads import Bags, bags, example, in_disorder, many_borders
+from tidegate import testing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TABLES = {"Distances": DISTANCES}
 NAMES = ("Notifications", "Alerts", "Balances", "Daily", "Charges")
@@ -78,3 +82,24 @@ def test_a_road_with_gaps_duplicates_and_noise() -> None:
     assert min(len(right.alerts), len(right.charges), len(right.balances)) > 50
     results = program.run({"Road": rows, "Distances": DISTANCES})
     assert found(lambda name: results[name].rows()) == bags(right)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("driver_bytes", [0, 64 << 20])
+def test_spark_has_the_same_answers(driver_bytes: int, spark: SparkSession) -> None:
+    rows = many_borders(range(100, 103), minutes=6) + example_elsewhere()
+    with testing.drive(program, spark=spark, statics=TABLES, driver_bytes=driver_bytes) as run:
+        half = len(rows) // 2
+        ordered = sorted(rows, key=lambda row: row.time)
+        for batch in (ordered[:half][::-1], ordered[half:][::-1]):
+            run.add("Road", batch)
+            run.advance("Road", time=max(row.time for row in batch) - 1)
+            run.step()
+        run.finish()
+        run.step()
+        assert found(run.results) == bags(check(rows))
+
+
+def example_elsewhere() -> list[Row]:
+    """The worked example on a road and with cars that no other stream has."""
+    return [row._replace(vid=row.vid + 10**6, xway=row.xway if row.xway < 0 else 50) for row in example()]

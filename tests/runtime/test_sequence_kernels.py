@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import polars as pl
 import pytest
 
 import tidegate as tg
@@ -13,7 +14,10 @@ from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.semantics import bags_equal
 from tidegate.algebra.time import INF
 from tidegate.analysis.ordered.sequences.tables import tables_of
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.kernels.sequences import threads
 from tidegate.runtime.ordered.family import Operator
+from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK
 from tidegate.runtime.ordered.sequences import operator as operators
 
 UNTYPED: Any = S
@@ -40,7 +44,12 @@ def check(node: Sequences, rows: tuple[Row, ...], *, seeds: int = 3) -> list[Row
     return case.meant
 
 
+def test_kernels_know_when_nothing_ends() -> None:
+    assert (threads.EVER, threads.NO_LOOK) == (EVER, NO_LOOK)
+
+
 IS = {name: lambda m, name=name, value=value: m[name].v == value for value, name in enumerate("ABC", 1)}
+AB = {name: IS[name] for name in "AB"}
 
 
 @pytest.mark.parametrize("first", range(0, 40, 20))
@@ -72,16 +81,16 @@ def test_either_search_goes_on_from_what_the_other_has_kept(monkeypatch: pytest.
 
 
 def test_a_match_is_certain_when_what_is_preferred_is_gone() -> None:
-    node = node_of("A B*", define={"A": IS["A"], "B": IS["B"]}, within=4)
+    node = node_of("A B*", define=AB, within=4)
     assert [row[-3:] for row in check(node, rows_of("1223"))] == [(0, 2, 3)]
     assert [row[-3:] for row in check(node, rows_of("122"))] == [(0, 2, 4)]
     assert [row[-3:] for row in check(node, rows_of("122222"))] == [(0, 4, 4)]
-    unlimited = node_of("A B*", define={"A": IS["A"], "B": IS["B"]})
+    unlimited = node_of("A B*", define=AB)
     assert [row[-3:] for row in check(unlimited, rows_of("122"))] == [(0, 2, AT_THE_END)]
 
 
 def test_an_earlier_start_may_jump_over_a_later_one() -> None:
-    node = node_of("A B B | B", define={"A": IS["A"], "B": IS["B"]}, within=9)
+    node = node_of("A B B | B", define=AB, within=9)
     assert [row[-3:] for row in check(node, rows_of("123"))] == [(1, 1, 2)]
     assert [row[-3:] for row in check(node, rows_of("12"))] == [(1, 1, 9)]
 
@@ -130,7 +139,7 @@ def test_rows_before_are_of_the_same_partition() -> None:
 
 
 def test_partitions_without_new_rows_are_looked_at() -> None:
-    node = node_of("A B?", define={"A": IS["A"], "B": IS["B"]}, within=2)
+    node = node_of("A B?", define=AB, within=2)
     rows = ((1, 0, 0, 1, 0.0), (2, 1, 0, 5, 0.0), (2, 4, 0, 5, 0.0), (2, 9, 0, 5, 0.0))
     assert [row[-3:] for row in check(node, rows, seeds=9)] == [(0, 0, 2)]
 
@@ -185,13 +194,60 @@ def test_more_threads_and_longer_matches_than_there_is_room_for_at_first() -> No
 
 
 def once(node: Sequences, rows: list[Row]) -> list[Row]:
-    import polars as pl
-
-    from tidegate.runtime.eval.columns import polars_schema
-
-    frame = pl.DataFrame(rows, schema=polars_schema(node.input.schema), orient="row")
     operator: Operator = operator_of(node)
-    return in_order(operator.step([frame], -INF, INF)[1].rows())
+    return in_order(operator.step([frame_of(node, rows)], -INF, INF)[1].rows())
+
+
+def frame_of(node: Sequences, rows: list[Row]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=polars_schema(node.input.schema), orient="row")
+
+
+@pytest.mark.parametrize(
+    ("matches", "ends"),
+    [
+        ("contiguous", [(1, 3)]),
+        ("next", [(0, 3), (1, 3)]),
+        ("any", [(0, 3), (0, 4), (1, 3), (1, 4)]),
+    ],
+)
+def test_every_match(matches: str, ends: list[tuple[int, int]]) -> None:
+    """As Table 4.1 of the thesis has it."""
+    node = node_of("A B C", define=IS, matches=matches, within=9)
+    found = check(node, rows_of("11233"))
+    assert [row[-3:-1] for row in found] == ends
+    assert all(row[-2] == row[-1] for row in found)
+
+
+def test_a_match_is_one_whatever_the_ways_to_it() -> None:
+    either = node_of("(A | A) (B | B+)", define=AB, matches="any", within=9)
+    assert len(check(either, rows_of("122"))) == 3
+
+
+def test_what_the_limits_forbid_is_skipped() -> None:
+    """The second row is too late for B, so the first match may skip it; the fourth is too late for a match."""
+    limits = {"limits": lambda m: m.B.t - m.A.t <= 2, "within": 5}
+    node = node_of("A B C | A B", define=IS, matches="next", **limits)
+    rows = tuple((1, t, t, v, 0.0) for t, v in ((0, 1), (2, 2), (5, 3), (6, 3), (7, 1), (10, 2), (11, 3)))
+    assert [row[-3:-1] for row in check(node, rows)] == [(0, 2), (0, 5)]
+
+
+def test_conditions_that_compare_instants() -> None:
+    near = {**IS, "C": lambda m: (m.C.v == 3) & (m.C.t - m.A.t <= 3) & (m.C.t >= m.B.t + 2)}
+    node = node_of(
+        "A B C", define=near, matches="any", within=9, was=lambda m: m.C.prev().v, of=lambda m: m.rows.prev().classifier
+    )
+    assert [row[1:5] for row in check(node, rows_of("12333"))] == [(3, None, 0, 3)]
+
+
+def test_rows_are_kept_until_no_match_can_begin_with_them() -> None:
+    node = node_of("A B", define=AB, matches="any", within=3)
+    operator = operator_of(node)
+    kept = []
+    for first, until in ((0, 2), (3, 3), (4, 4)):
+        rows = frame_of(node, [row for row in rows_of("11444") if first <= row[1] <= until])
+        operator, _ = operator.step([rows], first - 1, until)
+        kept.append(sum(operator.counts().values()))
+    assert kept == [3, 3, 0]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +255,6 @@ def once(node: Sequences, rows: list[Row]) -> list[Row]:
     [
         ("A !B[3]", {}, "there are rows that must not come"),
         ("^ A", {}, "it is anchored"),
-        ("A B", {"matches": "any", "within": 3}, "every match is asked for"),
         ("A B", {"skip": "last B"}, "the search goes on at the last B"),
         ("A B", {"rows": "all"}, "all rows of a match are reported"),
         ("A B", {"limits": lambda m: m.B.t - m.A.t >= 3}, "a limit asks for a least distance"),

@@ -56,23 +56,30 @@ def random_searched(rng: random.Random) -> Searched:
 
 
 def _node(rng: random.Random) -> Sequences:
-    pattern = random_pattern(rng)
+    how = rng.choice(("preferred", "preferred", "preferred", "contiguous", "next", "any"))
+    pattern = random_pattern(rng, skips=how != "preferred")
     variables = variables_of(pattern)
-    define = {name: _condition(rng, name, variables) for name in variables if rng.random() < 0.9}
-    options: dict[str, Any] = {"skip": rng.choice(("past last row", "past last row", "next row"))}
-    if rng.random() < 0.5:
+    known = how != "preferred"
+    define = {name: _condition(rng, name, variables, known=known) for name in variables if rng.random() < 0.9}
+    options: dict[str, Any] = {"matches": how}
+    if how == "preferred":
+        options["skip"] = rng.choice(("past last row", "past last row", "next row"))
+    if how in ("next", "any") or rng.random() < 0.5:
         options["within"] = rng.choice((0, 2, 5, 9))
     if rng.random() < 0.4:
         options["limits"] = _limit(rng, variables)
-    known = _measures(variables)
-    measures = {name: known[name] for name in rng.sample(sorted(known), rng.choice((0, 1, 3)))}
+    measured = _measures(variables)
+    if how != "preferred":
+        del measured["m0"]
+    measures = {name: measured[name] for name in rng.sample(sorted(measured), rng.choice((0, 1, 3)))}
     keys = rng.choice(((), ("k",), ("k",)))
-    relation: Any = S.sequences(pattern, by=keys, order="t", tie="n", define=define, **options, **measures)
+    relation: Any = _V.sequences(pattern, by=keys, order="t", tie="n", define=define, **options, **measures)
     node: Sequences = relation._node
     return node
 
 
-def _condition(rng: random.Random, name: str, variables: tuple[str, ...]) -> Callable[[Any], Any]:
+def _condition(rng: random.Random, name: str, variables: tuple[str, ...], *, known: bool) -> Callable[[Any], Any]:
+    """`known`: also one that compares instants, or of which a part is known before its row is."""
     number, other = rng.choice((0, 1, 2)), rng.choice(variables)
     own: tuple[Callable[[Any], Any], ...] = (
         lambda m: m[name].v == number,
@@ -95,6 +102,14 @@ def _condition(rng: random.Random, name: str, variables: tuple[str, ...]) -> Cal
         lambda m: (m[name].v > number) | (m[name].x == m[other].x),
         lambda m: m[name].v.same_as(m[other].v),
     )
+    before: tuple[Callable[[Any], Any], ...] = (
+        lambda m: m[name].t - m.rows.first().t <= 4,
+        lambda m: (m[name].t > m[other].t + 1) & (m[name].v > 0),
+        lambda m: m[other].v == number,
+        lambda m: m.rows.agg(tg.count()) > number,
+    )
+    if known and rng.random() < 0.3:
+        return rng.choice(before)
     return rng.choice(own) if rng.random() < 0.6 else rng.choice(matched)
 
 
@@ -119,6 +134,7 @@ def _measures(variables: tuple[str, ...]) -> dict[str, Callable[[Any], Any]]:
         "m5": lambda m: m[variables[0]].first(1).prev().v,
         "m6": lambda m: m.rows.classifier,
         "m7": lambda m: m.rows.last(1).classifier,
+        "n8": lambda m: m.rows.prev().classifier,
         "m8": lambda m: 6 // m[variables[-1]].v,
         "m9": lambda m: m.rows.agg(tg.max(_V.x)),
     }

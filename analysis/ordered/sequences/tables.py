@@ -9,7 +9,7 @@ from typing import assert_never
 
 from tidegate.algebra.ordered.sequences.automata.automaton import Automaton
 from tidegate.algebra.ordered.sequences.certainty.prepared import Atom, Prepared, atoms_of
-from tidegate.algebra.ordered.sequences.definition import EveryMatch
+from tidegate.algebra.ordered.sequences.definition import EveryMatch, Preferred
 from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
     MatchNumber,
@@ -23,6 +23,7 @@ from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.typed.operations import resolve
 from tidegate.analysis.ordered.sequences.completions import Completion, completions_of
 from tidegate.analysis.ordered.sequences.conditions import Compiled, Conditions, NotCompiled, is_current
+from tidegate.analysis.ordered.sequences.deterministic import deterministic
 
 #: How many variables a pattern has at most: the conditions that a row satisfies are one integer.
 MOST_VARIABLES = 63
@@ -30,7 +31,8 @@ MOST_VARIABLES = 63
 
 @dataclass(frozen=True, slots=True)
 class SearchTables:
-    """What kernels search by. Variables and states have numbers: those of `variables`, and of the automaton.
+    """What kernels search by. Variables and states have numbers: those of `variables`, and of the automaton, which is
+    deterministic where every match is asked for.
 
     `conditions` are those of the variables, and `completions`, by state, how a match may end with rows to come: by all
     ways on from the state, and by those that are preferred to the end of the match there.
@@ -63,15 +65,16 @@ def _tables(node: Sequences) -> SearchTables:
         raise NotCompiled(reason)
     prepared, variables = Prepared(node), node.variables
     conditions = Conditions(node)
-    for variable in variables:
+    every = isinstance(node.selection, EveryMatch)
+    for variable in () if every else variables:
         _check_ahead(prepared, variable)
     compiled = tuple(conditions.compiled(variable) for variable in variables)
     for limit in node.limits:
         for point in (limit.later, limit.earlier):
             if point.variable is not None:
                 conditions.register(node.resolved(point.variable), point.end, 0)
-    completions = completions_of(node, prepared.automaton)
-    return SearchTables(node, prepared.automaton, variables, conditions, compiled, completions)
+    automaton = deterministic(prepared.automaton) if every else prepared.automaton
+    return SearchTables(node, automaton, variables, conditions, compiled, completions_of(node, automaton))
 
 
 def _reasons(node: Sequences) -> Iterator[str]:
@@ -81,9 +84,7 @@ def _reasons(node: Sequences) -> Iterator[str]:
         yield "there are rows that must not come"
     if any(isinstance(part, Anchor) for part in parts):
         yield "it is anchored"
-    if isinstance(node.selection, EveryMatch):
-        yield "every match is asked for"
-    elif node.selection.skip.to not in ("past last row", "next row"):
+    if isinstance(node.selection, Preferred) and node.selection.skip.to not in ("past last row", "next row"):
         yield f"the search goes on at the {node.selection.skip.to} {node.selection.skip.variable}"
     if node.reported.rows == "all":
         yield "all rows of a match are reported"

@@ -8,12 +8,12 @@ import numba as nb
 
 from tidegate.runtime.arrays import Float64Array, Int16Array, Int64Array, UInt8Array
 from tidegate.runtime.kernels.compiling import DOUBLES, INTS, OUT, OUT_DOUBLES, OUT_TABLE, TABLE, compiled
-from tidegate.runtime.kernels.over.segments import NEVER as NO_LOOK
 from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_MARKS, holds
 from tidegate.runtime.kernels.sequences.threads import (
     DEATH,
     EVER,
     NEVER,
+    NO_LOOK,
     NODE,
     REGISTERS,
     STATE,

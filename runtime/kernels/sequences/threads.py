@@ -19,6 +19,8 @@ STATE, WAYS, NODE, DEATH, REGISTERS = range(5)
 NEVER: Final = -(1 << 62)
 #: Later than every instant: what no limit ends.
 EVER: Final = (1 << 62) - 1
+#: When a partition is looked at that nothing waits in: later still.
+NO_LOOK: Final = (1 << 63) - 1
 
 #: What registers hold, in the first column of their table: the other columns are the mask of the variables, where the
 #: numbers of the registers begin in a list, and how many there are.

@@ -20,8 +20,8 @@ from tidegate.runtime.kernels.sequences.machine import OPERATIONS
 
 @dataclass(frozen=True, slots=True)
 class PatternArrays:
-    """A pattern as kernels take it, in the order of their arguments; `begins` are the variables that a match may begin
-    with, as a mask.
+    """A pattern as kernels take it, in the order of their arguments; `wanted` has by state the variables of its ways
+    on, as a mask: from the first state those that a match may begin with.
     """
 
     tables: SearchTables
@@ -38,7 +38,7 @@ class PatternArrays:
     limits: Int64Array
     completions: Int64Array
     completed: Int64Array
-    begins: int
+    wanted: Int64Array
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -58,7 +58,7 @@ def _arrays(tables: SearchTables) -> PatternArrays:
     states, number = tables.automaton.states, tables.variables.index
     ways = [[way.to for way in state.transitions] for state in states]
     end_at = [its.index(None) if None in its else -1 for its in ways]
-    begins = sum({1 << number(states[to].variable) for to in ways[0] if to is not None})
+    wanted = [sum({1 << number(states[to].variable) for to in its if to is not None}) for its in ways]
     groups, numbers = _groups(tables)
     programs = [_joined(compiled.programs) for compiled in tables.compiled]
     completions = [some for both in tables.completions for some in both]
@@ -77,7 +77,7 @@ def _arrays(tables: SearchTables) -> PatternArrays:
         _table([_limit(tables, limit.later, limit.earlier, limit.most) for limit in tables.node.limits], 5),
         _table([(_bits(one.later), _bits(one.earlier)) for some in completions for one in some], 2),
         _starts(completions),
-        begins,
+        _ints(wanted),
     )
 
 

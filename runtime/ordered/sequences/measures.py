@@ -25,12 +25,11 @@ from tidegate.algebra.semantics import aggregated
 from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.ordered.sequences.tables import SearchTables
-from tidegate.runtime.arrays import BoolArray, Int16Array, Int64Array
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.partials import aggregate
 from tidegate.runtime.eval.columns import polars_type
 from tidegate.runtime.eval.terms import compile_pair
-from tidegate.runtime.kernels.sequences.preferred import LENGTH, NUMBER, PARTITION, START
-from tidegate.runtime.ordered.row_arrays import ranges
+from tidegate.runtime.ordered.sequences.found import Found
 from tidegate.runtime.ordered.sequences.rows import OrderedRows
 
 #: The number of a match, beside the attributes of its rows.
@@ -39,12 +38,11 @@ _MATCH: Final = "\0match"
 
 @dataclass(frozen=True)
 class Measures:
-    """The measures of matches: `found` has a match in each row, `states` are those of their rows, in succession."""
+    """The measures of matches."""
 
     tables: SearchTables
     rows: OrderedRows
-    found: Int64Array
-    states: Int16Array
+    found: Found
 
     def columns(self) -> list[pl.Series]:
         """A column for each measure; NULL where one has no value."""
@@ -56,7 +54,7 @@ class Measures:
         read = {name: self._navigation(by_name[name]).alias(name) for name in sorted(attributes_of(measure.term))}
         pair = compile_pair(measure.term, schema)
         value = pair.value if pair.error is None else pl.when(pair.error.is_null()).then(pair.value)
-        frame = pl.DataFrame(read or {"": np.zeros(len(self.found))})
+        frame = pl.DataFrame(read or {"": np.zeros(len(self.found.matches))})
         # A constant has one row, whatever the frame.
         return frame.select(pl.when(pl.int_range(pl.len()) >= 0).then(value).alias(measure.name)).to_series()
 
@@ -71,24 +69,20 @@ class Measures:
             case RowsAggregate():
                 return self._aggregated(navigation)
             case MatchNumber():
-                return pl.Series(self.found[:, NUMBER])
+                return pl.Series(self.found.number)
             case _:
                 assert_never(navigation)
 
     @cached_property
     def _match(self) -> Int64Array:
         """The match of each row of a match."""
-        return np.repeat(np.arange(len(self.found)), self.found[:, LENGTH])
-
-    @cached_property
-    def _place(self) -> Int64Array:
-        return ranges(self.found[:, START], self.found[:, LENGTH])
+        return np.repeat(np.arange(len(self.found.matches)), self.found.length)
 
     @cached_property
     def _variable(self) -> Int64Array:
         states = self.tables.automaton.states
         numbers = [0, *(self.tables.variables.index(state.variable) for state in states[1:])]
-        return np.array(numbers, dtype=np.int64)[self.states]
+        return np.array(numbers, dtype=np.int64)[self.found.states]
 
     def _members(self, variables: Variables) -> Int64Array:
         """Which rows of matches have one of these variables."""
@@ -97,10 +91,10 @@ class Measures:
     def _matched(self, row: RowOf) -> Int64Array:
         """Of each match the row among those of all, from which a row is reached; -1 where it has none."""
         members = self._members(row.variables)
-        count = np.bincount(self._match[members], minlength=len(self.found))
+        count = np.bincount(self._match[members], minlength=len(self.found.matches))
         end = np.cumsum(count)
         at = end - 1 - row.offset if row.end == "last" else end - count + row.offset
-        found = np.full(len(self.found), -1, dtype=np.int64)
+        found = np.full(len(self.found.matches), -1, dtype=np.int64)
         has = count > row.offset
         found[has] = members[at[has]]
         return found
@@ -108,18 +102,25 @@ class Measures:
     def _places(self, row: RowOf) -> Int64Array:
         """Of each match the place of a row; -1 where there is none."""
         matched = self._matched(row)
-        places = np.full(len(self.found), -1, dtype=np.int64)
+        places = np.full(len(self.found.matches), -1, dtype=np.int64)
         has = matched >= 0
-        places[has] = self._place[matched[has]] + row.step
-        places[places < self.rows.offsets[self.found[:, PARTITION]]] = -1
+        places[has] = self.found.places[matched[has]] + row.step
+        places[places < self.rows.offsets[self.found.partition]] = -1
         return places
 
     def _classified(self, row: RowOf) -> pl.Series:
         """The variable of a row; NULL of one outside of the match."""
         matched = self._matched(row)
-        inside = (matched >= 0) & (matched + row.step >= np.cumsum(self.found[:, LENGTH]) - self.found[:, LENGTH])
+        has = np.flatnonzero(matched >= 0)
+        # Rows of matches are in order of these.
+        rank = self._match * (self.rows.height + 1) + self.found.places
+        wanted = rank[matched[has]] + row.step
+        at = np.minimum(np.searchsorted(rank, wanted), max(len(rank) - 1, 0))
+        inside = (self.found.places[matched[has]] + row.step >= 0) & (rank[at] == wanted)
+        is_in = np.zeros(len(matched), dtype=np.bool_)
+        is_in[has[inside]] = True
         names = pl.Series(self.tables.variables, dtype=pl.String)
-        return _where(inside, names.gather(self._variable[matched[inside] + row.step]))
+        return _where(is_in, names.gather(self._variable[at[inside]]))
 
     def _aggregated(self, navigation: RowsAggregate) -> pl.Series:
         """An aggregate over the rows of each match; of no rows where it has none."""
@@ -130,16 +131,16 @@ class Measures:
         needed = sorted(
             {name for term in (lenient.argument, lenient.by) if term is not None for name in attributes_of(term)}
         )
-        source = self.rows.source[self._place[members]]
+        source = self.rows.source[self.found.places[members]]
         frame = pl.DataFrame({**{name: self.rows.at(name, source) for name in needed}, _MATCH: self._match[members]})
         values = aggregate(group, frame)
         none = aggregated(lenient, [], schema)
         type_ = polars_type(attribute_of(navigation, schema).type)
-        every = pl.DataFrame({_MATCH: np.arange(len(self.found))})
+        every = pl.DataFrame({_MATCH: np.arange(len(self.found.matches))})
         joined = every.join(values, on=_MATCH, how="left", maintain_order="left").get_column(lenient.name)
         if none is None:
             return joined
-        has = np.zeros(len(self.found), dtype=np.bool_)
+        has = np.zeros(len(self.found.matches), dtype=np.bool_)
         has[self._match[members]] = True
         return pl.select(pl.when(pl.Series(has)).then(joined).otherwise(pl.lit(none, type_))).to_series()
 

@@ -43,7 +43,8 @@ class OrderedRows:
 
     @cached_property
     def time(self) -> Int64Array:
-        return self.raw(self.node.time).to_numpy()[self.source]
+        time: Int64Array = self.raw(self.node.time).to_numpy()[self.source]
+        return time
 
     @cached_property
     def _order(self) -> pl.Series:
