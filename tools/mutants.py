@@ -97,7 +97,12 @@ def drawn(group: Group, count: int, seed: int, root: Path = ROOT) -> list[Mutant
     In the order of a digest of seed and key: a change of the code leaves the draw among what it does not touch as it
     was.
     """
-    return sorted(all_mutants(group, root), key=lambda one: sha256(f"{seed} {one.key}".encode()).digest())[:count]
+    return some_of(all_mutants(group, root), count, str(seed))
+
+
+def some_of(pool: Sequence[Mutant], count: int, seed: str) -> list[Mutant]:
+    """So many of these, in the order of a digest of seed and key."""
+    return sorted(pool, key=lambda one: sha256(f"{seed} {one.key}".encode()).digest())[:count]
 
 
 def equivalents(file: Path = EQUIVALENT) -> dict[str, str]:

@@ -48,21 +48,38 @@ def restrictions_of(node: Match) -> Restrictions | None:
     """
     if node.emission != "final" or not all(isinstance(s, RowIntervals) for s in node.situations):
         return None
+    symbols, given = detection_of(node).symbols, _given(node)
+    whole = None if given is None else _zone(symbols, _all_of(given))
+    if given is None or whole is None:
+        return None
+    return Restrictions(tuple(_redundant(symbols, given)), tuple(_inferred(symbols, whole, list(_all_of(given)))))
+
+
+def closed(node: Match) -> Zone | None:
+    """All that follows of the restrictions and the window for the ends; None as `restrictions_of`."""
+    symbols, given = detection_of(node).symbols, _given(node)
+    if given is None or node.within is None:
+        return None
+    window = [Bound(a.te, b.ts, node.within) for a, b in product(symbols, symbols)]
+    return _zone(symbols, [*_all_of(given), *window])
+
+
+def _given(node: Match) -> list[tuple[Term, tuple[Bound, ...]]] | None:
+    """The restrictions, each with the bounds that it states."""
     detection = detection_of(node)
-    symbols, time = detection.symbols, detection.pattern.time
-    if 2 * len(symbols) > MOST_ENDS:
+    if 2 * len(detection.symbols) > MOST_ENDS:
         return None
-    given = [(term, _bounds(term, symbols, time)) for term in conjuncts(node.pattern)]
-    if any(bounds is None for _, bounds in given):
-        return None
-    known = [(term, bounds) for term, bounds in given if bounds is not None]
-    whole = _zone(symbols, (bound for _, bounds in known for bound in bounds))
-    if whole is None:
-        return None
-    return Restrictions(
-        tuple(_redundant(symbols, known)),
-        tuple(_inferred(symbols, whole, [bound for _, bounds in known for bound in bounds])),
-    )
+    given = []
+    for term in conjuncts(node.pattern):
+        bounds = _bounds(term, detection.symbols, detection.pattern.time)
+        if bounds is None:
+            return None
+        given.append((term, bounds))
+    return given
+
+
+def _all_of(given: Iterable[tuple[Term, tuple[Bound, ...]]]) -> Iterator[Bound]:
+    return (bound for _, bounds in given for bound in bounds)
 
 
 def _bounds(term: Term, symbols: Sequence[Symbol], time: DataType) -> tuple[Bound, ...] | None:
@@ -87,7 +104,7 @@ def _redundant(symbols: Sequence[Symbol], given: Sequence[tuple[Term, tuple[Boun
     left = list(given)
     for one in given:
         others = [other for other in left if other is not one]
-        zone = _zone(symbols, (bound for _, bounds in others for bound in bounds))
+        zone = _zone(symbols, _all_of(others))
         if zone is not None and all(zone.entails(bound) for bound in one[1]):
             left = others
             yield term_text(one[0])
