@@ -23,10 +23,11 @@ QUERIES = ("tumbling", "interval join", "silence", "frames")
 HELD = (*QUERIES, "wide join")
 #: Queries whose state partner and kill rule make small.
 PURGED = ("deadline by key", "three intervals")
-#: Queries of whose state garbage collection can free nothing.
-STALLED = ("part payments", "undelivered")
 #: States that only grow: rows that are live in the end, rows of a batch.
 STALLS = ((1_000_000, 10_000), (25_000_000, 100_000))
+#: Queries of whose state garbage collection can free nothing, and one whose rows are folded: how many keys are live in
+#: the end.
+STALLED = {"part payments": STALLS, "undelivered": STALLS, "latest price": ((500_000, 10_000), (2_000_000, 10_000))}
 #: Joins of which a batch is measured beside few live rows and many: with as many keys as rows, and with as many as the
 #: few have.
 LOOK_UPS = (
@@ -40,6 +41,10 @@ LOOK_UPS = (
 LIVE_ROWS = (1000, 1_000_000)
 #: How many queries share a batch on disk, and how many of them have directories for results.
 DURABLE, SINKS = (1, 5, 20, 100), 5
+#: Row patterns, and the rows a second of a core that they are to reach: the first as this project set out, the others
+#: as DuckDB reports for its own.
+SEQUENCES = ("three steps", "scan", "partitions", "quantifiers", "navigation")
+SEQUENCE_RATES = {"three steps": 10e6, "partitions": 2.2e6}
 #: Queries over situations, and the numbers of keys that they run with.
 SITUATIONS = ("Q1", "Q2")
 KEYS = (1, 100, 100_000)
@@ -159,8 +164,8 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for query in HELD:
         yield f"{query}, embedded: live state at most", Target("MiB")
         yield f"{query}, embedded: peak memory / (2 x live state + 1 GiB)", Target(most=1)
-    for shape in STALLED:
-        for rows, _ in STALLS:
+    for shape, sizes in STALLED.items():
+        for rows, _ in sizes:
             yield f"{shape}, {rows:,} live rows: longest batch / median", Target(most=3)
             yield f"{shape}, {rows:,} live rows: CPU a batch, default / off", Target(better="less")
             yield f"{shape}, {rows:,} live rows: peak memory / (2 x live state + 1 GiB)", Target(most=1)
@@ -197,6 +202,12 @@ def _declared() -> Iterator[tuple[str, Target]]:
         yield f"{query}: live rows, mean, with partner and kill rule", Target("rows")
         yield f"{query}: live rows at most, with the rules / without", Target(better="less")
         yield f"{query}: time, with the rules / without", Target(better="less")
+    for query in SEQUENCES:
+        for batches in ("one batch", "100 batches"):
+            yield f"row pattern, {query}: {batches}", Target("rows/s", least=SEQUENCE_RATES.get(query, 0.9e6))
+    yield "row pattern, partitions: time, out of order / in order", Target(most=1.3)
+    yield "row pattern, three steps: rows/s, embedded / Polars", Target(better="more")
+    yield "row pattern, three steps: rows/s, embedded / Python loop", Target(better="more")
     for query in SITUATIONS:
         for keys in KEYS:
             title = f"{query}, {keys:,} keys, one core"

@@ -1,5 +1,5 @@
-"""Whether garbage collection stalls where it can free nothing: CPU of each batch of a state that only grows, and
-memory.
+"""Whether garbage collection stalls where it can free nothing, or folds what many keys have: CPU of each batch of a
+state that only grows, and memory.
 
 A process of its own for each run:
 
@@ -28,7 +28,7 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
-from benchmarks.figures import PAIRS, STALLED, STALLS, Figure, compared, declared
+from benchmarks.figures import PAIRS, STALLED, Figure, compared, declared
 from benchmarks.memory import resident
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.connectors.sinks import DiscardSink
@@ -38,11 +38,15 @@ from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.memory import MemoryStore
 
 COLUMNS = "id bigint, amount bigint, t bigint"
-orders, payments, deliveries = (tg.stream(name, COLUMNS, progress="t") for name in ("Orders", "Payments", "Deliveries"))
+orders, payments, deliveries, prices = (
+    tg.stream(name, COLUMNS, progress="t") for name in ("Orders", "Payments", "Deliveries", "Prices")
+)
 #: Longer than any run: by time alone no row goes.
 LONG = 1 << 40
 #: The first batches, in which caches are filled, are left out.
 WARM = 5
+#: Prices that come for each key, and for each order.
+PRICES, PER_ORDER = 3, 10
 
 
 def part_payments() -> tg.Program:
@@ -62,16 +66,25 @@ def undelivered() -> tg.Program:
     return tg.program(Delivered=both.select(id=o.id, ordered=o.t, delivered=d.t))
 
 
-SHAPES: dict[str, Callable[[], tg.Program]] = dict(zip(STALLED, (part_payments, undelivered), strict=True))
+def latest_price() -> tg.Program:
+    """Of the prices of each key, but for the last ones, one is needed for ever."""
+    o, p = orders.as_("o"), prices.as_("p")
+    asked = o.left_join(p, o.id == p.id, p.t <= o.t).group_by(o.id, o.t)
+    return tg.program(Priced=asked.agg(price=tg.last(p.amount, by=p.t)))
 
 
-def measure(sizes: Sequence[tuple[int, int]] = STALLS) -> tuple[list[Figure], bool]:
+SHAPES: dict[str, Callable[[], tg.Program]] = dict(
+    zip(STALLED, (part_payments, undelivered, latest_price), strict=True)
+)
+
+
+def measure() -> tuple[list[Figure], bool]:
     """Longest batch beside the median, CPU and memory with the default garbage collection beside none, in PAIRS
     pairs.
     """
     figures = []
     with tempfile.TemporaryDirectory() as folder:
-        for shape in STALLED:
+        for shape, sizes in STALLED.items():
             for rows, size in sizes:
                 pairs = []
                 for _ in range(PAIRS):
@@ -126,11 +139,12 @@ def run(shape: str, rows: int, size: int, mode: GarbageCollection, folder: str) 
         program.facts, store, sinks={result: DiscardSink()}, options=RunOptions(collect_garbage=mode)
     ) as session:
         base = resident("VmRSS")
-        for given in _given(rows, size):
+        names = {stream.name for stream in program.facts.program.inputs}
+        for given in _given(rows, size) if "Payments" in names else _asked(rows, size):
             for name, frame in given.items():
                 session.push(name, frame)
-            for stream in program.facts.program.inputs:
-                session.advance(stream.name, {"t": given["Orders"]["t"][-1]})
+            for name in names:
+                session.advance(name, {"t": given["Orders"]["t"][-1]})
             begun = time.process_time()
             report = session.step()
             cpu.append(time.process_time() - begun)
@@ -149,6 +163,16 @@ def _given(rows: int, size: int) -> Iterator[dict[str, pl.DataFrame]]:
             "Orders": ordered,
             "Payments": ordered.with_columns(amount=pl.lit(1), t=t + 2).with_columns(pl.col("amount").cast(pl.Int64)),
         }
+
+
+def _asked(keys: int, size: int) -> Iterator[dict[str, pl.DataFrame]]:
+    """Prices of so many keys, in any order, and orders for some of them."""
+    rng = np.random.default_rng(5)
+    for first in range(0, PRICES * keys, size):
+        t = np.arange(first, first + size)
+        rows = pl.DataFrame({"id": rng.integers(0, keys, size), "amount": rng.integers(10, 100, size), "t": t})
+        later = np.arange(first + PER_ORDER - 1, first + size, PER_ORDER)
+        yield {"Prices": rows, "Orders": rows[: len(later)].with_columns(t=pl.Series(later))}
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.plan.folding.fold import SettledCondition
+from tidegate.runtime.plan.folding.shards import FoldStep
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.state.batch import Batch
@@ -89,7 +90,8 @@ class Rewrite:
     """A compaction: rewrites these segments as few segments, with the rows that `keep` accepts.
 
     Many bytes are read and written piece by piece. Each piece but the last has at least `least` rows. With `settled`
-    the rows for which it holds become one row per class, where the engine can do that.
+    the rows for which it holds become one row per class, where the engine can do that. With `step` all are settled, and
+    go to shards; else to `shard`.
     """
 
     buffer: Buffer
@@ -97,6 +99,8 @@ class Rewrite:
     keep: Term
     least: int = 0
     settled: SettledCondition | None = None
+    step: FoldStep | None = None
+    shard: int = 0
 
     @property
     def rows(self) -> int:

@@ -6,14 +6,17 @@ The files of what it drops are deleted once no manifest names them, in `state/le
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.batch.executor import Executor, Rewrite
+from tidegate.runtime.eval.aggregates.fold_rows import shard_tree
 from tidegate.runtime.eval.purge_schedule import FLOOR, STEP, STRIDE, WHOLE_STEPS, WORTH, Sweep, Watch
 from tidegate.runtime.ingest.keys import KeyMemory
 from tidegate.runtime.plan.folding.fold import SettledCondition
+from tidegate.runtime.plan.folding.shards import by_node, fold_steps
+from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.progress import ProgressState
 from tidegate.runtime.plan.steps import Buffer, Plan
 from tidegate.runtime.state.batch import Batch
@@ -32,6 +35,12 @@ MOST_SEGMENTS = 128
 REWRITTEN = 4
 LEAST_REWRITTEN = 1 << 17
 REWRITE_COST = 1 << 10
+#: The same of folds, where a row costs many times as much as in a merge: each goes through some four of them.
+LEAST_FOLDED = 1 << 16
+FOLDED = 5
+#: So many settled segments of one size that wait in a shard become one: it costs little, and look-ups go to each. They
+#: are never as large as its classes: a fold would be due.
+WAITING = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +84,7 @@ class Garbage:
         left = {name: tuple(some) for name, some in segments.items()}
         due: list[Rewrite] = []
         waiting: list[Rewrite] = []
+        folds: list[Rewrite] = []
         self._arrived.update({name: _rows_of(s for s in some if s.batch == batch.seq) for name, some in left.items()})
         judged = {path for watch in self.watches.values() for path in watch.busy}
         for buffer in self.buffers:
@@ -82,23 +92,31 @@ class Garbage:
             if self.mode != "off":
                 stored = left[buffer.id] = tuple(s for s in stored if self._needed(buffer, s, progress, _whole))
             free = [s for s in stored if s.path not in judged]
-            folding = self._folding(buffer, progress)
             dying = {s.path for s in free if self.mode != "off" and self._wants_rewriting(buffer, s, progress)}
             most = merged_rows(stored, self._arrived[buffer.id])
-            groups = self._merging(buffer, free, most, progress) if folding else plan_compaction(free, max_rows=most)
-            merging = {segment.path for group in groups for segment in group}
-            groups += [[s] for s in stored if s.path in dying - merging]
-            if groups:
-                keep = self.keep(buffer, progress)
-                for group in groups:
-                    is_due = self.mode == "exact" and (folding is not None or any(s.path in dying for s in group))
-                    (due if is_due else waiting).append(Rewrite(buffer, group, keep, most, folding))
-        rewrites = [*due, *affordable(waiting, sum(self._arrived.values()))]
+            settled = self._folding(buffer, progress)
+            keep = self.keep(buffer, progress)
+            if settled is None:
+                planned = [Rewrite(buffer, group, keep, most) for group in plan_compaction(free, max_rows=most)]
+            elif self.mode == "exact":
+                changed = len(free) > 1 or any(s.path not in self._folded for s in free)
+                planned = [Rewrite(buffer, free, keep, most, settled)] if changed else []
+            else:
+                made = Rewrite(buffer, (), keep, most, settled)
+                steps, planned = self._fold_steps(made, free, progress, executor.limits)
+                folds += steps
+            merging = {segment.path for one in (*planned, *folds) for segment in one.segments}
+            planned += [Rewrite(buffer, [s], keep, most, settled) for s in stored if s.path in dying - merging]
+            for one in planned:
+                is_due = self.mode == "exact" and (settled is not None or any(s.path in dying for s in one.segments))
+                (due if is_due else waiting).append(one)
+        arrived = sum(self._arrived.values())
+        rewrites = [*due, *affordable(waiting, arrived), *affordable_folds(folds, arrived)]
         for rewrite, merged in zip(rewrites, executor.rewrite(batch, rewrites), strict=True):
             gone = {segment.path for segment in rewrite.segments}
             kept = (s for s in left[rewrite.buffer.id] if s.path not in gone)
             left[rewrite.buffer.id] = (*kept, *merged)
-            if rewrite.settled is not None:
+            if rewrite.settled is not None and self.mode == "exact":
                 self._folded.update(s.path for s in merged if self._settles(rewrite.buffer, s, progress))
         self._folded.intersection_update(segment.path for some in left.values() for segment in some)
         return left
@@ -113,24 +131,25 @@ class Garbage:
         assert buffer.fold is not None
         return buffer.fold.settles_segment(segment.bounds, progress.queries[buffer.fold.query])
 
-    def _merging(
-        self, buffer: Buffer, segments: Sequence[Segment], most: int, progress: ProgressState
-    ) -> list[list[Segment]]:
-        """Segments of a buffer that are merged, and folded where they are settled.
-
-        Exact: all of them, unless they are one that is. Amortised: those that are settled once there are as many rows
-        beside the largest as in it, so that each fold looks at no more than twice the rows that it is for, and at most
-        twice as many rows are settled as there are classes.
-        """
-        if self.mode == "exact":
-            return [list(segments)] if any(s.path not in self._folded for s in segments[:1]) or segments[1:] else []
-        settled = [s for s in segments if self._settles(buffer, s, progress)]
+    def _fold_steps(
+        self, made: Rewrite, segments: Sequence[Segment], progress: ProgressState, limits: Limits | None
+    ) -> tuple[list[Rewrite], list[Rewrite]]:
+        """Folds of settled segments that are due, and merges of others; amortised."""
+        assert made.buffer.fold is not None
+        tree = shard_tree(made.buffer.fold)
+        settled = [s for s in segments if tree.is_folded(s) or self._settles(made.buffer, s, progress)]
+        due = fold_steps(tree, settled, None if limits is None else limits.driver_bytes)
+        folds = [replace(made, segments=some, step=step) for step, some in due]
+        taken = {s.path for one in folds for s in one.segments}
+        waiting = by_node(tree, (s for s in settled if s.path not in taken))
+        merges = [
+            replace(made, segments=group, settled=None, shard=tree.number(node))
+            for node, some in waiting.items()
+            for group in plan_compaction(some, fanout=WAITING, max_rows=made.least)
+        ]
         paths = {s.path for s in settled}
-        fresh = [s for s in segments if s.path not in paths]
-        largest = max(settled, key=lambda s: s.rows, default=None)
-        if largest is not None and (largest.path not in self._folded or _rows_of(settled) >= 2 * largest.rows):
-            return [settled, *plan_compaction(fresh, max_rows=most)]
-        return plan_compaction(settled, max_rows=most) + plan_compaction(fresh, max_rows=most)
+        fresh = plan_compaction([s for s in segments if s.path not in paths], max_rows=made.least)
+        return folds, merges + [replace(made, segments=group) for group in fresh]
 
     def swept(
         self, executor: Executor, batch: Batch, segments: Segments, progress: ProgressState
@@ -243,9 +262,28 @@ def affordable(rewrites: Sequence[Rewrite], arrived: int) -> list[Rewrite]:
 
     The largest go first: small ones wait for less, and are merged all the cheaper.
     """
-    allowed = max(LEAST_REWRITTEN, REWRITTEN * arrived)
+    return _up_to(max(LEAST_REWRITTEN, REWRITTEN * arrived), sorted(rewrites, key=lambda rewrite: -rewrite.rows))
+
+
+def affordable_folds(folds: Sequence[Rewrite], arrived: int) -> list[Rewrite]:
+    """Of the folds that are due those that a batch does, the most urgent first; if there are none, a few of the next.
+
+    So shards that fill together take turns.
+    """
+    ordered = sorted(folds, key=_urgency, reverse=True)
+    due = [fold for fold in ordered if _urgency(fold) >= 1]
+    allowed = max(LEAST_FOLDED, FOLDED * arrived)
+    return _up_to(allowed, due) if due else _up_to(allowed // 2, ordered)
+
+
+def _urgency(fold: Rewrite) -> float:
+    return 1.0 if fold.step is None else fold.step.urgency
+
+
+def _up_to(allowed: int, rewrites: Iterable[Rewrite]) -> list[Rewrite]:
+    """The first rewrite, and those after it that the rest of the allowed rows is enough for."""
     chosen: list[Rewrite] = []
-    for rewrite in sorted(rewrites, key=lambda rewrite: -rewrite.rows):
+    for rewrite in rewrites:
         cost = rewrite.rows + REWRITE_COST
         if not chosen or cost <= allowed:
             chosen.append(rewrite)

@@ -13,6 +13,7 @@ WEIGHTS = "runtime/plan/folding/weights.py"
 TOTALS = "runtime/plan/folding/totals.py"
 FOLDED = "runtime/eval/aggregates/fold_rows.py"
 GARBAGE = "runtime/batch/garbage.py"
+SHARDS = "runtime/plan/folding/shards.py"
 
 GROUP = Group(
     "folding",
@@ -329,6 +330,42 @@ GROUP = Group(
             "runtime/engines/embedded/steps/rewriting.py",
             "                done = [folded(pl.concat(done), buffer.fold, settled, buffer.schema)]\n",
             "                done = [folded(done[-1], buffer.fold, settled, buffer.schema)]\n",
+        ),
+        bug(
+            "a batch does every fold that is due",
+            GARBAGE,
+            "    return _up_to(allowed, due) if due else _up_to(allowed // 2, ordered)\n",
+            "    return due or _up_to(allowed // 2, ordered)\n",
+        ),
+        bug(
+            "shards of many classes stay whole",
+            SHARDS,
+            "        if self.levels is not None or classes > self.most:\n",
+            "        if self.levels is not None:\n",
+        ),
+        bug(
+            "rows that wait above are folded without end",
+            SHARDS,
+            "        if node in inner:\n",
+            "        if False:\n",
+        ),
+        bug(
+            "shards by another hash are taken for ours",
+            SHARDS,
+            "        return segment.shard >> _NODE_BITS == self.version\n",
+            "        return segment.shard > 0\n",
+        ),
+        bug(
+            "equal keys go to several shards",
+            FOLDED,
+            "    node = pl.struct(keys).hash(0) // (1 << (64 - _BITS * deeper)) + BRANCHES**deeper\n",
+            "    node = pl.int_range(pl.len(), dtype=pl.UInt64) % BRANCHES**deeper + BRANCHES**deeper\n",
+        ),
+        bug(
+            "the shard of rows in memory is forgotten",
+            "runtime/engines/embedded/steps/pending_segments.py",
+            "        return pending.add(buffer, rows, shard)\n",
+            "        return pending.add(buffer, rows)\n",
         ),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
@@ -19,8 +20,11 @@ from tidegate.runtime.eval.aggregates.partials import aggregate
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.folding.fold import Fold, SettledCondition
+from tidegate.runtime.plan.folding.shards import BRANCHES, FoldStep, ShardTree
 
 _ROW: Final = "\0row"
+#: Bits of a hash that choose among the shards below one.
+_BITS: Final = BRANCHES.bit_length() - 1
 
 
 def folded(rows: pl.DataFrame, fold: Fold, settled: SettledCondition, schema: Schema) -> pl.DataFrame:
@@ -46,6 +50,24 @@ def folded(rows: pl.DataFrame, fold: Fold, settled: SettledCondition, schema: Sc
         unfolded.append(keyed.join(too_great, on=group.keys, how="semi", nulls_equal=True) if group.keys else keyed)
     classes = old[groups[_ROW]].with_columns(*(groups[partial.name] for partial in fold.merged))
     return pl.concat([only(part, rows.columns) for part in (*unfolded, classes)])
+
+
+def shard_tree(fold: Fold) -> ShardTree:
+    """The tree of shards over the hashes of class keys. Another version of Polars may hash differently."""
+    return ShardTree.of(f"polars {pl.__version__} {fold.keys}")
+
+
+def sharded(rows: pl.DataFrame, fold: Fold, step: FoldStep, schema: Schema) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The rows by the nodes of the tree to which a step takes them."""
+    depth, deeper = step.depths(rows.height)
+    if depth == deeper or not fold.keys:
+        yield step.node, rows
+        return
+    keys = [compile_term(term, schema).alias(str(j)) for j, term in enumerate(fold.keys)]
+    node = pl.struct(keys).hash(0) // (1 << (64 - _BITS * deeper)) + BRANCHES**deeper
+    parted = rows.with_columns(node.cast(pl.Int64).alias(_ROW)).partition_by(_ROW, include_key=False, as_dict=True)
+    for (number,), part in sorted(parted.items()):
+        yield number, part
 
 
 def _number(total: str) -> str:

@@ -30,7 +30,7 @@ class _Pending:
     made: int = 0
     copies: dict[str, Segment] = field(default_factory=dict)
 
-    def add(self, buffer: Buffer, rows: Rows) -> Segment:
+    def add(self, buffer: Buffer, rows: Rows, shard: int = 0) -> Segment:
         self.made += 1
         path = f"in memory {self.batch.seq}-{self.batch.attempt}-{self.made}"
         self.rows[path] = (buffer, rows)
@@ -40,7 +40,7 @@ class _Pending:
             bounds = rows.bounds(buffer.instants)
         else:
             bounds = int64_bounds(as_table(rows[:, list(buffer.instants)]), buffer.instants)
-        return Segment(path, rows.height, size, "", _schema_id(buffer.stored), bounds, self.batch.seq, 0)
+        return Segment(path, rows.height, size, "", _schema_id(buffer.stored), bounds, self.batch.seq, shard)
 
 
 @dataclass(slots=True)
@@ -63,12 +63,12 @@ class PendingSegments:
             return None
         return self._pending.rows[path][1]
 
-    def keep(self, batch: Batch, buffer: Buffer, rows: Rows) -> Segment:
+    def keep(self, batch: Batch, buffer: Buffer, rows: Rows, shard: int = 0) -> Segment:
         """The rows as a segment, in memory until the batch ends as long as there is room."""
         pending = self._of(batch)
         if pending.bytes + size_of(rows) >= self.most_bytes:
-            return self._write(batch, buffer, rows)
-        return pending.add(buffer, rows)
+            return self._write(batch, buffer, rows, shard)
+        return pending.add(buffer, rows, shard)
 
     def hold(self, batch: Batch, buffer: Buffer, rows: Rows) -> Segment:
         """The rows as a segment in memory, whether there is room or not."""
@@ -90,7 +90,7 @@ class PendingSegments:
         if segment.path not in pending.rows:
             return segment
         if segment.path not in pending.copies:
-            pending.copies[segment.path] = self._write(batch, *pending.rows[segment.path])
+            pending.copies[segment.path] = self._write(batch, *pending.rows[segment.path], segment.shard)
         return pending.copies[segment.path]
 
     def persist(self, batch: Batch, segments: Mapping[str, tuple[Segment, ...]]) -> Mapping[str, tuple[Segment, ...]]:
@@ -116,12 +116,12 @@ class PendingSegments:
         """The segment in memory as one that stays: a part of the batch's pack where it is small."""
         segment = batch.pack_segment(as_table(rows), pending)
         if segment is None:
-            return self._write(batch, buffer, rows)
+            return self._write(batch, buffer, rows, pending.shard)
         self._remember(segment, buffer, rows)
         return segment
 
-    def _write(self, batch: Batch, buffer: Buffer, rows: Rows) -> Segment:
-        segment = batch.write_segment(buffer.id, as_table(rows), buffer.instants)
+    def _write(self, batch: Batch, buffer: Buffer, rows: Rows, shard: int) -> Segment:
+        segment = batch.write_segment(buffer.id, as_table(rows), buffer.instants, shard=shard)
         self._remember(segment, buffer, rows)
         return segment
 

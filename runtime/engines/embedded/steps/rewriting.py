@@ -10,13 +10,14 @@ import polars as pl
 from tidegate.runtime.batch.executor import Rewrite
 from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
-from tidegate.runtime.eval.aggregates.fold_rows import folded
+from tidegate.runtime.eval.aggregates.fold_rows import folded, sharded
 from tidegate.runtime.eval.aggregates.partials import merge
 from tidegate.runtime.eval.dependents import Judgement
 from tidegate.runtime.eval.increment import keep_true
 from tidegate.runtime.eval.purge_rows import surviving
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.eval.small.increment import small_kept
+from tidegate.runtime.plan.folding.fold import SettledCondition
 from tidegate.runtime.rows import Rows, Unsupported, size_of
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment
@@ -34,7 +35,11 @@ class SegmentRewriter:
     pending: PendingSegments
 
     def rewrite(self, batch: Batch, rewrite: Rewrite) -> tuple[Segment, ...]:
-        return tuple(self.pending.keep(batch, rewrite.buffer, rows) for rows in self._rewritten(rewrite) if rows.height)
+        if rewrite.settled is None:
+            parts = ((rewrite.shard, rows) for rows in self._rewritten(rewrite))
+        else:
+            parts = self._folded_parts(rewrite, rewrite.settled)
+        return tuple(self.pending.keep(batch, rewrite.buffer, rows, shard) for shard, rows in parts if rows.height)
 
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
         frames = {b.id: self.segments.frame(b, sweep.segments[b.id]) for b in sweep.buffers}
@@ -60,10 +65,7 @@ class SegmentRewriter:
         return LookStep(spent, done=True, dead=dead, segments=segments)
 
     def _rewritten(self, rewrite: Rewrite) -> Iterator[Rows]:
-        """The rows that live, in one piece or, where they are many bytes, in several. Folded rows are in one piece."""
-        if rewrite.settled is not None:
-            yield self._folded(rewrite)
-            return
+        """The rows that live, in one piece or, where they are many bytes, in several."""
         try:
             yield small_kept(self.segments.read_small(rewrite.buffer, rewrite.segments), rewrite.buffer, rewrite.keep)
             return
@@ -81,13 +83,22 @@ class SegmentRewriter:
         if waiting:
             yield _merged(rewrite, waiting)
 
-    def _folded(self, rewrite: Rewrite) -> pl.DataFrame:
+    def _folded_parts(self, rewrite: Rewrite, settled: SettledCondition) -> Iterator[tuple[int, Rows]]:
+        """The rows that live, folded, by the shards to which they go."""
+        rows, fold, step = self._folded(rewrite, settled), rewrite.buffer.fold, rewrite.step
+        assert fold is not None
+        if step is None:
+            yield rewrite.shard, rows
+            return
+        for node, part in sharded(rows, fold, step, rewrite.buffer.schema):
+            yield step.tree.number(node), part
+
+    def _folded(self, rewrite: Rewrite, settled: SettledCondition) -> pl.DataFrame:
         """The rows that live. Pieces are gathered until they have as many rows as there are classes of those before, so
         that each row is looked at few times, however many pieces there are.
         """
-        buffer, settled = rewrite.buffer, rewrite.settled
+        buffer = rewrite.buffer
         assert buffer.fold is not None
-        assert settled is not None
         done: list[pl.DataFrame] = []
         classes = 0
         for piece in self.segments.pieces(rewrite.segments, PIECE_ROWS):
