@@ -54,8 +54,8 @@ class CompiledSearch:
             source = rows.source[found.places[measures.reported]]
             columns = {name: rows.at(name, source) for name in self.node.input.schema.names}
         else:
-            columns = keys[found.partition].get_columns() if self.node.keys else []
-            columns = {column.name: column for column in columns}
+            keyed = keys[found.partition].get_columns() if self.node.keys else []
+            columns = {column.name: column for column in keyed}
         columns |= {one.name: one for one in measures.columns()}
         columns[FIRST] = pl.Series(rows.time[found.start][match])
         columns[LAST] = pl.Series(rows.time[found.last][match])
