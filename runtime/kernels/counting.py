@@ -217,7 +217,7 @@ def _count(
     definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array,
     hit_first: Int64Array, hits: Int64Array, hit_partitions: Int32Array, quiet: Int64Array, after: int, until: int,
     tails: Int64Array, sums: Int64Array, counters: Int64Array,
-):  # type: ignore[no-untyped-def]  # numba  # fmt: skip
+) -> tuple[Int64Array, Int64Array, Int64Array]:  # fmt: skip
     """Which hits have matches, at which instants, and how many. The triggers are the rows of `order`."""
     roles = definition.shape[0]
     found, room = 0, 16

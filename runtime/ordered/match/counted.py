@@ -54,7 +54,7 @@ class CountedMatchesOperator(MatchOperator):
         instants = groups.get_column(_INSTANT).alias(node.completed_by)
         result = only(pl.DataFrame([*keys.get_columns(), instants, *told]), node.schema.names)
         wanted = polars_schema(node.schema)
-        return result if result.schema == wanted else result.cast(dict(wanted))
+        return result if result.schema == wanted else result.cast(wanted)
 
 
 class CountedMatchesFamily(Family[CountedMatches]):
