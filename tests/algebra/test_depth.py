@@ -118,6 +118,7 @@ def test_conditions_joined_one_by_one_are_put_together_once(join: Callable[..., 
     assert seconds(join, many) < 7 * seconds(join, many[:1000])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("join", [and_, or_])
 def test_twenty_thousand_conditions_join_in_either_order(join: Callable[..., tg.Expression]) -> None:
     """Twice as many take twice the time."""

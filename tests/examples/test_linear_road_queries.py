@@ -96,7 +96,7 @@ def test_tolls_and_alerts_said_in_contexts() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("driver_bytes", [0, 64 << 20])
+@pytest.mark.parametrize("driver_bytes", [pytest.param(0, marks=pytest.mark.long), 64 << 20])
 def test_spark_has_the_same_answers(driver_bytes: int, spark: SparkSession) -> None:
     rows = many_borders(range(100, 103), minutes=6) + example_elsewhere()
     with testing.drive(program, spark=spark, statics=TABLES, driver_bytes=driver_bytes) as run:

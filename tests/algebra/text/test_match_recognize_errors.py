@@ -156,4 +156,16 @@ def test_errors_point_at_the_text(old: str, new: str, code: str, where: str, hin
 
 
 def test_a_clause_is_read_before_it_is_changed() -> None:
-    assert tg.read_query(CLAUSE, TICKS).schema.names[-6:] == ("f", "l", "n", "first", "last", "detected")
+    assert tg.read_query(CLAUSE, TICKS).schema.names == (
+        "sym",
+        "t",
+        "seq",
+        "f",
+        "l",
+        "n",
+        "price",
+        "qty",
+        "first",
+        "last",
+        "detected",
+    )
