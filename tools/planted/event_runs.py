@@ -167,7 +167,7 @@ GROUP = Group(
         bug(
             "parts of a state are told apart by their number alone",
             STATE,
-            "return parts.hash == _hash() and len(parts.parts) == share.shards",
+            "return parts.hash == shard_hash() and len(parts.parts) == share.shards",
             "return len(parts.parts) == share.shards",
         ),
     ),
