@@ -9,11 +9,12 @@ import pytest
 
 from tests.properties.families import FAMILIES, seeds
 from tests.properties.folded import run
+from tests.shards import shards
 
 SHARDS = 4
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", shards(SHARDS))
 def test_folded_rows_change_no_result(shard: int) -> None:
     counts: Counter[str] = Counter()
     for seed in seeds(800)[shard::SHARDS]:
@@ -25,7 +26,7 @@ def test_folded_rows_change_no_result(shard: int) -> None:
 
 
 @pytest.mark.parametrize(("family", "cases"), [("folding", 120), ("folding-turns", 80)])
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", shards(SHARDS, 2))
 def test_folded_runs_give_the_complete_result(family: str, cases: int, shard: int) -> None:
     for seed in seeds(cases)[shard::SHARDS]:
         failure = FAMILIES[family].run(seed)

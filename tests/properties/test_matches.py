@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 
 from tests.properties.test_detection import likely_match
+from tests.shards import shards
 from tests.strategies.patterns import RandomPattern, random_chain, random_pattern
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.ordered.match.node import DETECTED, Emission
@@ -132,7 +133,7 @@ def check(seeds: range, make: Callable[[int], RandomPattern] = pattern_of) -> Co
     return tally
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", shards(SHARDS, 2))
 def test_zones_and_horizons_of_random_patterns(shard: int) -> None:
     tally = check(range(shard * PATTERNS, (shard + 1) * PATTERNS))
     assert min(tally[kind] for kind in ("match", "no match", "bounded", "unbounded")) >= 10, tally

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.properties.families import FAMILIES, Family, by_delays, seeds
+from tests.shards import shards
 from tests.strategies.asof import random_asof_case
 from tests.strategies.contexts import random_contexts_case
 from tests.strategies.counted import random_counted_case
@@ -26,7 +27,7 @@ CASES = 40
 KINDS = ("operators", "over", "asof", "contexts", "row-windows", "ranks", "versions", "ticks", "sequences", "counted")
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", shards(SHARDS))
 @pytest.mark.parametrize("kind", KINDS)
 def test_operators_yield_the_complete_result(kind: str, shard: int) -> None:
     for seed in seeds(CASES)[shard::SHARDS]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 import pytest
 
 from tests.properties.families import FAMILIES, Family, by_delays, seeds
+from tests.shards import shards
 from tests.strategies.situations import random_situation_case
 
 SHARDS = 4
 CASES = 160
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", shards(SHARDS, 2))
 def test_situations_and_matches_are_the_complete_result(shard: int) -> None:
     for seed in seeds(CASES)[shard::SHARDS]:
         failure = FAMILIES["situations"].run(seed)

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.properties.drive import Broken
 from tests.properties.sparks import check_spark, waits_embedded
+from tests.shards import shards
 from tests.strategies.programs import STAGED, Case, random_case
 from tests.strategies.recursive import random_recursive_case
 from tests.strategies.situations import random_situation_case
@@ -77,7 +78,7 @@ def test_recursion_on_spark_is_the_complete_result(spark: SparkSession, tmp_path
     run(spark, case, facts, tmp_path, None, PLACES[2])
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", shards(2))
 def test_situations_on_spark_are_the_complete_result(spark: SparkSession, tmp_path: Path, number: int) -> None:
     case, facts = valid_case(10 * number, random_situation_case)
     run(spark, case, facts, tmp_path, BATCHINGS[number], PLACES[1 + number], delayed=True)
@@ -97,7 +98,7 @@ def chosen_schedule(number: int, facts: ProgramFacts) -> Schedule:
     return Schedule({} if number == 1 else dict.fromkeys(facts.streams, 2), budget=None if number == 0 else "1us")
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", shards(3))
 def test_what_lags_on_spark_is_the_complete_result(spark: SparkSession, tmp_path: Path, number: int) -> None:
     make = random_recursive_case if number == 2 else partial(random_case, options=STAGED)
     for first in count(60, 10):  # the first case in which something lags, of few batches

@@ -18,6 +18,7 @@ import pytest
 
 import tidegate as tg
 from tests.properties.families import seeds
+from tests.shards import shards
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.semantics import Row, bags_equal, evaluate_leniently, evaluate_program, unevaluable
@@ -191,7 +192,7 @@ def compare(found: Mapping[str, list[dict[str, Any]]], wanted_of: Mapping[str, l
         assert bags_equal([tuple(row.values()) for row in found[name]], wanted), name
 
 
-@pytest.mark.parametrize("shard", range(2))
+@pytest.mark.parametrize("shard", shards(2))
 def test_rows_are_set_aside_as_the_reference_says(shard: int, monkeypatch: pytest.MonkeyPatch) -> None:
     met: Counter[str] = Counter()
     for seed in seeds(100)[shard::2]:
@@ -249,7 +250,7 @@ def counted(report: Any) -> Counter[tuple[str, str]]:
     return Counter({(q, reason): n for q, reasons in report.set_aside.items() for reason, n in reasons.items()})
 
 
-@pytest.mark.parametrize("shard", range(2))
+@pytest.mark.parametrize("shard", shards(2))
 def test_a_query_sets_aside_what_the_reference_says_whatever_the_batching(shard: int) -> None:
     met: Counter[str] = Counter()
     for seed in seeds(100)[shard::2]:
@@ -323,6 +324,7 @@ def test_an_operator_over_a_join_that_is_to_fail_does() -> None:
                 session.step()
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_rows_are_set_aside_on_spark_as_the_reference_says(spark: SparkSession, tmp_path: Path) -> None:
     names = ("k", "x", "y", "w", "t")
