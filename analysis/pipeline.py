@@ -24,6 +24,7 @@ from tidegate.analysis.state.bounds import Collected, Unbounded, bound
 from tidegate.analysis.state.folding.foldable import MOST_OCCURRENCES, folding, why_unknown
 from tidegate.analysis.state.keep import keep
 from tidegate.analysis.state.relevance import relevance
+from tidegate.analysis.summaries import with_summaries
 from tidegate.analysis.validity.mends import Mends
 from tidegate.analysis.validity.validity import (
     contradictions,
@@ -76,7 +77,7 @@ class _QueryDraft:
 
 def analyse(program: ProgramDef) -> ProgramFacts:
     """All facts of a program; `QueryError` with the problems of all its queries where it is not valid."""
-    program = with_inner_queries(program, _definition)
+    program = with_inner_queries(with_summaries(program), _definition)
     order = components(program)
     problems = _conflicting_inputs(program)
     streams: dict[str, StreamDef] = {}

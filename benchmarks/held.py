@@ -22,7 +22,7 @@ from benchmarks.comparing import same
 from benchmarks.data import Data
 from benchmarks.embedded import source
 from benchmarks.figures import HELD, Figure, memory_figures
-from benchmarks.memory import Peak
+from benchmarks.memory import Peak, resident
 from tidegate.runtime.connectors.sinks import DiscardSink, Sink
 from tidegate.runtime.engines.embedded.session import Session
 
@@ -46,9 +46,9 @@ def measure(data: Data, engine: str) -> tuple[list[Figure], bool]:
 def _embedded(name: str, files: Path, few: Path) -> dict[str, Any]:
     """Of the four queries results are discarded: they are compared where speed is measured."""
     _run_embedded(name, few)
-    base = _status("VmRSS")
+    base = resident("VmRSS")
     live, result = _run_embedded(name, files)
-    more = _status("VmHWM") - base
+    more = resident("VmHWM") - base
     return {"live": live, "more": more, "equal": result is None or same(name, result, _expected(name, files))}
 
 
@@ -80,11 +80,6 @@ def _spark(name: str, files: Path, few: Path, heap: str = "2g") -> dict[str, Any
 
 def _expected(name: str, files: Path) -> pl.DataFrame:
     return queries.batch_polars(name, pl.scan_parquet(f"{files}/*.parquet"))
-
-
-def _status(field: str) -> int:
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(field))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Memory of this process and all that it started, sampled while a block runs."""
+"""Memory of this process, and of all that it started as it is sampled while a block runs."""
 
 from __future__ import annotations
 
@@ -44,3 +44,9 @@ def _shared_out(process: Path) -> int:
     except OSError:
         return 0
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+
+
+def resident(field: str) -> int:
+    """Bytes of this process that are resident now (`VmRSS`), or were at most (`VmHWM`)."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))

@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
 from benchmarks.figures import PAIRS, STALLED, Figure, compared, declared
+from benchmarks.memory import resident
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.connectors.sinks import DiscardSink
 from tidegate.runtime.engines.embedded.session import Session
@@ -137,7 +138,7 @@ def run(shape: str, rows: int, size: int, mode: GarbageCollection, folder: str) 
     with Session(
         program.facts, store, sinks={result: DiscardSink()}, options=RunOptions(collect_garbage=mode)
     ) as session:
-        base = _status("VmRSS")
+        base = resident("VmRSS")
         names = {stream.name for stream in program.facts.program.inputs}
         for given in _given(rows, size) if "Payments" in names else _asked(rows, size):
             for name, frame in given.items():
@@ -148,7 +149,7 @@ def run(shape: str, rows: int, size: int, mode: GarbageCollection, folder: str) 
             report = session.step()
             cpu.append(time.process_time() - begun)
             live = max(live, sum(report.live_bytes.values()))
-        return {"cpu": cpu, "live": live, "more": _status("VmHWM") - base, "rows": sum(report.live_rows.values())}
+        return {"cpu": cpu, "live": live, "more": resident("VmHWM") - base, "rows": sum(report.live_rows.values())}
 
 
 def _given(rows: int, size: int) -> Iterator[dict[str, pl.DataFrame]]:
@@ -172,11 +173,6 @@ def _asked(keys: int, size: int) -> Iterator[dict[str, pl.DataFrame]]:
         rows = pl.DataFrame({"id": rng.integers(0, keys, size), "amount": rng.integers(10, 100, size), "t": t})
         later = np.arange(first + PER_ORDER - 1, first + size, PER_ORDER)
         yield {"Prices": rows, "Orders": rows[: len(later)].with_columns(t=pl.Series(later))}
-
-
-def _status(field: str) -> int:
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(field))
 
 
 if __name__ == "__main__":

@@ -8,10 +8,12 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 import pytest
 
 from benchmarks import (
+    background,
     embedded,
     flat,
     flat_files,
@@ -179,6 +181,18 @@ def test_a_comparison_has_at_least_three_pairs_and_tells_the_worst() -> None:
     assert compared("Q1, no key: rows/s, two threads / one", [3.0, 1.0, 2.0]).detail.endswith("worst 1.00 of 3 pairs")
     with pytest.raises(ValueError, match="2 pairs are no comparison"):
         compared(more, [1.0, 2.0])
+
+
+def test_memory_of_a_slow_consumer_is_that_beyond_a_session_that_was_as_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In bytes, whatever the process held before and what it held at most."""
+    mebibytes = {background.WARM: 200, 7: 64, 5: 0}
+
+    def held(producers: int, pushes: int, *_: object) -> float:
+        return float(np.ones(mebibytes[pushes] << 17).sum())
+
+    monkeypatch.setattr(background, "_seconds", held)
+    assert 60 << 20 < background.growth(7) < 80 << 20
+    assert background.growth(5) < 8 << 20
 
 
 def test_every_ratio_says_what_is_better() -> None:

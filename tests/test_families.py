@@ -18,8 +18,10 @@ from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.ordered.process import Process
 from tidegate.algebra.ordered.ranks import Ranks
+from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.ticks import Ticks
+from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.analysis.ordered import table as analysed
 from tidegate.analysis.ordered.family import Family as AnalysisFamily
@@ -30,10 +32,36 @@ from tidegate.runtime.plan.steps import OrderedStep
 from tools import rooms
 
 ROOT = Path(__file__).resolve().parent.parent
-FAMILIES = {AsOf, Derive, Match, Over, Process, Ranks, Sequences, Ticks, Windows}
-NAMES = {"AsOf", "Derive", "Match", "RowIntervals", "Over", "Process", "Ranks", "Sequences", "Ticks", "Windows"}
+FAMILIES = {AsOf, CountedSequences, Derive, Match, Over, Process, Ranks, Sequences, Ticks, Transitions, Windows}
+NAMES = {
+    "AsOf",
+    "CountedSequences",
+    "Derive",
+    "Match",
+    "RowIntervals",
+    "Over",
+    "Process",
+    "Ranks",
+    "Sequences",
+    "Ticks",
+    "Transitions",
+    "Windows",
+}
 #: Kernels of one family alone.
-KERNELS = {"asof", "cells", "counting", "over", "partners", "pool", "ranges", "search", "search_plan", "situations"}
+KERNELS = {
+    "asof",
+    "cells",
+    "counting",
+    "over",
+    "partners",
+    "paths",
+    "pool",
+    "ranges",
+    "search",
+    "search_plan",
+    "sequences",
+    "situations",
+}
 #: The modules that may name or import a family, with the reason: users write operators of a family, or look at one.
 FRONT = {
     "algebra/dsl/asof/build.py": "Python: how asof_join makes its node",
@@ -49,6 +77,8 @@ FRONT = {
     "algebra/dsl/ticks/build.py": "Python: how ticks and fill_gaps make their nodes",
     "algebra/dsl/windows/bounds.py": "Python: session, hopping and cumulating",
     "algebra/dsl/windows/build.py": "Python: how windows makes its node",
+    "algebra/text/interval_sequences/printer.py": "EVENT ISEQ: sequences are written out",
+    "algebra/text/interval_sequences/reader.py": "EVENT ISEQ: sequences are read",
     "algebra/text/printer.py": "the text language: patterns are written out in it",
     "algebra/text/reader.py": "the text language: patterns are read from it",
     "algebra/text/returned.py": "the text language: what a pattern returns of its situations",
@@ -60,8 +90,13 @@ FRONT = {
     "algebra/text/row_patterns/reader.py": "MATCH_RECOGNIZE: clauses are read",
     "algebra/text/row_patterns/values.py": "MATCH_RECOGNIZE: measures and definitions",
     "algebra/text/sources.py": "the text language: which events are read",
+    "contexts/asked.py": "contexts: rows of deriving queries as candidates",
+    "contexts/checks.py": "contexts: what a model may be",
+    "contexts/look_up.py": "contexts: rows in a context are an as-of join with its changes",
+    "contexts/model.py": "contexts: how a model makes its node",
     "runtime/cli/run_query.py": "the picture of a pattern, as a command",
     "runtime/pattern_timeline.py": "the picture of a pattern",
+    "runtime/testkit/interval_lists.py": "the executions of a paper, with which interval sequences are compared",
 }
 #: Those of them that name a node of a family.
 NAMING = {
@@ -72,10 +107,14 @@ NAMING = {
     "algebra/dsl/situations.py",
     "algebra/dsl/ticks/build.py",
     "algebra/dsl/windows/build.py",
+    "algebra/text/interval_sequences/printer.py",
     "algebra/text/printer.py",
     "algebra/text/row_patterns/printer.py",
     "algebra/text/row_patterns/reader.py",
+    "contexts/look_up.py",
+    "contexts/model.py",
     "runtime/pattern_timeline.py",
+    "runtime/testkit/interval_lists.py",
 }
 #: Where a layer lists its families.
 TABLES = {"analysis/ordered/table.py", "runtime/ordered/table.py"}

@@ -25,7 +25,8 @@ class Threshold:
     `small` are values that a few rows cross. `where`: programs of pushed rows in process cross it ("embedded"), only
     programs over files do, only rows that threads push to a session in the background
     (`tests/runtime/test_background.py` sets it to small), only Spark does; or it is compiled into a kernel, and only
-    rows enough cross it (`tests/properties/large.py` has them).
+    rows enough cross it (`tests/properties/large.py` has them, also for patterns; the rounds of a cascade of partners
+    are used up in `tests/runtime/test_situation_partners.py`). `tools/planted/sizes.py` has slips beyond these sizes.
     """
 
     module: str
@@ -141,6 +142,8 @@ THRESHOLDS = (
     Threshold("engines.spark.executor", "PARTITION_BYTES", (4096,), "spark"),
     Threshold("plan.placement", "MOST_SHARDS", (1, 2), "spark"),
     Threshold("engines.spark.eval.column_cache", "KEPT", (1,), "spark"),
+    Threshold("engines.spark.eval.lying", "ROWS_A_SHARD", (1,), "spark"),
+    Threshold("engines.spark.eval.shards", "TOGETHER", (1,), "spark"),
     Threshold("engines.spark.workers", "FLUSH_BYTES", (1000,), "spark"),
     Threshold("engines.spark.setup.session", "ARROW_ROWS_PER_BATCH", (1,), "spark"),
 )

@@ -76,12 +76,13 @@ from tidegate.algebra.dsl.windows.bounds import WindowBounds, calendar, cumulati
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.ordered.process import Operator, Reach
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.text.printer import query_text
-from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
 from tidegate.runtime.program import Program, program, result_of
 from tidegate.version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from tidegate.algebra.text.printer import query_text
+    from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
+    from tidegate.contexts.model import ContextModel, context_model
     from tidegate.runtime.batch.report import BatchReport
     from tidegate.runtime.cli.deployment import Deployment, deployment
     from tidegate.runtime.connectors.sinks import callback, parquet_sink
@@ -102,8 +103,11 @@ if TYPE_CHECKING:
 # (decision 18).
 os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
 
-#: Names that only running a program needs, loaded when they are first used.
+#: Names that only running a program, queries in text or contexts need, loaded when they are first used.
 _WHEN_USED = {
+    **dict.fromkeys(("ContextModel", "context_model"), "tidegate.contexts.model"),
+    **dict.fromkeys(("AmbiguousRelationWarning", "read_query"), "tidegate.algebra.text.reader"),
+    "query_text": "tidegate.algebra.text.printer",
     **dict.fromkeys(("Source", "csv", "json", "parquet", "source"), "tidegate.runtime.connectors.sources"),
     **dict.fromkeys(("callback", "parquet_sink"), "tidegate.runtime.connectors.sinks"),
     **dict.fromkeys(("Timeline", "timeline"), "tidegate.runtime.inspect.timelines.timeline"),
@@ -163,6 +167,8 @@ __all__ = [
     "deployment",
     # relations
     "product",
+    # application contexts
+    "context_model",
     # situations and temporal patterns
     "situation",
     "match",
@@ -247,6 +253,7 @@ __all__ = [
     "RankExpression",
     "Descending",
     "Versioned",
+    "ContextModel",
     "WindowBounds",
     "Program",
     "Deployment",

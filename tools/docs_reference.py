@@ -136,6 +136,11 @@ driven = {"Cars": [("red", *row) for row in speeds]}
 driving = cars.partition_by("car").derive(Fast=tg.situation(cars.speed > 80), Braking=tg.situation(cars.accel < -2))
 Fast, Braking = driving.Fast, driving.Braking
 
+# Contexts of a car: it is slow from a speed below 70 on, and clear again from 85 on.
+traffic = tg.context_model("Traffic", by="car", default="clear", contexts="slow")
+traffic = traffic.switch("slow", when=cars.where(cars.speed < 70), within="clear")
+traffic = traffic.switch("clear", when=cars.where(cars.speed >= 85), within="slow")
+
 
 def show(what, **more):
     """Prints the rows of a relation for these inputs, sorted; of a term its value for each order."""

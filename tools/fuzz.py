@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 if TYPE_CHECKING:
     from tests.properties.families import Family
     from tests.properties.large import LargeFamily
+    from tests.properties.sequence_kernels import KernelFamily
 
 #: What a case depends on: the library, and what draws and checks cases.
 SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests/strategies", "tests/properties")
@@ -33,6 +34,7 @@ SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests/strategies", "te
 FAMILIES = (
     *("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded"),
     *("situations", "over", "asof", "versions", "ranks", "row-windows", "ticks", "sequences", "folding", "large"),
+    *("sequence-kernels", "contexts", "iseq"),
 )
 
 
@@ -90,11 +92,15 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _family(name: str) -> Family | LargeFamily:
+def _family(name: str) -> Family | LargeFamily | KernelFamily:
     if name == "large":
         from tests.properties.large import LARGE
 
         return LARGE
+    if name == "sequence-kernels":
+        from tests.properties.sequence_kernels import KERNELS
+
+        return KERNELS
     from tests.properties.families import FAMILIES
 
     return FAMILIES[name]

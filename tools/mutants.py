@@ -97,7 +97,12 @@ def drawn(group: Group, count: int, seed: int, root: Path = ROOT) -> list[Mutant
     In the order of a digest of seed and key: a change of the code leaves the draw among what it does not touch as it
     was.
     """
-    return sorted(all_mutants(group, root), key=lambda one: sha256(f"{seed} {one.key}".encode()).digest())[:count]
+    return some_of(all_mutants(group, root), count, str(seed))
+
+
+def some_of(pool: Sequence[Mutant], count: int, seed: str) -> list[Mutant]:
+    """So many of these, in the order of a digest of seed and key."""
+    return sorted(pool, key=lambda one: sha256(f"{seed} {one.key}".encode()).digest())[:count]
 
 
 def equivalents(file: Path = EQUIVALENT) -> dict[str, str]:
@@ -130,6 +135,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     started = time.monotonic()
     chosen: dict[str, Mutant] = {}
+    of: dict[str, str] = {}
     broken: list[str] = []
     for group, size in zip(groups, _shares(options.count, groups), strict=True):
         some = drawn(group, size, options.seed)
@@ -137,6 +143,7 @@ def main(arguments: list[str] | None = None) -> int:
             some = [one for one in all_mutants(group) if one.key in options.only]
         mine = some[index - 1 :: shards]
         chosen |= {one.key: one for one in mine}
+        of |= {one.key: group.name for one in mine}
         left = [one.key for one in mine if one.key not in judged and one.key not in state.results]
         if options.list:
             print("\n".join(one.key for one in mine))
@@ -144,7 +151,7 @@ def main(arguments: list[str] | None = None) -> int:
             broken.append(group.name)
     if options.list:
         return 0
-    status = _told(chosen, judged, state, time.monotonic() - started, options.at_least)
+    status = _told(chosen, of, judged, state, time.monotonic() - started, options.at_least)
     if broken:
         print(f"these groups broke, so not all of their mutants were judged: {', '.join(broken)}")
         return 2
@@ -339,8 +346,17 @@ def _run_group(group: Group, keys: list[str], options: argparse.Namespace) -> in
     return 2 if plugin.broken else int(status)
 
 
-def _told(chosen: dict[str, Mutant], judged: dict[str, str], state: State, seconds: float, at_least: float) -> int:
-    """Prints score, survivors and equivalent ones; the exit status."""
+def _told(
+    chosen: dict[str, Mutant],
+    of: dict[str, str],
+    judged: dict[str, str],
+    state: State,
+    seconds: float,
+    at_least: float,
+) -> int:
+    """Prints survivors and equivalent ones, the score of each group and of all; the exit status. `of`: groups by
+    key.
+    """
     same = [key for key in chosen if key in judged]
     found = {key: state.results[key] for key in chosen if key in state.results and key not in judged}
     by = Counter(verdict for verdict, _, _ in found.values())
@@ -353,6 +369,11 @@ def _told(chosen: dict[str, Mutant], judged: dict[str, str], state: State, secon
         print(f"UNFIT {chosen[key]}\n  ({found[key][1]})")
     for key in same:
         print(f"equivalent {chosen[key]}\n  ({judged[key]})")
+    for group in dict.fromkeys(of.values()):
+        verdicts = Counter(verdict for key, (verdict, *_) in found.items() if of[key] == group)
+        some = verdicts["killed"] + verdicts["survived"]
+        told = f"{100 * verdicts['killed'] / some:.1f} %" if some else "none"
+        print(f"{group}: {verdicts['killed']} of {some} killed: {told}")
     counted = len(found) - len(unfit)
     score = by["killed"] / counted if counted else 1.0
     print(

@@ -27,6 +27,7 @@ ROOMS = (
     "analysis/inner_queries",
     "analysis/zones",
     "analysis/ordered",
+    "analysis/summaries",
     "analysis/federation",
     "analysis/progress",
     "analysis/components",

@@ -29,6 +29,23 @@ Commands = Sequence[Sequence[str]]
 SOURCES = ("algebra", "analysis", "contexts", "runtime", "tidegate", "tests", "tools", "benchmarks", "examples")
 LONG = ("-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-m", "long")
 
+#: The groups of drawn mutants of each of two processes.
+HALVES = (
+    ("garbage", "grouping", "analysis", "look-ups", "folding", "over", "ranks", "windows", "compaction", "quarantine"),
+    (
+        "commit",
+        "joins",
+        "kernels",
+        "kernels of rows",
+        "rewriting",
+        "as-of joins",
+        "ticks",
+        "operators' state",
+        "store",
+        "files",
+    ),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -49,8 +66,8 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         ]
 
     def mutants(number: int, *groups: str) -> Sequence[str]:
-        """Groups whose tests run once without a mutant, all together about as long as those of the other half."""
-        drawn = ["--group", *groups, "--count", "600", "--at-least", "0.85"]
+        """70 of each group. Their tests run once without a mutant, in both halves about as long."""
+        drawn = ["--group", *groups, "--count", str(70 * len(groups)), "--at-least", "0.85"]
         return ["tools/mutants.py", *drawn, "--resume", str(folder / f"mutants-{number}.json")]
 
     python: dict[str, Commands] = {
@@ -63,14 +80,17 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         "random situations": random("fuzz-situations", "situations", 10_000, 3_500),
         "random rows around rows": random("fuzz-over", "over", 1_000, 350),
         "random as-of joins": random("fuzz-asof", "asof", 1_000, 250),
+        "random contexts": random("fuzz-contexts", "contexts", 12_000, 5_000),
         "random versions": random("fuzz-versions", "versions", 1_000, 350),
         "random ranks": random("fuzz-ranks", "ranks", 1_000, 350),
         "random windows": random("fuzz-windows", "row-windows", 1_000, 350),
         "random ticks": random("fuzz-ticks", "ticks", 1_000, 350),
+        "random interval sequences": random("fuzz-iseq", "iseq", 16_000, 5_000),
         "random folding": random("fuzz-folding", "folding", 1_000, 250),
+        "random row patterns": random("fuzz-sequence-kernels", "sequence-kernels", 25_000, 10_000),
         "random programs of many rows": random("fuzz-large", "large", 400, 150),
         "planted bugs": [["tools/planted_bugs.py", "--resume", str(folder / "planted.json")]],
-        "drawn mutants": [mutants(1, "garbage", "grouping", "analysis"), mutants(2, "commit", "joins", "kernels")],
+        "drawn mutants": [mutants(number, *groups) for number, groups in enumerate(HALVES, start=1)],
         "an increment of gigabytes": [["benchmarks/large.py", "--gigabytes", str(gigabytes)]],
     }
     return {

@@ -32,6 +32,7 @@ from tidegate.algebra.dsl.checks.relation import (
     what_else,
 )
 from tidegate.algebra.dsl.checks.suggestions import RELATION_METHODS, join_hint, method_hint
+from tidegate.algebra.dsl.contexts.handle import require_model
 from tidegate.algebra.dsl.expression import Expression, Origin, attribute_expression, to_expression
 from tidegate.algebra.dsl.grouping import Grouped
 from tidegate.algebra.dsl.here import Here, UnknownAttributeError, variable_of
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from tidegate.algebra.dsl.aggregates import AggregateExpression
     from tidegate.algebra.dsl.asof.build import AsOfKind, Keys
     from tidegate.algebra.dsl.checks.durations import Duration
+    from tidegate.algebra.dsl.contexts.handle import Contexts
     from tidegate.algebra.dsl.over.build import RangeFrame, RowsFrame
     from tidegate.algebra.dsl.over.columns import OverExpression
     from tidegate.algebra.dsl.ranks.columns import RankExpression, RankOrder
@@ -991,6 +993,55 @@ class Relation:
             parts = () if table._deleted is None else (table._deleted,)
             origin = Origin("this temporal_join")
             return self._with(node, {name: origins.get(name, origin) for name in node.schema}, site, parts, (other,))
+
+    def in_context(
+        self,
+        model: Contexts,
+        *contexts: str,
+        by: Column | Iterable[Column] | None = None,
+        at: Column | None = None,
+        values: Mapping[str, str] | None = None,
+    ) -> Relation:
+        """The rows at whose instant one of these contexts of a model holds.
+
+        A window (t_i, t_t] has the row at the instant at which it ends, and not the one at which it begins. A row is
+        complete at its own instant, once the transitions before it are there: nothing waits for a context's end.
+
+        `by`: the attributes of the model's keys, in their order, where they are not called as those. `at`: the instant
+        that is looked up, where rows hold several; it may be another one than that at which a row happened. `values`:
+        attributes of the window by new names, `{"since": "began"}`, where one context is asked for.
+
+        Examples:
+            >>> show(cars.in_context(traffic, "slow", values={"since": "began"}).select("time", "speed", "since"))
+            2, 90.0, 1
+            6, 50.0, 5
+            >>> show(cars.in_context(traffic, "clear").select("time", "speed"))
+            1, 60.0
+            3, 95.0
+            4, 85.0
+            5, 60.0
+        """
+        with Here() as site:
+            return require_model(model, "in_context")._inside(self, contexts, by, at, values or {}, site)
+
+    def not_in_context(
+        self,
+        model: Contexts,
+        *contexts: str,
+        by: Column | Iterable[Column] | None = None,
+        at: Column | None = None,
+    ) -> Relation:
+        """The rows at whose instant none of these contexts of a model holds. The options are those of `in_context`.
+
+        Examples:
+            >>> show(cars.not_in_context(traffic, "slow").select("time", "speed"))
+            1, 60.0
+            3, 95.0
+            4, 85.0
+            5, 60.0
+        """
+        with Here() as site:
+            return require_model(model, "not_in_context")._outside(self, contexts, by, at, site)
 
     def union(self, *others: Relation) -> Relation:
         """Rows of all relations, matched by attribute names; duplicates stay.

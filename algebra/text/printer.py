@@ -19,6 +19,7 @@ from tidegate.algebra.ordered.match.node import DETECTED, Match
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.terms import Attr, Call, Term, conjuncts
+from tidegate.algebra.text.interval_sequences.printer import interval_sequence_text
 from tidegate.algebra.text.reader import DIALECTS, MIRRORED, Dialect
 from tidegate.algebra.text.returned import AGGREGATES, plain_name
 from tidegate.algebra.text.row_patterns.printer import row_pattern_query
@@ -48,8 +49,8 @@ _WRITER: Final = Writer(SITUATIONS)
 
 @called()
 def query_text(relation: Relation, *, dialect: Dialect = "allen") -> str:
-    """A match of situations, or of a row pattern, in the text language, for `read_query` with this dialect;
-    `QueryError` TG175 for what that language cannot say.
+    """A match of situations, of intervals or of a row pattern, in the text language, for `read_query` with this
+    dialect; `QueryError` TG175 for what that language cannot say.
 
     Examples:
         >>> print(tg.query_text(tg.match(Fast.overlaps(Braking), within=10)), end="")
@@ -77,8 +78,10 @@ def node_query(node: Node, dialect: Dialect = "allen") -> str:
         return row_pattern_query(node)
     match, columns = _match_of(node)
     derived = tuple(situation for situation in match.situations if isinstance(situation, Derive))
+    if not derived and node is match:
+        return interval_sequence_text(match)
     if len(derived) < len(match.situations):
-        raise cannot("interval streams as inputs")
+        raise cannot("interval streams beside situations" if derived else "attributes selected of an interval sequence")
     first = derived[0]
     for symbol, derivation in zip(match.symbols, derived, strict=True):
         if (derivation.input, derivation.time, derivation.tie) != (first.input, first.time, first.tie):

@@ -20,6 +20,8 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.ordered.match.node import Emission
 from tidegate.algebra.text.conditions import Conditions
 from tidegate.algebra.text.durations import duration_of
+from tidegate.algebra.text.interval_sequences.language import INTERVAL_SEQUENCES
+from tidegate.algebra.text.interval_sequences.reader import read_interval_sequence
 from tidegate.algebra.text.parsing import Language, Part, Text, name_of
 from tidegate.algebra.text.returned import ReturnReader, unknown_symbol
 from tidegate.algebra.text.row_patterns.language import ROW_PATTERNS
@@ -38,6 +40,7 @@ _EMISSIONS: tuple[Emission, ...] = ("earliest", "final")
 #: Comments, texts and names in quotes.
 _QUOTED = re.compile(r"""--[^\n]*|'[^']*'|"[^"]*\"""")
 _ROW_PATTERN = re.compile(r"\bMATCH_RECOGNIZE\b", re.IGNORECASE)
+_INTERVAL_SEQUENCE = re.compile(r"\s*EVENT\b", re.IGNORECASE)
 
 
 class AmbiguousRelationWarning(UserWarning):
@@ -63,11 +66,12 @@ def read_query(
     file: str = "query",
 ) -> Relation:
     """The matches that a query in the text language asks for: `FROM ... DEFINE ... PATTERN ... WITHIN ... RETURN ...`
-    of situations, or `FROM ... MATCH_RECOGNIZE (...)` of rows.
+    of situations, `FROM ... MATCH_RECOGNIZE (...)` of rows, or `EVENT ISEQ [...] (A, B; W)` of intervals.
 
-    `streams` is the stream of FROM, or streams by name. `dialect` says whose `finishes` is meant: "allen", or
-    "tpstream", where it is the mirror image; without it Allen's is taken, with a warning. `units` says in which unit
-    the values of an attribute are; quantities beside it are converted to that. `file` is what errors call the text.
+    `streams` is the stream of FROM, or streams by name; for `EVENT ISEQ` intervals by name. `dialect` says whose
+    `finishes` is meant: "allen", or "tpstream", where it is the mirror image; without it Allen's is taken, with a
+    warning. `units` says in which unit the values of an attribute are; quantities beside it are converted to that.
+    `file` is what errors call the text.
 
     `QueryError` TG170 where the text does not fit the grammar, TG171 to TG174 for relations, situations, streams and
     units that there are not.
@@ -88,6 +92,8 @@ def read_query(
         with in_words_of_text():
             language = language_of(text)
             read = Text(text, file, language)
+            if language is INTERVAL_SEQUENCES:
+                return read_interval_sequence(read, streams, units or {})
             if language is ROW_PATTERNS:
                 return read_row_patterns(read, streams, units or {}, site)
             return _Reader(read, streams, dialect, units or {}, site).read()
@@ -108,6 +114,13 @@ class StreamClause:
 def source_of(text: str, file: str = "query") -> StreamClause:
     """The stream of FROM, before there is one; `QueryError` as `read_query`."""
     read = Text(text, file, language_of(text))
+    if read.language is INTERVAL_SEQUENCES:
+        raise QueryError(
+            "TG175",
+            "an interval sequence reads intervals, and no text says what they are",
+            hint='read it in Python: tg.read_query(text, {"A": rows.as_intervals(...)})',
+            site=read.site(1, 1),
+        )
     clauses = {part.kind: part for part in read.parse().parts}
     keys, order = attributes_of(clauses, "partition"), attributes_of(clauses, "order")
     return StreamClause(
@@ -119,8 +132,13 @@ def source_of(text: str, file: str = "query") -> StreamClause:
 
 
 def language_of(text: str) -> Language:
-    """The language that a text is in: that of row patterns has the word MATCH_RECOGNIZE, the other one has not."""
-    return ROW_PATTERNS if _ROW_PATTERN.search(_QUOTED.sub(" ", text)) else SITUATIONS
+    """The language that a text is in: that of interval sequences begins with EVENT, that of row patterns has the word
+    MATCH_RECOGNIZE, the other one has neither.
+    """
+    plain = _QUOTED.sub(" ", text)
+    if _INTERVAL_SEQUENCE.match(plain):
+        return INTERVAL_SEQUENCES
+    return ROW_PATTERNS if _ROW_PATTERN.search(plain) else SITUATIONS
 
 
 @dataclass(slots=True)

@@ -8,7 +8,9 @@ from typing import Generic, Protocol, TypeVar
 
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Var
+from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node, OrderedNode, Reading, occurrences
+from tidegate.algebra.ordered.summary import Summary
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import multiplying_tables
 from tidegate.algebra.schema import Schema, StreamDef
@@ -121,8 +123,18 @@ class Family(Generic[N]):
         """
         raise NotImplementedError
 
+    def summary(self, node: N, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> Summary | str:
+        """The operator that yields groups of the node's rows without these (rule R47): by these attributes at least,
+        with these aggregates. Otherwise why it cannot; an empty text where there is nothing to say.
+        """
+        return ""
+
     def orders(self, node: N) -> Sequence[str]:
         """The order of the operator's first search, for people."""
+        return ()
+
+    def implied(self, node: N) -> Sequence[str]:
+        """What follows from the operator's conditions, and which of them say nothing, for people."""
         return ()
 
 

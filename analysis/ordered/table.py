@@ -17,8 +17,10 @@ from tidegate.analysis.ordered.match.family import MatchFamily
 from tidegate.analysis.ordered.over import OverFamily
 from tidegate.analysis.ordered.process import ProcessFamily
 from tidegate.analysis.ordered.ranks import RanksFamily
-from tidegate.analysis.ordered.sequences import SequencesFamily
+from tidegate.analysis.ordered.sequences.counted import CountedSequencesFamily
+from tidegate.analysis.ordered.sequences.family import SequencesFamily
 from tidegate.analysis.ordered.ticks import TicksFamily
+from tidegate.analysis.ordered.transitions import TransitionsFamily
 from tidegate.analysis.ordered.windows import WindowsFamily
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
@@ -26,6 +28,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
     Family,
     (
         AsOfFamily(),
+        CountedSequencesFamily(),
         DeriveFamily(),
         MatchFamily(),
         OverFamily(),
@@ -33,9 +36,10 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         RanksFamily(),
         SequencesFamily(),
         TicksFamily(),
+        TransitionsFamily(),
         WindowsFamily(),
     ),
-    optional=("orders", "completion_hint", "declarations"),
+    optional=("orders", "implied", "completion_hint", "declarations", "summary"),
 )
 
 

@@ -17,6 +17,7 @@ from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.report.predicate_sets import notes
 from tidegate.analysis.state.bounds import Bounded
+from tidegate.analysis.summaries import listed
 from tidegate.analysis.zones.sites import zone_lines
 
 #: The words of what is kept and how much, for who has not read the manual.
@@ -38,10 +39,7 @@ class Explanation:
     zones: bool = False
 
     def __str__(self) -> str:
-        queries = [
-            _query_text(query, self.facts.recursions.get(query.query.stream), zones=self.zones)
-            for query in self.facts.queries
-        ]
+        queries = [_query_text(query, self.facts, zones=self.zones) for query in self.facts.queries]
         return "\n\n".join([*queries, *_words(self.facts)])
 
     def __repr__(self) -> str:
@@ -60,7 +58,7 @@ class Explanation:
                 for component in self.facts.components
                 if component.recursive
             ],
-            "queries": [_query_dict(query, zones=self.zones) for query in self.facts.queries],
+            "queries": [_query_dict(query, self.facts, zones=self.zones) for query in self.facts.queries],
         }
 
 
@@ -91,8 +89,9 @@ def _recursion_lines(query: QueryFacts, recursion: Recursion) -> list[str]:
     return [*([depends] if read else [f"begins {', '.join(streams)}"]), f"rank: {rank_text(rank, query.output)}"]
 
 
-def _query_text(query: QueryFacts, recursion: Recursion | None, *, zones: bool) -> str:
+def _query_text(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> str:
     """One query, a fact per line."""
+    recursion = facts.recursions.get(query.query.stream)
     lines = [
         f"query {query.query.name}" + (f" feeds {query.query.stream}" if query.query.stream != query.query.name else "")
     ]
@@ -115,6 +114,8 @@ def _query_text(query: QueryFacts, recursion: Recursion | None, *, zones: bool) 
     holds = _holds(query)
     if holds:
         lines.append(_entry("holds", holds))
+    if lists := _lists(query, facts):
+        lines.append(_entry("lists", lists))
     noted = [problem.message + (f"   {problem.site}" if problem.site else "") for problem in notes(query.query)]
     if noted:
         lines.append(_entry("note", noted))
@@ -163,7 +164,12 @@ def _holds(query: QueryFacts) -> list[str]:
     return list(operator_state(query.query).bounds)
 
 
-def _query_dict(query: QueryFacts, *, zones: bool) -> dict[str, object]:
+def _lists(query: QueryFacts, facts: ProgramFacts) -> list[str]:
+    """Which rows are made one by one although the query only groups them, and why (rule R47)."""
+    return [f"{one.operator.produces} one by one: {one.why}" for one in listed(query.query, facts.program)]
+
+
+def _query_dict(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> dict[str, object]:
     document: dict[str, object] = {
         "query": query.query.name,
         "stream": query.query.stream,
@@ -179,6 +185,8 @@ def _query_dict(query: QueryFacts, *, zones: bool) -> dict[str, object]:
     }
     document["whole_past"] = _whole_past(query)
     document["holds"] = _holds(query)
+    if lists := _lists(query, facts):
+        document["lists"] = lists
     document["notes"] = [problem.to_dict() for problem in notes(query.query)]
     if zones:
         document["zones"] = [list(zone_lines(query.federation, zone)) for zone in query.federation.zones]

@@ -262,7 +262,8 @@ class Directory:
 
     def _list(self, folder: str) -> tuple[list[str], list[str]]:
         """Paths of the files and folders in a folder; none where it is gone or cannot be read."""
-        files, folders = [], []
+        files: list[str] = []
+        folders: list[str] = []
         now, mtime_ns = time.time_ns(), _mtime_ns(folder)
         try:
             for path, is_folder in self._entries(folder):

@@ -31,6 +31,7 @@ how it runs
 #: And those of a query that gathers events in order.
 _ORDERED = """\
   events      how the rows are stored that an operator reads in order
+  implied     what follows from an operator's conditions, and which of them say nothing that the others do not
   order       when one of them has come, in which order an operator looks for those that go with it; the cost is that of the search"""
 
 

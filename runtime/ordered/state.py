@@ -223,7 +223,7 @@ def whole_state(kept: Sequence[KeptRows], part: Part) -> OperatorFiles:
 
 def shared_state(parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> OperatorFiles:
     """The state of operators with a share each, in the order of their shards."""
-    return _state(_hash(), parts)
+    return _state(shard_hash(), parts)
 
 
 def _state(hash_: str, parts: Sequence[tuple[Sequence[KeptRows], Part]]) -> OperatorFiles:
@@ -276,7 +276,7 @@ def read_state(
 
 def _are(parts: _Parts, share: Share) -> bool:
     """Whether the share is one of the parts."""
-    return parts.hash == _hash() and len(parts.parts) == share.shards
+    return parts.hash == shard_hash() and len(parts.parts) == share.shards
 
 
 def _named(delta: Delta) -> list[tuple[str, FileRef]]:
@@ -303,7 +303,7 @@ def _parts(query: str, state: OperatorFiles) -> _Parts:
     return parts
 
 
-def _hash() -> str:
+def shard_hash() -> str:
     """What the shards depend on. Another version may hash differently."""
     return f"polars {pl.__version__}"
 

@@ -16,8 +16,10 @@ from tidegate.runtime.ordered.match.family import MatchFamily
 from tidegate.runtime.ordered.over.operator import OverFamily
 from tidegate.runtime.ordered.process.operator import ProcessFamily
 from tidegate.runtime.ordered.ranks.operator import RanksFamily
+from tidegate.runtime.ordered.sequences.counting.operator import CountedSequencesFamily
 from tidegate.runtime.ordered.sequences.operator import SequencesFamily
 from tidegate.runtime.ordered.ticks.operator import TicksFamily
+from tidegate.runtime.ordered.transitions.operator import TransitionsFamily
 from tidegate.runtime.ordered.windows.family import WindowsFamily
 from tidegate.runtime.plan.steps import OrderedStep
 
@@ -26,6 +28,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
     Family,
     (
         AsOfFamily(),
+        CountedSequencesFamily(),
         DeriveFamily(),
         MatchFamily(),
         OverFamily(),
@@ -33,6 +36,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         RanksFamily(),
         SequencesFamily(),
         TicksFamily(),
+        TransitionsFamily(),
         WindowsFamily(),
     ),
 )

@@ -4,6 +4,7 @@ meet. And by which of its leaves the shards with results are known.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
@@ -30,7 +31,7 @@ from tidegate.algebra.terms import Attr
 from tidegate.algebra.typed.failures import has_fallible_term
 from tidegate.algebra.types import DOUBLE
 from tidegate.runtime.plan.join_parts import join_parts
-from tidegate.runtime.plan.steps import Leaf
+from tidegate.runtime.plan.steps import Leaf, Plan
 
 #: Up to so much relevant data an increment is cheaper in the driver than as a Spark job.
 DRIVER_BYTES = 64 << 20
@@ -57,6 +58,18 @@ def shard_key(tree: Node, leaves: Sequence[Leaf], grouping: Group | None) -> tup
     if best is None:
         return None
     return tuple(best.get(place) for place in range(len(leaves)))
+
+
+def buffer_keys(plan: Plan) -> dict[str, str]:
+    """Per buffer the column by which most queries that read it share its rows out, the first of several by name; none
+    for a buffer that nobody shares out.
+    """
+    uses: dict[str, Counter[str]] = {}
+    for query in plan.queries:
+        for leaf, key in zip(query.leaves, query.shard_key or (), strict=False):  # most queries have none
+            if leaf.buffer is not None and key is not None:
+                uses.setdefault(leaf.buffer.id, Counter())[key] += 1
+    return {name: min((-count, key) for key, count in counts.items())[1] for name, counts in uses.items()}
 
 
 def _keys(node: Node, leaves: Sequence[Leaf], first: int) -> _Keys | None:

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import canonical, parse_plain, plain
 from tidegate.runtime.state.errors import DATA, StateError, is_out_of_memory, out_of_memory, storage_errors
+from tidegate.runtime.state.shard_layout import Shard, ShardLayout
 from tidegate.runtime.state.store.interface import FileRef, Store
 from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.paths import slug
@@ -93,12 +94,13 @@ def write_segment(
     *,
     shard: int = 0,
     area: str = "segments",
+    layout: ShardLayout | None = None,
 ) -> Segment:
     """Write `table` as one durable segment of a buffer; it counts once a manifest names it."""
     bounds = int64_bounds(table, temporal_columns)
     path = new_path(area, buffer_id, seq, attempt)
     with storage_errors(f"writing {path} in {store.where}"):
-        file = store.write_table(path, table.replace_schema_metadata(None))
+        file = store.write_table(path, table.replace_schema_metadata(None), layout=layout)
     return Segment(path, table.num_rows, file.bytes, file.checksum, schema_id(table.schema), bounds, seq, shard)
 
 
@@ -134,6 +136,16 @@ def read_segments(
         raise StateError(DATA, "segments of one buffer have different schemas", hint="the checkpoint was tampered with")
     tables = [_read(store, segment, columns) for segment in segments]
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+
+
+def read_shard(store: Store, segment: Segment, shard: Shard) -> Any:
+    """Rows of a segment, all those of a shard and perhaps others. Checks are those of `read_segments`."""
+    check_size(store, segment.file)
+    with _reading(store, segment.path, segment.file, segment.rows):
+        table, rows = store.read_shard(segment.path, shard)
+    if rows != segment.rows or schema_id(table.schema) != segment.schema:
+        raise _damaged(store, segment.path, _OTHERS)
+    return _plain(table)
 
 
 def read_pieces(store: Store, segment: Segment, rows: int) -> Iterator[Any]:

@@ -224,6 +224,12 @@ def test_waves_of_late_departures_that_began_in_fog(
     assert (DOCS / "pictures" / "fog.svg").read_text() == drawn + "\n"
 
 
+@pytest.mark.long
+def test_delays_that_spread(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran("13_delays_that_spread", capsys)
+    assert "LGA 08 March 15:43: 3 waves, the last of 26 flights" in ran.printed
+
+
 @pytest.mark.spark
 def test_waves_of_late_departures_on_spark(tmp_path: Path, spark: SparkSession) -> None:
     example = runpy.run_path(str(EXAMPLES / "12_fog_and_late_departures.py"), run_name="example")

@@ -10,7 +10,9 @@ from typing import Literal
 
 from tests.properties.drive import Broken, Tally, check_rules
 from tests.strategies.asof import random_asof_case
+from tests.strategies.contexts import random_contexts_case
 from tests.strategies.folds import random_folding_case
+from tests.strategies.interval_sequences import random_interval_sequence_case
 from tests.strategies.operators import random_operator_case
 from tests.strategies.over import random_over_case
 from tests.strategies.programs import DECIDED, JOINED, ONE_QUERY, STAGED, WINDOWED, Case, Options, random_case
@@ -133,6 +135,19 @@ def by_folding(case: Case, script: Script, facts: ProgramFacts, tally: Tally) ->
     check_embedded(case, script, facts, tally, purge=purge)
 
 
+#: Of so many cases of interval sequences one is run, too.
+RUN = 10
+
+
+def by_executions(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """The executions of the ISEQ paper, and of some cases the embedded engine."""
+    from tests.properties.executions import check_executions
+
+    check_executions(case, script, tally)
+    if case.seed % RUN == 0:
+        by_delays(case, script, facts, tally)
+
+
 FAMILIES: dict[str, Family] = {
     "rules": Family(by_rules, ONE_QUERY),
     "staged": Family(by_rules, STAGED),
@@ -146,11 +161,13 @@ FAMILIES: dict[str, Family] = {
     "situations": Family(by_delays, make=random_situation_case, scripts=1),
     "operators": Family(by_delays, make=random_operator_case, scripts=1),
     "over": Family(by_delays, make=random_over_case, scripts=1),
+    "contexts": Family(by_delays, make=random_contexts_case, scripts=1),
     "asof": Family(by_delays, make=random_asof_case, scripts=1),
     "ranks": Family(by_delays, make=random_ranks_case, scripts=1),
     "versions": Family(by_delays, make=random_versions_case, scripts=1),
     "row-windows": Family(by_delays, make=random_windows_case, scripts=1),
     "sequences": Family(by_delays, make=random_sequences_case, scripts=1),
+    "iseq": Family(by_executions, make=random_interval_sequence_case, scripts=1),
     "ticks": Family(by_delays, make=random_ticks_case, scripts=1),
     "folding": Family(by_folding, make=random_folding_case, scripts=1),
     "folding-turns": Family(by_any_turns, make=random_folding_case, scripts=1),

@@ -8,6 +8,9 @@ import pytest
 from tests.properties import large
 from tests.properties.families import seeds
 
+#: Two situations that change often, and one that seldom does among many of another.
+PATTERNS = (47, 71, 119, 127)
+
 
 @pytest.mark.parametrize("seed", [*seeds(6), 114])
 def test_programs_over_many_rows_answer_as_sql_does(seed: int) -> None:
@@ -16,9 +19,15 @@ def test_programs_over_many_rows_answer_as_sql_does(seed: int) -> None:
     assert family.tally.cases == 1
 
 
+@pytest.mark.parametrize("seed", PATTERNS)
+def test_patterns_over_many_rows_are_found_as_a_search_by_starts_finds_them(seed: int) -> None:
+    assert seed % 8 == large.PATTERN
+    assert large.LargeFamily().run(seed) is None
+
+
 def test_cases_cross_the_sizes_and_come_in_batches() -> None:
     cases = [large.random_large(seed) for seed in range(12)]
-    heights = [rows[stream].height for case in cases for rows, _ in case.batches for stream in "AB"]
+    heights = [frame.height for case in cases for rows, _ in case.batches for frame in rows.values()]
     assert max(heights) >= 65_536
     assert min(heights) < 5_000
     assert max(len(case.batches) for case in cases) > 3

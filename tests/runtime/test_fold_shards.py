@@ -191,10 +191,8 @@ def test_which_folds_are_due_and_how_urgent() -> None:
     assert due(segment(most), *deep) == [(1, 1.0, 1, most)]
     assert due(segment(4 * most), *deep) == [(1, 4.0, 2, 4 * most)]
     assert due(segment(4 * most), *deep[4:], segment(10, 4)) == [(1, 4.0, 1, 4 * most)]
-    assert due(segment(10, 4), segment(10, 4), segment(2 * most), *below[1:]) == [
-        (1, 2.0, 1, 2 * most),
-        (4, 1.0, None, 20),
-    ]
+    two = due(segment(10, 4), segment(10, 4), segment(2 * most), *below[1:])
+    assert two == [(1, 2.0, 1, 2 * most), (4, 1.0, None, 20)]
     assert due(segment(10), most_bytes=240) == [(1, 10.0, None, 10)]
     assert due(segment(10), most_bytes=239) == []
     assert FoldStep(TREE, 1, 100).depths(100) == (0, 0)

@@ -253,6 +253,9 @@ def test_conjuncts_are_sorted_by_what_they_are_good_for() -> None:
     assert parts(EQUAL[2]).equalities == (Equality(one("k"), two("k"), True),)
     constant = call("lt", Lit(1, BIGINT), Lit(2, BIGINT))
     assert parts(KEY, constant).left == (constant,)
+    for first, second in ((one("k"), two("d")), (two("d"), one("k")), (one("d"), two("d"))):
+        made = parts(call("lt", first, second))
+        assert (made.ranges, made.rest) == ((), (call("lt", first, second),)), "integers of one type alone are searched"
 
 
 def test_keys_of_two_types_meet_in_the_wider_one() -> None:
@@ -470,6 +473,7 @@ def test_what_can_fail_is_no_key_behind_a_guard() -> None:
     assert len(join_parts(conjunction([same, ratio]), left, right).equalities) == 2, (
         "a key is no guard: it drops no error"
     )
+    assert len(join_parts(conjunction([same, ratio]), left, right, exact=True).equalities) == 1
 
 
 @pytest.mark.parametrize("most_rows", [0, 1 << 20], ids=["compiled", "sorted"])

@@ -13,6 +13,8 @@ import pytest
 
 import tidegate as tg
 from tests.thresholds import THRESHOLDS, small
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import TRUE
 from tidegate.algebra.types import INT64_MAX, INT64_MIN
 from tidegate.runtime.connectors.sources import source
 from tidegate.runtime.engines import memory
@@ -23,9 +25,9 @@ from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval import relational
 from tidegate.runtime.eval.joins import key_index
-from tidegate.runtime.eval.joins.indexed_rows import IndexedRows, wanted_rows
+from tidegate.runtime.eval.joins.indexed_rows import Deciding, IndexedRows, wanted_rows
 from tidegate.runtime.eval.joins.key_index import KeyIndex, LookUpKeys, size_of_index
-from tidegate.runtime.eval.joins.look_ups import Bound, LookUp
+from tidegate.runtime.eval.joins.look_ups import Bound, Decider, LookUp
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.rows import Unsupported
 from tidegate.runtime.state.store.memory import MemoryStore
@@ -324,6 +326,19 @@ def test_an_index_finds_the_rows_of_keys_between_instants(far: bool, monkeypatch
             )
         ]
     assert without == ({False, True} if far else {False})
+
+
+def test_bounds_stay_within_64_bits() -> None:
+    ends = np.array([INT64_MIN, 0, INT64_MAX], dtype=np.int64)
+    assert key_index._plus(ends, 3).tolist() == [INT64_MIN + 3, 3, INT64_MAX]
+    assert key_index._plus(ends, -3).tolist() == [INT64_MIN, -3, INT64_MAX - 3]
+    assert key_index._plus(ends, 0).tolist() == ends.tolist()
+
+
+def test_nothing_is_compared_where_all_left_rows_are_decided() -> None:
+    frame = pl.DataFrame({"k": [1, 1, 2]})
+    some = Deciding(Decider(TRUE, Schema(()), (), ()), pl.DataFrame({"k": [1]}), np.zeros(1, dtype=np.bool_))
+    assert some.rows(frame, KeyIndex.of(frame, "k"), wanted([1])).tolist() == []
 
 
 def test_an_index_by_an_instant_that_may_be_missing_has_none() -> None:

@@ -165,6 +165,8 @@ def test_a_look_up_takes_the_bounds_of_the_join() -> None:
     assert told(left.semi_join(right, *near), 1) == [(0, "t", [Bound("t", -5)], [Bound("t", 1)], False)]
     for query in (left.semi_join(right, *near), left.anti_join(right, *near, left.x < right.y)):
         assert told(query, 0) == [(1, "t", [Bound("t", -1)], [Bound("t", 5)], True)]
+    beside = left.join(right, *near, left.x <= right.t)
+    assert told(beside, 0) == [(1, "t", [Bound("t", -1), Bound("x", 0)], [Bound("t", 5)], False)]
 
 
 def test_a_look_up_takes_bounds_through_the_operators_of_a_side() -> None:

@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 
 import tidegate as tg
-from tests.algebra.text.row_pattern_examples import Example, as_bag, examples
+from tests.algebra.text.row_pattern_examples import Example, as_bag, as_printed, examples
 from tidegate.algebra.nodes import Row
-from tidegate.algebra.ordered.sequences.definition import DETECTED, FIRST, LAST
+from tidegate.algebra.ordered.sequences.definition import DETECTED
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.semantics import evaluate
 
@@ -57,6 +57,6 @@ def test_examples_run(example: Example) -> None:
     meant = evaluate(node, {"T": list(example.rows)})
     assert as_bag(in_batches(example, len(example.name))) == as_bag(meant)
     names = node.schema.names
-    select = example.select or [name for name in names if name not in (FIRST, LAST, DETECTED)]
+    select = example.select or as_printed(node)
     places = [names.index(name) for name in select]
     assert as_bag([tuple(row[place] for place in places) for row in meant]) == as_bag(example.expected)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import runpy
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -215,3 +218,102 @@ def test_a_table_can_begin_a_recursion() -> None:
         run.finish()
         run.step()
         run.expect(Looks=[at(10), at(15)])
+
+
+def ledger_doubling(*, above: int | None = None) -> Program:
+    """Totals: what one tick has is added at each of the two events of the next, which doubles it."""
+    ledger = tg.stream("Ledger", "t bigint, amount bigint, first boolean", progress="t")
+    totals = tg.result("Totals", "t bigint, total bigint", progress="t")
+    e, r = ledger.as_("e"), totals.as_("r")
+    summed = r.join(e, e.t == r.t + 1).group_by(t=e.t).agg(total=tg.sum(r.total))
+    carried = summed if above is None else summed.where(summed.total > above)
+    begun = ledger.where(ledger.first).select(t=ledger.t, total=ledger.amount)
+    counts = ledger.group_by(end=tg.tumbling(ledger.t, 10)).agg(n=tg.count())
+    return tg.program(tg.query(totals, begun), tg.query(totals, carried), Counts=counts)
+
+
+@pytest.mark.parametrize(
+    ("cuts", "above"), [((), None), ((1, 2, 3, 4, 5), None), ((), 0), ((3,), 0)], ids=["once", "each", "all", "cut"]
+)
+@pytest.mark.parametrize("drive", ENGINES[:1], indirect=True)
+def test_a_sum_of_a_recursion_that_does_not_fit_is_null_and_counted_once(
+    drive: Drive, cuts: tuple[int, ...], above: int | None
+) -> None:
+    """2^61 becomes 2^62, and then is beyond bigint: NULL, as are the sums over it. The other query goes on."""
+    rows = [(0, 2**61, True), *((t, 0, False) for t in range(1, 6) for _ in "ab")]
+    nulls = [] if above is not None else [(t, None) for t in (2, 3, 4, 5)]
+    with drive(ledger_doubling(above=above)) as run:
+        for low, high in pairwise((0, *cuts, 6)):
+            run.add("Ledger", [row for row in rows if low <= row[0] < high])
+            run.advance("Ledger", t=high - 1)
+            run.step()
+        run.finish()
+        run.step()
+        assert sorted(tuple(row.values()) for row in run.results("Totals")) == [(0, 2**61), (1, 2**62), *nulls]
+        assert sorted(tuple(row.values()) for row in run.results("Counts")) == [(10, 11)]
+        assert counted(run) == {"overflow": 1}
+
+
+def counted(run: testing.Drive) -> dict[str, int]:
+    """How many rows were set aside, by reason."""
+    return dict(sum((Counter(reasons) for one in run.reports for reasons in one.set_aside.values()), Counter()))
+
+
+@pytest.mark.parametrize("drive", [ENGINES[0], ENGINES[2]], indirect=True)
+def test_a_sum_counts_in_the_stratum_in_which_it_passes(drive: Drive) -> None:
+    """Each tick has the sum of the three before it. At 3 that is 2^63 until the row of 2 is there; at 6 it is too much
+    before the row of 5 is there, and with it.
+    """
+    ledger = tg.stream("Ledger", "t bigint, amount bigint, first boolean", progress="t")
+    totals = tg.result("Totals", "t bigint, total bigint", progress="t")
+    e, r = ledger.where(~ledger.first).as_("e"), totals.as_("r")
+    summed = r.join(e, r.t < e.t, e.t <= r.t + 3).group_by(t=e.t).agg(total=tg.sum(r.total))
+    begun = ledger.where(ledger.first).select(t=ledger.t, total=ledger.amount)
+    with drive(tg.program(tg.query(totals, begun), tg.query(totals, summed))) as run:
+        run.add("Ledger", [(0, 2**62, True), (2, -(2**62), True), *((t, 0, False) for t in (1, 3, 4, 5, 6))])
+        run.finish()
+        run.step()
+        found = sorted(tuple(row.values()) for row in run.results("Totals"))
+        assert found == [*((t, -(2**62) if t == 2 else 2**62) for t in range(6)), (6, None)]
+        assert counted(run) == {"overflow": 1}
+
+
+def test_a_note_of_an_attempt_that_failed_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch fails after its strata, and has another row when it runs again."""
+    from tidegate.runtime.engines.embedded.steps.result_rows import ResultRows
+
+    settle, failing = ResultRows.settle, [True]
+
+    def fails_once(self: ResultRows, *given: Any) -> Any:
+        if failing:
+            failing.clear()
+            raise MemoryError
+        return settle(self, *given)
+
+    monkeypatch.setattr(ResultRows, "settle", fails_once)
+    with ledger_doubling().session() as session:
+        session.push("Ledger", [(0, 2**62, True), (1, 0, False), (1, 0, False)])
+        session.advance("Ledger", {"t": 5})
+        with pytest.raises(tg.TidegateError, match="TG510"):
+            session.step()
+        session.push("Ledger", [(0, -(2**62), True)])
+        report = session.step()
+        assert [(row["t"], row["total"]) for row in session.results("Totals")] == [(0, 2**62), (0, -(2**62)), (1, 0)]
+        assert not report.set_aside
+
+
+def test_of_a_recursion_a_term_without_a_value_fails_and_so_does_a_sum_if_asked_for() -> None:
+    rows = [(0, 2**62, True), (1, 0, False), (1, 0, False)]
+    inputs = {"Ledger": rows}
+    with pytest.raises(QueryError, match=r"(?s)TG301 total: the sum is out of range.*query      Totals\.2"):
+        ledger_doubling().run(inputs, on_error="fail")
+    assert ledger_doubling().run(inputs).rows("Totals")[1:] == [{"t": 1, "total": None}]
+    ledger = tg.stream("Ledger", "t bigint, amount bigint, first boolean", progress="t")
+    totals = tg.result("Totals", "t bigint, total bigint", progress="t")
+    e, r = ledger.as_("e"), totals.as_("r")
+    begun = ledger.where(ledger.first).select(t=ledger.t, total=ledger.amount)
+    program = tg.program(
+        tg.query(totals, begun), tg.query(totals, r.join(e, e.t == r.t + 1).select(t=e.t, total=r.total + r.total))
+    )
+    with pytest.raises(QueryError, match="TG301"):
+        program.run(inputs)

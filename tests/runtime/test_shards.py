@@ -12,17 +12,20 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.test_shared_parts import events, pairs, queries, rows
-from tidegate.runtime.engines.spark.eval import shards
+from tidegate.runtime.engines.spark.eval import lying, shards
+from tidegate.runtime.engines.spark.eval.lying import by_shard
 from tidegate.runtime.engines.spark.eval.shards import ShardJob, evaluate_shards
 from tidegate.runtime.engines.spark.workers import WriteTarget
 from tidegate.runtime.eval import increment as embedded
 from tidegate.runtime.eval import relational
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.joins.ranges import join_frames
+from tidegate.runtime.plan.sharding import buffer_keys
 from tidegate.runtime.plan.shared_parts import Demand, repeated
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.rows import as_table
-from tidegate.runtime.state.segments import Segment, read_segments, write_segment
+from tidegate.runtime.state.segments import Segment, read_shard, write_segment
+from tidegate.runtime.state.shard_layout import Shard
 from tidegate.runtime.state.store.local import LocalStore
 
 SHARDS = 3
@@ -44,13 +47,15 @@ def lowered() -> Plan:
     )
 
 
-def stored(store: LocalStore, plan: Plan) -> list[Segment]:
-    """The rows in two segments of the only buffer."""
+def stored(store: LocalStore, plan: Plan, lying_in: int) -> list[Segment]:
+    """The rows in two segments of the only buffer, of which the second lies in so many shards of the key."""
     (buffer,) = plan.buffers
     frame = pl.DataFrame(rows(), schema=polars_schema(buffer.stored))
+    second, layout = by_shard(frame.slice(20), buffer_keys(plan)[buffer.id], lying_in)
+    assert (layout is None) is (lying_in == 1)
     return [
-        write_segment(store, buffer.id, as_table(part), buffer.instants, 1, "a")
-        for part in (frame.head(20), frame.slice(20))
+        write_segment(store, buffer.id, as_table(frame.head(20)), buffer.instants, 1, "a"),
+        write_segment(store, buffer.id, as_table(second), buffer.instants, 1, "a", layout=layout),
     ]
 
 
@@ -65,12 +70,16 @@ def found(target: WriteTarget, groups: list[list[ShardJob]]) -> dict[str, list[s
     return {name: sorted(lines) for name, lines in result.items()}
 
 
+@pytest.mark.parametrize("lying_in", [1, 2, 3, 6])
+@pytest.mark.parametrize("rows_together", [1, 1000])
 @pytest.mark.parametrize("together", [True, False])
 def test_each_segment_is_read_once_and_what_is_shared_is_computed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: bool, rows_together: int, lying_in: int
 ) -> None:
+    monkeypatch.setattr(lying, "ROWS_A_SHARD", 1)
+    monkeypatch.setattr(shards, "TOGETHER", rows_together)
     store, plan = LocalStore(tmp_path), lowered()
-    segments = stored(store, plan)
+    segments = stored(store, plan, lying_in)
     frame = pl.concat([pl.DataFrame(store.read_table(segment.path)) for segment in segments])
     whole = {}
     for query in plan.queries:
@@ -79,15 +88,15 @@ def test_each_segment_is_read_once_and_what_is_shared_is_computed_once(
     reads: list[str] = []
     joins: list[Any] = []
 
-    def reading(of: LocalStore, some: list[Segment]) -> pa.Table:
-        reads.extend(segment.path for segment in some)
-        return read_segments(of, some)
+    def reading(of: LocalStore, segment: Segment, shard: Shard) -> pa.Table:
+        reads.append(segment.path)
+        return read_shard(of, segment, shard)
 
     def joining(*given: Any) -> pl.DataFrame:
         joins.append(given)
         return join_frames(*given)
 
-    monkeypatch.setattr(shards, "read_segments", reading)
+    monkeypatch.setattr(shards, "read_shard", reading)
     monkeypatch.setattr(relational, "join_frames", joining)
     jobs = [ShardJob(query, [segments, segments], OLD, NEW, (), True) for query in plan.queries]
     groups = [jobs] if together else [[job] for job in jobs]
@@ -103,3 +112,15 @@ def test_what_is_shared_out_by_other_keys_is_not_common() -> None:
     assert len(repeated(alike)) == 1
     other = [Demand.of(query, OLD, NEW, (key, key)) for query, key in zip(plan.queries, "kvk", strict=True)]
     assert repeated(other) == []
+
+
+def test_a_buffer_lies_by_the_key_of_most_of_its_queries() -> None:
+    a, b = events.as_("a"), events.as_("b")
+    joined = {
+        f"By{key}{number}": a.join(b, a[key] == b[key], a.t <= b.t, b.t <= a.t + number).select(key=a[key], t=b.t)
+        for key, number in (("k", 1), ("v", 2), ("v", 3))
+    }
+    (one,) = buffer_keys(tg.program(**joined).explain().lowered()).values()
+    assert one == "v"
+    unkeyed = a.join(b, a.t <= b.t, b.t <= a.t + 1).select(t=b.t)
+    assert buffer_keys(tg.program(All=unkeyed).explain().lowered()) == {}

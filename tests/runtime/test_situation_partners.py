@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import tidegate as tg
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
+from tidegate.runtime.kernels.partners import ROUNDS
 from tidegate.runtime.ordered import state as operator_state
 from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.program import Program
@@ -74,6 +76,27 @@ def test_what_is_gone_takes_along_what_needs_it() -> None:
     assert counts(program, ["a", "ab", "b", "b", ""]) == [0, 0, 1, 1, 0]
     # With C they wait for the end of B, which makes the match.
     assert counts(program, ["a", "ab", "b", "bc", "c", ""]) == [0, 0, 1, 1, 2, 0]
+
+
+def test_a_longer_cascade_goes_on_when_the_partition_is_looked_at_again() -> None:
+    """Twelve situations in a row, each overlapping the next: the last does not come, and of the eleven a look frees one
+    a round. A second such row has begun, and goes on to its match.
+    """
+    names = [f"s{number}" for number in range(12)]
+    stream = tg.stream("R", "k bigint, t bigint, " + ", ".join(f"{name} boolean" for name in names), progress="t")
+    row = stream.partition_by("k").derive(**{name: tg.situation(stream[name]) for name in names})
+    related = [row[one].overlaps(row[other]) for one, other in pairwise(names)]
+    program = tg.program(M=row.match(*related, within=1000))
+    last, second, left = 11, 10, []
+    with Session(program.facts) as run:
+        for t in range(second + len(names) + 2):
+            true = {n for n in (t, t - 1) if n < last} | {n for n in (t - second, t - second - 1) if n >= 0}
+            run.push("R", [(1, t, *(number in true for number in range(len(names))))])
+            run.advance("R", {"t": t})
+            run.step()
+            left.append(over(run))
+        assert left[last : last + 3] == [last - 1, last - ROUNDS + 1, 2]
+        assert len(run.results("M")) == 1
 
 
 def test_a_partner_may_come_up_to_the_last_tick() -> None:

@@ -162,12 +162,13 @@ def test_a_renewal_begins_anew_where_partitions_get_other_numbers() -> None:
 
 def test_partitions_that_are_counted_anew_have_another_numbering(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_store, "LOOSE", 0)
-    one: Operator = start_operator(stepped(readings.over(by="k", order="t", n=tg.count(range=5))))
+    one: Operator = start_operator(stepped(readings.over(by="k", order="t", range=5, n=tg.count())))
     numberings = []
     for begin in (0, 100, 200):
         rows = pl.DataFrame({"k": range(begin, begin + 40), "t": [begin] * 40, "x": [1] * 40})
         one, _ = one.step(one.events({0: rows}, begin - 1, begin + 50), begin - 1, begin + 50)
-        assert (span := one.span()) is not None
+        span = one.span()
+        assert span is not None
         numberings.append(span.numbering)
     assert numberings[0] == 0
     assert numberings[-1] > numberings[0]

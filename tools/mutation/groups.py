@@ -37,6 +37,7 @@ TIMED = (
 )
 EVAL = "runtime/eval"
 STATE = "runtime/state"
+ORDERED = "runtime/ordered"
 GROUPS = (
     Group(
         "kernels", ("runtime/kernels/*.py", "runtime/kernels/ranges/*.py"), ("tests/runtime/kernels",), uncompiled=True
@@ -115,5 +116,83 @@ GROUPS = (
             ),
             "tests/runtime/test_situation_state.py",
         ),
+    ),
+    Group(
+        "look-ups",
+        (*(f"{EVAL}/joins/{name}.py" for name in ("look_ups", "key_index", "indexed_rows")),),
+        tuple(f"tests/runtime/test_{name}.py" for name in ("look_ups", "looked_up_joins")),
+    ),
+    Group(
+        "folding",
+        (f"{EVAL}/aggregates/fold_rows.py", f"{EVAL}/aggregates/look_back.py", "runtime/plan/folding/*.py"),
+        tuple(f"tests/runtime/test_{name}.py" for name in ("folding", "look_back")),
+    ),
+    Group(
+        "rewriting",
+        (f"{EVAL}/dependents.py", "runtime/engines/embedded/steps/rewriting.py"),
+        (
+            *(f"tests/runtime/test_{name}.py" for name in ("purge", "garbage", "looks", "folding", "thresholds")),
+            "tests/properties/test_purge.py",
+        ),
+    ),
+    Group(
+        "kernels of rows",
+        ("runtime/kernels/over/*.py", "runtime/kernels/asof/*.py"),
+        tuple(f"tests/runtime/kernels/test_{name}.py" for name in ("over", "asof")),
+        uncompiled=True,
+    ),
+    Group("over", (f"{ORDERED}/over/*.py",), ("tests/runtime/test_over.py",)),
+    Group(
+        "as-of joins",
+        (f"{ORDERED}/asof/*.py",),
+        tuple(f"tests/runtime/test_{name}.py" for name in ("asof", "versioned")),
+    ),
+    Group("ranks", (f"{ORDERED}/ranks/*.py",), ("tests/runtime/test_ranks.py",)),
+    Group(
+        "windows",
+        (f"{ORDERED}/windows/*.py",),
+        tuple(f"tests/runtime/test_{name}.py" for name in ("windows", "window_kinds", "pane_queues")),
+    ),
+    Group("ticks", (f"{ORDERED}/ticks/*.py",), ("tests/runtime/test_ticks.py",)),
+    Group(
+        "operators' state",
+        tuple(
+            f"{ORDERED}/{name}.py"
+            for name in ("partition_store", "partitions", "row_arrays", "row_operator", "state", "state_tables")
+        ),
+        tuple(
+            f"tests/runtime/test_{name}.py"
+            for name in (
+                "operator_state",
+                "operator_listing",
+                "partition_states",
+                "partition_tables",
+                "row_arrays",
+                "state_deltas",
+                "over",
+                "asof",
+                "ranks",
+            )
+        ),
+    ),
+    Group(
+        "compaction",
+        (f"{STATE}/outputs/compaction.py", f"{STATE}/outputs/names.py"),
+        ("tests/runtime/state/test_compaction.py",),
+    ),
+    Group(
+        "files",
+        (f"{STATE}/inputs/put_away.py", f"{STATE}/inputs/consumed.py"),
+        ("tests/runtime/test_put_away.py", "tests/runtime/state/test_consumed.py"),
+    ),
+    Group(
+        "quarantine",
+        (f"{STATE}/quarantine.py", "runtime/ingest/quarantine.py"),
+        ("tests/runtime/state/test_quarantine.py", "tests/runtime/test_cli_quarantine.py"),
+    ),
+    Group(
+        "store",
+        (f"{STATE}/store/*.py",),
+        tuple(f"tests/runtime/state/test_{name}.py" for name in ("store", "packs", "foreign")),
     ),
 )

@@ -16,6 +16,7 @@ LEAVES = f"{FOLDER}/certainty/leaves.py"
 POSSIBLE = f"{FOLDER}/certainty/possible.py"
 PREPARED = f"{FOLDER}/certainty/prepared.py"
 RUNS = f"{FOLDER}/certainty/runs.py"
+SEARCH = f"{FOLDER}/search.py"
 OUTLINES = f"{FOLDER}/outlines.py"
 ZONE = f"{FOLDER}/certainty/zone.py"
 
@@ -216,8 +217,20 @@ GROUP = Group(
         bug(
             "a part without rows is repeated",
             AUTOMATON,
-            "                if time not in entered:\n",
-            "                if time not in entered or to == place + 1:\n",
+            "waiting.append((end if time in entered else to, way, entered))",
+            "waiting.append((end if time in entered and to != place + 1 else to, way, entered))",
+        ),
+        bug(
+            "the last part that must be can be empty and have others behind it",
+            INSTRUCTIONS,
+            "if time < least - 1 or not beyond:",
+            "if time < least or not beyond:",
+        ),
+        bug(
+            "an optional part without rows is none",
+            SEARCH,
+            "                    yield way\n                else:",
+            "                    pass\n                else:",
         ),
         bug(
             "all repetitions are greedy",

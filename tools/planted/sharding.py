@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
+LAYOUT = "runtime/state/shard_layout.py"
 GROUP = Group(
     "sharding",
-    ("tests/runtime/test_sharding.py", "tests/runtime/test_shards.py", "tests/runtime/spark/test_situations.py"),
+    (
+        "tests/runtime/test_sharding.py",
+        "tests/runtime/state/test_shard_layout.py",
+        "tests/runtime/test_shards.py",
+        "tests/runtime/spark/test_driver.py",
+        "tests/runtime/spark/test_situations.py",
+    ),
     (
         bug(
             "a shard whose slices interleave has no new rows",
@@ -43,6 +50,66 @@ GROUP = Group(
             "runtime/engines/spark/eval/shards.py",
             "for use in uses:\n",
             "for use in uses[:1]:\n",
+        ),
+        bug(
+            "a task reads the row groups of one shard of the file",
+            LAYOUT,
+            "step = gcd(len(self.rows), wanted.shards)",
+            "step = len(self.rows)",
+        ),
+        bug(
+            "rows lie by whatever hash",
+            LAYOUT,
+            "if (self.key, self.hash) != (wanted.key, wanted.hash):",
+            "if self.key != wanted.key:",
+        ),
+        bug(
+            "rows lie by whatever key",
+            LAYOUT,
+            "if (self.key, self.hash) != (wanted.key, wanted.hash):",
+            "if self.hash != wanted.hash:",
+        ),
+        bug(
+            "shards without rows have row groups",
+            LAYOUT,
+            "[shard for shard, rows in enumerate(self.rows) if rows]",
+            "list(range(len(self.rows)))",
+        ),
+        bug(
+            "a file's layout is believed",
+            LAYOUT,
+            "if sizes != [layout.rows[shard] for shard in layout.filled]:",
+            "if False:",
+        ),
+        bug(
+            "rows of a shard lie in another order",
+            "runtime/engines/spark/eval/lying.py",
+            'order = np.argsort(shard.astype(np.uint8), kind="stable")',
+            "order = np.lexsort((-np.arange(rows.height), shard))",
+        ),
+        bug(
+            "a task keeps what it reads of other shards",
+            "runtime/engines/spark/eval/shards.py",
+            "own = rows.filter(shard_of(share.key, shards) == shard)",
+            "own = rows",
+        ),
+        bug(
+            "the last segments that are looked at together are not",
+            "runtime/engines/spark/eval/shards.py",
+            "    if waiting:\n        yield",
+            "    if rows > TOGETHER:\n        yield",
+        ),
+        bug(
+            "the driver holds rows that workers read",
+            "runtime/engines/spark/executor.py",
+            "self.local.leave_to_others(small, large)",
+            "self.local.leave_to_others(jobs, [])",
+        ),
+        bug(
+            "the driver holds again what it writes of buffers that workers read",
+            "runtime/engines/embedded/steps/pending_segments.py",
+            "if buffer.id not in self.read_elsewhere:",
+            "if True:",
         ),
     ),
 )

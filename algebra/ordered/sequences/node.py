@@ -89,6 +89,17 @@ class Sequences(OrderedNode):
         """The variables that a name stands for: its own, or those of a subset."""
         return dict(self.subsets).get(variable, (variable,))
 
+    @property
+    def kept_attributes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The attributes of the input that the result has: those before the measures, and those behind them.
+
+        Of matches the keys; of all their rows first what partitions and orders them, as ISO/IEC 9075-2 has it.
+        """
+        if self.reported.rows == "one":
+            return self.keys, ()
+        first = dict.fromkeys((*self.keys, self.time, *(() if self.tie is None else (self.tie,))))
+        return tuple(first), tuple(name for name in self.input.schema.names if name not in first)
+
     def condition_schema(self) -> Schema:
         """What conditions read: the attributes of their row, and navigations."""
         navigated = (attribute_of(navigation, self.input.schema) for navigation in self.navigations)
@@ -104,8 +115,8 @@ class Sequences(OrderedNode):
         read = self.condition_schema()
         for definition in self.definitions:
             check_condition(definition.condition, read)
-        kept = schema.attributes if self.reported.rows == "all" else tuple(schema[key] for key in self.keys)
-        taken = {attribute.name for attribute in kept}
+        before, behind = (tuple(schema[name] for name in names) for names in self.kept_attributes)
+        taken = {attribute.name for attribute in (*before, *behind)}
         for name in (FIRST, LAST, DETECTED, *(measure.name for measure in self.measures)):
             if name in taken:
                 raise QueryError("TG103", f"attribute {name!r} exists already", hint="choose a new name")
@@ -114,7 +125,7 @@ class Sequences(OrderedNode):
             Attribute(name, schema[self.time].type, nullable=False, temporal=True) for name in (FIRST, LAST, DETECTED)
         )
         computed = tuple(Attribute(measure.name, term_type(measure.term, read)) for measure in self.measures)
-        return Schema((*kept, *computed, *instants))
+        return Schema((*before, *computed, *behind, *instants))
 
     def rows(self, inputs: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:
         return rows_of(self, inputs[0], aggregation)

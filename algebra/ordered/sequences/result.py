@@ -39,10 +39,10 @@ def reported(partition: Partition, key: Row, match: Match, detected: int) -> lis
     if node.reported.rows == "one":
         return [(*key, *partition.measures(match.matched, match.matched, match.number), *instants)]
     if not match.matched:
-        empty = (*partition.rows[match.start], *partition.measures((), (), match.number), *instants)
+        empty = _of_row(partition, match.start, partition.measures((), (), match.number), instants)
         return [empty] if node.reported.empty else []
     return [
-        (*partition.rows[at], *partition.measures(match.matched[: place + 1], match.matched, match.number), *instants)
+        _of_row(partition, at, partition.measures(match.matched[: place + 1], match.matched, match.number), instants)
         for place, (at, _) in enumerate(match.matched)
         if at not in match.excluded
     ]
@@ -51,4 +51,11 @@ def reported(partition: Partition, key: Row, match: Match, detected: int) -> lis
 def unmatched_row(partition: Partition, at: int, detected: int) -> Row:
     """A row of no match: its measures are NULL."""
     time = partition.times[at]
-    return (*partition.rows[at], *(None for _ in partition.node.measures), time, time, detected)
+    return _of_row(partition, at, (None,) * len(partition.node.measures), (time, time, detected))
+
+
+def _of_row(partition: Partition, at: int, measures: Row, instants: Row) -> Row:
+    """What is reported of the row at a place."""
+    row = dict(zip(partition.names, partition.rows[at], strict=True))
+    before, behind = partition.node.kept_attributes
+    return (*(row[name] for name in before), *measures, *(row[name] for name in behind), *instants)

@@ -93,13 +93,17 @@ class Search:
             yield from self._one_after_the_other(parts[1:], way)
 
     def _times(self, repetition: Repetition, done: int, path: Path) -> Iterator[Path]:
-        """The part once more or no more. Beyond the least number of times, a part without rows is not repeated."""
+        """The part once more or no more. A time without rows is the last one, unless more are asked for at least: as
+        ISO/IEC 19075-5 has it, 7.2.8.
+        """
         enough = done >= repetition.least
         if enough and not repetition.greedy:
             yield path
         if repetition.most is None or done < repetition.most:
             for way in self.ways(repetition.part, path):
-                if not (enough and way.at == path.at):
+                if way.at == path.at and done + 1 >= repetition.least:
+                    yield way
+                else:
                     yield from self._times(repetition, done + 1, way)
         if enough and repetition.greedy:
             yield path

@@ -20,6 +20,7 @@ from tidegate.analysis.ordered.match.interval_ends import interval_declarations,
 from tidegate.analysis.ordered.match.matches import matching
 from tidegate.analysis.ordered.match.partners import situation_partners
 from tidegate.analysis.ordered.match.problems import match_problems
+from tidegate.analysis.ordered.match.restrictions import restrictions_of
 from tidegate.analysis.zones.federation import Label
 from tidegate.analysis.zones.instants import relaid
 from tidegate.analysis.zones.normal_form import Bound
@@ -110,6 +111,10 @@ class MatchFamily(Family[Match]):
 
     def one_by_one(self, node: Match, *, shared: bool) -> Sequence[str]:
         return reasons(node, shared=shared)
+
+    def implied(self, node: Match) -> Sequence[str]:
+        restrictions = restrictions_of(node)
+        return () if restrictions is None else restrictions.lines()
 
     def orders(self, node: Match) -> Sequence[str]:
         """The first orders. A run learns and chooses again."""

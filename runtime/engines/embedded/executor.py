@@ -8,6 +8,7 @@ from dataclasses import InitVar, dataclass, field, replace
 
 import polars as pl
 
+from tidegate.algebra.terms import TRUE, Term
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.batch.executor import Increment, IngestResult, Rewrite, Stratum, Work
@@ -61,6 +62,9 @@ class EmbeddedExecutor:
     _pending: PendingSegments = field(init=False)
     _aside: AsideRows = field(init=False)
     _evaluation: JobEvaluation = field(init=False)
+    _provisional: AsideRows = field(init=False)
+    """Sums of a stratum that do not fit, among them those of rows that are met again in a later one."""
+    _strata: JobEvaluation = field(init=False)
     _ordered: OrderedEvaluation = field(init=False)
     _results: ResultRows = field(init=False)
     _rewriter: SegmentRewriter = field(init=False)
@@ -72,6 +76,8 @@ class EmbeddedExecutor:
         self._aside = AsideRows()
         reader = SegmentReader(self.cache, self._pending)
         self._evaluation = JobEvaluation(reader, self.statics, self._aside)
+        self._provisional = AsideRows()
+        self._strata = JobEvaluation(reader, self.statics, self._provisional)
         self._ordered = OrderedEvaluation(self._evaluation, self.operators, self._aside)
         self._results = ResultRows(self._pending, self.statics, self._aside, self.written)
         self._rewriter = SegmentRewriter(reader, self._pending)
@@ -125,8 +131,11 @@ class EmbeddedExecutor:
         return replace(increment, state=self.operators.keep(batch, job, after))
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
-        # A row is met in several strata: nothing would say in which of them it is set aside.
-        results = [as_frame(rows) for rows in self._evaluation.rows([replace(job, lenient=False) for job in jobs])]
+        # A row is met in several strata: nothing would say in which of them it is set aside. A group passes in one.
+        jobs = [replace(job, lenient=False, lenient_sums=job.lenient) for job in jobs]
+        self._aside.begin(batch)
+        self._provisional.clear()
+        results = [as_frame(rows) for rows in self._strata.rows(jobs)]
         streams = [job.query.facts.output for job in jobs]
         least = [
             rank.of(stream.name, rows.select(pl.col(stream.progress).min()).row(0, named=True))
@@ -134,13 +143,22 @@ class EmbeddedExecutor:
             if rows.height
         ]
         if not least:
+            self._note_overflows(jobs, [TRUE] * len(jobs))
             return None
         limit = min(least) + rank.step
+        below = [ranks_below(rank, stream, limit) for stream in streams]
+        self._note_overflows(jobs, below)
         lowest = [
-            keep_true(rows, ranks_below(rank, stream, limit), stream.schema)
-            for stream, rows in zip(streams, results, strict=True)
+            keep_true(rows, condition, stream.schema)
+            for condition, stream, rows in zip(below, streams, results, strict=True)
         ]
         return Stratum([self._results.hold(batch, job, rows) for job, rows in zip(jobs, lowest, strict=True)], limit)
+
+    def _note_overflows(self, jobs: Sequence[Job], below: Sequence[Term]) -> None:
+        """Notes the sums that do not fit of the rows of this stratum: those of later ones may change yet."""
+        for job, condition in zip(jobs, below, strict=True):
+            if job.query.name in self._provisional.queries:
+                self._aside.add_once(job.query.name, self._strata.overflows(job, condition))
 
     def settle(self, batch: Batch, queries: Sequence[QueryPlan], done: Mapping[str, Increment]) -> dict[str, Increment]:
         return self._results.settle(batch, queries, done)
@@ -163,3 +181,17 @@ class EmbeddedExecutor:
 
     def forget(self, live: frozenset[str]) -> None:
         self.cache.forget(live)
+
+    def leave_to_others(self, here: Sequence[Job], elsewhere: Sequence[Job]) -> None:
+        """Of increments that are evaluated at two places: what only others read is held in memory no longer."""
+        ids, paths = _read_by(elsewhere)
+        own_ids, own_paths = _read_by(here)
+        self._pending.read_elsewhere.difference_update(own_ids)
+        self._pending.read_elsewhere.update(ids - own_ids)
+        self.cache.let_go(paths - own_paths)
+
+
+def _read_by(jobs: Sequence[Job]) -> tuple[set[str], set[str]]:
+    """The ids of the buffers that increments read, and the paths of their segments."""
+    ids = {leaf.buffer.id for job in jobs for leaf in job.query.leaves if leaf.buffer is not None}
+    return ids, {segment.path for job in jobs for some in job.inputs for segment in some}

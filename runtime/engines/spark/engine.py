@@ -54,6 +54,7 @@ from tidegate.runtime.inspect.results import ResultRows, ResultTable
 from tidegate.runtime.inspect.why import why
 from tidegate.runtime.inspect.why_answer import Why
 from tidegate.runtime.plan.placement import Limits, limits_of
+from tidegate.runtime.plan.sharding import buffer_keys
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -409,7 +410,10 @@ def _run_of(
     )
     ship_library(spark.sparkContext)
     widths = {name: len(setup.judged(name)) for name in setup.streams}
-    executor = SparkExecutor(own_session(spark), local, root, paths, widths, limits.driver_bytes, limits.shard_bytes)
+    keys = buffer_keys(setup.plan)
+    executor = SparkExecutor(
+        own_session(spark), local, root, paths, widths, keys, limits.driver_bytes, limits.shard_bytes
+    )
     runner = setup.runner(executor)
     framed = sorted(name for name in setup.streams if not isinstance(setup.sources[name].data, Files))
     begin_spark_part(store, framed)

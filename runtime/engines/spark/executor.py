@@ -32,6 +32,7 @@ from tidegate.runtime.engines.spark.eval.increment import (
     plainly_named,
     read_leaves,
 )
+from tidegate.runtime.engines.spark.eval.lying import stored_shards
 from tidegate.runtime.engines.spark.eval.names import col
 from tidegate.runtime.engines.spark.eval.ordered_shards import OrderedJob, evaluate_ordered
 from tidegate.runtime.engines.spark.eval.shards import ShardJob, evaluate_shards
@@ -96,6 +97,8 @@ class SparkExecutor:
     static_paths: Mapping[str, str]
     widths: Mapping[str, int]
     """How many columns are read of each stream."""
+    keys: Mapping[str, str]
+    """Per buffer the column by which its rows are shared out."""
     driver_bytes: int = DRIVER_BYTES
     shard_bytes: int = SHARD_BYTES
     name: str = "spark"
@@ -116,7 +119,12 @@ class SparkExecutor:
         return Limits(self.driver_bytes, self.shard_bytes)
 
     def target(self, batch: Batch) -> WriteTarget:
-        return WriteTarget(self.root, batch.seq, batch.attempt, self.static_paths)
+        return self.target_of(batch.seq, batch.attempt)
+
+    def target_of(self, seq: int, attempt: str) -> WriteTarget:
+        """Where workers write for an attempt at a batch."""
+        shards = stored_shards(self.parallelism) if self.shard_bytes else 1
+        return WriteTarget(self.root, seq, attempt, self.static_paths, self.keys, shards)
 
     @property
     def tuner(self) -> Tuner:
@@ -192,6 +200,7 @@ class SparkExecutor:
         ways = {id(job): self._way_of(job) for job in jobs}
         small = [job for job in jobs if ways[id(job)].place == "driver"]
         large = [job for job in jobs if ways[id(job)].place != "driver"]
+        self.local.leave_to_others(small, large)
         done: dict[int, Increment] = {}
         with self._measured(small, ways):
             done |= zip(map(id, small), self.local.increments(batch, small) if small else [], strict=True)
@@ -221,6 +230,15 @@ class SparkExecutor:
             replace(job, inputs=[[self.local.on_disk(batch, segment) for segment in some] for some in job.inputs])
             for job in jobs
         ]
+        try:
+            return self._stratum_on_spark(batch, jobs, rank)
+        except EvaluationError:
+            if not any(job.lenient for job in jobs):
+                raise
+        # Only the steps of this process tell which sums do not fit.
+        return self.local.stratum(batch, jobs, rank)
+
+    def _stratum_on_spark(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
         streams = [job.query.facts.output for job in jobs]
         with self._results(jobs) as results:
             width = max(len(stream.progress) for stream in streams)

@@ -33,7 +33,7 @@ from tidegate.runtime.engines.spark.input.watching import Watcher
 from tidegate.runtime.engines.spark.input.which_files import FileSelection, forget_what_has_gone
 from tidegate.runtime.engines.spark.jobs import described
 from tidegate.runtime.engines.spark.own_files import how_to_go_on, planned_offsets
-from tidegate.runtime.engines.spark.workers import FileTask, IngestContext, WriteTarget, ingest_offered
+from tidegate.runtime.engines.spark.workers import FileTask, IngestContext, ingest_offered
 from tidegate.runtime.ingest.inputs import advances_of
 from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.plan.progress import check_known
@@ -262,7 +262,7 @@ class SparkRun:
             return []
         seq = self.setup.checkpoint.next_seq
         with described(self.spark, f"batch {seq}: what is new"):
-            target = WriteTarget(self.executor.root, seq, f"spark{spark_batch.batch_id}", self.executor.static_paths)
+            target = self.executor.target_of(seq, f"spark{spark_batch.batch_id}")
             work = IngestContext(target, self.runner.intakes(clock), self.setup.options)
             return read_summaries(frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect())
 

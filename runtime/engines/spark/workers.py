@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import polars as pl
@@ -20,6 +20,7 @@ from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.runtime.connectors.sources import FileFormat, SourceOptions
+from tidegate.runtime.engines.spark.eval.lying import by_shard
 from tidegate.runtime.engines.spark.failures import failure_line
 from tidegate.runtime.eval.columns import to_user_table
 from tidegate.runtime.ingest.admission import Intake
@@ -27,7 +28,7 @@ from tidegate.runtime.ingest.buffering import absorb
 from tidegate.runtime.ingest.ingest import Arrival, ingest_rows, load_seen
 from tidegate.runtime.ingest.inputs import Arrivals
 from tidegate.runtime.plan.steps import Buffer
-from tidegate.runtime.rows import Rows, as_table
+from tidegate.runtime.rows import Rows, as_frame, as_table
 from tidegate.runtime.state.errors import memory_errors, storage_errors
 from tidegate.runtime.state.quarantine import AREA as QUARANTINE
 from tidegate.runtime.state.segments import new_path, write_segment
@@ -41,12 +42,17 @@ FLUSH_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class WriteTarget:
-    """Where a worker writes and for which attempt at which batch; static tables lie in files."""
+    """Where a worker writes and for which attempt at which batch; static tables lie in files.
+
+    Segments of the buffers in `keys` lie by the hash of that column, in so many `shards`.
+    """
 
     root: str
     seq: int
     attempt: str
     statics: Mapping[str, str]
+    keys: Mapping[str, str] = field(default_factory=dict)
+    shards: int = 1
 
     def load_statics(self, names: Iterable[str]) -> dict[str, pl.DataFrame]:
         return {name: pl.read_parquet(self.statics[name], glob=False) for name in set(names)}
@@ -105,7 +111,11 @@ class IngestContext:
 
 
 def _segment(store: LocalStore, target: WriteTarget, buffer: Buffer, rows: Rows) -> str:
-    return write_segment(store, buffer.id, as_table(rows), buffer.instants, target.seq, target.attempt).to_json()
+    layout = None
+    if (key := target.keys.get(buffer.id)) is not None:
+        rows, layout = by_shard(as_frame(rows), key, target.shards)
+    table = as_table(rows)
+    return write_segment(store, buffer.id, table, buffer.instants, target.seq, target.attempt, layout=layout).to_json()
 
 
 def summary_batch(lines: Sequence[str]) -> pa.RecordBatch:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,8 +38,13 @@ def can_merge(group: Group) -> bool:
     return (
         bool(group.keys)
         and all(schema[key].type.kind is not Kind.DOUBLE for key in group.keys)
-        and all(state.form in _FORMS and state.argument.kind is not Kind.STRING for state in states(group))
+        and all(state.form in _FORMS and _in_numbers(state) for state in states(group))
     )
+
+
+def _in_numbers(state: State) -> bool:
+    """Whether what the kernels read of an argument are numbers; of what is counted it is only whether it is there."""
+    return state.form is Form.COUNT or state.argument.kind not in (Kind.STRING, Kind.NULL)
 
 
 def worth_compiling(rows: int, kernels: str = _KERNELS) -> bool:
@@ -46,29 +52,62 @@ def worth_compiling(rows: int, kernels: str = _KERNELS) -> bool:
     return rows >= (min(MANY_ROWS_LOADED, MANY_ROWS) if kernels in sys.modules else MANY_ROWS)
 
 
-def merge_states(group: Group, rows: pl.DataFrame, *, single: bool = False) -> pl.DataFrame | None:
-    """Merges rows of states (keys, then states) into one row per group. None where a sum of doubles could overflow.
-
-    `single`: the states are those of single rows, whose sums have lost nothing.
+def group_rows(group: Group, rows: pl.DataFrame) -> pl.DataFrame | None:
+    """One row of states per group of rows, which have the keys and, by the names of `argument_column`, arguments. None
+    where a sum of doubles could overflow.
     """
-    from tidegate.runtime.kernels.grouping import number_groups
-
-    parts = 1 if single else 2
-    doubles = [column for state in states(group) if state.form is Form.DOUBLE_SUM for column in state.columns[:parts]]
-    if any(not _moderate(rows[column]) for column in doubles):
+    arguments = [rows[argument_column(state)] for state in states(group) if state.form is Form.DOUBLE_SUM]
+    if not all(map(_moderate, arguments)):
         return None
-    numbers, firsts = number_groups(_key_numbers([rows[key] for key in group.keys]))
-    columns = [rows[key].gather(firsts) for key in group.keys]
+    grouped = _Grouped.of([rows[key] for key in group.keys])
     for state in states(group):
-        columns += _merged(state, rows, numbers, len(firsts), parts)
-    return pl.DataFrame(columns)
+        grouped.columns.extend(_of_rows(state, rows, grouped))
+    return pl.DataFrame(grouped.columns)
+
+
+def merge_states(group: Group, rows: pl.DataFrame) -> pl.DataFrame | None:
+    """Merges rows of states (keys, then states) into one row per group. None where a sum of doubles could overflow."""
+    doubles = [column for state in states(group) if state.form is Form.DOUBLE_SUM for column in state.columns[:2]]
+    if not all(_moderate(rows[column]) for column in doubles):
+        return None
+    grouped = _Grouped.of([rows[key] for key in group.keys])
+    for state in states(group):
+        grouped.columns.extend(_merged(state, rows, grouped))
+    return pl.DataFrame(grouped.columns)
+
+
+def argument_column(state: State) -> str:
+    """Where the argument of an aggregate is, row by row."""
+    return state.column("argument")
+
+
+@dataclass(frozen=True, slots=True)
+class _Grouped:
+    """The number of each row's group, how many groups there are, and the columns of the result: keys, then states."""
+
+    numbers: Int64Array
+    groups: int
+    columns: list[pl.Series]
+
+    @classmethod
+    def of(cls, keys: Sequence[pl.Series]) -> _Grouped:
+        from tidegate.runtime.kernels.grouping import number_groups
+
+        numbers, firsts = number_groups(_key_numbers(keys))
+        return cls(numbers, len(firsts), [key[firsts] for key in keys])
+
+    def counts(self, column: pl.Series | None = None) -> Int64Array:
+        """How many rows of each group have a value."""
+        if column is None or not column.null_count():
+            return np.bincount(self.numbers, minlength=self.groups)
+        return np.bincount(self.numbers[column.is_not_null().to_numpy()], minlength=self.groups)
 
 
 def _moderate(column: pl.Series) -> bool:
-    greatest = column.abs().max()
     # Of NaN alone the greatest is NaN, which is not; beside numbers it is passed over, and sums to NaN in the kernels
     # too.
-    return not isinstance(greatest, float) or greatest <= _LARGE
+    least, greatest = column.min(), column.max()
+    return not isinstance(least, float) or not isinstance(greatest, float) or -_LARGE <= least <= greatest <= _LARGE
 
 
 def _key_numbers(keys: Sequence[pl.Series]) -> Int64Array:
@@ -83,62 +122,96 @@ def _key_numbers(keys: Sequence[pl.Series]) -> Int64Array:
         if key.dtype == pl.String:
             columns.append(key.alias("").to_arrow().dictionary_encode().indices.to_numpy().astype(np.int64))
         else:
-            columns.append(key.to_physical().cast(pl.Int64).to_numpy())
+            columns.append(_physical(key).to_numpy())
     return np.ascontiguousarray(np.stack(columns))
 
 
-def _merged(state: State, rows: pl.DataFrame, numbers: Int64Array, groups: int, parts: int) -> list[pl.Series]:
+def _of_rows(state: State, rows: pl.DataFrame, grouped: _Grouped) -> list[pl.Series]:
+    """The columns of a state, from the arguments of single rows."""
+    argument = None if state.aggregate.argument is None else rows[argument_column(state)]
+    if state.form is Form.COUNT:
+        return [pl.Series(state.column("n"), grouped.counts(argument))]
+    assert argument is not None
+    match state.form:
+        case Form.INTEGER_SUM:
+            sums = _integer_sum(state, argument, grouped)
+        case Form.DOUBLE_SUM:
+            sums = _double_sum(state, [argument], grouped)
+        case _:
+            return [_best(state, argument, grouped)]
+    return [*sums, pl.Series(state.column("n"), grouped.counts(argument))] if state.averages else sums
+
+
+def _integer_sum(state: State, argument: pl.Series, grouped: _Grouped) -> list[pl.Series]:
+    from tidegate.runtime.kernels.grouping import add_halves
+
+    values, valid = _ints(argument)
+    high, low = np.zeros(grouped.groups, dtype=np.int64), np.zeros(grouped.groups, dtype=np.int64)
+    seen = np.zeros(grouped.groups, dtype=np.bool_)
+    add_halves(grouped.numbers, values, valid, high, low, seen)
+    carry = low >> 32
+    parts = {"hi": high + carry, "lo": low - (carry << 32)}
+    return [_where(seen, pl.Series(state.column(part), sums)) for part, sums in parts.items()]
+
+
+def _merged(state: State, rows: pl.DataFrame, grouped: _Grouped) -> list[pl.Series]:
+    """The columns of a state, from states."""
     match state.form:
         case Form.COUNT:
-            return [_sum(rows[state.column("n")], numbers, groups)]
+            return [_sum(rows[state.column("n")], grouped)]
         case Form.INTEGER_SUM:
-            high = _sum(rows[state.column("hi")], numbers, groups)
-            low = _sum(rows[state.column("lo")], numbers, groups)
+            high = _sum(rows[state.column("hi")], grouped)
+            low = _sum(rows[state.column("lo")], grouped)
             carry = low // _HALF
             sums = [(high + carry).alias(high.name), (low - carry * _HALF).alias(low.name)]
         case Form.DOUBLE_SUM:
-            sums = _double_sum(state, rows, numbers, groups, parts)
+            sums = _double_sum(state, [rows[state.column(part)] for part in ("sum", "comp")], grouped)
         case _:
-            return [_best(state, rows, numbers, groups)]
-    return sums if len(state.columns) == 2 else [*sums, _sum(rows[state.column("n")], numbers, groups)]
+            return [_best(state, rows[state.column("v")], grouped)]
+    return [*sums, _sum(rows[state.column("n")], grouped)] if state.averages else sums
 
 
-def _sum(column: pl.Series, numbers: Int64Array, groups: int) -> pl.Series:
+def _sum(column: pl.Series, grouped: _Grouped) -> pl.Series:
     from tidegate.runtime.kernels.grouping import add_ints
 
-    total, seen = np.zeros(groups, dtype=np.int64), np.zeros(groups, dtype=np.bool_)
-    add_ints(numbers, *_ints(column), total, seen)
+    total, seen = np.zeros(grouped.groups, dtype=np.int64), np.zeros(grouped.groups, dtype=np.bool_)
+    add_ints(grouped.numbers, *_ints(column), total, seen)
     return _where(seen, pl.Series(column.name, total))
 
 
-def _double_sum(state: State, rows: pl.DataFrame, numbers: Int64Array, groups: int, parts: int) -> list[pl.Series]:
+def _double_sum(state: State, addends: Sequence[pl.Series], grouped: _Grouped) -> list[pl.Series]:
     from tidegate.runtime.kernels.grouping import add_doubles
 
-    high, low = np.zeros(groups), np.zeros(groups)
-    seen = np.zeros(groups, dtype=np.bool_)
-    for part in ("sum", "comp")[:parts]:
-        add_doubles(numbers, *_doubles(rows[state.column(part)]), high, low, seen)
+    high, low = np.zeros(grouped.groups), np.zeros(grouped.groups)
+    seen = np.zeros(grouped.groups, dtype=np.bool_)
+    for addend in addends:
+        add_doubles(grouped.numbers, *_doubles(addend), high, low, seen)
     return [_where(seen, pl.Series(state.column(part), sums)) for part, sums in (("sum", high), ("comp", low))]
 
 
-def _best(state: State, rows: pl.DataFrame, numbers: Int64Array, groups: int) -> pl.Series:
+def _best(state: State, column: pl.Series, grouped: _Grouped) -> pl.Series:
     from tidegate.runtime.kernels.grouping import best_doubles, best_ints
 
-    column, seen = rows[state.column("v")], np.zeros(groups, dtype=np.bool_)
+    name, seen = state.column("v"), np.zeros(grouped.groups, dtype=np.bool_)
     greatest = state.form is Form.GREATEST
     if column.dtype == pl.Float64:
-        best = np.zeros(groups)
-        best_doubles(numbers, *_doubles(column), greatest, best, seen)
-        return _where(seen, pl.Series(column.name, best))
-    least = np.zeros(groups, dtype=np.int64)
-    best_ints(numbers, *_ints(column), greatest, least, seen)
-    return _where(seen, pl.Series(column.name, least).cast(column.dtype))
+        best = np.zeros(grouped.groups)
+        best_doubles(grouped.numbers, *_doubles(column), greatest, best, seen)
+        return _where(seen, pl.Series(name, best))
+    least = np.zeros(grouped.groups, dtype=np.int64)
+    best_ints(grouped.numbers, *_ints(column), greatest, least, seen)
+    return _where(seen, pl.Series(name, least).cast(column.dtype))
 
 
 def _ints(column: pl.Series) -> tuple[Int64Array, BoolArray]:
     """A column as 64-bit integers, and the mask of its rows that are not NULL."""
     valid, column = _present(column)
-    return np.ascontiguousarray(column.to_physical().to_numpy(), dtype=np.int64), valid
+    return np.ascontiguousarray(_physical(column).to_numpy()), valid
+
+
+def _physical(column: pl.Series) -> pl.Series:
+    """A column as 64-bit integers. Most are: a function of a series is a query to Polars, which takes 50 us."""
+    return column if column.dtype == pl.Int64 else column.to_physical().cast(pl.Int64)
 
 
 def _doubles(column: pl.Series) -> tuple[Float64Array, BoolArray]:

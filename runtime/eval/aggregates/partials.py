@@ -19,7 +19,13 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.typed.terms import type_range
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.eval.aggregates import sketches
-from tidegate.runtime.eval.aggregates.compiled import can_merge, merge_states, worth_compiling
+from tidegate.runtime.eval.aggregates.compiled import (
+    argument_column,
+    can_merge,
+    group_rows,
+    merge_states,
+    worth_compiling,
+)
 from tidegate.runtime.eval.aggregates.sums import SUM_TYPE, sum_lists
 from tidegate.runtime.eval.aggregates.whole import whole_groups
 from tidegate.runtime.eval.columns import only, polars_type
@@ -34,7 +40,7 @@ _SAFE = 2**27
 
 def aggregate(group: Group, frame: pl.DataFrame) -> pl.DataFrame:
     """Aggregates the grouping's input: one row per group."""
-    return final(group, _merged(group, lifted(group, frame), rows=True))
+    return final(group, _of_rows(group, frame))
 
 
 def partial(group: Group, frame: pl.DataFrame, *, ordered_by: Term | None = None) -> pl.DataFrame:
@@ -44,13 +50,16 @@ def partial(group: Group, frame: pl.DataFrame, *, ordered_by: Term | None = None
     counts.
     """
     require_partials(group)
-    return _merged(group, lifted(group, frame), rows=True, ordered_by=ordered_by)
+    return _of_rows(group, frame, ordered_by)
 
 
 def merge(group: Group, partials: pl.DataFrame) -> pl.DataFrame:
     """Merges partial results of disjoint parts of the input into one row per group."""
     require_partials(group)
-    return _merged(group, only(partials, _columns(group)), rows=False)
+    states_alone = only(partials, _columns(group))
+    compiled = worth_compiling(partials.height) and can_merge(group)
+    merged = merge_states(group, states_alone) if compiled else None
+    return _merged_by_polars(group, states_alone, None, rows=False) if merged is None else merged
 
 
 def final(group: Group, partials: pl.DataFrame) -> pl.DataFrame:
@@ -95,18 +104,18 @@ def _lifting(group: Group) -> tuple[tuple[pl.Expr, ...], tuple[pl.Expr, ...]]:
 def _values(state: State, schema: Schema) -> Sequence[pl.Expr]:
     """Argument and order of one aggregate, per row."""
 
-    def value(term: Term, type_: DataType, part: str) -> pl.Expr:
+    def value(term: Term, type_: DataType, column: str) -> pl.Expr:
         compiled = compile_term(term, schema)
-        return (same_zero(compiled) if type_.kind is Kind.DOUBLE else compiled).alias(state.column(part))
+        return (same_zero(compiled) if type_.kind is Kind.DOUBLE else compiled).alias(column)
 
     argument, by = state.aggregate.argument, state.aggregate.by
-    values = [] if argument is None else [value(argument, state.argument, "argument")]
-    return values if by is None else [*values, value(by, state.by, "order")]
+    values = [] if argument is None else [value(argument, state.argument, argument_column(state))]
+    return values if by is None else [*values, value(by, state.by, state.column("order"))]
 
 
 def _lift(state: State, rows: str) -> Sequence[pl.Expr]:
     """The state of a single row, part by part."""
-    value, order = pl.col(state.column("argument")), pl.col(state.column("order"))
+    value, order = pl.col(argument_column(state)), pl.col(state.column("order"))
     counted = (value.is_not_null().cast(pl.Int64),) if state.averages else ()
     lifted: tuple[pl.Expr, ...]
     match state.form:
@@ -131,11 +140,18 @@ def _lift(state: State, rows: str) -> Sequence[pl.Expr]:
     return [expression.alias(column) for expression, column in zip(lifted, state.columns, strict=True)]
 
 
-def _merged(group: Group, frame: pl.DataFrame, *, rows: bool, ordered_by: Term | None = None) -> pl.DataFrame:
-    """One row of states per group; `rows`: the states are those of single rows."""
+def _of_rows(group: Group, frame: pl.DataFrame, ordered_by: Term | None = None) -> pl.DataFrame:
+    """One row of states per group of the rows of the grouping's input."""
     compiled = worth_compiling(frame.height) and can_merge(group)
-    merged = merge_states(group, frame, single=rows) if compiled else None
-    return _merged_by_polars(group, frame, ordered_by, rows=rows) if merged is None else merged
+    merged = group_rows(group, frame.select(*_arguments(group))) if compiled else None
+    return _merged_by_polars(group, lifted(group, frame), ordered_by, rows=True) if merged is None else merged
+
+
+@lru_cache(maxsize=1024)
+def _arguments(group: Group) -> tuple[pl.Expr, ...]:
+    """The keys, none of which is a double, and the arguments of the aggregates."""
+    schema = group.input.schema
+    return (*map(pl.col, group.keys), *(value for state in states(group) for value in _values(state, schema)))
 
 
 def _merged_by_polars(group: Group, frame: pl.DataFrame, ordered_by: Term | None, *, rows: bool) -> pl.DataFrame:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
 
 import numpy as np
 import polars as pl
@@ -22,20 +21,20 @@ from tidegate.algebra.ordered.sequences.result import reported, unmatched_row
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.semantics import aggregated
 from tidegate.algebra.time import Extended
-from tidegate.analysis.ordered.sequences import ROWS
+from tidegate.analysis.ordered.sequences.family import ROWS
 from tidegate.runtime.arrays import Int32Array, Int64Array
-from tidegate.runtime.eval.columns import polars_schema, polars_type
+from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.ordered.family import Family, Tables
 from tidegate.runtime.ordered.new_events import order_of
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
+from tidegate.runtime.ordered.sequences.arrays import arrays_of
+from tidegate.runtime.ordered.sequences.compiled import CompiledSearch
+from tidegate.runtime.ordered.sequences.kept import by_attribute, columns_of
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
-
-#: Columns of kept rows that say how far the search has come in their partition, as `Standing` has it.
-_STANDING: Final = {"begin": pl.Int64(), "number": pl.Int64(), "taken": pl.Int64(), "whole": pl.Boolean()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +55,19 @@ class SequencesOperator(RowOperator[KeptRows]):
     def step(
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[SequencesOperator, pl.DataFrame]:
-        rows, state, search = as_frame(events[0]), self.settled(), search_of(self.node)
+        rows, state = as_frame(events[0]), self.settled()
         state.ready()
-        new = rows[order_of(self.node.readings[0], rows)]
-        numbers = state.partitions.assign(new)
+        numbers = state.partitions.assign(rows)
         partitions = state.touched([numbers], ticks(until))
-        before = state.extract(partitions)
-        keys = state.partitions.rows(partitions).rows() if self.node.keys else [()] * len(partitions)
-        results: list[Row] = []
-        kept: list[_Kept] = []
-        for key, known in zip(keys, gathered(self.node, before, new, state.places(partitions, numbers)), strict=True):
-            standing, found = search.found(key, known, _instant(after), _instant(until))
-            results += found
-            kept.append(search.needed(known.rows, _instant(until), standing))
-        left = KeptExtract(partitions, as_kept(self.node, kept), search.looks(kept, until))
-        result = pl.DataFrame(results, schema=polars_schema(self.node.schema), orient="row")
+        before, of = state.extract(partitions), state.places(partitions, numbers)
+        keys = state.partitions.rows(partitions)
+        compiled = compiled_search(self.node)
+        if compiled is None:
+            left, result = search_of(self.node).increment(before, rows, of, after, until, keys)
+        else:
+            order = order_of(self.node.readings[0], rows)
+            bounds = ticks(after), ticks(until)
+            left, result = compiled.increment(before, rows, of.astype(np.int64), order, *bounds, keys)
         return replace(self, made=(before, left)), result
 
     def described(self) -> dict[str, StateTable]:
@@ -98,9 +95,10 @@ class SequencesFamily(Family[Sequences]):
             rows = stored.select(numbers, *state.columns).sort(PARTITION, maintain_order=True)
             partitions = state.all_partitions()
             extract = KeptExtract(partitions, rows, np.full(len(partitions), NO_LOOK))
-            none = rows.clear().rename(_by_attribute(fresh.node))
-            kept = gathered(fresh.node, extract, none, np.empty(0, dtype=np.int32))
-            state.put(replace(extract, look=search_of(fresh.node).looks(kept, reached)))
+            none = rows.clear().rename(by_attribute(fresh.node))
+            compiled = compiled_search(fresh.node)
+            search = search_of(fresh.node) if compiled is None else compiled
+            state.put(replace(extract, look=search.looks_of(extract, none, reached)))
         return fresh
 
 
@@ -121,6 +119,33 @@ class _Search:
         self.back = reach_of(node.navigations)[0]
         starts = any(isinstance(part, Anchor) and part.at == "start" for part in patterns_of(node.pattern))
         self.marks = self.prepared.numbers or starts
+
+    def increment(
+        self,
+        before: KeptExtract,
+        new: pl.DataFrame,
+        of: Int32Array,
+        after: Extended,
+        until: Extended,
+        keys: pl.DataFrame,
+    ) -> tuple[KeptExtract, pl.DataFrame]:
+        """What is kept of the partitions of an increment after it, and its results. `of` has the partition of each new
+        row.
+        """
+        order = order_of(self.node.readings[0], new)
+        partitions = gathered(self.node, before, new[order], of[order])
+        results: list[Row] = []
+        kept: list[_Kept] = []
+        for key, known in zip(keys.rows() if self.node.keys else [()] * len(partitions), partitions, strict=True):
+            standing, found = self.found(key, known, _instant(after), _instant(until))
+            results += found
+            kept.append(self.needed(known.rows, _instant(until), standing))
+        left = KeptExtract(before.partitions, as_kept(self.node, kept), self.looks(kept, until))
+        return left, pl.DataFrame(results, schema=polars_schema(self.node.schema), orient="row")
+
+    def looks_of(self, kept: KeptExtract, none: pl.DataFrame, until: Extended) -> Int64Array:
+        """When the partitions of which rows are kept have to be looked at; `none` are no new rows."""
+        return self.looks(gathered(self.node, kept, none, np.empty(0, dtype=np.int32)), until)
 
     def found(self, key: Row, known: _Kept, after: int | None, until: int | None) -> tuple[Standing, list[Row]]:
         """How far the search comes with these rows, and the rows of the result."""
@@ -174,18 +199,11 @@ def search_of(node: Sequences) -> _Search:
     return _Search(node)
 
 
-def columns_of(node: Sequences) -> dict[str, pl.DataType]:
-    """The columns of kept rows, beside the keys of their partitions."""
-    attributes = {_attribute(a.name): polars_type(a.type) for a in node.input.schema.attributes}
-    return {**attributes, **_STANDING}
-
-
-def _attribute(name: str) -> str:
-    return f"row {name}"
-
-
-def _by_attribute(node: Sequences) -> dict[str, str]:
-    return {_attribute(name): name for name in node.input.schema.names}
+@lru_cache(maxsize=256)
+def compiled_search(node: Sequences) -> CompiledSearch | None:
+    """The search of a node by kernels; None where they can not search for its matches."""
+    arrays = arrays_of(node)
+    return None if arrays is None else CompiledSearch(node, arrays)
 
 
 def gathered(node: Sequences, before: KeptExtract, new: pl.DataFrame, of: Int32Array) -> list[_Kept]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tidegate.runtime.state.failpoints import Failpoints
+from tidegate.runtime.state.shard_layout import Shard, ShardLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +65,18 @@ class Store(Protocol):
     def note(self, path: str) -> None:
         """Make an empty file if there is none; it may get lost when the machine dies."""
 
-    def write_table(self, path: str, table: Any, *, hasty: bool = False) -> FileRef:
+    def write_table(self, path: str, table: Any, *, hasty: bool = False, layout: ShardLayout | None = None) -> FileRef:
         """Write a table into a new file; `FileExistsError` if it exists.
 
-        A `hasty` file is durable once another has appeared after it (`create_exclusive`).
+        A `hasty` file is durable once another has appeared after it (`create_exclusive`). With a `layout` the rows lie
+        by shard.
         """
 
     def read_table(self, path: str, columns: Sequence[str] | None = None) -> Any:
         """The table in a file, or these columns of it in this order."""
+
+    def read_shard(self, path: str, shard: Shard) -> tuple[Any, int]:
+        """Rows of a file among which all those of a shard are, and how many rows the file has."""
 
     def read_pieces(self, path: str, rows: int) -> Iterator[Any]:
         """The table in a file as tables of at most so many rows, of which one at a time is in memory."""

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 from tidegate.runtime.state.errors import FOREIGN, LOCATION, OUTPUT, STORAGE, WRITER, StateError, linked
 from tidegate.runtime.state.failpoints import Failpoints
+from tidegate.runtime.state.shard_layout import Shard, ShardLayout
 from tidegate.runtime.state.store.interface import FileRef, Lock
 from tidegate.runtime.state.store.own_files import TOP, check_own, is_own
 from tidegate.runtime.state.store.packs import Part, part_of, table_of
@@ -91,7 +92,7 @@ class LocalStore:
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         os.close(os.open(self._new(path), flags, 0o666))
 
-    def write_table(self, path: str, table: Any, *, hasty: bool = False) -> FileRef:
+    def write_table(self, path: str, table: Any, *, hasty: bool = False, layout: ShardLayout | None = None) -> FileRef:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -111,14 +112,20 @@ class LocalStore:
                 for field in table.schema
                 if pa.types.is_large_string(field.type) or pa.types.is_string(field.type)
             ]
-            pq.write_table(
-                table,
+            with pq.ParquetWriter(
                 checked,
+                table.schema,
                 compression={name: "none" if name in near else compression for name in table.column_names},
                 column_encoding=dict.fromkeys(near, "DELTA_BINARY_PACKED") or None,
                 use_dictionary=texts,
                 write_page_checksum=True,
-            )
+            ) as writer:
+                if layout is None:
+                    writer.write_table(table)
+                else:
+                    for piece in layout.pieces(table):
+                        writer.write_table(piece, row_group_size=piece.num_rows)
+                    writer.add_key_value_metadata(layout.to_metadata())
             self._finish(file, hasty=hasty)
         if not hasty:
             self._sync_directory(target.parent)
@@ -136,6 +143,17 @@ class LocalStore:
                 return file.read()
             # names with dots also match nested fields, hence the second selection
             return file.read(columns=list(columns)).select(list(columns))
+
+    def read_shard(self, path: str, shard: Shard) -> tuple[Any, int]:
+        import pyarrow.parquet as pq
+
+        if part_of(path) is not None:
+            table = self.read_table(path)  # parts are small
+            return table, table.num_rows
+        with pq.ParquetFile(self._path(path), page_checksum_verification=True) as file:
+            layout = ShardLayout.of_file(file.metadata)
+            table = file.read() if layout is None else file.read_row_groups(layout.groups(shard))
+            return table, file.metadata.num_rows
 
     def read_pieces(self, path: str, rows: int) -> Iterator[Any]:
         import pyarrow as pa

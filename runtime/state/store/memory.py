@@ -8,6 +8,7 @@ from typing import Any
 
 from tidegate.runtime.state.errors import OUTPUT, WRITER, StateError
 from tidegate.runtime.state.failpoints import Failpoints
+from tidegate.runtime.state.shard_layout import Shard, ShardLayout
 from tidegate.runtime.state.store.interface import FileRef, Lock
 from tidegate.runtime.state.store.own_files import check_own, is_own
 from tidegate.runtime.state.store.packs import Part, part_of, table_of
@@ -55,7 +56,7 @@ class MemoryStore:
     def note(self, path: str) -> None:
         self.files.setdefault(check_relative(path), b"")
 
-    def write_table(self, path: str, table: Any, *, hasty: bool = False) -> FileRef:
+    def write_table(self, path: str, table: Any, *, hasty: bool = False, layout: ShardLayout | None = None) -> FileRef:
         self._add(path, table)
         return FileRef(path, table.nbytes, _TABLE)
 
@@ -65,6 +66,10 @@ class MemoryStore:
         if isinstance(table, bytes):
             raise FileNotFoundError(path)
         return table if columns is None else table.select(list(columns))
+
+    def read_shard(self, path: str, shard: Shard) -> tuple[Any, int]:
+        table = self.read_table(path)  # whole, as it is here
+        return table, table.num_rows
 
     def read_pieces(self, path: str, rows: int) -> Iterator[Any]:
         table = self.read_table(path)

@@ -115,8 +115,14 @@ def result(relation: Relation, rows: tuple[Row, ...], select: tuple[str, ...] = 
         if node.reported.unmatched:
             found += [unmatched_row(partition, at, 0) for at in unmatched(partition, matches)]
     names = node.schema.names
-    places = [names.index(name) for name in select or [name for name in names if name not in _INSTANTS]]
+    places = [names.index(name) for name in select or as_printed(node)]
     return [tuple(row[place] for place in places) for row in found]
+
+
+def as_printed(node: Sequences) -> list[str]:
+    """The columns as the sources print them, the measures behind all others; without the instants of a match."""
+    read = [name for name in node.input.schema.names if name in node.schema]
+    return [*read, *(name for name in node.schema.names if name not in (*read, *_INSTANTS))]
 
 
 def as_bag(rows: list[Row] | tuple[Row, ...]) -> list[str]:

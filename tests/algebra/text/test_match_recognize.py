@@ -115,9 +115,10 @@ def test_a_clause_over_a_relation_is_the_query_that_names_it() -> None:
     assert match_recognize_text(large.match_recognize(DIP)._node).startswith("PARTITION BY k\nORDER BY t\n")  # type: ignore[arg-type]  # it is one
 
 
-def test_all_rows_have_the_attributes_of_the_input() -> None:
+def test_all_rows_have_the_columns_in_the_order_of_the_standard() -> None:
+    """What partitions and orders, the measures, and the other attributes of the input."""
     read = ROWS.match_recognize(DIP.replace("PATTERN", "ALL ROWS PER MATCH PATTERN"))
-    assert read.schema.names == ("k", "t", "x", "y", "top", "bottom", "first", "last", "detected")
+    assert read.schema.names == ("k", "t", "top", "bottom", "x", "y", "first", "last", "detected")
     assert read.schema.temporal == ("t", "first", "last", "detected")
 
 
@@ -127,7 +128,7 @@ def test_excluded_rows_are_no_unmatched_rows() -> None:
         ROWS.match_recognize(clause)
     assert raised.value.site is not None
     assert clause[(raised.value.site.column or 0) - 1 :].startswith("ALL ROWS")
-    assert ROWS.match_recognize(clause.replace(" WITH UNMATCHED ROWS", "")).schema.names[:1] == ("k",)
+    assert ROWS.match_recognize(clause.replace(" WITH UNMATCHED ROWS", "")).schema.names[:2] == ("t", "k")
 
 
 def test_which_stream_a_text_reads_is_known_before_there_is_one() -> None:

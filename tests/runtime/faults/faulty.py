@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from tidegate.runtime.state.shard_layout import Shard, ShardLayout
 from tidegate.runtime.state.store.interface import FileRef, Lock, Store
 
 #: What changes something on the disk, in the order in which a batch needs it.
@@ -55,13 +56,17 @@ class FaultyStore:
         self._before("note", path)
         self.inner.note(path)
 
-    def write_table(self, path: str, table: Any, *, hasty: bool = False) -> FileRef:
+    def write_table(self, path: str, table: Any, *, hasty: bool = False, layout: ShardLayout | None = None) -> FileRef:
         self._before("write_table", path)
-        return self.inner.write_table(path, table, hasty=hasty)
+        return self.inner.write_table(path, table, hasty=hasty, layout=layout)
 
     def read_table(self, path: str, columns: Sequence[str] | None = None) -> Any:
         self._before("read_table", path)
         return self.inner.read_table(path, columns)
+
+    def read_shard(self, path: str, shard: Shard) -> tuple[Any, int]:
+        self._before("read_shard", path)
+        return self.inner.read_shard(path, shard)
 
     def read_pieces(self, path: str, rows: int) -> Iterator[Any]:
         for table in self.inner.read_pieces(path, rows):

@@ -236,15 +236,27 @@ def large(place: str | Path, batches: Sequence[Mapping[str, pa.Table]]) -> tuple
         return found.num_rows, int(np.asarray(found.column("k")).sum())
 
 
-@pytest.mark.parametrize("room", [8, 24, 40, 120])
-def test_a_limited_address_space(tmp_path: Path, room: int) -> None:
-    """The process says TG510, unless Polars aborts it; what was committed is whole, and the next one goes on."""
-    place = tmp_path / "state"
+#: MiB beyond what the process has when it begins. With the least it can hold no batch.
+ROOMS = (8, 24, 40, 120)
+
+
+def test_a_limited_address_space(tmp_path: Path) -> None:
+    """The process says TG510, at one of the limits at least, unless Polars aborts it; never that something is damaged.
+    What was committed is whole, and the next process goes on.
+    """
+    said = [under_a_limit(tmp_path / str(room), room) for room in ROOMS]
+    assert set(said) <= {"TG510", "done", "aborted"}, said
+    assert "TG510" in said, said
+
+
+def under_a_limit(place: Path, room: int) -> str:
+    """What a process with so much room says, after another one has gone on from what it left."""
     command = [sys.executable, "-X", "faulthandler", "-c", CHILD, str(place), str(room)]
     child = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     if child.returncode == -signal.SIGABRT:
         assert ABORTED.search(child.stderr), child.stderr[-2000:]
         assert "/polars/" in child.stderr  # the stack that the fault handler shows
     else:
-        assert child.stdout.split() in (["TG510"], ["done"]), (child.stdout, child.stderr[-2000:])
+        assert child.returncode == 0, child.stderr[-2000:]
     assert large(place, pushed()) == (700_000, sum(range(700_000)))
+    return "aborted" if child.returncode else child.stdout.strip()

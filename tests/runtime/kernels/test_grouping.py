@@ -8,7 +8,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tidegate.runtime.kernels.grouping import _fill, add_doubles, add_ints, best_doubles, best_ints, number_groups
+from tidegate.runtime.kernels.grouping import (
+    _fill,
+    add_doubles,
+    add_halves,
+    add_ints,
+    best_doubles,
+    best_ints,
+    number_groups,
+)
 
 NAN = math.nan
 
@@ -66,6 +74,21 @@ def test_sums_of_integers_go_on_from_what_was_known(seed: int) -> None:
     own = [values[valid & (numbers == group)] for group in range(40)]
     assert total.tolist() == [group + part.sum() for group, part in enumerate(own)]
     assert seen.tolist() == [group % 5 == 0 or len(part) > 0 for group, part in enumerate(own)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_in_halves_hold_totals_that_no_integer_of_64_bits_does(seed: int) -> None:
+    numbers, valid = rows_of(seed, 12)
+    values = np.random.default_rng(seed).integers(-(1 << 63), (1 << 63) - 1, 60, endpoint=True)
+    values[:2], numbers[:2], valid[:2] = (-(1 << 63), (1 << 63) - 1), 11, True
+    high, low = np.arange(12), np.full(12, 7)
+    seen = np.arange(12) % 5 == 0
+    add_halves(numbers, values, valid, high, low, seen)
+    for group in range(12):
+        own = values[valid & (numbers == group)].tolist()
+        assert (int(high[group]) << 32) + int(low[group]) == (group << 32) + 7 + sum(own)
+        assert 0 <= low[group] <= 7 + len(own) * 0xFFFFFFFF
+        assert seen[group] == (group % 5 == 0 or bool(own))
 
 
 @pytest.mark.parametrize("seed", range(6))

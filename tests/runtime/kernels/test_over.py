@@ -168,6 +168,25 @@ def test_places_of_running_values(seed: int) -> None:
             assert nth[i] == (-1 if number[i] < 8 else n + kept if kept is not None and number[kept] >= 8 else there[0])
 
 
+@pytest.mark.parametrize("within", [-1, 0, 3, 9])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_are_reported_again_after_so_long(seed: int, within: int) -> None:
+    """Of a partition that goes on, the row before the new ones knows when the last one was reported."""
+    offsets, first, time, _ = block(seed)
+    at, is_reported = np.full(len(time), -99), np.full(len(time), -1)
+    for p, own in enumerate(partitions(offsets)):
+        if first[p] > own.start:
+            at[first[p] - 1] = time[first[p] - 1] - 2
+    running.reported(offsets, first, time, within, at, is_reported)
+    for p, own in enumerate(partitions(offsets)):
+        last = int(time[first[p] - 1]) - 2 if first[p] > own.start else None
+        for i in range(first[p], own.stop):
+            again = last is None or (within >= 0 and time[i] > last + within)
+            last = int(time[i]) if again or last is None else last
+            assert (at[i], is_reported[i]) == (last, int(again))
+        assert (is_reported[own.start : first[p]] == -1).all()
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("before", "after"), [(0, 0), (2, 0), (5, 1), (40, 0)])
 def test_values_over_frames_that_move(before: int, after: int, seed: int) -> None:

@@ -17,6 +17,7 @@ from tidegate.runtime.connectors.sources import Source, parquet
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.spark.engine import start
+from tidegate.runtime.engines.spark.executor import SparkExecutor
 from tidegate.runtime.state.store.local import LocalStore
 
 pytestmark = pytest.mark.spark
@@ -99,3 +100,26 @@ def test_the_driver_reads_no_rows(
         files = sorted((tmp_path / "out" / name).glob("*.parquet"))
         assert sorted(str(row) for path in files for row in pq.read_table(path).to_pylist()) == wanted
         assert wanted
+
+
+@pytest.mark.parametrize(("driver_bytes", "place"), [(700, "sharded"), (1 << 20, "driver")])
+def test_the_driver_holds_rows_only_where_it_evaluates(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driver_bytes: int, place: str
+) -> None:
+    """It takes in all files, and what workers evaluate it reads no more."""
+    monkeypatch.setattr(SparkExecutor, "_ingest_job", None)
+    write(tmp_path / "in")
+    a, b = events.as_("a"), events.as_("b")
+    near = a.join(b, a.k == b.k, a.t < b.t, b.t <= a.t + 25).select(k=a.k, t=b.t, v=a.v)
+    query = start(
+        spark,
+        tg.program(Near=near).facts,
+        sources={"E": parquet(tmp_path / "in", per_batch=1, delay=4)},
+        checkpoint=tmp_path / "checkpoint",
+        driver_bytes=driver_bytes,
+    )
+    query.awaitTermination()
+    run = query._run
+    assert {place for report in query.reports for place in report.places.values()} == {place}
+    assert sum(segment.rows for some in run.runner.state.segments.values() for segment in some)
+    assert bool(run.executor.local.cache.rows) is (place == "driver")

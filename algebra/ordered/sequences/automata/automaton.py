@@ -171,9 +171,8 @@ def _ways_from(instructions: Sequence[Instruction], begin: int) -> Iterator[Tran
                 waiting.append((place + 1, _passing(way, mark), entered))
             case Enter(time):
                 waiting.append((place + 1, way, entered | {time}))
-            case Leave(time, to):
-                if time not in entered:
-                    waiting.append((to, way, entered))
+            case Leave(time, to, end):
+                waiting.append((end if time in entered else to, way, entered))
             case _:
                 assert_never(instruction)
 

@@ -42,17 +42,20 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Enter:
-    """An optional time of a repetition begins."""
+    """A time of a repetition begins after which there may be more, and need not be."""
 
     time: int
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """An optional time of a repetition ends, which goes on at a place. Without a row it does not count."""
+    """Such a time ends. It goes on at `place`, or, without a row since it began, at `end`: a time without rows is the
+    last one.
+    """
 
     time: int
     place: int
+    end: int
 
 
 Instruction: TypeAlias = Row | Choice | Pass | Enter | Leave
@@ -109,18 +112,23 @@ class Program:
             self.instructions[end] = Choice((len(self.instructions),))
 
     def _repeated(self, repetition: Repetition, excluded: bool) -> None:
-        for _ in range(repetition.least):
+        """The times that there are at least, then those beyond. After the last one that must be it can end."""
+        least, most = repetition.least, repetition.most
+        beyond = 1 if most is None else most - least
+        choices, leaves = [], []
+        for time in range(least + beyond):
+            if time < least - 1 or not beyond:
+                self.add(repetition.part, excluded=excluded)
+                continue
+            if time >= least:
+                choices.append(self._reserve())
+            number, self.times = self.times, self.times + 1
+            self.instructions.append(Enter(number))
             self.add(repetition.part, excluded=excluded)
-        optional = 1 if repetition.most is None else repetition.most - repetition.least
-        choices = []
-        for _ in range(optional):
-            choice = self._reserve()
-            choices.append(choice)
-            time, self.times = self.times, self.times + 1
-            self.instructions.append(Enter(time))
-            self.add(repetition.part, excluded=excluded)
-            after = len(self.instructions) + 1
-            self.instructions.append(Leave(time, choice if repetition.most is None else after))
+            leaves.append((self._reserve(), number))
         end = len(self.instructions)
         for choice in choices:
             self.instructions[choice] = Choice((choice + 1, end) if repetition.greedy else (end, choice + 1))
+        for leave, number in leaves:
+            again = choices[-1] if most is None and leave == leaves[-1][0] else leave + 1
+            self.instructions[leave] = Leave(number, again, end)

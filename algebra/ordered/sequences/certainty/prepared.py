@@ -52,7 +52,7 @@ class Prepared:
         self.conditions = {d.variable: d.condition for d in node.definitions}
         self.bounds = {variable: bounds_of(c, node, self.instants) for variable, c in self.conditions.items()}
         schema = node.condition_schema()
-        atoms = {atom for condition in self.conditions.values() for atom in _atoms(condition)}
+        atoms = {atom for condition in self.conditions.values() for atom in atoms_of(condition)}
         self.atoms: Mapping[Term, Atom] = {
             atom: Atom(evaluator(resolve(atom, schema)), attributes_of(atom), comparison_of(atom, node, self.instants))
             for atom in atoms
@@ -136,10 +136,11 @@ def _with(variables: Variables, matched: Matched) -> Places:
     return tuple(place for place, variable in matched if not variables or variable in variables)
 
 
-def _atoms(condition: Term) -> Iterator[Term]:
+def atoms_of(condition: Term) -> Iterator[Term]:
+    """The parts of a condition that are no conjunction, disjunction or negation."""
     if isinstance(condition, Call) and condition.op in ("and", "or", "not"):
         for arg in condition.args:
-            yield from _atoms(arg)
+            yield from atoms_of(arg)
     else:
         yield condition
 

@@ -10,7 +10,7 @@ from typing import Final
 import polars as pl
 
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.terms import TRUE
+from tidegate.algebra.terms import TRUE, Term
 from tidegate.analysis.inner_queries import owner_of
 from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
@@ -19,7 +19,7 @@ from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.joins.indexed_rows import Deciding, IndexedRows, wanted_frame, wanted_rows
 from tidegate.runtime.eval.joins.key_index import LookUpKeys
 from tidegate.runtime.eval.joins.look_ups import LookUp, look_ups
-from tidegate.runtime.eval.lenient import lenient_increment
+from tidegate.runtime.eval.lenient import SetAside, lenient_increment
 from tidegate.runtime.eval.small.increment import small_increment, small_leaf
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import QueryPlan
@@ -74,11 +74,16 @@ class JobEvaluation:
         try:
             return increment(job.query, leaves, job.old, job.new, ready)
         except EvaluationError as error:
-            if not job.lenient:
+            if not (job.lenient or job.lenient_sums):
                 raise of_query(error, job) from error.__cause__
-        rows, aside = lenient_increment(job.query, leaves, job.old, job.new)
+        rows, aside = _leniently(job, leaves)
         self.aside.add(job.query.name, job.query.name, aside)
         return rows
+
+    def overflows(self, job: Job, within: Term) -> list[SetAside]:
+        """The groups of a result whose sums do not fit, of rows of which this holds."""
+        leaves = self._read_leaves(Demand.of(job.query, job.old, job.new), job, {})
+        return _leniently(job, leaves, within)[1]
 
     def _small_rows(
         self, demand: Demand, job: Job, read: dict[object, SmallRows], shared: dict[object, SmallRows]
@@ -213,6 +218,18 @@ class JobEvaluation:
                 known[key] = read_leaf(leaf, frame, demand.relevant[index], self.statics)
             leaves[index] = known[key]
         return leaves
+
+
+def _leniently(
+    job: Job, leaves: Mapping[int, pl.DataFrame], within: Term = TRUE
+) -> tuple[pl.DataFrame, list[SetAside]]:
+    """The rows of an increment and what is set aside; what fails all the same says which query's it is."""
+    try:
+        return lenient_increment(
+            job.query, leaves, job.old, job.new, within=within, sums_alone=job.lenient_sums and not job.lenient
+        )
+    except EvaluationError as error:
+        raise of_query(error, job) from error.__cause__
 
 
 def _reading(demand: Demand, job: Job) -> Iterator[object]:

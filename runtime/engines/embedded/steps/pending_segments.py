@@ -48,11 +48,13 @@ class PendingSegments:
     """The segments of the running batch that are in memory only: what it drops again before its end is never written.
 
     They have up to `most_bytes` together; what is made beyond that is written at once. What is written goes to the
-    cache.
+    cache, unless its buffer is read elsewhere.
     """
 
     cache: SegmentCache
     most_bytes: int
+    read_elsewhere: set[str] = field(default_factory=set)
+    """The ids of buffers whose segments no increment in this process has read when one was last evaluated."""
     _pending: _Pending | None = None
 
     def rows(self, path: str) -> Rows | None:
@@ -115,13 +117,17 @@ class PendingSegments:
         segment = batch.pack_segment(as_table(rows), pending)
         if segment is None:
             return self._write(batch, buffer, rows, pending.shard)
-        self.cache.remember(segment.path, rows)
+        self._remember(segment, buffer, rows)
         return segment
 
     def _write(self, batch: Batch, buffer: Buffer, rows: Rows, shard: int) -> Segment:
         segment = batch.write_segment(buffer.id, as_table(rows), buffer.instants, shard=shard)
-        self.cache.remember(segment.path, rows)
+        self._remember(segment, buffer, rows)
         return segment
+
+    def _remember(self, segment: Segment, buffer: Buffer, rows: Rows) -> None:
+        if buffer.id not in self.read_elsewhere:
+            self.cache.remember(segment.path, rows)
 
 
 @lru_cache(maxsize=1024)

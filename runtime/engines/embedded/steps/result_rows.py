@@ -65,13 +65,14 @@ class ResultRows:
         self._strata = None
         settled: dict[str, Increment] = {}
         for query in queries:
-            if query.name not in done:
+            if query.name not in done and query.name not in self.aside.queries:
                 continue
-            increment = done[query.name]
+            increment = done.get(query.name, Increment(0, place="driver"))
             if query.stream in self.written and query.name in passed:
                 _stage(batch, query, pl.concat(passed[query.name]))
             segments = {name: self.pending.as_one(batch, stored) for name, stored in increment.segments.items()}
-            settled[query.name] = Increment(increment.rows, segments, increment.place)
+            aside = self.aside.write(batch, query.name)
+            settled[query.name] = Increment(increment.rows, segments, increment.place, aside=aside)
         return settled
 
     def _absorbed(self, job: Job, rows: Rows, buffer: Buffer, admission: Term) -> Rows:

@@ -71,7 +71,11 @@ class SegmentCache:
 
     def forget(self, live: Collection[str]) -> None:
         """Only segments with these paths are still needed."""
-        for path in [path for path in self.rows if path not in live]:
+        self.let_go([path for path in self.rows if path not in live])
+
+    def let_go(self, paths: Collection[str]) -> None:
+        """Holds the rows of these segments no longer."""
+        for path in [path for path in paths if path in self.rows]:
             del self.rows[path]
             self.indexes.pop(path, None)
             self._looks.pop(path, None)

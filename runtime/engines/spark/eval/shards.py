@@ -1,23 +1,30 @@
 """Increments shard by shard: every task evaluates all of a query over its share of the keys, with the embedded steps.
 
 A task reads the relevant segments one after the other, each once for every key that they are shared out by, and keeps
-what is relevant of its share. What several queries contain is computed once where they share it out alike.
+what is relevant of its share; of segments whose rows lie by that key it reads its share only. What several queries
+contain is computed once where they share it out alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import polars as pl
 
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.engines.spark.workers import Batches, WriteTarget, reported, store_rows, summary_batch
 from tidegate.runtime.eval.increment import common_parts, increment, leaf_rows, no_rows
+from tidegate.runtime.ordered.state import shard_hash, shard_of
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
-from tidegate.runtime.state.segments import Segment, read_segments
+from tidegate.runtime.state.segments import Segment, read_shard
+from tidegate.runtime.state.shard_layout import Shard
 from tidegate.runtime.state.store.local import LocalStore
+
+#: Rows that are looked at together, of however many segments: so many are in memory beside those of the shard.
+TOGETHER: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +80,16 @@ def read_shares(
     """For each increment the rows that it reads of the shard, by leaf; static tables whole."""
     statics = target.load_statics(leaf.static for job in jobs for leaf in job.query.leaves if leaf.static is not None)
     parts: dict[tuple[int, int], list[pl.DataFrame]] = {}
-    for (_, key), share in _shares(jobs, demands).items():
-        rows = _load(target, share.segment).filter(pl.col(key).hash(0) % shards == shard)  # NULL is a key
-        for (relevant, _), uses in share.views.items():
-            number, index = uses[0]
-            wanted = leaf_rows(jobs[number].query.leaves[index], rows, relevant)
-            for use in uses:
-                parts.setdefault(use, []).append(wanted)
+    store = LocalStore(target.root)
+    for share in _shares(jobs, demands):
+        wanted = Shard(share.key, shard_hash(), shard, shards)
+        for rows in _together(pl.DataFrame(read_shard(store, segment, wanted)) for segment in share.segments):
+            own = rows.filter(shard_of(share.key, shards) == shard)  # NULL is a key
+            for (relevant, _), uses in share.views.items():
+                number, index = uses[0]
+                relevant_rows = leaf_rows(jobs[number].query.leaves[index], own, relevant)
+                for use in uses:
+                    parts.setdefault(use, []).append(relevant_rows)
     read: list[dict[int, pl.DataFrame]] = [{} for _ in jobs]
     for number, job in enumerate(jobs):
         for index, leaf in enumerate(job.query.leaves):
@@ -92,27 +102,49 @@ def read_shares(
     return read
 
 
+def _together(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The same rows in fewer frames: what is done to each costs as much as thousands of rows."""
+    waiting: list[pl.DataFrame] = []
+    rows = 0
+    for frame in frames:
+        waiting.append(frame)
+        rows += frame.height
+        if rows >= TOGETHER:
+            yield pl.concat(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pl.concat(waiting)
+
+
+#: Leaves by relevance and columns, as numbers of job and leaf.
+_Views = dict[tuple[Term, tuple[str, ...]], list[tuple[int, int]]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What is read of one segment by one key: by relevance and columns the leaves, as numbers of job and leaf."""
+    """Segments of which the same leaves read the rows by the same key."""
 
-    segment: Segment
-    views: dict[tuple[Term, tuple[str, ...]], list[tuple[int, int]]] = field(default_factory=dict)
+    key: str
+    segments: list[Segment]
+    views: _Views
 
 
-def _shares(jobs: Sequence[ShardJob], demands: Sequence[Demand]) -> dict[tuple[str, str], _Share]:
-    """By path and key."""
-    shares: dict[tuple[str, str], _Share] = {}
+def _shares(jobs: Sequence[ShardJob], demands: Sequence[Demand]) -> list[_Share]:
+    """Each segment once for every key that it is shared out by."""
+    views: dict[tuple[str, str], tuple[Segment, _Views]] = {}
     for number, (job, demand) in enumerate(zip(jobs, demands, strict=True)):
         leaves = zip(job.query.leaves, job.keys, demand.relevant, job.inputs, strict=True)
         for index, (leaf, key, relevant, segments) in enumerate(leaves):
             if key is None or relevant is None:
                 continue
             for segment in segments:
-                share = shares.setdefault((segment.path, key), _Share(segment))
-                share.views.setdefault((relevant, leaf.columns), []).append((number, index))
+                _, of_segment = views.setdefault((segment.path, key), (segment, {}))
+                of_segment.setdefault((relevant, leaf.columns), []).append((number, index))
+    shares: list[_Share] = []
+    for (_, key), (segment, of_segment) in views.items():
+        last = shares[-1] if shares else None
+        if last is not None and (last.key, last.views) == (key, of_segment):
+            last.segments.append(segment)
+        else:
+            shares.append(_Share(key, [segment], of_segment))
     return shares
-
-
-def _load(target: WriteTarget, segment: Segment) -> pl.DataFrame:
-    return pl.DataFrame(read_segments(LocalStore(target.root), [segment]))

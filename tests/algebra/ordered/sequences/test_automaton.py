@@ -110,12 +110,41 @@ def test_equal_ways_are_there_once() -> None:
     marked = Absence("N", 3)
     twice = Concatenation((A, Repetition(marked, 0, 1), Repetition(marked, 0, 1), B))
     ways = automaton(twice).states[1].transitions
-    assert [way.absences for way in ways] == [()]
+    assert [way.absences for way in ways] == [(marked,), ()]
     either = Alternation((Concatenation((A, marked)), A))
     assert [[way.absences for way in state.transitions] for state in automaton(either).states[1:]] == [
         [(marked,)],
         [()],
     ]
+
+
+@pytest.mark.parametrize("greedy", [True, False])
+@pytest.mark.parametrize(("least", "most"), [(0, 3), (1, 2), (1, None), (2, 3), (2, None)])
+def test_ways_of_parts_without_rows_are_those_of_the_definition(least: int, most: int | None, greedy: bool) -> None:
+    optional = Repetition(A, 0, 1, greedy=False)
+    for part in (Alternation((optional, B)), Alternation((EMPTY, A)), Concatenation((optional, optional))):
+        pattern = Repetition(part, least, most, greedy)
+        assert followed(automaton(pattern), 3, 0) == defined(pattern, 3, 0), pattern_text(pattern)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "expected"),
+    [
+        (0, 3, ["AAA", "AA-", "AA", "A-", "A", "-", ""]),
+        (1, 3, ["AAA", "AA-", "AA", "A-", "A", "-"]),
+        (2, 3, ["AAA", "AA-", "AA", "A-", "-AA", "-A-", "-A", "--"]),
+        (2, 2, ["AA", "A-", "-A", "--"]),
+    ],
+)
+def test_a_time_without_rows_is_the_last_one_beyond_the_least(least: int, most: int, expected: list[str]) -> None:
+    """The strings of ISO/IEC 19075-5, 7.2.8, for (A?){0,3} and so on; an absence marks the times without rows."""
+    pattern = Repetition(Alternation((A, Absence("N"))), least, most)
+    partition = Anything(SimpleNamespace(pattern=pattern, limits=()), range(4))
+    found = []
+    for way in Search(cast(Partition, partition)).ways(pattern, Path(0)):
+        marks = [sum(before == rows for _, before in way.absences) for rows in range(len(way.matched) + 1)]
+        found.append("A".join("-" * mark for mark in marks))
+    assert found == expected
 
 
 def test_states_after_labels() -> None:

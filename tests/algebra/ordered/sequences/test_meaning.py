@@ -41,10 +41,10 @@ def test_one_row_of_each_match() -> None:
 def test_all_rows_with_those_of_no_match() -> None:
     node = sequences("A {- B -} B?", A=A, B=B, measures=MEASURES, reported=Reported("all", unmatched=True))
     assert result(node, ROWS) == [
-        (1, 0, 0, 1, "A", 1, 1, 2, 2),
-        (2, 1, 1, 1, "B", 3, 1, 2, 2),
-        (4, 0, 2, None, None, None, 4, 4, 4),
-        (5, 0, 0, None, None, None, 5, 5, MAX_INSTANT),
+        (1, 0, 1, "A", 1, 0, 1, 2, 2),
+        (2, 1, 1, "B", 3, 1, 1, 2, 2),
+        (4, 0, None, None, None, 2, 4, 4, 4),
+        (5, 0, None, None, None, 0, 5, 5, MAX_INSTANT),
     ]
 
 
@@ -52,12 +52,12 @@ def test_all_rows_with_those_of_no_match() -> None:
 def test_empty_matches(empty: bool) -> None:
     node = sequences("B?", B=B, measures=MEASURES, reported=Reported("all", empty=empty))
     rows = result(node, ROWS)
-    assert [row for row in rows if row[4] is not None] == [
-        (2, 0, 1, 2, "B", 1, 2, 2, 2),
-        (2, 1, 1, 3, "B", 1, 2, 2, 2),
+    assert [row for row in rows if row[3] is not None] == [
+        (2, 0, 2, "B", 1, 1, 2, 2, 2),
+        (2, 1, 3, "B", 1, 1, 2, 2, 2),
     ]
-    none = [(t, 0, x, number, None, 0, t, t, t) for t, x, number in ((1, 0, 1), (4, 2, 4), (5, 0, 5))]
-    assert [row for row in rows if row[4] is None] == (none if empty else [])
+    none = [(t, 0, number, None, 0, x, t, t, t) for t, x, number in ((1, 0, 1), (4, 2, 4), (5, 0, 5))]
+    assert [row for row in rows if row[3] is None] == (none if empty else [])
 
 
 def test_partitions_are_apart() -> None:

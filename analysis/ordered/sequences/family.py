@@ -9,12 +9,15 @@ from typing import Final
 
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
+from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.ordered.sequences.automata.automaton import automaton
+from tidegate.algebra.ordered.sequences.counting.counted import counted
 from tidegate.algebra.ordered.sequences.definition import DETECTED, FIRST, LAST, EveryMatch, within
 from tidegate.algebra.ordered.sequences.navigation import Classifier, Navigation, RowValue, reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.outlines import Outline, outlines_of, place_in, rows_after
 from tidegate.algebra.ordered.sequences.pattern import Absence, Anchor, longest, patterns_of, shortest
+from tidegate.algebra.ordered.summary import Summary
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import attributes_of
@@ -28,6 +31,7 @@ from tidegate.analysis.ordered.family import (
     rate_of,
     stream_of,
 )
+from tidegate.analysis.ordered.sequences.tables import tables_of
 from tidegate.analysis.zones.wording import amount, factor, usual_spans
 from tidegate.analysis.zones.zone import Zone
 
@@ -149,6 +153,16 @@ class SequencesFamily(Family[Sequences]):
             return ()
         ticks, span = usual_spans(node.input.schema[node.time].type)[0]
         return ((replace(node, limits=(*node.limits, within(ticks))), f"limit how long a match lasts: within={span}"),)
+
+    def summary(self, node: Sequences, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> Summary | str:
+        return counted(node, keys, aggregates)
+
+    def orders(self, node: Sequences) -> Sequence[str]:
+        """What searches for the matches."""
+        tables = tables_of(node)
+        if isinstance(tables, str):
+            return (f"matches are searched for in Python, since {tables}",)
+        return ("matches are searched for by compiled kernels",)
 
     def state(self, node: Sequences) -> StateBound:
         return StateBound((_bound(node),), (StoredRows(ROWS, "kept", of="that matches may need"),))

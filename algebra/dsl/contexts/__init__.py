@@ -1,0 +1,1 @@
+"""What relations know of models of contexts."""

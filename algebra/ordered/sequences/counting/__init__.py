@@ -1,0 +1,1 @@
+"""Matches that are counted and not listed."""

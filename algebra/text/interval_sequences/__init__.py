@@ -1,0 +1,1 @@
+"""The text of interval sequences: `EVENT ISEQ [...] (A, B; W)`."""

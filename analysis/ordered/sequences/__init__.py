@@ -1,0 +1,1 @@
+"""The analysis of row patterns, and of those whose matches are counted without listing them."""

@@ -1,0 +1,84 @@
+"""How matches may end with rows to come, as far as limits ask for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN, Automaton
+from tidegate.algebra.ordered.sequences.definition import Point
+from tidegate.algebra.ordered.sequences.node import Sequences
+from tidegate.analysis.ordered.sequences.conditions import NotCompiled
+
+#: How many sets of variables are told apart at most.
+MOST_COMPLETIONS = 4_000
+
+Variables: TypeAlias = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A way to end a match with rows to come, at least one: by limit, whether these have a row that its later point
+    names, and one that its earlier point names.
+    """
+
+    later: tuple[bool, ...]
+    earlier: tuple[bool, ...]
+
+
+def completions_of(node: Sequences, of: Automaton) -> tuple[tuple[tuple[Completion, ...], tuple[Completion, ...]], ...]:
+    """The completions from each state, and those by ways that are preferred to the end of the match there."""
+    ends = _ends(node, of)
+    found = []
+    for state in of.states:
+        ways = [way.to for way in state.transitions]
+        upto = ways.index(None) if None in ways else len(ways)
+        every, preferred = (
+            dict.fromkeys(
+                _completion(node, variables)
+                for to in some
+                if to is not None
+                for variables in sorted(ends[to], key=sorted)
+            )
+            for some in (ways, ways[:upto])
+        )
+        found.append((tuple(every), tuple(preferred)))
+    return tuple(found)
+
+
+def _ends(node: Sequences, of: Automaton) -> dict[int, set[Variables]]:
+    """From each state, with its own row among those to come: the sets of their variables, of those that limits name."""
+    points = [point for limit in node.limits for point in (limit.later, limit.earlier) if point.variable is not None]
+    named = {variable for point in points for variable in node.resolved(point.variable or "")}
+    before: dict[int, list[int]] = {}
+    for number, state in enumerate(of.states):
+        for way in state.transitions:
+            if way.to is not None:
+                before.setdefault(way.to, []).append(number)
+    own = {number: frozenset({state.variable} & named) for number, state in enumerate(of.states)}
+    ends: dict[int, set[Variables]] = {number: set() for number in range(len(of.states))}
+    waiting = [
+        (number, own[number])
+        for number, state in enumerate(of.states)
+        if number != BEGIN and any(way.to is None for way in state.transitions)
+    ]
+    total = 0
+    while waiting:
+        number, variables = waiting.pop()
+        if variables in ends[number]:
+            continue
+        ends[number].add(variables)
+        total += 1
+        if total > MOST_COMPLETIONS:
+            raise NotCompiled("its limits name too many variables")
+        waiting += [(state, variables | own[state]) for state in before.get(number, ()) if state != BEGIN]
+    return ends
+
+
+def _completion(node: Sequences, variables: Variables) -> Completion:
+    def has(point: Point) -> bool:
+        return point.variable is not None and any(v in variables for v in node.resolved(point.variable))
+
+    return Completion(
+        tuple(has(limit.later) for limit in node.limits), tuple(has(limit.earlier) for limit in node.limits)
+    )

@@ -1,0 +1,97 @@
+"""Rows at whose instant a context holds: a look-up of the last change before, which never waits for a context's end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tidegate.algebra.dsl.checks.relation import free_name
+from tidegate.algebra.dsl.expression import Origin
+from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.dsl.sources import Result
+from tidegate.algebra.errors import Site
+from tidegate.algebra.nodes import Node, Project, Rename, Select
+from tidegate.algebra.ordered.asof import AsOf
+from tidegate.algebra.ordered.transitions.definition import CHANGE, CONTEXT, END, START, TIME
+from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, conjunction
+from tidegate.algebra.types import STRING
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Which rows: those with these keys and instants, whose context is one of these, or none of them."""
+
+    changes: Result
+    default: str
+    keys: tuple[str, ...]
+    rows: Relation
+    of: tuple[str, ...]
+    at: str
+
+    def inside(self, contexts: tuple[str, ...], values: Mapping[str, str], site: Site | None) -> Relation:
+        """The rows in one of the contexts; of a single one with attributes of its window under names of their own."""
+        node, kept = self.rows._node, self.rows.schema.names
+        if len(contexts) == 1:
+            node, here = self._with_change(node, contexts[0], only=True)
+            return self._relation(node, here, values, site)
+        conditions: list[Term] = []
+        for context in contexts:
+            node, here = self._with_change(node, context, only=False)
+            conditions.append(self._holds(context, here))
+        held = conditions[0]
+        for condition in conditions[1:]:
+            held = call("or", held, condition)
+        return self._relation(Project(Select(node, held), kept), {}, {}, site)
+
+    def outside(self, contexts: tuple[str, ...], site: Site | None) -> Relation:
+        """The rows in none of the contexts."""
+        node, kept = self.rows._node, self.rows.schema.names
+        conditions: list[Term] = []
+        for context in contexts:
+            node, here = self._with_change(node, context, only=False)
+            conditions.append(call("not", self._holds(context, here)))
+        return self._relation(Project(Select(node, conjunction(conditions)), kept), {}, {}, site)
+
+    def _with_change(self, node: Node, context: str, *, only: bool) -> tuple[Node, dict[str, str]]:
+        """The rows with the last change of a context before them, and the names of its attributes; `only` those rows
+        where it holds.
+
+        A window (t_i, t_t] has the row at its end and not the one at its beginning: the last change strictly before a
+        row decides.
+        """
+        changes = self.changes.schema
+        here: dict[str, str] = {}
+        for name in changes.names:
+            here[name] = free_name(f"{context} {name}", (*node.schema.names, *here.values()))
+        right: Node = Select(self.changes._node, call("eq", Attr(CONTEXT), Lit(context, STRING)))
+        right = Rename(right, tuple(here.items()))
+        keys = tuple(here[key] for key in self.keys)
+        is_default = context == self.default
+        # The default context holds where nothing has changed yet: there the last change has to be known, not only a
+        # window that holds.
+        ended = None if is_default else call("eq", Attr(here[CHANGE]), Lit(END, STRING))
+        how: Literal["left", "inner"] = "inner" if only and not is_default else "left"
+        looked = AsOf(node, right, self.of, keys, self.at, here[TIME], here[CHANGE], strict=True, how=how, ended=ended)
+        if only and is_default:
+            return Select(looked, self._holds(context, here)), here
+        return looked, here
+
+    def _holds(self, context: str, here: Mapping[str, str]) -> Term:
+        """Whether a context holds, of a row with its last change."""
+        change = Attr(here[CHANGE])
+        if context != self.default:
+            return call("is_not_null", change)
+        parts = [call("coalesce", call("eq", change, Lit(START, STRING)), TRUE)]
+        return conjunction([*parts, *(call("is_not_null", Attr(key)) for key in self.of)])
+
+    def _relation(self, node: Node, here: Mapping[str, str], values: Mapping[str, str], site: Site | None) -> Relation:
+        """The rows with their own attributes, and these of the window: by the names that are asked for."""
+        kept = self.rows.schema.names
+        pairs = tuple((here[name], new) for new, name in values.items())
+        if here:
+            node = Project(node, (*kept, *(old for old, _ in pairs)))
+        node = Rename(node, pairs) if pairs else node
+        origin = Origin("this in_context")
+        origins = {name: self.rows._origins.get(name, origin) for name in node.schema}
+        return self.rows._with(node, origins, site, (), (self.changes,))

@@ -1,0 +1,384 @@
+"""A model of application contexts: its types, its deriving queries, and what it says to other queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tidegate.algebra.diagnostics.shown import kind_of, shown
+from tidegate.algebra.dsl.checks.calls import called, checked_calls
+from tidegate.algebra.dsl.checks.relation import is_identifier, listed, what_else
+from tidegate.algebra.dsl.contexts.handle import Contexts
+from tidegate.algebra.dsl.expression import Origin
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.programs import named_query
+from tidegate.algebra.dsl.relation import Column, Relation
+from tidegate.algebra.dsl.sources import Result, result_stream
+from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.ordered.transitions.definition import (
+    BEGAN,
+    CHANGE,
+    CONTEXT,
+    END,
+    START,
+    TIME,
+    Action,
+    ContextType,
+    HeldBy,
+    Transition,
+)
+from tidegate.algebra.ordered.transitions.node import Transitions
+from tidegate.algebra.program import ProgramDef
+from tidegate.algebra.schema import checked_name
+from tidegate.contexts.asked import CAUSE, NUMBER, SINCE, Asked, types_of
+from tidegate.contexts.checks import require_context, require_contexts, require_types
+from tidegate.contexts.look_up import LookUp
+
+
+@checked_calls
+class ContextModel(Contexts):
+    """Contexts of which some hold in each partition, and the queries by which they begin and end.
+
+    `initiate`, `switch` and `terminate` each make a new model with one deriving query more. `relation.in_context` keeps
+    the rows at whose instant a context holds; `changes`, `windows` and `starts` are relations themselves.
+
+    From the papers: CAESAR Def. 4.
+
+    Examples:
+        >>> traffic
+        contexts Traffic by car: clear, slow
+          switch slow in clear
+          switch clear in slow
+    """
+
+    __slots__ = ("_asked", "_default", "_keys", "_name", "_result", "_types")
+
+    def __init__(
+        self, name: str, keys: tuple[str, ...], default: str, types: tuple[ContextType, ...], asked: tuple[Asked, ...]
+    ) -> None:
+        self._name, self._keys, self._default, self._types, self._asked = name, keys, default, types, asked
+        self._result: Result | None = None
+
+    def __repr__(self) -> str:
+        names = ", ".join(type_.name for type_ in self._types)
+        return "\n  ".join(
+            [
+                f"contexts {self._name} by {', '.join(self._keys) or '()'}: {names}",
+                *(str(one.transition) for one in self._asked),
+            ]
+        )
+
+    @called(when=("TG114", 'say at which rows: initiate("congestion", when=slow_minutes)'))
+    def initiate(
+        self,
+        context: str,
+        *,
+        when: Relation,
+        within: str | Iterable[str] | None = None,
+        by: Column | Iterable[Column] | None = None,
+        at: Column | None = None,
+        since: Column | None = None,
+        cause: Column | None = None,
+        values: Mapping[str, Column] | None = None,
+    ) -> ContextModel:
+        """The model with a query that begins a context at each of its rows, where the context does not hold yet.
+
+        `within`: the contexts in which the query stands, all of them where it is left out. A row counts if one of them
+        holds before its instant. `by`, `at`: the keys and the instant of a row, where they are not called as the keys
+        of the model are, or where rows hold several instants. `since`: where the match of a row began: it has to lie in
+        one window. `cause`: what the context holds for, where it holds until its causes are cleared. `values`:
+        attributes that the window keeps of its row.
+
+        Examples:
+            >>> stopping = traffic.initiate("slow", when=cars.where(cars.speed == 0), within="clear")
+            >>> stopping
+            contexts Traffic by car: clear, slow
+              switch slow in clear
+              switch clear in slow
+              initiate slow in clear
+        """
+        with Here() as site:
+            if context == self._default:
+                raise QueryError(
+                    "TG187",
+                    f"{context} is the default context: it holds where no other does, and nobody initiates it",
+                    hint=f'end the others: switch({context!r}, when=...) or terminate("...", when=...)',
+                    site=site,
+                )
+            return self._with("initiate", context, when, within, by, at, since, cause, values or {})
+
+    @called(when=("TG114", 'say at which rows: switch("congestion", when=slow_minutes)'))
+    def switch(
+        self,
+        context: str,
+        *,
+        when: Relation,
+        within: str | Iterable[str] | None = None,
+        by: Column | Iterable[Column] | None = None,
+        at: Column | None = None,
+        since: Column | None = None,
+        cause: Column | None = None,
+        values: Mapping[str, Column] | None = None,
+    ) -> ContextModel:
+        """The model with a query that at each of its rows ends those of the contexts `within` that hold, and begins
+        another one.
+
+        To the default context it only ends them; to a context itself it begins a new window. The other options are
+        those of `initiate`.
+
+        Examples:
+            >>> model = tg.context_model("Traffic", by="car", default="clear", contexts="slow")
+            >>> model.switch("slow", when=cars.where(cars.speed < 70), within="clear")
+            contexts Traffic by car: clear, slow
+              switch slow in clear
+        """
+        with Here():
+            return self._with("switch", context, when, within, by, at, since, cause, values or {})
+
+    @called(when=("TG114", 'say at which rows: terminate("congestion", when=fast_minutes)'))
+    def terminate(
+        self,
+        context: str,
+        *,
+        when: Relation,
+        by: Column | Iterable[Column] | None = None,
+        at: Column | None = None,
+        since: Column | None = None,
+        cause: Column | None = None,
+    ) -> ContextModel:
+        """The model with a query that ends a context at each of its rows. It stands in this context.
+
+        `cause`: only this cause is taken away, and the context ends as none is left. Without it the context ends
+        whatever its causes. The other options are those of `initiate`.
+
+        Examples:
+            >>> model = tg.context_model("Traffic", by="car", default="clear", contexts="slow")
+            >>> model.terminate("slow", when=cars.where(cars.speed >= 85))
+            contexts Traffic by car: clear, slow
+              terminate slow in slow
+        """
+        with Here() as site:
+            if context == self._default:
+                raise QueryError(
+                    "TG187",
+                    f"{context} is the default context: it ends where another one begins, and by nothing else",
+                    hint='begin another: initiate("...", when=...)',
+                    site=site,
+                )
+            return self._with("terminate", context, when, context, by, at, since, cause, {})
+
+    @property
+    def changes(self) -> Result:
+        """Every window as it starts and as it ends, each at its instant: the keys, `context`, `change` (start or end),
+        `time`, `began` and the values of the initiating row.
+
+        `began` is NULL where the default context has held since ever. It is a result of the program, named as the
+        model is, which all queries in its contexts read.
+
+        Examples:
+            >>> show(traffic.changes.select("context", "change", "time", "began"))
+            clear, end, 1, None
+            clear, end, 5, 2
+            clear, start, 2, 2
+            slow, end, 2, 1
+            slow, start, 1, 1
+            slow, start, 5, 5
+        """
+        with Here() as site:
+            if self._result is None:
+                self._result = self._named(site)
+            return self._result
+
+    def windows(self, context: str) -> Relation:
+        """The windows (began, ended] of a context, each once it has ended. One of the default context that has held
+        since ever is not among them.
+
+        Examples:
+            >>> show(traffic.windows("slow").select("car", "began", "ended"))
+            red, 1, 2
+        """
+        with Here():
+            return self._changed(context, END).rename(**{TIME: "ended"})
+
+    def starts(self, context: str) -> Relation:
+        """The windows of a context as they begin, with the values of the initiating row.
+
+        Examples:
+            >>> show(traffic.starts("slow").select("car", "began"))
+            red, 1
+            red, 5
+        """
+        with Here():
+            return self._changed(context, START).drop(BEGAN).rename(**{TIME: BEGAN})
+
+    def _inside(
+        self,
+        rows: Relation,
+        contexts: tuple[str, ...],
+        by: Column | Iterable[Column] | None,
+        at: Column | None,
+        values: Mapping[str, str],
+        site: Site | None,
+    ) -> Relation:
+        look_up = self._look_up(rows, contexts, by, at, "in_context")
+        if values and len(contexts) != 1:
+            raise QueryError("TG187", f"values of {len(contexts)} contexts", hint="ask for one context with values=...")
+        of_window = [name for name in self.changes.schema if name not in (*self._keys, CONTEXT, CHANGE, TIME)]
+        for new, name in values.items():
+            if name not in of_window:
+                hint = f"a window has {', '.join(of_window)}"
+                raise QueryError("TG101", f"a window of {contexts[0]} has no {shown(name)}", hint=hint)
+            if new in rows.schema:
+                raise QueryError("TG103", f"attribute {new!r} exists already", hint="choose a new name")
+            checked_name(new, "an attribute")
+        return look_up.inside(contexts, values, site)
+
+    def _outside(
+        self,
+        rows: Relation,
+        contexts: tuple[str, ...],
+        by: Column | Iterable[Column] | None,
+        at: Column | None,
+        site: Site | None,
+    ) -> Relation:
+        return self._look_up(rows, contexts, by, at, "not_in_context").outside(contexts, site)
+
+    def _look_up(
+        self,
+        rows: Relation,
+        contexts: tuple[str, ...],
+        by: Column | Iterable[Column] | None,
+        at: Column | None,
+        where: str,
+    ) -> LookUp:
+        require_contexts(contexts, self._types, where)
+        keys = self._named_keys(rows, by, where)
+        return LookUp(self.changes, self._default, self._keys, rows, keys, rows._order(at, where, "at"))
+
+    def _named_keys(self, rows: Relation, by: Column | Iterable[Column] | None, where: str) -> tuple[str, ...]:
+        """The attributes of a relation that are the keys of the model."""
+        keys = tuple(rows._name_of(key, where) for key in listed(self._keys if by is None else by))
+        if len(keys) != len(self._keys):
+            raise QueryError(
+                "TG187",
+                f"{where} names {len(keys)} keys, and the model has {len(self._keys)}: {', '.join(self._keys)}",
+                hint="by=(...) names the attribute of each key, in their order",
+            )
+        return keys
+
+    def _changed(self, context: str, change: str) -> Relation:
+        require_context(context, self._types, "windows")
+        changes = self.changes
+        rows = changes.where(changes[CONTEXT] == context, changes[CHANGE] == change, changes[BEGAN].is_not_null())
+        return rows.drop(CONTEXT, CHANGE)
+
+    def _with(
+        self,
+        action: Action,
+        context: str,
+        when: Relation,
+        within: str | Iterable[str] | None,
+        by: Column | Iterable[Column] | None,
+        at: Column | None,
+        since: Column | None,
+        cause: Column | None,
+        values: Mapping[str, Column],
+    ) -> ContextModel:
+        require_context(context, self._types, action)
+        if not isinstance(when, Relation):
+            raise QueryError("TG114", f"{action} got {what_else(when)}", hint="when=... takes a relation")
+        standing = [type_.name for type_ in self._types] if within is None else listed(within)
+        require_contexts(standing, self._types, action)
+        held_by = next(type_.held_by for type_ in self._types if type_.name == context)
+        if cause is not None and held_by == "transition":
+            raise QueryError(
+                "TG187",
+                f"{context} does not hold by causes",
+                hint=f'say so: tg.context_model(..., causes={{{context!r}: "bag"}})',
+            )
+        keys = self._named_keys(when, by, action)
+        if not isinstance(values, Mapping):
+            raise QueryError("TG114", f"values={shown(values)}", hint='write values={"speed": minutes.speed}')
+        taken = next((name for name in values if name in (*self._keys, CONTEXT, CHANGE, TIME, BEGAN)), None)
+        if taken is not None:
+            raise QueryError("TG103", f"a window has {taken!r} of its own", hint="choose another name")
+        transition = Transition(action, context, tuple(dict.fromkeys(standing)), cause is not None)
+        asked = Asked(
+            transition,
+            when,
+            keys,
+            when._order(at, action, "at"),
+            None if since is None else when._column(since),
+            None if cause is None else when._column(cause),
+            {checked_name(name, "an attribute"): when._column(column) for name, column in values.items()},
+        )
+        types_of((*self._asked, asked))
+        return ContextModel(self._name, self._keys, self._default, self._types, (*self._asked, asked))
+
+    def _named(self, site: Site | None) -> Result:
+        """The changes as a result with the model's name."""
+        if not self._asked:
+            raise QueryError(
+                "TG187",
+                f"{self._name} has no query that begins a context",
+                hint='add one: model = model.initiate("congestion", when=...)',
+            )
+        types = types_of(self._asked)
+        relations = [one.candidates(number, self._keys, types) for number, one in enumerate(self._asked)]
+        first, *others = relations
+        candidates = first.union(*others) if others else first
+        carried = tuple(name for name in types if name not in (SINCE, CAUSE))
+        node = Transitions(
+            candidates._node,
+            self._keys,
+            TIME,
+            self._types,
+            self._default,
+            tuple(one.transition for one in self._asked),
+            NUMBER,
+            SINCE if SINCE in types else None,
+            CAUSE if CAUSE in types else None,
+            carried,
+        )
+        relation = candidates._with(node, dict.fromkeys(node.schema, Origin(self._name)), site)
+        query = named_query(self._name, relation, site)
+        from tidegate.analysis.pipeline import analyse
+
+        definition = analyse(ProgramDef((query,))).definition_of(self._name)
+        return result_stream(definition, {}, site, query, relation._results)
+
+
+@called(
+    by=("TG114", 'name the attributes that say of what the contexts are: by="segment"; by=() for one of all rows'),
+    default=("TG114", 'name the context that holds where no other does: default="clear"'),
+    contexts=("TG114", 'name the other contexts: contexts=("congestion", "accident")'),
+)
+def context_model(
+    name: str,
+    *,
+    by: str | Iterable[str],
+    default: str,
+    contexts: str | Iterable[str],
+    causes: Mapping[str, HeldBy] | None = None,
+) -> ContextModel:
+    """A model of application contexts, without deriving queries so far: `initiate`, `switch` and `terminate` add them.
+
+    Contexts hold in each partition by itself, that is, of rows with the same values of `by`. `default` holds exactly
+    where none of `contexts` does, first of all since ever. Several contexts may hold at once. `causes`: contexts that
+    hold until all their causes are cleared, each with how these are counted: `"bag"`, where one that was given twice
+    has to be cleared twice, or `"set"`. `QueryError` TG187 for a model that is none.
+
+    From the papers: CAESAR Def. 4.
+
+    Examples:
+        >>> tg.context_model("Traffic", by="car", default="clear", contexts=("slow", "stopped"))
+        contexts Traffic by car: clear, slow, stopped
+    """
+    with Here():
+        keys = tuple(listed(by))
+        for key in keys:
+            if not is_identifier(key):
+                raise QueryError(
+                    "TG114", f"by has {kind_of(key)}, {shown(key)}", hint='by="segment" names an attribute'
+                )
+        types = require_types(default, listed(contexts), causes or {})
+        return ContextModel(checked_name(name, "a model of contexts"), keys, default, types, ())

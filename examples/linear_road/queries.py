@@ -1,0 +1,171 @@
+"""Linear Road as queries: what each car did before, look-back by look-back; what segments were like, minute by minute;
+and tolls, which join the two.
+
+A report is three numbers besides its time: the car, the speed, and the *place*, which is one number for road,
+direction, position in feet and lane, in this order. Places of one segment are a range, so the segment is a quotient.
+"""
+
+from __future__ import annotations
+
+import tidegate as tg
+from examples.linear_road.rows import BALANCE, DAILY, ENTRY, EXIT, MILE, POSITION, SEGMENTS, Row
+
+FEET = SEGMENTS * MILE
+LANES, SPEEDS = 5, 101
+SILENCE = 60  # seconds after a report in which a car is still where it was
+
+road = tg.stream("Road", ", ".join(f"{name} bigint" for name in Row._fields), progress="time")
+distances = tg.table("Distances", "distance bigint")
+DISTANCES = [(distance,) for distance in range(5)]
+
+
+def lane(place: tg.Expression) -> tg.Expression:
+    return place % LANES
+
+
+def segment(place: tg.Expression) -> tg.Expression:
+    """One number for road, direction and segment."""
+    return place // (LANES * MILE)
+
+
+def reports() -> tg.Relation:
+    """Each report once: of several of one car and second the least."""
+    r = road.where(road.type == POSITION)
+    place = ((r.xway * 2 + r.dir) * FEET + r.pos) * LANES + r.lane
+    once = r.group_by(r.time, r.vid).agg(least=tg.min(place * SPEEDS + r.spd))
+    return once.select(once.time, once.vid, spd=once.least % SPEEDS, place=once.least // SPEEDS)
+
+
+def driving() -> tg.Relation:
+    """The reports of trips, with what the car did before: the others are noise, after an exit and before an entry.
+
+    `begins`: a trip does; `enters`: a segment; `stays`: where it was a minute ago at most; `stayed`: did so before.
+    """
+    r = reports()
+    r = r.over(by="vid", order="time", before=tg.lag(r.place), last=tg.lag(r.time))
+    again = (lane(r.place) == ENTRY) & ((lane(r.before) != ENTRY) | (r.time - r.last > SILENCE))
+    r = r.with_(begins=tg.when(r.last.is_null(), lane(r.place) != EXIT, again))
+    out = r.before.is_null() | (lane(r.before) == EXIT)
+    travels = lane(r.place).between(ENTRY + 1, EXIT - 1)
+    r = r.with_(
+        state=tg.when(r.begins, 1, tg.when(out, 0, tg.lit(None).cast("bigint"))),
+        enters=r.begins | (segment(r.place) != segment(r.before)),
+        stays=tg.coalesce((r.place == r.before) & travels & (r.time - r.last <= SILENCE), tg.lit(False)),
+    )
+    r = r.over(by="vid", order="time", on=tg.last(r.state, by=r.time), stayed=tg.lag(r.stays))
+    return r.where(r.on == 1)
+
+
+def statistics() -> tg.Relation:
+    """Of each segment, at the end of each minute: different cars, sum of the speeds, number of the reports."""
+    r = on_road.as_("r")
+    return r.group_by(segment=segment(r.place), minute=tg.tumbling(r.time, 60)).agg(
+        cars=tg.count_distinct(r.vid), speed=tg.sum(r.spd), reports=tg.count()
+    )
+
+
+def latest() -> tg.Relation:
+    """Of each segment, at the beginning of a minute: cars of the minute before, mean speed of five."""
+    s = per_minute.as_("s")
+    w = s.windows(tg.hopping(300, every=60), by="s.segment", order="s.minute").agg(
+        speed=tg.sum(s.speed), reports=tg.sum(s.reports), at=tg.max(s.minute), cars=tg.last(s.cars, by=s.minute)
+    )
+    lav = (w.speed * 2 + w.reports) // (w.reports * 2)
+    return w.select("segment", minute=w.end, lav=lav, cars=tg.when(w["at"] == w.end, w.cars, 0))
+
+
+def accidents() -> tg.Relation:
+    """The places at which at least two cars stand at the last second before a minute."""
+    r = on_road.as_("r")
+    still = r.where(r.stays).select(r.vid, r.time, r.last, r.place)
+    still = still.over(
+        by="vid", order="time", t1=tg.lag(still.time), t2=tg.lag(still.time, 2), last1=tg.lag(still["last"])
+    )
+    s = still.where(still.last == still.t1, still.last1 == still.t2).as_("s")
+    m = r.where(r.stayed, ~r.stays).select(r.vid, r.time).as_("m")
+    border = tg.tumbling(s.time, 60)
+    standing = s.anti_join(m, m.vid == s.vid, s.time < m.time, m.time < border)
+    a = standing.group_by(s.place, minute=border).agg(cars=tg.count_distinct(s.vid))
+    return a.where(a.cars >= 2)
+
+
+def ahead() -> tg.Relation:
+    """The segments from which an accident is near, at the beginning of a minute, and the nearest one's distance."""
+    a = found.as_("a")
+    blocked = a.select(segment=segment(a.place), minute=a.minute).distinct().as_("b")
+    d = distances.as_("d")
+    b = tg.product(blocked, d)
+    west = (b["b.segment"] // SEGMENTS) % 2
+    b = b.with_(seen=b["b.segment"] + b["d.distance"] * (west * 2 - 1))
+    b = b.where(b.seen // SEGMENTS == b["b.segment"] // SEGMENTS)
+    return b.group_by(b.seen, b["b.minute"]).agg(distance=tg.min(b["d.distance"]))
+
+
+def told() -> tg.Relation:
+    """The entries of segments, with the toll that the car is told, and what it is charged for the segment before."""
+    r = on_road.as_("r")
+    e = r.where(r.enters).select(
+        r.time, r.vid, r.place, r.begins, segment=segment(r.place), minute=tg.floor(r.time, 60)
+    )
+    e, w, a = e.as_("e"), at_minutes.as_("w"), near.as_("a")
+    j = e.left_join(w, w.segment == e.segment, w.minute == e.minute)
+    j = j.left_join(a, a.seen == e.segment, a.minute == e.minute)
+    lav, crowd = tg.coalesce(j.lav, 0), tg.coalesce(j.cars, 0) - 50
+    free = j.distance.is_not_null() | (lav >= 40) | (crowd <= 0)
+    toll = tg.when(lane(j.place) == EXIT, 0, tg.when(free, 0, crowd * crowd * 2))
+    t = j.select("e.time", "e.vid", "e.place", "e.begins", lav=lav, distance=j.distance, toll=toll)
+    return t.over(by="vid", order="time", pending=tg.lag(t.toll))
+
+
+def notifications() -> tg.Relation:
+    t = entries.as_("t")
+    return t.where(lane(t.place) != EXIT).select(t.vid, t.time, t.lav, t.toll)
+
+
+def alerts() -> tg.Relation:
+    t = entries.as_("t")
+    own = segment(t.place)
+    west = (own // SEGMENTS) % 2
+    told = t.where(lane(t.place) != EXIT, t.distance.is_not_null())
+    seg = own % SEGMENTS + t.distance * (tg.lit(1) - west * 2)
+    return told.select(t.time, xway=own // SEGMENTS // 2, seg=seg, dir=west, vid=t.vid)
+
+
+def charges() -> tg.Relation:
+    """What a car is charged as it enters the next segment of a trip."""
+    t = entries.as_("t")
+    return t.where(~t.begins, t.pending > 0).select(t.vid, t.time, toll=t.pending)
+
+
+def balances() -> tg.Relation:
+    c = charged.over(by="vid", order="time", owed=tg.sum(charged.toll)).as_("c")
+    q = questions(BALANCE).as_("q")
+    j = q.asof_join(c, by=[("q.vid", "c.vid")], left_on="q.time", right_on="c.time")
+    return j.select("q.time", "q.qid", balance=tg.coalesce(j.owed, 0))
+
+
+def expenditures() -> tg.Relation:
+    q = questions(DAILY)
+    toll = (q.vid * 7919 + q.day * 104_729 + q.xway * 1_299_709) % 100
+    return q.select(q.time, q.qid, sum=toll)
+
+
+def questions(kind: int) -> tg.Relation:
+    """Each question once: of several that are one the least by all that it says."""
+    q = road.where(road.type == kind)
+    order = ("xway", "dir", "seg", "pos", "lane", "spd", "day")
+    q = q.top_k(1, by=("time", "vid", "qid"), order=order)
+    return q.select(q.time, q.vid, q.qid, q.xway, q.day).distinct()
+
+
+on_road = tg.result_of("OnRoad", driving())
+per_minute = tg.result_of("PerMinute", statistics())
+at_minutes = tg.result_of("AtMinutes", latest())
+found = tg.result_of("Found", accidents())
+near = tg.result_of("Near", ahead())
+entries = tg.result_of("Entries", told())
+charged = tg.result_of("Charges", charges())
+
+program = tg.program(
+    Notifications=notifications(), Alerts=alerts(), Balances=balances(), Daily=expenditures(), Charges=charged
+)

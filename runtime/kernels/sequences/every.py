@@ -1,0 +1,170 @@
+"""All matches of all partitions: of adjacent rows, skipping till the next row that fits, or skipping any rows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numba as nb
+
+from tidegate.runtime.arrays import Float64Array, Int16Array, Int64Array, UInt8Array
+from tidegate.runtime.kernels.compiling import DOUBLES, INTS, OUT, OUT_DOUBLES, OUT_TABLE, TABLE, compiled
+from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_MARKS, holds
+from tidegate.runtime.kernels.sequences.threads import (
+    DEATH,
+    EVER,
+    NEVER,
+    NO_LOOK,
+    NODE,
+    REGISTERS,
+    STATE,
+    WAYS,
+    keeps_limits,
+    last_instant,
+    match_row,
+)
+
+#: Where the first row of a thread stands: threads of all matches may take all ways on.
+START: Final = WAYS
+#: The state of a thread that has ended.
+ENDED: Final = -1
+#: Columns of a node: the node before, the state, the row, and how many nodes there are with it.
+BEFORE, ITS_STATE, ROW, DEPTH = range(4)
+#: Columns of a match: its partition, first row, length, instant, and where its rows begin in their lists.
+PARTITION, FIRST, LENGTH, DETECTED, ROWS = 0, 1, 2, 3, 5
+#: What an array of options has, by place: which rows are skipped, the variables that a match may begin with, and the
+#: progress before and now.
+SKIPS, BEGINS, AFTER, UNTIL = range(4)
+CONTIGUOUS, NEXT, ANY = range(3)
+
+_OUT_STATES = nb.int16[::1]
+
+
+@compiled(
+    nb.int64(
+        *(INTS, INTS, INTS, OUT, OUT),
+        *(INTS, INTS, INTS, INTS, TABLE, INTS, INTS, TABLE, INTS, DOUBLES),
+        *(TABLE, TABLE, INTS, INTS, INTS),
+        *(TABLE, DOUBLE_TABLE, MARKS),
+        *(OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
+        *(OUT_TABLE, _OUT_STATES, OUT),
+    ),
+    borrows=True,
+)
+def every_match(
+    offsets: Int64Array, time: Int64Array, satisfied: Int64Array, begin: Int64Array, look: Int64Array,
+    ways: Int64Array, to: Int64Array, variable: Int64Array, end_at: Int64Array,
+    groups: Int64Array, numbers: Int64Array, programs: Int64Array, code: Int64Array, ints: Int64Array,
+    doubles: Float64Array,
+    limits: Int64Array, completions: Int64Array, completed: Int64Array, wanted: Int64Array, options: Int64Array,
+    int_columns: Int64Array, double_columns: Float64Array, marks: UInt8Array,
+    threads: Int64Array, nodes: Int64Array, stack: Int64Array, double_stack: Float64Array, mark: UInt8Array,
+    found: Int64Array, states: Int16Array, places: Int64Array,
+) -> int:  # fmt: skip
+    """Writes the matches of which the last row is later than the progress before, to `found`, and the states and places
+    of their rows to `states` and `places`; the number of matches, or -1 where an array has no room.
+
+    The automaton is deterministic, so each thread has matched other rows than all others, or with other variables.
+    `wanted` has by state the variables of its ways on, as a mask. Partitions are as in `preferred_matches`; `begin` is
+    taken on to the first row at which a match may begin that is still to come.
+    """
+    skips, after, until = options[SKIPS], options[AFTER], options[UNTIL]
+    matches, written, width = 0, 0, threads.shape[1]
+    for p in range(len(offsets) - 1):
+        first, end = offsets[p], offsets[p + 1]
+        size, used = 0, 0
+        for row in range(first + begin[p], end):
+            begins = (satisfied[row] & options[BEGINS]) != 0
+            if size == 0 and not begins:
+                continue
+            total, ended = size, 0
+            if begins:
+                if size == len(threads):
+                    return -1
+                threads[size, STATE], threads[size, START], threads[size, NODE] = 0, row, -1
+                threads[size, DEATH] = EVER
+                for r in range(REGISTERS, width):
+                    threads[size, r] = -1
+                for g in range(len(groups)):
+                    if groups[g, 0] == 2:
+                        threads[size, REGISTERS + numbers[groups[g, 2]]] = 0
+                total += 1
+            current = total
+            for a in range(current):
+                state = threads[a, STATE]
+                if threads[a, DEATH] < time[row]:
+                    threads[a, STATE] = ENDED
+                    ended += 1
+                    continue
+                goes_on = False
+                if satisfied[row] & wanted[state]:
+                    for k in range(ways[state], ways[state + 1]):
+                        following = to[k]
+                        if following < 0 or not (satisfied[row] >> variable[following]) & 1:
+                            continue
+                        if total == len(threads) or used == len(nodes):
+                            return -1
+                        named = variable[following]
+                        for r in range(REGISTERS, width):
+                            threads[total, r] = threads[a, r]
+                        match_row(threads, total, named, row, groups, numbers)
+                        if programs[named] < programs[named + 1] and not holds(
+                            programs[named], programs[named + 1], code, ints, doubles, int_columns, double_columns,
+                            marks, threads, total, row, len(time), stack, double_stack, mark,
+                        ):  # fmt: skip
+                            continue
+                        start, death = threads[a, START], NEVER
+                        if completed[2 * following] < completed[2 * following + 1]:
+                            death = EVER
+                            if len(limits):
+                                death = last_instant(
+                                    limits, completions, completed[2 * following], completed[2 * following + 1],
+                                    threads, total, start, row, time,
+                                )  # fmt: skip
+                        ends = end_at[following] >= 0 and keeps_limits(limits, threads, total, start, row, time)
+                        if not ends and death < time[row]:
+                            continue
+                        goes_on = True
+                        before = threads[a, NODE]
+                        nodes[used, BEFORE], nodes[used, ITS_STATE], nodes[used, ROW] = before, following, row
+                        nodes[used, DEPTH] = 1 if before < 0 else nodes[before, DEPTH] + 1
+                        if ends and time[row] > after:
+                            length = nodes[used, DEPTH]
+                            if matches == len(found) or written + length > len(states):
+                                return -1
+                            found[matches, PARTITION], found[matches, FIRST] = p, start
+                            found[matches, LENGTH], found[matches, DETECTED] = length, time[row]
+                            found[matches, ROWS] = written
+                            matches += 1
+                            written += length
+                            node = used
+                            for at in range(written - 1, written - length - 1, -1):
+                                states[at], places[at] = nodes[node, ITS_STATE], nodes[node, ROW]
+                                node = nodes[node, BEFORE]
+                        if death >= time[row]:
+                            threads[total, STATE], threads[total, START] = following, start
+                            threads[total, NODE], threads[total, DEATH] = used, death
+                            used += 1
+                            total += 1
+                if state == 0 or skips == CONTIGUOUS or (skips == NEXT and goes_on):
+                    threads[a, STATE] = ENDED
+                    ended += 1
+            size = total
+            if ended:
+                size = 0
+                for a in range(total):
+                    if threads[a, STATE] != ENDED:
+                        if size < a:
+                            for r in range(width):
+                                threads[size, r] = threads[a, r]
+                        size += 1
+                if size == 0:
+                    used = 0
+        earliest, due = end, NO_LOOK
+        for a in range(size):
+            if threads[a, DEATH] > until:
+                if threads[a, START] < earliest:
+                    earliest, due = threads[a, START], threads[a, DEATH]
+                elif threads[a, START] == earliest:
+                    due = max(due, threads[a, DEATH])
+        begin[p], look[p] = earliest - first, due
+    return matches

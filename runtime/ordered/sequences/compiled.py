@@ -1,0 +1,80 @@
+"""The search for the matches of a row pattern by compiled kernels, all partitions at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.ordered.sequences.definition import DETECTED, FIRST, LAST
+from tidegate.algebra.ordered.sequences.navigation import reach_of
+from tidegate.algebra.ordered.sequences.node import Sequences
+from tidegate.algebra.time import Extended
+from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.ordered.partition_store import EVER, ticks
+from tidegate.runtime.ordered.row_arrays import PARTITION, ranges
+from tidegate.runtime.ordered.row_operator import KeptExtract
+from tidegate.runtime.ordered.sequences.arrays import PatternArrays
+from tidegate.runtime.ordered.sequences.found import Found, KernelCalls, Standings
+from tidegate.runtime.ordered.sequences.kept import STANDING, attribute, by_attribute
+from tidegate.runtime.ordered.sequences.measures import Measures
+from tidegate.runtime.ordered.sequences.rows import OrderedRows
+
+
+class CompiledSearch:
+    """The search for the matches of a node that kernels can search for."""
+
+    def __init__(self, node: Sequences, arrays: PatternArrays) -> None:
+        self.node, self.calls = node, KernelCalls(node, arrays)
+        self.back = reach_of(node.navigations)[0]
+
+    def increment(
+        self, before: KeptExtract, new: pl.DataFrame, of: Int64Array, order: Int64Array, after: int, until: int,
+        keys: pl.DataFrame,
+    ) -> tuple[KeptExtract, pl.DataFrame]:  # fmt: skip
+        """What is kept of the partitions of an increment after it, and its results. `of` has the partition of each new
+        row, `order` the new rows by time.
+        """
+        kept = before.rows.rename(by_attribute(self.node))
+        rows = OrderedRows(self.node, kept, new, of, order, len(before.partitions))
+        standings = Standings.of(kept, rows)
+        found = self.calls.search(rows, standings, after, until)
+        result = self._results(rows, found, keys)
+        return KeptExtract(before.partitions, self._kept(rows, standings, until), found.look), result
+
+    def looks_of(self, kept: KeptExtract, none: pl.DataFrame, until: Extended) -> Int64Array:
+        """When the partitions of which rows are kept have to be looked at; `none` are no new rows."""
+        nothing, reached = np.empty(0, dtype=np.int64), ticks(until)
+        keys = pl.DataFrame({name: [] for name in self.node.keys})
+        return self.increment(kept, none, nothing, nothing, reached, reached, keys)[0].look
+
+    def _results(self, rows: OrderedRows, found: Found, keys: pl.DataFrame) -> pl.DataFrame:
+        columns = {
+            **(keys[found.partition].to_dict() if self.node.keys else {}),
+            **{one.name: one for one in Measures(self.calls.tables, rows, found).columns()},
+            FIRST: pl.Series(rows.time[found.start]),
+            LAST: pl.Series(rows.time[found.last]),
+            DETECTED: pl.Series(found.detected),
+        }
+        return pl.DataFrame({name: columns[name] for name in self.node.schema.names})
+
+    def _kept(self, rows: OrderedRows, standings: Standings, until: int) -> pl.DataFrame:
+        """The rows that may be part of a match to come, that decide one, or that say of a partition where it stands."""
+        height = np.diff(rows.offsets)
+        first = np.maximum(standings.begin - self.back, 0)
+        if self.calls.numbered:
+            first = np.minimum(first, np.maximum(height - 1, 0))
+        count = height - first if until < EVER else np.zeros_like(height)
+        source = rows.source[ranges(rows.offsets[:-1] + first, count)]
+        standing = {
+            "begin": standings.begin - first,
+            "number": standings.number,
+            "taken": np.maximum(standings.taken - first, 0),
+            "whole": (standings.whole > 0) & (first == 0),
+        }
+        return pl.DataFrame(
+            {
+                PARTITION: np.repeat(np.arange(len(height)), count),
+                **{attribute(name): rows.at(name, source) for name in self.node.input.schema.names},
+                **{name: np.repeat(standing[name], count) for name in STANDING},
+            }
+        )

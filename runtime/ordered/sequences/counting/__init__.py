@@ -1,0 +1,1 @@
+"""The operator that counts the matches of a row pattern, and what it keeps."""

@@ -1,0 +1,192 @@
+"""The operator that counts the matches of a row pattern without listing them, increment by increment (rule R47)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.ordered.events import tied
+from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences
+from tidegate.algebra.ordered.sequences.definition import DETECTED, LAST
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.time import Extended
+from tidegate.analysis.ordered.sequences.counted import COUNTS
+from tidegate.runtime.arrays import Int32Array, Int64Array
+from tidegate.runtime.eval.columns import only
+from tidegate.runtime.kernels.over.segments import segmented
+from tidegate.runtime.kernels.paths.counts import MANY, count_all, count_within
+from tidegate.runtime.ordered.family import Family, Tables
+from tidegate.runtime.ordered.new_events import order_of
+from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
+from tidegate.runtime.ordered.row_arrays import PARTITION
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
+from tidegate.runtime.ordered.sequences.counting.layout import LABELS, TIME, Layout, layout_of
+from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.plan.steps import OrderedStep
+from tidegate.runtime.rows import Rows, as_frame
+
+_NUMBER: Final = "\0number"
+
+
+@dataclass(frozen=True, slots=True)
+class CountedSequencesOperator(RowOperator[KeptRows]):
+    """The number of matches: `held` is what is kept of each partition; `made` is what the last increment has made of
+    some, before and after, which counts once it is settled.
+    """
+
+    ordered: OrderedStep
+    held: KeptRows
+    made: tuple[KeptExtract, KeptExtract] | None = None
+
+    @property
+    def layout(self) -> Layout:
+        assert isinstance(self.ordered.node, CountedSequences)
+        return layout_of(self.ordered.node)
+
+    def step(
+        self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
+    ) -> tuple[CountedSequencesOperator, pl.DataFrame]:
+        layout, state, reached = self.layout, self.settled(), ticks(until)
+        rows = as_frame(events[0])
+        state.ready()
+        numbers = state.partitions.assign(rows)
+        partitions = state.touched([numbers], reached)
+        before, places = state.extract(partitions), state.places(partitions, numbers)
+        block = _Block.of(layout, rows, places, len(partitions))
+        counted = _within if layout.counting.within is not None else _so_far
+        found, kept = counted(layout, before, block, reached)
+        return replace(self, made=(before, kept)), _result(layout, block, found)
+
+    def described(self) -> dict[str, StateTable]:
+        return {COUNTS: row_table(self.held.partitions.schema, self.held.columns)}
+
+    def counts(self) -> dict[str, int]:
+        return {COUNTS: self.settled().rows.height}
+
+
+class CountedSequencesFamily(Family[CountedSequences]):
+    node = CountedSequences
+
+    def start(self, ordered: OrderedStep) -> CountedSequencesOperator:
+        assert isinstance(ordered.node, CountedSequences)
+        of = ordered.node.sequences
+        keys = Schema(tuple(of.input.schema[key] for key in of.keys))
+        return CountedSequencesOperator(ordered, KeptRows(keys, COUNTS, layout_of(ordered.node).columns))
+
+    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> CountedSequencesOperator:
+        fresh = self.start(ordered)
+        state = fresh.held
+        if COUNTS in tables:
+            stored = tables[COUNTS]
+            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
+            rows = stored.select(numbers, *state.columns).sort(PARTITION, maintain_order=True)
+            partitions = state.all_partitions()
+            state.put(KeptExtract(partitions, rows, _looks(fresh.layout, rows, len(partitions))))
+        return fresh
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The new rows of an increment: `order` has them partition by partition, in order, from `offsets[p]` on."""
+
+    rows: pl.DataFrame
+    partition: Int64Array
+    time: Int64Array
+    labels: Int64Array
+    order: Int64Array
+    offsets: Int64Array
+
+    @classmethod
+    def of(cls, layout: Layout, rows: pl.DataFrame, places: Int32Array, partitions: int) -> _Block:
+        of = layout.node.sequences
+        by_time = order_of(of.readings[0], rows)
+        partition = places.astype(np.int64)
+        order = by_time[np.argsort(partition[by_time], kind="stable")]
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(partition, minlength=partitions))])
+        time = np.ascontiguousarray(rows.get_column(of.time).to_numpy())
+        _require_order(layout, rows, partition[order], order)
+        labels = rows.select(layout.labels).to_series()
+        if len(labels) < rows.height:  # a literal alone has one row
+            labels = labels.new_from_index(0, rows.height)
+        return cls(rows, partition, time, labels.to_numpy(), order, offsets.astype(np.int64))
+
+
+def _require_order(layout: Layout, rows: pl.DataFrame, partition: Int64Array, order: Int64Array) -> None:
+    """`EvaluationError` TG304 where nothing says which of two rows of a partition comes first."""
+    of = layout.node.sequences
+    names = [of.time] if of.tie is None or of.tie == of.time else [of.time, of.tie]
+    same = partition[1:] == partition[:-1]
+    for name in names:
+        column = rows.get_column(name)[order]
+        same &= column[1:].eq_missing(column[:-1]).to_numpy()
+    if same.any():
+        at = rows.get_column(of.time)[int(order[1:][same][0])]
+        raise tied(at, of.input.schema[of.time].type)
+
+
+def _so_far(layout: Layout, before: KeptExtract, block: _Block, until: int) -> tuple[Int64Array, KeptExtract]:
+    """How many matches end at each row, and the number of paths of each partition afterwards."""
+    partitions, states = len(before.partitions), layout.counting.automaton.states
+    numbers = np.zeros((partitions, states), dtype=np.int64)
+    known = before.rows.get_column(PARTITION).to_numpy()
+    for state, name in enumerate(layout.numbers, 1):
+        numbers[known, state] = before.rows.get_column(name).to_numpy()
+    found = np.zeros(block.rows.height, dtype=np.int64)
+    count_all(block.offsets, block.time, block.labels, block.order, layout.steps, layout.counting.skips, numbers, found)
+    held = np.flatnonzero(numbers[:, 1:].any(axis=1)) if until < EVER else np.empty(0, dtype=np.int64)
+    columns = [pl.Series(name, numbers[held, state]) for state, name in enumerate(layout.numbers, 1)]
+    rows = pl.DataFrame([pl.Series(PARTITION, held), *columns])
+    return found, replace(before, rows=rows, look=np.full(partitions, NO_LOOK))
+
+
+def _within(layout: Layout, before: KeptExtract, block: _Block, until: int) -> tuple[Int64Array, KeptExtract]:
+    """How many matches end at each row, and the rows of which matches to come may consist."""
+    within, skips, partitions = layout.counting.within, layout.counting.skips, len(before.partitions)
+    assert within is not None
+    kept = before.rows.get_column(PARTITION).to_numpy()
+    source, offsets, first = segmented(kept, block.partition, block.order, partitions)
+    time, labels = (
+        np.concatenate([before.rows.get_column(name).to_numpy(), new])[source]
+        for name, new in ((TIME, block.time), (LABELS, block.labels))
+    )
+    found = np.zeros(len(source), dtype=np.int64)
+    count_within(offsets, first, time, labels, layout.steps, skips, layout.counting.automaton.states, within, found)
+    new = source >= len(kept)
+    at_row = np.zeros(block.rows.height, dtype=np.int64)
+    at_row[source[new] - len(kept)] = found[new]
+    of = np.repeat(np.arange(partitions), np.diff(offsets))
+    stays = np.flatnonzero((time > until - within) & ((labels != 0) | (not skips)))
+    if until >= EVER:
+        stays = stays[:0]
+    rows = pl.DataFrame(
+        [pl.Series(PARTITION, of[stays]), pl.Series(TIME, time[stays]), pl.Series(LABELS, labels[stays])]
+    )
+    return at_row, replace(before, rows=rows, look=_looks(layout, rows, partitions))
+
+
+def _looks(layout: Layout, rows: pl.DataFrame, partitions: int) -> Int64Array:
+    """When no kept row of a partition is of use any more."""
+    look = np.full(partitions, NO_LOOK)
+    within = layout.counting.within
+    if within is not None:
+        of = rows.get_column(PARTITION).to_numpy()
+        latest = np.full(partitions, -EVER)
+        np.maximum.at(latest, of, rows.get_column(TIME).to_numpy())
+        look[of] = latest[of] + within
+    return look
+
+
+def _result(layout: Layout, block: _Block, found: Int64Array) -> pl.DataFrame:
+    """A row for each partition and instant at which matches end. A number that is beyond its type is NULL."""
+    of, node = layout.node.sequences, layout.node
+    at = np.flatnonzero(found)
+    rows, number = block.rows[at], pl.Series(_NUMBER, found[at])
+    number = number.set(number == MANY, None)
+    instants = [rows.get_column(of.time).alias(name) for name in (LAST, DETECTED)]
+    told = [number.alias(aggregate.name) for aggregate in node.aggregates]
+    result = rows.select(of.keys).with_columns(*instants, *told) if of.keys else pl.DataFrame([*instants, *told])
+    return only(result, node.schema.names)

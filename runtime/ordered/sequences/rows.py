@@ -1,0 +1,174 @@
+"""The rows of an increment partition by partition, with what conditions and measures read of each and before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.ordered.sequences.navigation import RowValue
+from tidegate.algebra.ordered.sequences.node import Sequences
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Attr, Term, attributes_of
+from tidegate.analysis.ordered.sequences.conditions import Conditions
+from tidegate.runtime.arrays import BoolArray, Int64Array, UInt8Array
+from tidegate.runtime.eval.terms import compile_pair, compile_term
+from tidegate.runtime.kernels.over.segments import segmented
+from tidegate.runtime.kernels.sequences.machine import FAILED, NULL, VALUE
+from tidegate.runtime.ordered.row_arrays import PARTITION
+
+
+class OrderedRows:
+    """Rows by place: those of partition p from `offsets[p]` to `offsets[p + 1]`, the kept ones before the new ones."""
+
+    def __init__(
+        self, node: Sequences, kept: pl.DataFrame, new: pl.DataFrame, new_in: Int64Array, order: Int64Array,
+        partitions: int,
+    ) -> None:  # fmt: skip
+        """`kept` has the attributes by their names, with the places of their partitions in ascending order; `order` has
+        the new rows by time.
+        """
+        self.node, self.kept, self.new = node, kept, new
+        kept_in = kept.get_column(PARTITION).to_numpy()
+        self.source, self.offsets, self.first_new = segmented(kept_in, new_in, order, partitions)
+        self.known: dict[str, pl.Series] = {}
+        self.navigations: Mapping[str, RowValue] = {n.name: n for n in node.navigations if isinstance(n, RowValue)}
+        self.schema: Schema = node.condition_schema()
+
+    @property
+    def height(self) -> int:
+        return len(self.source)
+
+    @cached_property
+    def time(self) -> Int64Array:
+        time: Int64Array = self.raw(self.node.time).to_numpy()[self.source]
+        return time
+
+    @cached_property
+    def _order(self) -> pl.Series:
+        return pl.Series(self.source, dtype=pl.UInt32)
+
+    def column(self, name: str) -> pl.Series:
+        """An attribute of all rows."""
+        if name not in self.known:
+            self.known[name] = self.raw(name).gather(self._order)
+        return self.known[name]
+
+    def raw(self, name: str) -> pl.Series:
+        """An attribute of the kept rows, and then of the new ones as they came."""
+        new = self.new.get_column(name)
+        return new if not self.kept.height else pl.concat([self.kept.get_column(name), new], rechunk=True)
+
+    def at(self, name: str, source: Int64Array) -> pl.Series:
+        """An attribute of some rows, by their numbers among the kept ones and then the new ones."""
+        return self.raw(name).gather(source)
+
+    def value(self, argument: Term) -> pl.Series:
+        """A term over the attributes of each row."""
+        return self._value(argument, {name: self.column(name) for name in attributes_of(argument)})
+
+    def _value(self, argument: Term, columns: Mapping[str, pl.Series]) -> pl.Series:
+        if isinstance(argument, Attr):
+            return columns[argument.name]
+        value = compile_term(argument, self.node.input.schema).alias("value")
+        if columns:
+            return pl.DataFrame(dict(columns)).select(value).to_series()
+        return pl.select(value).to_series().new_from_index(0, self.height)
+
+    def near(self, navigation: RowValue) -> pl.Series:
+        """What a navigation reads near each row if that is the one that it begins at."""
+        if navigation.name not in self.known:
+            value, before = self.value(navigation.argument), -navigation.row.step
+            if before:
+                value = value.shift(before)
+                value = pl.select(pl.when(self._has_before(before)).then(value)).to_series()
+            self.known[navigation.name] = value.alias(navigation.name)
+        return self.known[navigation.name]
+
+    def _has_before(self, rows: int) -> pl.Series:
+        """Whether each row has so many before it in its partition."""
+        has = np.ones(self.height, dtype=np.bool_)
+        for row in range(rows):
+            at = self.offsets[:-1] + row
+            has[at[at < self.offsets[1:]]] = False
+        return pl.Series(has)
+
+    def _frame(self, names: list[str], height: int) -> pl.DataFrame:
+        """These attributes and navigations; with a row behind the others of which nothing is known where one is asked
+        for.
+        """
+        columns = {
+            name: self.near(self.navigations[name]) if name in self.navigations else self.column(name) for name in names
+        }
+        if height > self.height:
+            columns = {name: column.extend_constant(None, 1) for name, column in columns.items()}
+        return pl.DataFrame(columns)
+
+    def satisfied(self, conditions: Sequence[Sequence[Term]]) -> Int64Array:
+        """By row a mask of the variables, by their numbers, whose conditions are true that read the row and those
+        before it. Those that read nothing before it are evaluated in the order in which rows came.
+        """
+        before, alone = list[pl.Expr](), list[pl.Expr]()
+        read_before, read_alone = set[str](), set[str]()
+        always = sum(1 << number for number, some in enumerate(conditions) if not some)
+        for number, some in enumerate(conditions):
+            names = {name for condition in some for name in attributes_of(condition)}
+            looks_back = any(name in self.navigations and self.navigations[name].row.step for name in names)
+            (read_before if looks_back else read_alone).update(names)
+            if some:
+                true = pl.all_horizontal(*(self._true(condition) for condition in some))
+                (before if looks_back else alone).append(pl.when(true).then(1 << number).otherwise(0))
+        satisfied = np.full(self.height, always, dtype=np.int64)
+        if alone:
+            frame = pl.DataFrame({name: self._raw_value(name) for name in sorted(read_alone)})
+            satisfied |= _summed(frame, alone)[self.source]
+        if before:
+            satisfied |= _summed(self._frame(sorted(read_before), self.height), before)
+        return satisfied
+
+    def _raw_value(self, name: str) -> pl.Series:
+        """What conditions read of each row alone, by name, in the order in which rows came."""
+        if name not in self.navigations:
+            return self.raw(name)
+        argument = self.navigations[name].argument
+        return self._value(argument, {read: self.raw(read) for read in attributes_of(argument)})
+
+    def _true(self, condition: Term) -> pl.Expr:
+        """Whether a condition is true; it is not where it has no value."""
+        pair = compile_pair(condition, self.schema)
+        true = pair.value.fill_null(value=False)
+        return true if pair.error is None else true & pair.error.is_null()
+
+    def values(self, conditions: Conditions) -> tuple[Int64Array, UInt8Array]:
+        """The columns of programs, one row each, and their marks; the last place is that of no row. Doubles are there
+        by their bits.
+        """
+        height = self.height + 1
+        values = np.zeros((len(conditions.columns), height), dtype=np.int64)
+        marks = np.full((len(conditions.columns), height), VALUE, dtype=np.uint8)
+        for number, term in enumerate(conditions.columns):
+            value, failed = self._evaluated(term, height)
+            if value.null_count():
+                marks[number, value.is_null().to_numpy()] = NULL
+                value = value.fill_null(False if value.dtype == pl.Boolean else 0)
+            if failed is not None:
+                marks[number, failed] = FAILED
+            if value.dtype == pl.Float64:
+                values[number] = value.to_numpy().view(np.int64)
+            else:
+                values[number] = value.to_numpy()
+        return values, marks
+
+    def _evaluated(self, term: Term, height: int) -> tuple[pl.Series, BoolArray | None]:
+        """The values of a term, and in which rows it has failed."""
+        pair = compile_pair(term, self.schema)
+        errors = () if pair.error is None else (pair.error.alias("failed"),)
+        found = self._frame(sorted(attributes_of(term)), height).select(pair.value.alias("value"), *errors)
+        failed = None if pair.error is None else found["failed"].is_not_null().to_numpy()
+        return found["value"], failed
+
+
+def _summed(frame: pl.DataFrame, masks: Sequence[pl.Expr]) -> Int64Array:
+    return frame.select(pl.sum_horizontal(*(mask.cast(pl.Int64) for mask in masks))).to_series().to_numpy()

@@ -1,0 +1,1 @@
+"""Applies candidate transitions to the contexts that hold in each partition."""

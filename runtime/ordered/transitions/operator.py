@@ -1,0 +1,153 @@
+"""The operator that yields context windows as they begin and end, increment by increment."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tidegate.algebra.ordered.transitions.definition import BEGAN, CHANGE, CONTEXT, TIME
+from tidegate.algebra.ordered.transitions.node import Transitions
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.time import Extended
+from tidegate.analysis.ordered.transitions import OPEN
+from tidegate.runtime.eval.columns import polars_schema, polars_type
+from tidegate.runtime.eval.lenient import SetAside
+from tidegate.runtime.ordered.family import Family, Tables
+from tidegate.runtime.ordered.partition_store import NO_LOOK, ticks
+from tidegate.runtime.ordered.row_arrays import PARTITION
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
+from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.ordered.transitions.partition import Change, PartitionContexts, Rules
+from tidegate.runtime.plan.steps import OrderedStep
+from tidegate.runtime.rows import Rows, as_frame
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionsOperator(RowOperator[KeptRows]):
+    """Context windows as they begin and end: `held` are those that hold, `made` what the last increment has made of
+    some, before and after, which counts once it is settled.
+    """
+
+    ordered: OrderedStep
+    held: KeptRows
+    made: tuple[KeptExtract, KeptExtract] | None = None
+
+    @property
+    def node(self) -> Transitions:
+        assert isinstance(self.ordered.node, Transitions)
+        return self.ordered.node
+
+    def step(
+        self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
+    ) -> tuple[TransitionsOperator, pl.DataFrame]:
+        node, state = self.node, self.settled()
+        rows = as_frame(events[0])
+        state.ready()
+        numbers = state.partitions.assign(rows)
+        partitions = state.touched([numbers], ticks(until))
+        before = state.extract(partitions)
+        contexts = _opened(node, before)
+        candidates = _in_order(node, rows.with_columns(pl.Series(PARTITION, state.places(partitions, numbers))))
+        changes = [
+            (of, change)
+            for (of, at), together in itertools.groupby(candidates, key=lambda row: row[:2])
+            for change in contexts[of].transact(at, [(row[2], row[3], row[4], row[5:]) for row in together])
+        ]
+        left = KeptExtract(partitions, _kept(node, contexts), np.full(len(partitions), NO_LOOK))
+        keys = state.partitions.rows(partitions[[of for of, _ in changes]]).select(node.keys) if node.keys else None
+        return replace(self, made=(before, left)), _result(node, keys, [change for _, change in changes])
+
+    def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
+        """Candidates of one instant are one transaction: nothing depends on their order."""
+        return list(events), []
+
+    def described(self) -> dict[str, StateTable]:
+        possible = pl.col("~none") | (
+            pl.col("context").is_between(0, len(self.node.contexts) - 1) & (pl.col("count") > 0)
+        )
+        return {OPEN: row_table(self.held.partitions.schema, self.held.columns, possible)}
+
+    def counts(self) -> dict[str, int]:
+        return {OPEN: self.settled().rows.height}
+
+
+class TransitionsFamily(Family[Transitions]):
+    node = Transitions
+
+    def start(self, ordered: OrderedStep) -> TransitionsOperator:
+        assert isinstance(ordered.node, Transitions)
+        node = ordered.node
+        keys = Schema(tuple(node.input.schema[key] for key in node.keys))
+        return TransitionsOperator(ordered, KeptRows(keys, OPEN, _columns(node)))
+
+    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> TransitionsOperator:
+        fresh = self.start(ordered)
+        state = fresh.held
+        if OPEN in tables:
+            stored = tables[OPEN]
+            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
+            rows = stored.select(numbers, *state.columns).sort(PARTITION, maintain_order=True)
+            partitions = state.all_partitions()
+            state.put(KeptExtract(partitions, rows, np.full(len(partitions), NO_LOOK)))
+        return fresh
+
+
+@lru_cache(maxsize=256)
+def _rules(node: Transitions) -> Rules:
+    return Rules(node)
+
+
+def _columns(node: Transitions) -> dict[str, pl.DataType]:
+    """The columns of kept rows, beside the keys of their partitions."""
+    schema = node.input.schema
+    cause = pl.Int64() if node.cause is None else polars_type(schema[node.cause].type)
+    carried = {f"row {name}": polars_type(schema[name].type) for name in node.carried}
+    return {"context": pl.Int64(), "began": pl.Int64(), "cause": cause, "count": pl.Int64(), **carried}
+
+
+def _opened(node: Transitions, before: KeptExtract) -> list[PartitionContexts]:
+    """What holds in each of the partitions."""
+    contexts = [PartitionContexts(_rules(node)) for _ in before.partitions]
+    for place, context, began, cause, count, *carried in before.rows.iter_rows():
+        contexts[place].add((context, began, cause, count, (*carried,)))
+    return contexts
+
+
+def _in_order(node: Transitions, rows: pl.DataFrame) -> list[tuple[Any, ...]]:
+    """Candidates by partition and time, in the order in which they initiate: partition, time, number, since, cause and
+    what is carried.
+    """
+    time = pl.col(node.time)
+    since = time if node.since is None else pl.min_horizontal(time, pl.col(node.since).fill_null(time))
+    cause = pl.lit(None, pl.Int64()) if node.cause is None else pl.col(node.cause)
+    read = rows.select(
+        PARTITION,
+        time.alias("at"),
+        pl.col(node.number).alias("number"),
+        since.alias("since"),
+        cause.alias("cause"),
+        *(pl.col(name).alias(f"row {name}") for name in node.carried),
+    )
+    order = [PARTITION, "at", "number", *(f"row {name}" for name in node.carried)]
+    return read.sort(order, nulls_last=False).rows()
+
+
+def _kept(node: Transitions, contexts: Sequence[PartitionContexts]) -> pl.DataFrame:
+    rows = [(place, *row[:4], *row[4]) for place, one in enumerate(contexts) for row in one.kept()]
+    return pl.DataFrame(rows, schema={PARTITION: pl.Int64(), **_columns(node)}, orient="row")
+
+
+def _result(node: Transitions, keys: pl.DataFrame | None, changes: Sequence[Change]) -> pl.DataFrame:
+    """Changes as rows of the result."""
+    names = _rules(node).names
+    rows = [(names[c.context], c.change, c.at, c.began, *c.carried) for c in changes]
+    schema = polars_schema(node.schema)
+    its = {name: schema[name] for name in (CONTEXT, CHANGE, TIME, BEGAN, *node.carried)}
+    found = pl.DataFrame(rows, schema=its, orient="row")
+    return found if keys is None else pl.concat([keys, found], how="horizontal")

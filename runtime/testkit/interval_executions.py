@@ -1,0 +1,224 @@
+"""The three executions of the ISEQ paper, as it describes them: what the library's own is compared with.
+
+Li, Mani, Rundensteiner and Lin, DEBS 2011: Algorithm 1 without index (naive), with stacks of instances (stacks), and
+Algorithm 3 with interval begin punctuation (punctuated). Where its rules would lose a match they are mended: an
+interval triggers results unless its end must be *strictly* before another one, and what an entry of a stack points to
+is gone only with all entries below that, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from tidegate.runtime.testkit.interval_lists import End, IntervalList
+
+Execution = Literal["naive", "stacks", "punctuated"]
+EXECUTIONS: Final[tuple[Execution, ...]] = ("naive", "stacks", "punctuated")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """The beginning of an interval, `te` None, or the interval itself, at its end. The id is the same in both."""
+
+    role: str
+    id: int
+    ts: int
+    te: int | None
+
+    @property
+    def at(self) -> int:
+        return self.ts if self.te is None else self.te
+
+
+def arrivals(intervals: Iterable[tuple[str, int, int]]) -> list[Arrival]:
+    """Intervals, each with the role that it fills, as they arrive: at one instant first ends, then beginnings, and then
+    points.
+    """
+    found = []
+    for number, (role, ts, te) in enumerate(intervals):
+        found += [Arrival(role, number, ts, None), Arrival(role, number, ts, te)]
+    return sorted(found, key=lambda arrival: (arrival.at, arrival.ts == arrival.at, arrival.te is not None))
+
+
+@dataclass(eq=False, slots=True)
+class Record:
+    """What is kept of an interval: its role, its ends as far as they are known, and the entry that it has in the stack
+    of each of its ends: its number there, and how many there were in the stack before when it came.
+    """
+
+    role: int
+    ts: int
+    te: int | None = None
+    entries: dict[End, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def ends(self) -> tuple[int, int, int]:
+        assert self.te is not None
+        return self.role, self.ts, self.te
+
+
+class IntervalExecution:
+    """One of the executions. `arrive` takes what comes in the order of `arrivals`, and yields the combinations that it
+    completes, each as the ends of its intervals in the order of roles.
+
+    `tested` counts pairs of intervals that were compared, `most` the records that were kept at once, `total` their
+    sum over all arrivals.
+    """
+
+    def __init__(self, of: IntervalList, execution: Execution) -> None:
+        self.of, self.execution = of, execution
+        self.path: tuple[End, ...] = {
+            "naive": (), "stacks": of.ordered_ends, "punctuated": of.ordered_points,
+        }[execution]  # fmt: skip
+        self.places = {end: place for place, end in enumerate(self.path)}
+        roles = range(len(of.roles))
+        self.indexed = frozenset(role for role in roles if execution == "punctuated" and 2 * role in self.places)
+        self.known: list[dict[int, Record]] = [{} for _ in roles]
+        self.stacks: list[list[Record]] = [[] for _ in self.path]
+        self.pushed = [0] * len(self.path)
+        self.clock: int | None = None
+        self.tested = self.most = self.total = 0
+
+    def live(self) -> int:
+        """How many intervals and beginnings are kept."""
+        return sum(map(len, self.known))
+
+    def kept(self, role: str) -> list[tuple[int, int | None]]:
+        """The ends of what is kept for a role."""
+        return [(record.ts, record.te) for record in self.known[self.of.roles.index(role)].values()]
+
+    def arrive(self, arrival: Arrival, roles: Sequence[str] | None = None) -> list[tuple[int, ...]]:
+        """`roles`: all that the interval fills; without it its own."""
+        found = []
+        self._purge(arrival.at)
+        for name in (arrival.role,) if roles is None else roles:
+            role = self.of.roles.index(name)
+            if arrival.te is None:
+                self._begin(role, arrival)
+            else:
+                found += self._end(role, arrival)
+            self._cascade()
+        self.most, self.total = max(self.most, self.live()), self.total + self.live()
+        return found
+
+    # Beginnings and ends ---------------------------------------------------------------------------------------------
+    def _begin(self, role: int, arrival: Arrival) -> None:
+        """Keeps a beginning, unless nothing can come of it."""
+        if role not in self.indexed or not self._has_earlier(2 * role):
+            return
+        self.known[role][arrival.id] = record = Record(role, arrival.ts)
+        self._push(2 * role, record)
+
+    def _end(self, role: int, arrival: Arrival) -> list[tuple[int, ...]]:
+        assert arrival.te is not None
+        record = self.known[role].get(arrival.id)
+        lost = role in self.indexed and record is None
+        if lost or not self.of.lasts(role, arrival.te - arrival.ts) or not self._has_earlier(2 * role + 1):
+            self._drop(role, arrival.id)
+            return []
+        if record is None:
+            self.known[role][arrival.id] = record = Record(role, arrival.ts)
+        record.te = arrival.te
+        self._push(2 * role + 1, record)
+        end, others = 2 * role + 1, [other for other in range(len(self.of.roles)) if other != role]
+        found = []
+        if not any(self.of.before(end, point) for other in others for point in (2 * other, 2 * other + 1)):
+            found = list(self._combinations(record))
+        if all(self.of.before(2 * other + 1, end) for other in others):
+            self._drop(role, arrival.id)
+        return found
+
+    def _push(self, end: End, record: Record) -> None:
+        place = self.places.get(end)
+        if place is not None:
+            record.entries[end] = self.pushed[place], self.pushed[place - 1] if place else 0
+            self.stacks[place].append(record)
+            self.pushed[place] += 1
+
+    def _drop(self, role: int, number: int) -> None:
+        record = self.known[role].pop(number, None)
+        for end in () if record is None else record.entries:
+            assert record is not None
+            self.stacks[self.places[end]].remove(record)
+
+    # What nothing can come of ----------------------------------------------------------------------------------------
+    def _has_earlier(self, end: End) -> bool:
+        """Whether something is there for each end that must be before this one, and that would be known."""
+        for other, records in enumerate(self.known):
+            if other == end // 2:
+                continue
+            ended = any(record.te is not None for record in records.values())
+            if self.of.before(2 * other + 1, end) and not ended:
+                return False
+            if other in self.indexed and self.of.before(2 * other, end) and not records:
+                return False
+        return True
+
+    def _purge(self, clock: int) -> None:
+        """Lets go what has left the window."""
+        self.clock = clock
+        for role, records in enumerate(self.known):
+            for number in [number for number, record in records.items() if clock - record.ts >= self.of.within]:
+                self._drop(role, number)
+
+    def _cascade(self) -> None:
+        """Lets go what has nothing left that must be before it, until all have."""
+        gone = True
+        while gone:
+            gone = False
+            for role, records in enumerate(self.known):
+                starts = role in self.indexed and not self._has_earlier(2 * role)
+                ends = not self._has_earlier(2 * role + 1)
+                for number, record in list(records.items()):
+                    if starts or (ends and record.te is not None) or not self._points_at_something(record):
+                        self._drop(role, number)
+                        gone = True
+
+    def _points_at_something(self, record: Record) -> bool:
+        for end, (_, pointed) in record.entries.items():
+            place = self.places[end]
+            if place:
+                before = self.stacks[place - 1]
+                # Entries are in the order of their numbers.
+                if not before or before[0].entries[self.path[place - 1]][0] >= pointed:
+                    return False
+        return True
+
+    # Combinations ----------------------------------------------------------------------------------------------------
+    def _combinations(self, record: Record) -> Iterator[tuple[int, ...]]:
+        """All that have this interval, which is the last that came."""
+        chosen: dict[int, Record] = {record.role: record}
+        yield from self._down(len(self.path) - 1, self.pushed[-1] if self.path else 0, chosen)
+
+    def _down(self, place: int, below: int, chosen: dict[int, Record]) -> Iterator[tuple[int, ...]]:
+        """Goes down the stacks, from entries to those that were there before them; then joins the other roles."""
+        if place < 0:
+            yield from self._joined([role for role in range(len(self.known)) if role not in chosen], chosen)
+            return
+        end = self.path[place]
+        role = end // 2
+        for record in [chosen[role]] if role in chosen else reversed(self.stacks[place]):
+            entry = record.entries.get(end)
+            if entry is None or entry[0] >= below or record.te is None:
+                continue
+            if role in chosen:
+                yield from self._down(place - 1, entry[1], chosen)
+            elif self._fits(record, chosen):
+                yield from self._down(place - 1, entry[1], {**chosen, role: record})
+
+    def _joined(self, roles: Sequence[int], chosen: dict[int, Record]) -> Iterator[tuple[int, ...]]:
+        if not roles:
+            yield tuple(end for role in range(len(self.known)) for end in chosen[role].ends[1:])
+            return
+        for record in self.known[roles[0]].values():
+            if record.te is not None and self._fits(record, chosen):
+                yield from self._joined(roles[1:], {**chosen, roles[0]: record})
+
+    def _fits(self, record: Record, chosen: dict[int, Record]) -> bool:
+        for other in chosen.values():
+            self.tested += 1
+            if not self.of.fit(record.ends, other.ends):
+                return False
+        return True

@@ -1,0 +1,85 @@
+"""Lists of restrictions of interval ends as the executions of ISEQ need them: closed, with their longest orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.ordered.match.node import Match
+from tidegate.analysis.ordered.match.detection import detection_of
+from tidegate.analysis.ordered.match.restrictions import closed
+
+#: An end of a role: twice the role's number for its start, one more for its end.
+End = int
+
+
+@dataclass(frozen=True)
+class IntervalList:
+    """Roles of a sequence, the name of what fills each, and bounds of differences of their ends.
+
+    `most[v][u]` bounds u − v for two ends, without which there is none; it is closed, with the window in it. Role i
+    has the ends 2i and 2i + 1.
+    """
+
+    roles: tuple[str, ...]
+    most: tuple[tuple[int | None, ...], ...]
+    within: int
+
+    def before(self, earlier: End, later: End) -> bool:
+        """Whether one end is before another one, in each combination."""
+        bound = self.most[later][earlier]
+        return bound is not None and bound < 0
+
+    def fit(self, first: tuple[int, int, int], second: tuple[int, int, int]) -> bool:
+        """Whether two intervals, each with its role, keep the bounds between them."""
+        (i, *a), (j, *b) = first, second
+        for x, u in enumerate(a):
+            for y, v in enumerate(b):
+                up, down = self.most[2 * j + y][2 * i + x], self.most[2 * i + x][2 * j + y]
+                if (up is not None and u - v > up) or (down is not None and v - u > down):
+                    return False
+        return True
+
+    def lasts(self, role: int, ticks: int) -> bool:
+        """Whether an interval of a role may last so long: also less than the window."""
+        most, least = self.most[2 * role][2 * role + 1], self.most[2 * role + 1][2 * role]
+        return (most is None or ticks <= most) and (least is None or -ticks <= least)
+
+    @cached_property
+    def ordered_ends(self) -> tuple[End, ...]:
+        """The longest path of ends that are before each other, of those at which intervals end."""
+        return self._longest(tuple(range(1, 2 * len(self.roles), 2)), lambda _a, _b: 1)
+
+    @cached_property
+    def ordered_points(self) -> tuple[End, ...]:
+        """The longest path of ends of either kind. From the start to the end of one interval is no step."""
+        return self._longest(tuple(range(2 * len(self.roles))), lambda a, b: int(a // 2 != b // 2))
+
+    def _longest(self, ends: Sequence[End], step: Callable[[End, End], int]) -> tuple[End, ...]:
+        best: dict[End, tuple[int, tuple[End, ...]]] = {}
+
+        def to(end: End) -> tuple[int, tuple[End, ...]]:
+            if end not in best:
+                paths = [(0, (end,))]
+                for other in ends:
+                    if other != end and self.before(other, end):
+                        steps, path = to(other)
+                        paths.append((steps + step(other, end), (*path, end)))
+                best[end] = max(paths, key=lambda found: found[0])
+            return best[end]
+
+        return max(map(to, ends), key=lambda found: found[0])[1]
+
+
+def interval_list(node: Match) -> IntervalList:
+    """The list of an interval sequence; `QueryError` TG114 for one with alternatives, or that nothing can match."""
+    whole = closed(node)
+    if whole is None or node.within is None:
+        raise QueryError("TG114", "the executions of ISEQ are for lists without alternatives", hint="use tg.iseq alone")
+    ends = [name for symbol in detection_of(node).symbols for name in (symbol.ts, symbol.te)]
+    most = tuple(
+        tuple(None if (c := whole.distance(("a", w), ("a", v))) == float("inf") else int(c) for v in ends) for w in ends
+    )
+    return IntervalList(node.symbols, most, node.within + 1)

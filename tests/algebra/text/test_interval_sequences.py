@@ -1,0 +1,152 @@
+"""The text of interval sequences: what is read, printed and refused."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import tidegate as tg
+from tidegate.algebra.text.reader import source_of
+
+
+def kinds(instants: str) -> dict[str, tg.Intervals]:
+    rows = tg.stream("E", f"kind string, a {instants}, z {instants}", progress="z", relations=lambda e: e.a < e.z)
+    return {
+        name: rows.where(rows.kind == name).select("a", "z").as_intervals(start="a", end="z", name=name)
+        for name in "ABCD"
+    }
+
+
+NUMBERS, TIMES = kinds("bigint"), kinds("timestamp")
+A, B, C, D = NUMBERS.values()
+AGAIN = A.as_("A2")
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        (
+            "EVENT ISEQ [A.ts < B.te < C.te < D.te] (A, B, C, D; 30)",
+            lambda: tg.iseq(A.ts < B.te, B.te < C.te, C.te < D.te, of=(A, B, C, D), within=30),
+        ),
+        (
+            "event iseq [A.ts<B.ts ∧ B.ts≤A.te] (A,B;30);",
+            lambda: tg.iseq(A.ts < B.ts, B.ts <= A.te, of=(A, B), within=30),
+        ),
+        ("EVENT ISEQ (A, B; 5)", lambda: tg.iseq(of=(A, B), within=5)),
+        ("EVENT ISEQ [] (A, A AS A2; 5) -- twice", lambda: tg.iseq(of=(A, AGAIN), within=5)),
+        (
+            "EVENT ISEQ [A overlapped by B AND (A.ts = B.ts OR A starts B)] (A, B; 9)",
+            lambda: tg.iseq(A.overlapped_by(B), (A.ts == B.ts) | A.starts(B), of=(A, B), within=9),
+        ),
+        (
+            "EVENT ISEQ [A2.ts - A.te <= 3 AND A.te + 1 >= A2.ts AND A.ts - A2.ts > -4] (A, A AS A2; 9)",
+            lambda: tg.iseq(
+                AGAIN.ts - A.te <= 3, A.te + 1 >= AGAIN.ts, A.ts - AGAIN.ts > -4, of=(A, AGAIN), within=9
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_texts_are_read_and_printed(text: str, meant: object) -> None:
+    read = tg.read_query(text, NUMBERS)
+    assert callable(meant)
+    assert read._node == meant()._node
+    printed = tg.query_text(read)
+    assert tg.read_query(printed, NUMBERS)._node == read._node
+    assert tg.query_text(tg.read_query(printed, NUMBERS)) == printed
+
+
+def test_the_text_that_is_printed() -> None:
+    text = "EVENT ISEQ [A.ts < B.te AND (A.te = B.ts OR A.ts = B.ts) AND B.ts - A.te <= 1m30s] (A, B, A AS A2; 1h)"
+    assert tg.query_text(tg.read_query(text, TIMES)) == (
+        "EVENT ISEQ [A.ts < B.te\n    AND (A.te = B.ts OR A.ts = B.ts)\n    AND B.ts - A.te <= 1m 30s]\n"
+        "(A, B, A AS A2; 1h)\n"
+    )
+
+
+def test_random_lists_are_printed_as_they_are_read() -> None:
+    rng = random.Random(3)
+    for _ in range(60):
+        names = rng.sample("ABCD", rng.randint(1, 4))
+        ends = [f"{name}.{end}" for name in names for end in ("ts", "te")]
+        lists = [
+            f"{rng.choice(ends)} {rng.choice(('<', '<=', '=', '>=', '>'))} {rng.choice(ends)}"
+            + rng.choice(("", " + 2", " - 1"))
+            for _ in range(rng.randint(0, 5))
+        ]
+        text = f"EVENT ISEQ [{' AND '.join(lists)}] ({', '.join(names)}; {rng.randint(1, 9)})"
+        read = tg.read_query(text, NUMBERS)
+        assert tg.read_query(tg.query_text(read), NUMBERS)._node == read._node
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "column"),
+    [
+        ("EVENT ISEQ [A.ts < B.x] (A, B; 30)", "TG101 B has no end 'x'", 20),
+        ("EVENT ISEQ [A.ts < B.ts, B.ts < A.te] (A, B; 30)", "between restrictions stands AND", 24),
+        ("EVENT ISEQ [A.ts < C.ts] (A, B; 30)", "TG101 C is restricted, and is not in the sequence", 20),
+        ("EVENT ISEQ [A.ts != B.ts] (A, B; 30)", "write two alternatives", 18),
+        ("EVENT ISEQ [A.ts < B.ts] (A, B)", "the window stands behind the intervals", 31),
+        ("EVENT ISEQ [A.ts < B.ts] (A, A; 3)", "give it a second name: A AS A2", 30),
+        ("EVENT ISEQ [A overlap B] (A, B; 3)", "TG171 no relation is called 'overlap'", 15),
+        ("EVENT ISEQ [A.ts < B.ts] (A, X; 3)", "TG173 no intervals X are given", 30),
+        ("EVENT ISEQ [A.ts < B.ts] (A, B; 3m)", "TG174 ts counts in integers", 33),
+        ("EVENT ISEQ [] (A, B; 0)", "TG160 within=0 is not positive", 16),
+    ],
+)
+def test_errors_point_at_the_place(text: str, says: str, column: int) -> None:
+    with pytest.raises(tg.QueryError) as raised:
+        tg.read_query(text, NUMBERS)
+    assert says in str(raised.value)
+    assert raised.value.site is not None
+    assert raised.value.site.column == column
+
+
+def test_what_is_no_interval_is_refused() -> None:
+    rows = tg.stream("E", "a bigint", progress="a")
+    with pytest.raises(tg.QueryError, match="TG173 A is no intervals"):
+        tg.read_query("EVENT ISEQ [] (A; 3)", {"A": rows})
+    with pytest.raises(tg.QueryError, match="TG173 no intervals A are given"):
+        tg.read_query("EVENT ISEQ [] (A; 3)", rows)
+    assert tg.read_query("EVENT ISEQ [] (A; 3)", A)._node == tg.iseq(of=(A,), within=3)._node
+
+
+def test_a_text_of_intervals_names_no_stream() -> None:
+    with pytest.raises(tg.QueryError, match="TG175 an interval sequence reads intervals"):
+        source_of("EVENT ISEQ [] (A; 3)")
+
+
+@pytest.mark.parametrize(
+    ("relation", "says"),
+    [
+        (lambda: tg.match(A, B, A.before(B), within=3), "before all of them have ended"),
+        (lambda: tg.match(A, B, A.before(B), emission="final"), "without a window"),
+        (lambda: tg.iseq(A.ts != B.ts, of=(A, B), within=3), "restriction A.ts != B.ts"),
+        (lambda: tg.iseq(of=(A, B), within=3).select("detected"), "attributes selected of an interval sequence"),
+    ],
+)
+def test_what_no_text_says_is_said(relation: object, says: str) -> None:
+    assert callable(relation)
+    with pytest.raises(tg.QueryError, match=says):
+        tg.query_text(relation())
+
+
+def test_a_contradiction_points_at_the_comparisons_of_its_cycle() -> None:
+    read = tg.read_query("EVENT ISEQ [A.ts < B.ts < C.ts < A.ts] (A, B, C; 30)", NUMBERS)
+    (problem,) = tg.program(R=read).check()
+    assert problem.code == "TG212"
+    because = "\n".join(problem.because)
+    assert all(
+        line in because for line in ("A.ts < B.ts   query:1:13", "B.ts < C.ts   query:1:20", "C.ts < A.ts   query:1:27")
+    )
+
+
+def test_what_is_in_vain_and_what_follows_is_shown() -> None:
+    read = tg.read_query("EVENT ISEQ [A.ts < B.te < C.te AND A.ts < C.te AND A.te = B.ts] (A, B, C; 30)", NUMBERS)
+    text = str(tg.program(R=read).explain())
+    assert "implied     A.ts < B.ts, A.te < B.te, A.te < C.te, B.ts < C.te: inferred" in text
+    assert "A.ts < B.te: in vain, it follows from the others" in text
+    assert "A.ts < C.te: in vain, it follows from the others" in text
+    alternatives = tg.read_query("EVENT ISEQ [(A.ts < B.ts OR A.ts > B.ts)] (A, B; 30)", NUMBERS)
+    assert "  implied     " not in str(tg.program(R=alternatives).explain()).split("buffer E#0")[1]

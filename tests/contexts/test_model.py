@@ -1,0 +1,153 @@
+"""Models as users write them: what is refused, what they say of themselves, and what rows in a context are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tidegate as tg
+from tests.contexts.traffic import MINUTES, REPORTS, STOPPED, traffic
+from tidegate.algebra.nodes import Row
+
+MODEL = tg.context_model("Roads", by="segment", default="clear", contexts=("full", "closed"), causes={"closed": "bag"})
+CLOSING = MODEL.initiate("closed", when=STOPPED, cause=STOPPED.place)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: tg.context_model("M", by=(), default="a", contexts=()), "TG187 a model with the context a alone"),
+        (lambda: tg.context_model("M", by=(), default="a", contexts=("b", "a")), "TG187 two contexts are called a"),
+        (lambda: tg.context_model("M", by=(), default="a", contexts="b c"), "TG187 'b c' is no name of a context"),
+        (lambda: tg.context_model("M", by=(), default="a", contexts=3), "TG187 3 is no name of a context"),
+        (lambda: tg.context_model("M", by=3, default="a", contexts="b"), "TG114 by has a number, 3"),
+        (lambda: tg.context_model("", by=(), default="a", contexts="b"), "TG114 '' is no name for a model"),
+        (
+            lambda: tg.context_model("M", by=(), default="a", contexts="b", causes={"a": "bag"}),
+            "TG187 a is the default context: it has no causes",
+        ),
+        (
+            lambda: tg.context_model("M", by=(), default="a", contexts="b", causes={"b": "heap"}),  # type: ignore[dict-item]
+            "TG187 causes of b are 'heap'",
+        ),
+        (
+            lambda: tg.context_model("M", by=(), default="a", contexts="b", causes={"bb": "bag"}),
+            "TG187 causes names 'bb', which is no context of the model(.|\n)*there are a, b",
+        ),
+        (lambda: MODEL.initiate("ful", when=MINUTES), "TG187 initiate names 'ful'(.|\n)*did you mean full?"),
+        (lambda: MODEL.initiate("clear", when=MINUTES), "TG187 clear is the default context: it holds where no other"),
+        (lambda: MODEL.terminate("clear", when=MINUTES), "TG187 clear is the default context: it ends where another"),
+        (lambda: MODEL.switch("full", when=MINUTES, within=()), "TG187 switch names no context"),
+        (lambda: MODEL.switch("full", when=MINUTES, within="clean"), "TG187 switch names 'clean'"),
+        (lambda: MODEL.switch("full", when=3), "TG114 switch got a number, not a relation"),
+        (lambda: MODEL.initiate("full"), "TG114 .*'when'(.|\n)*say at which rows"),
+        (lambda: MODEL.initiate("full", when=MINUTES, by=("segment", "cars")), "TG187 initiate names 2 keys"),
+        (lambda: MODEL.initiate("full", when=MINUTES, by="road"), "TG101 unknown attribute 'road'"),
+        (lambda: MODEL.initiate("full", when=MINUTES, values="cars"), "TG114 values='cars'"),
+        (lambda: MODEL.initiate("full", when=STOPPED, cause="place"), "TG187 full does not hold by causes"),
+        (lambda: CLOSING.initiate("closed", when=MINUTES, cause=MINUTES.speed), "TG102 a cause is bigint of one query"),
+        (
+            lambda: MODEL.initiate("full", when=MINUTES, values={"n": "cars"}).initiate(
+                "full", when=MINUTES, values={"n": "speed"}
+            ),
+            "TG102 'n' is bigint of one query and double of another",
+        ),
+        (lambda: MODEL.initiate("full", when=MINUTES, values={"time": "end"}), "TG103 a window has 'time'"),
+        (lambda: MODEL.changes, "TG187 Roads has no query that begins a context"),
+        (lambda: CLOSING.windows("shut"), "TG187 windows names 'shut'"),
+        (lambda: REPORTS.in_context(CLOSING), "TG187 in_context names no context"),
+        (lambda: REPORTS.in_context(CLOSING, "shut"), "TG187 in_context names 'shut'"),
+        (lambda: REPORTS.not_in_context(CLOSING, "full", "shut"), "TG187 not_in_context names 'shut'"),
+        (lambda: REPORTS.in_context(MINUTES, "full"), "TG114 in_context got a relation, not a model of contexts"),
+        (lambda: REPORTS.in_context(CLOSING, "full", by="way"), "TG101 unknown attribute 'way'"),
+        (lambda: REPORTS.in_context(CLOSING, "full", by=("segment", "car")), "TG187 in_context names 2 keys"),
+        (lambda: REPORTS.in_context(CLOSING, "full", by="lane"), "TG102"),
+        (lambda: REPORTS.in_context(CLOSING, "full", values={"x": "speed"}), "TG101 a window of full has no 'speed'"),
+        (lambda: REPORTS.in_context(CLOSING, "full", values={"car": "began"}), "TG103 attribute 'car' exists already"),
+        (lambda: REPORTS.in_context(CLOSING, "full", "clear", values={"x": "began"}), "TG187 values of 2 contexts"),
+    ],
+)
+def test_what_is_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(tg.QueryError, match=message):
+        make()
+
+
+def test_a_model_says_what_it_is() -> None:
+    assert repr(traffic()) == (
+        "contexts Traffic by segment: clear, congestion, accident\n"
+        "  switch congestion in clear\n"
+        "  switch clear in congestion\n"
+        "  initiate accident in clear, congestion, accident\n"
+        "  terminate accident in accident"
+    )
+
+
+def test_a_query_makes_a_new_model() -> None:
+    assert "initiate" in repr(CLOSING)
+    assert "initiate" not in repr(MODEL)
+
+
+STOPS = [(1, 10, 7, False), (1, 20, 7, True), (2, 12, 7, False)]
+
+
+def rows_of(relation: tg.Relation, **inputs: list[Row]) -> list[Row]:
+    told = tg.program(Q=relation)
+    given = {stream.name: inputs.get(stream.name, []) for stream in told.definition.inputs}
+    return sorted((tuple(row.values()) for row in told.run(given)["Q"].rows()), key=str)
+
+
+def test_another_instant_than_the_rows_own_is_looked_up() -> None:
+    """The minute's border: an accident that begins within the minute is no accident of it yet."""
+    reports = REPORTS.with_(minute=tg.floor(REPORTS.time, 10))
+    rows = [(n, 1, time, "") for n, time in enumerate((9, 10, 11, 19, 20, 21, 25))]
+    inputs = {"Reports": rows, "Stopped": STOPS}
+    own = reports.in_context(traffic(), "accident", at="time").select("time")
+    border = reports.in_context(traffic(), "accident", at="minute").select("time")
+    assert rows_of(own, **inputs) == [(11,), (19,), (20,)]
+    assert rows_of(border, **inputs) == [(20,), (21,), (25,)]
+
+
+def test_a_context_of_another_partition_is_looked_up() -> None:
+    """The next segment's."""
+    reports = REPORTS.with_(ahead=REPORTS.segment + 1)
+    rows = [(1, 1, 15, ""), (2, 2, 15, ""), (3, 1, 12, "")]
+    ahead = reports.in_context(traffic(), "accident", by="ahead").select("car", "time")
+    assert rows_of(ahead, Reports=rows, Stopped=STOPS) == [(1, 15)]
+
+
+def test_a_row_without_a_partition_is_in_no_context() -> None:
+    rows: list[Row] = [(1, None, 15, ""), (2, 5, 16, "")]
+    model = traffic()
+    assert rows_of(REPORTS.in_context(model, "clear").select("time"), Reports=rows) == [(16,)]
+    assert rows_of(REPORTS.not_in_context(model, "clear").select("time"), Reports=rows) == [(15,)]
+    assert rows_of(REPORTS.not_in_context(model, "accident").select("time"), Reports=rows) == [(15,), (16,)]
+
+
+def test_several_contexts() -> None:
+    model = traffic()
+    inputs = {
+        "Reports": [(n, 1, time, "") for n, time in enumerate((5, 15, 25, 35))],
+        "Minutes": [(1, 8, 60, 30.0), (1, 30, 10, 60.0)],
+        "Stopped": STOPS,
+    }
+    either = REPORTS.in_context(model, "accident", "congestion").select("time")
+    assert rows_of(either, **inputs) == [(15,), (25,)]
+    assert rows_of(REPORTS.not_in_context(model, "accident", "congestion").select("time"), **inputs) == [(35,), (5,)]
+    both = REPORTS.in_context(model, "accident").in_context(model, "congestion").select("time")
+    assert rows_of(both, **inputs) == [(15,)]
+    assert rows_of(REPORTS.in_context(model, "accident", "clear").select("time"), **inputs) == [(15,), (35,), (5,)]
+
+
+def test_names_with_prefixes_are_taken() -> None:
+    r, s = REPORTS.as_("r"), STOPPED.as_("s")
+    model = MODEL.initiate("full", when=s.where(s.place == 7), by=s.segment, at=s.time)
+    inside = r.in_context(model, "full").select("car", "time")
+    assert rows_of(inside, Reports=[(1, 1, 15, ""), (2, 3, 15, "")], Stopped=STOPS) == [(1, 15)]
+
+
+def test_windows_are_intervals() -> None:
+    windows = traffic().windows("accident")
+    assert windows.schema.names == ("segment", "ended", "began", "speed")
+    assert rows_of(windows, Stopped=STOPS) == [(1, 20, 10, None)]

@@ -1,0 +1,135 @@
+"""Contexts while a program runs: in any batches and order, from checkpoints, on Spark, and what is kept and said."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contexts.traffic import NAMES, drawn, program, traffic
+from tidegate import testing
+from tidegate.algebra.nodes import Row
+from tidegate.algebra.semantics import evaluate, evaluate_program
+from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.ordered.state import SMALL
+from tidegate.runtime.plan import placement
+from tidegate.runtime.state.store.local import LocalStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TIMES = {"Minutes": 1, "Stopped": 1, "Reports": 2}
+
+
+def meant(rows: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
+    definition = program().definition
+    given = {name: list(own) for name, own in rows.items()}
+    known = {**given, **evaluate_program(definition, given)}
+    return {query.stream: sorted(evaluate(query.node, known), key=str) for query in definition.queries}
+
+
+def found(rows: Sequence[Mapping[str, Any]]) -> list[Row]:
+    return sorted((tuple(row.values()) for row in rows), key=str)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
+    """Any stream may be ahead, in disorder that progress permits, with starts from the checkpoint in between."""
+    rng, rows = random.Random(seed), drawn(seed)
+    waiting = {name: sorted(own, key=lambda row: row[TIMES[name]]) for name, own in rows.items()}  # type: ignore[arg-type, return-value]
+    for last in (False, False, True):
+        with program().session(checkpoint=tmp_path, collect_garbage="exact", threads=rng.choice((1, 2))) as session:
+            for _ in range(5):
+                for name, own in waiting.items():
+                    batch = own[: rng.choice((0, 1, 5, 10))]
+                    del own[: len(batch)]
+                    session.push(name, rng.sample(batch, len(batch)))
+                    if rng.random() < 0.7:
+                        session.advance(name, min((row[TIMES[name]] for row in own), default=200) - 1)  # type: ignore[type-var, operator]
+                session.step()
+            if last:
+                for name, own in waiting.items():
+                    session.push(name, own)
+                session.finish()
+                session.step()
+                wanted = meant(rows)
+                assert all(len(wanted[name]) > 2 for name in NAMES)
+                for name in NAMES:
+                    assert found(session.results(name)) == wanted[name], name
+                assert not any(session.live_rows().values())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("shard_bytes", [0, 1])
+def test_spark_has_the_same_rows(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the driver, and shard by shard in the workers."""
+    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
+    rows = drawn(5)
+    with testing.drive(
+        program(), spark=spark, driver_bytes=0 if shard_bytes else 1 << 20, shard_bytes=shard_bytes
+    ) as run:
+        for until in (40, 100):
+            for name, at in TIMES.items():
+                run.add(name, [row for row in rows[name] if until - 60 < row[at] <= until])  # type: ignore[operator]
+                run.advance(name, **{"end" if name == "Minutes" else "time": until})
+            run.step()
+        run.finish()
+        run.step()
+        wanted = meant(rows)
+        for name in NAMES:
+            assert found(run.results(name)) == wanted[name], name
+        if shard_bytes:
+            assert {place for report in run.reports for place in report.places.values()} >= {"sharded"}
+
+
+def test_many_partitions_are_written_as_deltas(tmp_path: Path) -> None:
+    """And read again: what the last batch has changed counts, and a partition that never left the default has none."""
+    told, many = program(), SMALL + 100
+    with told.session(checkpoint=tmp_path) as session:
+        session.push("Minutes", [(place, 1, 60, 30.0) for place in range(many)] + [(many + 5, 1, 10, 60.0)])
+        session.advance("Minutes", 2)
+        session.finish("Stopped")
+        session.step()
+        assert session.live_rows()["Traffic: contexts that hold"] == many
+    with told.session(checkpoint=tmp_path) as session:
+        session.push("Minutes", [(3, 5, 10, 60.0), (4, 6, 60, 30.0)])
+        session.advance("Minutes", 7)
+        session.step()
+        assert session.live_rows()["Traffic: contexts that hold"] == many
+    with told.session(checkpoint=tmp_path) as session:
+        session.push("Reports", [(1, 3, 5, ""), (1, 3, 6, ""), (2, 4, 7, "")])
+        session.finish()
+        session.step()
+        assert found(session.results("Toll")) == [(1, 3, 5, "", 1, 30.0), (2, 4, 7, "", 1, 30.0)]
+        assert found(session.results("Free")) == [(1, 6)]
+        assert found(session.results("Congested")) == [(3, 5, 1, 30.0)]
+
+
+def test_a_row_in_a_context_does_not_wait_for_its_end() -> None:
+    with program().session() as session:
+        session.push("Minutes", [(1, 10, 60, 30.0)])
+        session.push("Reports", [(1, 1, 10, ""), (2, 1, 11, ""), (3, 1, 15, "")])
+        for name in TIMES:
+            session.advance(name, 12)
+        session.step()
+        assert found(session.results("Toll")) == [(2, 1, 11, "", 10, 30.0)]
+        assert found(session.results("Free")) == [(1, 10)]
+
+
+def test_it_is_explained_and_listed(tmp_path: Path) -> None:
+    told = str(program().explain())
+    assert "0: switch congestion in clear; 1: switch clear in congestion" in told
+    assert "accident by causes (set)" in told
+    assert "× 2, and one for each cause that holds accident" in told
+    with program().session(checkpoint=tmp_path) as session:
+        session.push("Minutes", [(1, 10, 60, 30.0)])
+        session.push("Stopped", [(1, 10, 7, False), (2, 11, 7, False), (2, 11, 8, False)])
+        for name in ("Minutes", "Stopped"):
+            session.advance(name, 12)
+        session.step()
+    listed = str(list_state(LocalStore(tmp_path)))
+    assert "4 windows of contexts that hold" in listed
+    assert traffic().changes.schema.names == ("segment", "context", "change", "time", "began", "speed")

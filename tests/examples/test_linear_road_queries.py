@@ -1,0 +1,105 @@
+"""Linear Road's queries answer what the checker does: the worked example, streams full of borders, a small road."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from examples.linear_road.checker import check
+from examples.linear_road.files import rows as road_rows
+from examples.linear_road.generator import Options, Road
+from examples.linear_road.queries import DISTANCES, program
+from examples.linear_road.rows import Row
+from tests.examples.small_roads import Bags, bags, example, in_disorder, many_borders
+from tidegate import testing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLES = {"Distances": DISTANCES}
+NAMES = ("Notifications", "Alerts", "Balances", "Daily", "Charges")
+
+
+def found(results: Callable[[str], Sequence[dict[str, Any]]]) -> Bags:
+    return {name: Counter(tuple(row.values()) for row in results(name)) for name in NAMES}
+
+
+def answered(rows: Sequence[Row], seed: int, checkpoint: Path | None = None) -> Bags:
+    """The answers to rows that come in disorder, in batches of any size, of a run that goes on after each batch of ten
+    from its checkpoint, where there is one.
+    """
+    session = program.session(checkpoint=checkpoint, statics=TABLES)
+    for number, (batch, until) in enumerate(in_disorder(rows, seed)):
+        if checkpoint is not None and number % 10 == 9:
+            session.close()
+            session = program.session(checkpoint=checkpoint, statics=TABLES)
+        session.push("Road", batch)
+        session.advance("Road", until)
+        session.step()
+        for name in NAMES:
+            assert all(row["time"] <= until for row in session.results(name))
+    session.finish()
+    session.process()
+    results = found(session.results)
+    session.close()
+    return results
+
+
+def test_the_worked_example() -> None:
+    results = program.run({"Road": example(), "Distances": DISTANCES})
+    assert found(lambda name: results[name].rows()) == bags(check(example()))
+
+
+def test_streams_full_of_borders() -> None:
+    rows = many_borders(range(40))
+    right = check(rows)
+    assert len(right.accidents) > 30
+    assert len(right.alerts) > 200
+    assert len(right.charges) > 20
+    results = program.run({"Road": rows, "Distances": DISTANCES})
+    assert found(lambda name: results[name].rows()) == bags(right)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_any_batches_in_disorder(seed: int) -> None:
+    rows = many_borders(range(10 * seed, 10 * seed + 6), minutes=6)
+    assert answered(rows, seed) == bags(check(rows))
+
+
+def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    rows = many_borders(range(100, 106), minutes=6)
+    assert answered(rows, 1, tmp_path / "state") == bags(check(rows))
+
+
+def test_a_road_with_gaps_duplicates_and_noise() -> None:
+    wrong = Options(traffic=0.1, stretch=(95, 100), accidents=1 / 100, gaps=0.02, duplicates=0.02, noise=0.5)
+    rows = road_rows([Road(0, wrong), Road(1, wrong)], 900)
+    right = check(rows)
+    assert min(len(right.alerts), len(right.charges), len(right.balances)) > 50
+    results = program.run({"Road": rows, "Distances": DISTANCES})
+    assert found(lambda name: results[name].rows()) == bags(right)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("driver_bytes", [0, 64 << 20])
+def test_spark_has_the_same_answers(driver_bytes: int, spark: SparkSession) -> None:
+    rows = many_borders(range(100, 103), minutes=6) + example_elsewhere()
+    with testing.drive(program, spark=spark, statics=TABLES, driver_bytes=driver_bytes) as run:
+        half = len(rows) // 2
+        ordered = sorted(rows, key=lambda row: row.time)
+        for batch in (ordered[:half][::-1], ordered[half:][::-1]):
+            run.add("Road", batch)
+            run.advance("Road", time=max(row.time for row in batch) - 1)
+            run.step()
+        run.finish()
+        run.step()
+        assert found(run.results) == bags(check(rows))
+
+
+def example_elsewhere() -> list[Row]:
+    """The worked example on a road and with cars that no other stream has."""
+    return [row._replace(vid=row.vid + 10**6, xway=row.xway if row.xway < 0 else 50) for row in example()]

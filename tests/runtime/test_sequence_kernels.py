@@ -1,0 +1,272 @@
+"""Row patterns that compiled kernels search for: what these find, and when, is what the rule says."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tests.strategies.searched_sequences import Row, S, Searched, found_by, in_order, operator_of, random_searched
+from tidegate.algebra.ordered.sequences.node import Sequences
+from tidegate.algebra.semantics import bags_equal
+from tidegate.algebra.time import INF
+from tidegate.analysis.ordered.sequences.tables import tables_of
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.kernels.sequences import threads
+from tidegate.runtime.ordered.family import Operator
+from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK
+from tidegate.runtime.ordered.sequences import operator as operators
+
+UNTYPED: Any = S
+AT_THE_END = 1 << 61
+
+
+def node_of(pattern: str, **options: Any) -> Sequences:
+    relation: Any = UNTYPED.sequences(pattern, by="k", order="t", tie="n", **options)
+    node: Sequences = relation._node
+    assert not isinstance(tables_of(node), str), tables_of(node)
+    return node
+
+
+def rows_of(values: str, *, key: int = 1) -> tuple[Row, ...]:
+    """One row every tick, from 0 on: `"12.3"` are the values 1, 2, NULL, 3."""
+    return tuple((key, at, at, None if v == "." else int(v), float(at)) for at, v in enumerate(values))
+
+
+def check(node: Sequences, rows: tuple[Row, ...], *, seeds: int = 3) -> list[Row]:
+    """The rows that are meant, which are found however they are batched."""
+    case = Searched(node, rows)
+    for seed in range(seeds):
+        assert bags_equal(found_by(random.Random(seed), case), case.meant)
+    return case.meant
+
+
+def test_kernels_know_when_nothing_ends() -> None:
+    assert (threads.EVER, threads.NO_LOOK) == (EVER, NO_LOOK)
+
+
+IS = {name: lambda m, name=name, value=value: m[name].v == value for value, name in enumerate("ABC", 1)}
+AB = {name: IS[name] for name in "AB"}
+
+
+@pytest.mark.parametrize("first", range(0, 40, 20))
+def test_random_patterns(first: int) -> None:
+    """In increments, with rows in any order, and with restarts in between."""
+    searched = 0
+    for seed in range(first, first + 20):
+        rng = random.Random(seed)
+        case = random_searched(rng)
+        if isinstance(tables_of(case.node), str):
+            continue
+        searched += 1
+        assert bags_equal(found_by(rng, case), case.meant), seed
+    assert searched > 10
+
+
+def test_either_search_goes_on_from_what_the_other_has_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines and versions may change between two runs."""
+    compiled = operators.compiled_search
+
+    def mixed(rng: random.Random) -> Any:
+        return lambda node: compiled(node) if rng.random() < 0.5 else None
+
+    for seed in range(15):
+        rng = random.Random(seed)
+        case = random_searched(rng)
+        monkeypatch.setattr(operators, "compiled_search", mixed(rng))
+        assert bags_equal(found_by(rng, case), case.meant), seed
+
+
+def test_a_match_is_certain_when_what_is_preferred_is_gone() -> None:
+    node = node_of("A B*", define=AB, within=4)
+    assert [row[-3:] for row in check(node, rows_of("1223"))] == [(0, 2, 3)]
+    assert [row[-3:] for row in check(node, rows_of("122"))] == [(0, 2, 4)]
+    assert [row[-3:] for row in check(node, rows_of("122222"))] == [(0, 4, 4)]
+    unlimited = node_of("A B*", define=AB)
+    assert [row[-3:] for row in check(unlimited, rows_of("122"))] == [(0, 2, AT_THE_END)]
+
+
+def test_an_earlier_start_may_jump_over_a_later_one() -> None:
+    node = node_of("A B B | B", define=AB, within=9)
+    assert [row[-3:] for row in check(node, rows_of("123"))] == [(1, 1, 2)]
+    assert [row[-3:] for row in check(node, rows_of("12"))] == [(1, 1, 9)]
+
+
+def test_limits_between_rows_that_are_still_to_come() -> None:
+    limits = {"limits": lambda m: [m.C.t - m.B.first().t <= 2, m.C.t - m.A.t <= 5]}
+    node = node_of("A B* C | A", define=IS, **limits)
+    assert [row[-3:] for row in check(node, rows_of("1"))] == [(0, 0, 5)]
+    assert [row[-3:] for row in check(node, rows_of("12"))] == [(0, 0, 3)]
+
+
+def test_a_limit_of_rows_that_have_come_ends_by_itself() -> None:
+    """A second C is not preferred to the end of the match, so nothing is waited for."""
+    node = node_of("A B? C*?", define=IS, limits=lambda m: m.B.t - m.A.t <= 3)
+    assert [row[-3:] for row in check(node, rows_of("1"))] == [(0, 0, 3)]
+    assert [row[-3:] for row in check(node, rows_of("12"))] == [(0, 1, 1)]
+
+
+def test_a_shorter_way_is_taken_where_it_is_preferred() -> None:
+    node = node_of("A B+? | A B B C", define=IS)
+    assert [row[-3:] for row in check(node, rows_of("1223"))] == [(0, 1, 1)]
+
+
+def test_threads_are_alike_where_their_rows_are() -> None:
+    """Both ways come to C with the same row, but with other rows of B."""
+    node = node_of("(A | B) C D", define={"D": lambda m: m.D.v > m.B.v})
+    assert [row[-3:] for row in check(node, rows_of("123"))] == [(0, 2, 2)]
+
+
+def test_first_and_last_rows_of_a_variable() -> None:
+    rows = rows_of("31425")
+    first = node_of("A+ B", define={"B": lambda m: m.B.v > m.A.first().v})
+    assert [row[-3:-1] for row in check(first, rows)] == [(0, 4)]
+    second = node_of("A+? B", define={"B": lambda m: m.B.v > m.A.first(1).v})
+    assert [row[-3:-1] for row in check(second, rows)] == [(0, 2)]
+    before = node_of("A+? B", define={"B": lambda m: m.B.v > m.A.last(1).v})
+    assert [row[-3:-1] for row in check(before, rows)] == [(0, 2)]
+
+
+def test_rows_before_are_of_the_same_partition() -> None:
+    """And they are there in the next increment, too."""
+    rising = {"B": lambda m: m.B.v > m.B.prev().v}
+    node = node_of("B", define=rising, was=lambda m: m.B.prev().v, number=lambda m: m.number)
+    rows = (*rows_of("1213", key=1), *((2, at, at, v, 0.0) for at, v in ((1, 9), (2, 8), (3, 9))))
+    assert check(node, rows, seeds=9) == [(1, 1, 1, 1, 1, 1), (1, 1, 2, 3, 3, 3), (2, 8, 1, 3, 3, 3)]
+
+
+def test_partitions_without_new_rows_are_looked_at() -> None:
+    node = node_of("A B?", define=AB, within=2)
+    rows = ((1, 0, 0, 1, 0.0), (2, 1, 0, 5, 0.0), (2, 4, 0, 5, 0.0), (2, 9, 0, 5, 0.0))
+    assert [row[-3:] for row in check(node, rows, seeds=9)] == [(0, 0, 2)]
+
+
+def test_conditions_read_earlier_rows_of_the_match() -> None:
+    rising = node_of(
+        "A B{2,} C?",
+        define={
+            "B": lambda m: (m.B.v >= m.A.v) & (m.B.x * 2.0 > m.A.first().v),
+            "C": lambda m: (m.C.v < m.B.first(1).v) | (m.C.v - m.A.v > 5),
+        },
+        low=lambda m: m.A.v,
+        high=lambda m: m.B.v,
+    )
+    assert check(rising, rows_of("1352468.91")) == [(1, 1, 8, 0, 6, 7)]
+
+
+def test_a_condition_without_a_value_is_not_satisfied() -> None:
+    greatest = (1 << 63) - 1
+    node = node_of("A B", define={"B": lambda m: m.B.v + m.A.v > 0}, skip="next row")
+    rows = tuple((1, at, at, v, 0.0) for at, v in enumerate((1, greatest, 1, 2, None, 1)))
+    assert [row[-3:-1] for row in check(node, rows)] == [(2, 3)]
+    times = node_of("A B", define={"B": lambda m: m.B.v * m.A.v < 9}, skip="next row")
+    assert [row[-3:-1] for row in check(times, rows)] == [(2, 3)]
+    either = node_of("A B", define={"B": lambda m: (m.B.v > 0) | (m.B.v + m.A.v > 0)}, skip="next row")
+    assert len(check(either, rows)) == 4
+    first = node_of("A B", define={"B": lambda m: (m.B.v + m.A.v > 0) | (m.B.v > 0)}, skip="next row")
+    assert [row[-3:-1] for row in check(first, rows)] == [(2, 3), (4, 5)]
+
+
+def test_nan_is_greatest_and_zeros_are_equal() -> None:
+    nan = float("nan")
+    rows = tuple((1, at, at, 0, x) for at, x in enumerate((0.0, -0.0, nan, nan, 1.0)))
+    for define, starts in (
+        (lambda m: m.B.x == m.A.x, [0, 2]),
+        (lambda m: m.B.x > m.A.x, [1]),
+        (lambda m: m.B.x >= m.A.x, [0, 1, 2]),
+        (lambda m: m.B.x < m.A.x, [3]),
+        (lambda m: m.B.x != m.A.x, [1, 3]),
+    ):
+        node = node_of("A B", define={"B": define}, skip="next row")
+        assert [row[-3] for row in check(node, rows)] == starts
+
+
+def test_more_threads_and_longer_matches_than_there_is_room_for_at_first() -> None:
+    """`A` has as many beginnings as there are rows; a match of thousands of rows is one."""
+    many = node_of("(A | B)* C", define={"A": lambda m: m.A.v >= m.B.first().v, "C": IS["C"]}, skip="next row")
+    check(many, rows_of("12213213"), seeds=2)
+    long = node_of("A B+ C", define=IS, n=lambda m: m.rows.agg(tg.count()))
+    rows = [(1, 0, 0, 1, 0.0), *((1, at, 0, 2, 0.0) for at in range(1, 9_000)), (1, 9_000, 0, 3, 0.0)]
+    assert once(long, rows) == [(1, 9_001, 0, 9_000, 9_000)]
+
+
+def once(node: Sequences, rows: list[Row]) -> list[Row]:
+    operator: Operator = operator_of(node)
+    return in_order(operator.step([frame_of(node, rows)], -INF, INF)[1].rows())
+
+
+def frame_of(node: Sequences, rows: list[Row]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=polars_schema(node.input.schema), orient="row")
+
+
+@pytest.mark.parametrize(
+    ("matches", "ends"),
+    [
+        ("contiguous", [(1, 3)]),
+        ("next", [(0, 3), (1, 3)]),
+        ("any", [(0, 3), (0, 4), (1, 3), (1, 4)]),
+    ],
+)
+def test_every_match(matches: str, ends: list[tuple[int, int]]) -> None:
+    """As Table 4.1 of the thesis has it."""
+    node = node_of("A B C", define=IS, matches=matches, within=9)
+    found = check(node, rows_of("11233"))
+    assert [row[-3:-1] for row in found] == ends
+    assert all(row[-2] == row[-1] for row in found)
+
+
+def test_a_match_is_one_whatever_the_ways_to_it() -> None:
+    either = node_of("(A | A) (B | B+)", define=AB, matches="any", within=9)
+    assert len(check(either, rows_of("122"))) == 3
+
+
+def test_what_the_limits_forbid_is_skipped() -> None:
+    """The second row is too late for B, so the first match may skip it; the fourth is too late for a match."""
+    limits = {"limits": lambda m: m.B.t - m.A.t <= 2, "within": 5}
+    node = node_of("A B C | A B", define=IS, matches="next", **limits)
+    rows = tuple((1, t, t, v, 0.0) for t, v in ((0, 1), (2, 2), (5, 3), (6, 3), (7, 1), (10, 2), (11, 3)))
+    assert [row[-3:-1] for row in check(node, rows)] == [(0, 2), (0, 5)]
+
+
+def test_conditions_that_compare_instants() -> None:
+    near = {**IS, "C": lambda m: (m.C.v == 3) & (m.C.t - m.A.t <= 3) & (m.C.t >= m.B.t + 2)}
+    node = node_of(
+        "A B C", define=near, matches="any", within=9, was=lambda m: m.C.prev().v, of=lambda m: m.rows.prev().classifier
+    )
+    assert [row[1:5] for row in check(node, rows_of("12333"))] == [(3, None, 0, 3)]
+
+
+def test_rows_are_kept_until_no_match_can_begin_with_them() -> None:
+    node = node_of("A B", define=AB, matches="any", within=3)
+    operator = operator_of(node)
+    kept = []
+    for first, until in ((0, 2), (3, 3), (4, 4)):
+        rows = frame_of(node, [row for row in rows_of("11444") if first <= row[1] <= until])
+        operator, _ = operator.step([rows], first - 1, until)
+        kept.append(sum(operator.counts().values()))
+    assert kept == [3, 3, 0]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "options", "reason"),
+    [
+        ("A !B[3]", {}, "there are rows that must not come"),
+        ("^ A", {}, "it is anchored"),
+        ("A B", {"skip": "last B"}, "the search goes on at the last B"),
+        ("A B", {"rows": "all"}, "all rows of a match are reported"),
+        ("A B", {"limits": lambda m: m.B.t - m.A.t >= 3}, "a limit asks for a least distance"),
+        ("A B", {"define": {"B": lambda m: m.B.t - m.A.t < 3}}, "the condition of B compares instants"),
+        ("A B", {"define": {"B": lambda m: m.A.v > 3}}, "the condition of B is known, in part, before its row is"),
+        ("A B", {"define": {"B": lambda m: m.B.next().v > m.B.v}}, "the condition of B reads a row behind others"),
+        ("A B", {"x": lambda m: m.B.next().v}, "a measure reads a row behind others"),
+    ],
+)
+def test_what_searches_is_explained(pattern: str, options: dict[str, Any], reason: str) -> None:
+    relation: Any = UNTYPED.sequences(pattern, by="k", order="t", tie="n", **options)
+    assert tables_of(relation._node) == reason
+    assert f"matches are searched for in Python, since {reason}" in str(tg.program(R=relation).explain())
+    plain = UNTYPED.sequences("A B", by="k", order="t", tie="n")
+    assert "matches are searched for by compiled kernels" in str(tg.program(R=plain).explain())

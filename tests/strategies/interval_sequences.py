@@ -1,0 +1,64 @@
+"""Random interval sequences: lists of restrictions of up to five intervals, kinds used twice, windows, and intervals
+with equal ends.
+"""
+
+from __future__ import annotations
+
+import random
+
+import tidegate as tg
+from tests.strategies.programs import Case, Row
+
+_SIGNS = ("<", "<", "<", "<=", "=", ">")
+_DISTANCES = ("", "", "", "", " + 1", " + 2", " - 1", " - 3")
+
+
+def random_interval_sequence_case(seed: int) -> Case:
+    """The case of a seed. Lists that contradict themselves are not valid: ask the analysis."""
+    rng = random.Random(f"interval sequence {seed}")
+    points = rng.random() < 0.15
+    rows = tg.stream(
+        "E", "kind string, a bigint, z bigint", progress="z", relations=lambda e: e.a <= e.z if points else e.a < e.z
+    )
+    names = rng.sample("ABCD", rng.randint(2, 4))
+    given = {
+        name: rows.where(rows.kind == name).select("a", "z").as_intervals(start="a", end="z", name=name, points=points)
+        for name in names
+    }
+    used, roles = list(names), list(names)
+    if rng.random() < 0.3:
+        used.append(f"{names[0]} AS {names[0]}2")
+        roles.append(f"{names[0]}2")
+    window = rng.choice((1, 3, 5, 8, 12, 18))
+    text = f"EVENT ISEQ [{' AND '.join(_restrictions(rng, roles))}] ({', '.join(used)}; {window})"
+    program = tg.program(R=tg.read_query(text, given)).definition
+    return Case(seed, program, {"E": _rows(rng, names, points=points)})
+
+
+def _restrictions(rng: random.Random, roles: list[str]) -> list[str]:
+    """Of half of them a chain of ends, which indices are for; the others anything."""
+    ends = [f"{role}.{end}" for role in roles for end in ("ts", "te")]
+    if rng.random() < 0.5:
+        chain = [f"{role}.{rng.choice(('ts', 'te', 'te'))}" for role in rng.sample(roles, rng.randint(2, len(roles)))]
+        return [" < ".join(chain)]
+    return [_restriction(rng, roles, ends) for _ in range(rng.choice((0, 1, 1, 2, 2, 3, 4)))]
+
+
+def _restriction(rng: random.Random, roles: list[str], ends: list[str]) -> str:
+    """Mostly of two intervals; of one it says how long it lasts."""
+    if rng.random() < 0.15:
+        role = rng.choice(roles)
+        return f"{role}.te - {role}.ts {rng.choice(('<=', '<', '>', '='))} {rng.randint(1, 5)}"
+    first, second = rng.sample(roles, 2)
+    left, right = (rng.choice([end for end in ends if end[:-3] == role]) for role in (first, second))
+    return f"{left} {rng.choice(_SIGNS)} {right}{rng.choice(_DISTANCES)}"
+
+
+def _rows(rng: random.Random, names: list[str], *, points: bool) -> tuple[Row, ...]:
+    """Intervals in a short time, so that many ends are equal."""
+    span, longest = rng.choice((6, 12, 20)), rng.choice((2, 5, 9))
+    found: list[Row] = []
+    for _ in range(rng.choice((4, 8, 14))):
+        start = rng.randint(0, span)
+        found.append({"kind": rng.choice(names), "a": start, "z": start + rng.randint(0 if points else 1, longest)})
+    return tuple(dict(items) for items in dict.fromkeys(tuple(row.items()) for row in found))

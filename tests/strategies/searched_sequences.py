@@ -1,0 +1,193 @@
+"""Row patterns that compiled kernels search for, and the steps of their operators over rows that come in any order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+import tidegate as tg
+from tests.strategies.sequences import random_pattern
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.ordered.sequences.definition import DETECTED
+from tidegate.algebra.ordered.sequences.node import Sequences
+from tidegate.algebra.ordered.sequences.pattern import variables_of
+from tidegate.algebra.semantics import evaluate
+from tidegate.algebra.time import INF, Extended
+from tidegate.analysis.ordered.table import family_of
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.ordered.family import Operator
+from tidegate.runtime.ordered.table import load_operator, start_operator
+from tidegate.runtime.plan.steps import OrderedStep
+
+Row = tuple[Any, ...]
+S = tg.stream("S", "k bigint, t bigint, n bigint, v bigint, x double", progress="t")
+_V: Any = S
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A pattern, and rows in the order in which they come."""
+
+    node: Sequences
+    rows: tuple[Row, ...]
+
+    @property
+    def meant(self) -> list[Row]:
+        return in_order(evaluate(self.node, {"S": list(self.rows)}))
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=repr)
+
+
+def random_searched(rng: random.Random) -> Searched:
+    """A case of a pattern that is not refused."""
+    while True:
+        try:
+            node = _node(rng)
+            _ = node.schema
+        except QueryError:
+            continue
+        return Searched(node, _rows(rng))
+
+
+def _node(rng: random.Random) -> Sequences:
+    how = rng.choice(("preferred", "preferred", "preferred", "contiguous", "next", "any"))
+    pattern = random_pattern(rng, skips=how != "preferred")
+    variables = variables_of(pattern)
+    known = how != "preferred"
+    define = {name: _condition(rng, name, variables, known=known) for name in variables if rng.random() < 0.9}
+    options: dict[str, Any] = {"matches": how}
+    if how == "preferred":
+        options["skip"] = rng.choice(("past last row", "past last row", "next row"))
+    if how in ("next", "any") or rng.random() < 0.5:
+        options["within"] = rng.choice((0, 2, 5, 9))
+    if rng.random() < 0.4:
+        options["limits"] = _limit(rng, variables)
+    measured = _measures(variables)
+    if how != "preferred":
+        del measured["m0"]
+    measures = {name: measured[name] for name in rng.sample(sorted(measured), rng.choice((0, 1, 3)))}
+    keys = rng.choice(((), ("k",), ("k",)))
+    relation: Any = _V.sequences(pattern, by=keys, order="t", tie="n", define=define, **options, **measures)
+    node: Sequences = relation._node
+    return node
+
+
+def _condition(rng: random.Random, name: str, variables: tuple[str, ...], *, known: bool) -> Callable[[Any], Any]:
+    """`known`: also one that compares instants, or of which a part is known before its row is."""
+    number, other = rng.choice((0, 1, 2)), rng.choice(variables)
+    own: tuple[Callable[[Any], Any], ...] = (
+        lambda m: m[name].v == number,
+        lambda m: m[name].v >= number,
+        lambda m: (m[name].v != number) | (m[name].x > 0.0),
+        lambda m: 6 // (m[name].v - 1) > 0,
+        lambda m: m[name].v > m[name].prev().v,
+        lambda m: (m[name].v >= m[name].prev().v) | m[name].prev().v.is_null(),
+    )
+    matched: tuple[Callable[[Any], Any], ...] = (
+        lambda m: m[name].v >= m[other].v,
+        lambda m: m[name].v > m.rows.first().v,
+        lambda m: (m[name].v >= m[other].first(1).v) | m[other].first(1).v.is_null(),
+        lambda m: m[name].x <= m[other].last(1).x,
+        lambda m: m[name].x * 2.0 <= m[other].v + m[name].v,
+        lambda m: m[name].v - m[other].prev().v >= number - 1,
+        lambda m: m.rows.agg(tg.count()) <= 2 + number,
+        lambda m: (m[name].v == number) & (m[name].agg(tg.count()) <= 2),
+        lambda m: ~(m[name].v < m[other].v) & (m[name].v < 6 // m[other].v),
+        lambda m: (m[name].v > number) | (m[name].x == m[other].x),
+        lambda m: m[name].v.same_as(m[other].v),
+    )
+    before: tuple[Callable[[Any], Any], ...] = (
+        lambda m: m[name].t - m.rows.first().t <= 4,
+        lambda m: (m[name].t > m[other].t + 1) & (m[name].v > 0),
+        lambda m: m[other].v == number,
+        lambda m: m.rows.agg(tg.count()) > number,
+    )
+    if known and rng.random() < 0.3:
+        return rng.choice(before)
+    return rng.choice(own) if rng.random() < 0.6 else rng.choice(matched)
+
+
+def _limit(rng: random.Random, variables: tuple[str, ...]) -> Callable[[Any], Any]:
+    first, second, most = rng.choice(variables), rng.choice(variables), rng.choice((0, 1, 2, 4))
+    found: tuple[Callable[[Any], Any], ...] = (
+        lambda m: m[second].t - m[first].t <= most,
+        lambda m: m[second].t - m[first].first().t <= most,
+        lambda m: [m[second].first().t <= m[first].t + most, m.rows.t - m[first].t <= most],
+        lambda m: m[first].t - m.rows.first().t <= most,
+    )
+    return rng.choice(found)
+
+
+def _measures(variables: tuple[str, ...]) -> dict[str, Callable[[Any], Any]]:
+    return {
+        "m0": lambda m: m.number,
+        "m1": lambda m: m[variables[0]].v,
+        "m2": lambda m: m.rows.agg(tg.count()),
+        "m3": lambda m: m[variables[-1]].agg(tg.sum(_V.v)),
+        "m4": lambda m: m.rows.first().x,
+        "m5": lambda m: m[variables[0]].first(1).prev().v,
+        "m6": lambda m: m.rows.classifier,
+        "m7": lambda m: m.rows.last(1).classifier,
+        "n8": lambda m: m.rows.prev().classifier,
+        "m8": lambda m: 6 // m[variables[-1]].v,
+        "m9": lambda m: m.rows.agg(tg.max(_V.x)),
+    }
+
+
+def _rows(rng: random.Random) -> tuple[Row, ...]:
+    """Rows of a few partitions, many at one instant, of which ties are shuffled."""
+    at, rows = rng.choice((-3, 0)), list[Row]()
+    keys = rng.sample((1, 2, None), rng.choice((1, 1, 2)))
+    gaps = rng.choice(((0, 0, 1, 1, 2, 3, 6), (1,), (0, 1, 4)))
+    for _ in range(rng.choice((2, 4, 5, 6, 9))):
+        at += rng.choice(gaps)
+        v, x = rng.choice((0, 1, 1, 2, 2, None)), rng.choice((0.5, -0.0, 0.0, 2.0, float("nan"), None))
+        rows.append((rng.choice(keys), at, rng.randrange(1000), v, x))
+    seen: dict[tuple[int, int], Row] = {(row[1], row[2]): row for row in rows}
+    return tuple(rng.sample(list(seen.values()), len(seen)))
+
+
+def operator_of(node: Sequences) -> Operator:
+    """The operator of a node before the first row."""
+    return start_operator(step_of(node))
+
+
+def step_of(node: Sequences) -> OrderedStep:
+    return OrderedStep(node, (0,), DETECTED, family_of(node).state(node))
+
+
+def reloaded(operator: Operator, node: Sequences, reached: Extended) -> Operator:
+    """The operator as it is after a restart from its stored state."""
+    tables = {name: pl.DataFrame(table) for name, table in operator.tables().items()}
+    without = {name: table.drop("~none") for name, table in tables.items()}
+    return load_operator(step_of(node), without, reached)
+
+
+def increments(rng: random.Random, case: Searched) -> Iterator[tuple[pl.DataFrame, Extended, Extended]]:
+    """The rows of the case in increments, each with the progress before and after."""
+    times = sorted({row[1] for row in case.rows})
+    ends = sorted(rng.randint(times[0] - 1, times[-1] + 3) for _ in range(rng.choice((0, 1, 3, 8))))
+    after: Extended = -INF
+    for until in (*dict.fromkeys(ends), INF):
+        rows = [row for row in case.rows if after < row[1] <= until]
+        yield pl.DataFrame(rows, schema=polars_schema(case.node.input.schema), orient="row"), after, until
+        after = until
+
+
+def found_by(rng: random.Random, case: Searched, make: Callable[[Sequences], Operator] = operator_of) -> list[Row]:
+    """What the operator finds, increment by increment, with restarts in between; each match at its instant."""
+    operator, found = make(case.node), list[Row]()
+    at = case.node.schema.names.index(DETECTED)
+    for rows, after, until in increments(rng, case):
+        operator, result = operator.step([rows], after, until)
+        assert all(after < row[at] <= until for row in result.iter_rows())
+        found += result.rows()
+        if until != INF and rng.random() < 0.3:
+            operator = reloaded(operator, case.node, until)
+    return in_order(found)
