@@ -8,7 +8,6 @@ on each day, a window above the sequence.
     python -m examples.13_delays_that_spread
 """
 
-import sys
 import tempfile
 from contextlib import closing
 from datetime import date
@@ -105,4 +104,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -14,6 +14,7 @@ from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.derive import Derive
 from tidegate.algebra.ordered.families import by_node
+from tidegate.algebra.ordered.match.counted import CountedMatches
 from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.ordered.process import Process
@@ -32,9 +33,23 @@ from tidegate.runtime.plan.steps import OrderedStep
 from tools import rooms
 
 ROOT = Path(__file__).resolve().parent.parent
-FAMILIES = {AsOf, CountedSequences, Derive, Match, Over, Process, Ranks, Sequences, Ticks, Transitions, Windows}
+FAMILIES = {
+    AsOf,
+    CountedMatches,
+    CountedSequences,
+    Derive,
+    Match,
+    Over,
+    Process,
+    Ranks,
+    Sequences,
+    Ticks,
+    Transitions,
+    Windows,
+}
 NAMES = {
     "AsOf",
+    "CountedMatches",
     "CountedSequences",
     "Derive",
     "Match",

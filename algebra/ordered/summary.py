@@ -8,7 +8,7 @@ from typing import Self
 
 from tidegate.algebra.evaluation import key_of
 from tidegate.algebra.functions.aggregates import Aggregate
-from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, aggregate_attribute
+from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, OrderedPart, Reading, Row, aggregate_attribute
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.schema import Schema
 
@@ -43,6 +43,14 @@ class Summary(OrderedNode):
     @property
     def leaves_open(self) -> bool:
         return self.of.leaves_open
+
+    @property
+    def keeps(self) -> str:
+        return self.of.keeps
+
+    @property
+    def parts(self) -> tuple[OrderedPart, ...]:
+        return self.of.parts
 
     def infer_schema(self) -> Schema:
         rows = self.of.schema

@@ -13,6 +13,7 @@ from tidegate.algebra.row_wise import ordered_operator
 from tidegate.analysis.ordered.asof import AsOfFamily
 from tidegate.analysis.ordered.derive import DeriveFamily
 from tidegate.analysis.ordered.family import Family, StateBound
+from tidegate.analysis.ordered.match.counted import CountedMatchesFamily
 from tidegate.analysis.ordered.match.family import MatchFamily
 from tidegate.analysis.ordered.over import OverFamily
 from tidegate.analysis.ordered.process import ProcessFamily
@@ -28,6 +29,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
     Family,
     (
         AsOfFamily(),
+        CountedMatchesFamily(),
         CountedSequencesFamily(),
         DeriveFamily(),
         MatchFamily(),

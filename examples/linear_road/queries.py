@@ -40,14 +40,18 @@ def driving() -> tg.Relation:
     """The reports of trips, with what the car did before: the others are noise, after an exit and before an entry.
 
     `begins`: a trip does; `enters`: a segment; `stays`: where it was a minute ago at most; `stayed`: did so before.
+    `comes`: the report before was of another segment or minute; `again`: one before that may have been of this one.
     """
     r = reports()
-    r = r.over(by="vid", order="time", before=tg.lag(r.place), last=tg.lag(r.time))
+    r = r.over(by="vid", order="time", before=tg.lag(r.place), last=tg.lag(r.time), earlier=tg.lag(r.time, 2))
     again = (lane(r.place) == ENTRY) & ((lane(r.before) != ENTRY) | (r.time - r.last > SILENCE))
     r = r.with_(begins=tg.when(r.last.is_null(), lane(r.place) != EXIT, again))
     out = r.before.is_null() | (lane(r.before) == EXIT)
     travels = lane(r.place).between(ENTRY + 1, EXIT - 1)
+    minute = r.time // 60
     r = r.with_(
+        comes=r.begins | (segment(r.place) != segment(r.before)) | (minute != r.last // 60),
+        again=(minute == r.last // 60) & (r.begins | (minute == r.earlier // 60)),
         state=tg.when(r.begins, 1, tg.when(out, 0, tg.lit(None).cast("bigint"))),
         enters=r.begins | (segment(r.place) != segment(r.before)),
         stays=tg.coalesce((r.place == r.before) & travels & (r.time - r.last <= SILENCE), tg.lit(False)),
@@ -56,12 +60,33 @@ def driving() -> tg.Relation:
     return r.where(r.on == 1)
 
 
-def statistics() -> tg.Relation:
-    """Of each segment, at the end of each minute: different cars, sum of the speeds, number of the reports."""
+def traffic() -> tg.Relation:
+    """Of each segment, at the end of each minute: cars that came, sum of the speeds, number of the reports."""
     r = on_road.as_("r")
-    return r.group_by(segment=segment(r.place), minute=tg.tumbling(r.time, 60)).agg(
-        cars=tg.count_distinct(r.vid), speed=tg.sum(r.spd), reports=tg.count()
-    )
+    groups = r.group_by(segment=segment(r.place), minute=tg.tumbling(r.time, 60))
+    return groups.agg(came=tg.count(filter=r.comes), speed=tg.sum(r.spd), reports=tg.count())
+
+
+def returns() -> tg.Relation:
+    """Of each segment, at the end of each minute: how often a car came that had been there in this minute."""
+    r = on_road.where(on_road.comes)
+    v = r.select(r.vid, r.time, segment=segment(r.place)).as_("v")
+    r = r.where(r.again)
+    a = r.select(r.vid, r.time, segment=segment(r.place)).as_("a")
+    a = a.semi_join(v, v.vid == a.vid, v.segment == a.segment, tg.floor(a.time, 60) <= v.time, v.time < a.time)
+    return a.group_by(a.segment, minute=tg.tumbling(a.time, 60)).agg(cars=tg.count())
+
+
+def statistics() -> tg.Relation:
+    """Of each segment, at the end of each minute: different cars, sum of the speeds, number of the reports.
+
+    `tg.count_distinct(r.vid)` of the reports yields the cars, too. That needs all reports of a minute at its end, which
+    are too many to be counted at once; cars that come are counted as they do.
+    """
+    s, n = came.as_("s"), returned.as_("n")
+    j = s.left_join(n, n.segment == s.segment, n.minute == s.minute)
+    cars = j["s.came"] - tg.coalesce(j["n.cars"], 0)
+    return j.select("s.segment", "s.minute", cars=cars, speed=j["s.speed"], reports=j["s.reports"])
 
 
 def latest() -> tg.Relation:
@@ -159,6 +184,8 @@ def questions(kind: int) -> tg.Relation:
 
 
 on_road = tg.result_of("OnRoad", driving())
+came = tg.result_of("Came", traffic())
+returned = tg.result_of("Returned", returns())
 per_minute = tg.result_of("PerMinute", statistics())
 at_minutes = tg.result_of("AtMinutes", latest())
 found = tg.result_of("Found", accidents())

@@ -30,14 +30,26 @@ from tidegate.runtime.kernels.search import (
 from tidegate.runtime.kernels.search_plan import ALL, Matrix, Pattern, Steps, exact, hull_of, mask_of, plan_steps
 from tidegate.runtime.kernels.situations import OPEN
 
+_THREE = nb.types.UniTuple(OUT, 3)  # type: ignore[no-untyped-call]  # numba has no types for it
+
 
 @dataclass(frozen=True, slots=True)
 class MatchCount:
-    """The number of detected matches, and what the count cost."""
+    """How many matches are detected at which instants, in which partitions, and what the count cost.
 
-    matches: int
+    A partition and an instant may be there more than once.
+    """
+
+    partition: Int64Array
+    instant: Int64Array
+    number: Int64Array
     #: int64[m, m, 2]: candidates looked at, and those that passed, by trigger role and step; a range is one candidate.
     counters: Int64Array
+
+    @property
+    def matches(self) -> int:
+        """The number of all matches."""
+        return sum(self.number.tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,20 @@ class Tail:
         """Whether none of the tail's situations is triggered. The search then leaves none of them out."""
         definition = self.steps.pattern.definition
         return bool((triggers.first[definition] == triggers.first[definition + 1]).all())
+
+
+@dataclass(frozen=True, slots=True)
+class CountingSteps:
+    """How the matches of a pattern are counted: the steps of its search, and the tail of every trigger's order."""
+
+    steps: Steps
+    tails: Sequence[Tail | None]
+
+    @classmethod
+    def planned(cls, pattern: Pattern, order: Int64Array) -> CountingSteps:
+        """The count in these orders."""
+        steps = plan_steps(pattern, order)
+        return cls(steps, tails_of(steps))
 
 
 def tails_of(steps: Steps) -> list[Tail | None]:
@@ -80,15 +106,14 @@ def count_matches(
         if tail is not None and triggers.first[pattern.definition[role]] < triggers.first[pattern.definition[role] + 1]:
             sums[role, 1:] = np.cumsum(_beginning(tail, situations))
     counters = np.zeros((roles, roles, 2), dtype=np.int64)
-    counts = np.zeros(len(triggers.hit), dtype=np.int64)
-    _count(
+    hit, instant, number = _count(
         pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
         steps.order, steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
         situations.definitions, situations.offsets, situations.ts, situations.te,
         triggers.first, triggers.hit, triggers.partition, triggers.quiet, after, min(until, OPEN - 1),
-        first, sums, counts, counters,
+        first, sums, counters,
     )  # fmt: skip
-    return MatchCount(int(counts.sum()), counters)
+    return MatchCount(triggers.partition[hit].astype(np.int64), instant, number, counters)
 
 
 def _is_tail(pattern: Pattern, before: Sequence[int], tail: Sequence[int], hull: Matrix) -> bool:
@@ -145,16 +170,25 @@ def _beginning(tail: Tail, situations: Situations) -> Int64Array:
     pattern = steps.pattern
     hit_first = np.full(definitions + 1, len(hit), dtype=np.int64)
     hit_first[: tail.root + 1] = 0
-    counts = np.zeros(len(hit), dtype=np.int64)
-    _count(
+    of, _, number = _count(
         pattern.definition, pattern.at_least, pattern.at_most, pattern.zones, pattern.within, pattern.final,
         steps.order[:1], steps.bound_first, steps.bounds, steps.pair_first, steps.pairs,
         definitions, offsets, situations.ts, situations.te,
         hit_first, hit, partition, np.arange(len(situations.ts) + 1), NEVER, OPEN - 1,
-        np.full(1, roles), np.zeros((1, 1), dtype=np.int64), counts, np.zeros((roles, roles, 2), dtype=np.int64),
+        np.full(1, roles), np.zeros((1, 1), dtype=np.int64), np.zeros((roles, roles, 2), dtype=np.int64),
     )  # fmt: skip
+    counts = np.zeros(len(hit), dtype=np.int64)
+    np.add.at(counts, of, number)
     weights[hit] = counts
     return weights
+
+
+@compiled(OUT(OUT))
+def _longer(values: Int64Array) -> Int64Array:
+    """The values, with room for as many more."""
+    longer = np.empty(2 * len(values), dtype=np.int64)
+    longer[: len(values)] = values
+    return longer
 
 
 @compiled(nb.int64(nb.int64, nb.int64, nb.int64, nb.int64, INTS, INTS))
@@ -170,10 +204,10 @@ def _end_of(low: int, high: int, ts_to: int, te_to: int, ts: Int64Array, te: Int
 
 
 @compiled(
-    nb.void(
+    _THREE(
         INTS, INTS, INTS, CUBE, nb.int64, nb.boolean, TABLE, INTS, TABLE, INTS, TABLE,
         nb.int64, INTS, INTS, INTS, INTS, INTS, NUMBERS, INTS, nb.int64, nb.int64,
-        INTS, TABLE, OUT, OUT_CUBE,
+        INTS, TABLE, OUT_CUBE,
     ),
     nogil=True,
 )  # fmt: skip
@@ -182,10 +216,16 @@ def _count(
     order: Int64Array, bound_first: Int64Array, bounds: Int64Array, pair_first: Int64Array, pairs: Int64Array,
     definitions: int, offsets: Int64Array, ts: Int64Array, te: Int64Array,
     hit_first: Int64Array, hits: Int64Array, hit_partitions: Int32Array, quiet: Int64Array, after: int, until: int,
-    tails: Int64Array, sums: Int64Array, counts: Int64Array, counters: Int64Array,
-) -> None:  # fmt: skip
-    """Adds the matches of every hit to `counts`. The triggers are the rows of `order`."""
+    tails: Int64Array, sums: Int64Array, counters: Int64Array,
+) -> tuple[Int64Array, Int64Array, Int64Array]:  # fmt: skip
+    """Which hits have matches, at which instants, and how many. The triggers are the rows of `order`."""
     roles = definition.shape[0]
+    found, room = 0, 16
+    of, instants, numbers = (
+        np.empty(room, dtype=np.int64),
+        np.empty(room, dtype=np.int64),
+        np.empty(room, dtype=np.int64),
+    )
     stack, ends = np.zeros((7, roles), dtype=np.int64), np.zeros(2 * roles, dtype=np.int64)
     for trigger in range(order.shape[0]):
         for hit in range(hit_first[definition[trigger]], hit_first[definition[trigger] + 1]):
@@ -200,8 +240,18 @@ def _count(
                     counters[trigger, step, 0] += 1
                     if after < stack[_INSTANT, step - 1]:
                         stop = _end_of(place, stack[_STOP, step], stack[_TS_TO, step], stack[_TE_TO, step], ts, te)
-                        counts[hit] += sums[trigger, stop] - sums[trigger, place]
+                        number = sums[trigger, stop] - sums[trigger, place]
                         counters[trigger, step, 1] += 1
+                        if number > 0:
+                            instant = stack[_INSTANT, step - 1]
+                            if found > 0 and of[found - 1] == hit and instants[found - 1] == instant:
+                                numbers[found - 1] += number
+                            else:
+                                if found == room:
+                                    of, instants, numbers = _longer(of), _longer(instants), _longer(numbers)
+                                    room *= 2
+                                of[found], instants[found], numbers[found] = hit, instant, number
+                                found += 1
                     step -= 1
                     continue
                 if role < trigger:
@@ -217,6 +267,16 @@ def _count(
                     continue
                 if step < roles - 1:
                     step += 1
-                elif after < _detected(zones, within, final, ends, stack) <= until:
+                    continue
+                instant = _detected(zones, within, final, ends, stack)
+                if after < instant <= until:
                     counters[trigger, step, 1] += 1
-                    counts[hit] += 1
+                    if found > 0 and of[found - 1] == hit and instants[found - 1] == instant:
+                        numbers[found - 1] += 1
+                    else:
+                        if found == room:
+                            of, instants, numbers = _longer(of), _longer(instants), _longer(numbers)
+                            room *= 2
+                        of[found], instants[found], numbers[found] = hit, instant, 1
+                        found += 1
+    return of[:found].copy(), instants[:found].copy(), numbers[:found].copy()

@@ -12,6 +12,7 @@ from tidegate.algebra.time import Extended
 from tidegate.runtime.ordered.asof.operator import AsOfFamily
 from tidegate.runtime.ordered.derive.operator import DeriveFamily
 from tidegate.runtime.ordered.family import Family, Operator, Tables
+from tidegate.runtime.ordered.match.counted import CountedMatchesFamily
 from tidegate.runtime.ordered.match.family import MatchFamily
 from tidegate.runtime.ordered.over.operator import OverFamily
 from tidegate.runtime.ordered.process.operator import ProcessFamily
@@ -28,6 +29,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
     Family,
     (
         AsOfFamily(),
+        CountedMatchesFamily(),
         CountedSequencesFamily(),
         DeriveFamily(),
         MatchFamily(),

@@ -62,7 +62,7 @@ class IntervalList:
 
         def to(end: End) -> tuple[int, tuple[End, ...]]:
             if end not in best:
-                paths = [(0, (end,))]
+                paths: list[tuple[int, tuple[End, ...]]] = [(0, (end,))]
                 for other in ends:
                     if other != end and self.before(other, end):
                         steps, path = to(other)

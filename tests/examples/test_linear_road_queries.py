@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from examples.linear_road import contexts
 from examples.linear_road.checker import check
 from examples.linear_road.files import rows as road_rows
 from examples.linear_road.generator import Options, Road
@@ -82,6 +83,16 @@ def test_a_road_with_gaps_duplicates_and_noise() -> None:
     assert min(len(right.alerts), len(right.charges), len(right.balances)) > 50
     results = program.run({"Road": rows, "Distances": DISTANCES})
     assert found(lambda name: results[name].rows()) == bags(right)
+
+
+def test_tolls_and_alerts_said_in_contexts() -> None:
+    rows = many_borders(range(60)) + example_elsewhere()
+    right = check(rows)
+    results = contexts.program.run({"Road": rows, "Distances": DISTANCES})
+    tolls = Counter((car, time, toll) for car, time, _, toll in right.notifications if toll)
+    assert tolls.total() > 30
+    assert Counter(tuple(row.values()) for row in results["Tolls"].rows()) == tolls
+    assert Counter(tuple(row.values()) for row in results["Alerts"].rows()) == Counter(right.alerts)
 
 
 @pytest.mark.spark

@@ -23,7 +23,7 @@ def check_executions(case: Case, script: Script, tally: Tally) -> None:
     meant = sorted(evaluate(query.node, as_tuples(case)))
     tally.results += len(meant)
     tally.with_results += bool(meant)
-    intervals = [(str(row["kind"]), int(row["a"]), int(row["z"])) for row in case.rows["E"]]
+    intervals = [(str(row["kind"]), int(str(row["a"])), int(str(row["z"]))) for row in case.rows["E"]]
     for execution in EXECUTIONS:
         found = combinations(query.node, intervals, execution)
         if sorted(found) != meant:

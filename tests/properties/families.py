@@ -11,6 +11,7 @@ from typing import Literal
 from tests.properties.drive import Broken, Tally, check_rules
 from tests.strategies.asof import random_asof_case
 from tests.strategies.contexts import random_contexts_case
+from tests.strategies.counted import random_counted_case
 from tests.strategies.folds import random_folding_case
 from tests.strategies.interval_sequences import random_interval_sequence_case
 from tests.strategies.operators import random_operator_case
@@ -166,6 +167,7 @@ FAMILIES: dict[str, Family] = {
     "ranks": Family(by_delays, make=random_ranks_case, scripts=1),
     "versions": Family(by_delays, make=random_versions_case, scripts=1),
     "row-windows": Family(by_delays, make=random_windows_case, scripts=1),
+    "counted": Family(by_delays, make=random_counted_case, scripts=1),
     "sequences": Family(by_delays, make=random_sequences_case, scripts=1),
     "iseq": Family(by_executions, make=random_interval_sequence_case, scripts=1),
     "ticks": Family(by_delays, make=random_ticks_case, scripts=1),

@@ -11,6 +11,7 @@ import pytest
 from tests.properties.families import FAMILIES, Family, by_delays, seeds
 from tests.strategies.asof import random_asof_case
 from tests.strategies.contexts import random_contexts_case
+from tests.strategies.counted import random_counted_case
 from tests.strategies.operators import random_operator_case
 from tests.strategies.over import random_over_case
 from tests.strategies.programs import Case
@@ -22,7 +23,7 @@ from tests.strategies.windows import random_windows_case
 
 SHARDS = 2
 CASES = 40
-KINDS = ("operators", "over", "asof", "contexts", "row-windows", "ranks", "versions", "ticks", "sequences")
+KINDS = ("operators", "over", "asof", "contexts", "row-windows", "ranks", "versions", "ticks", "sequences", "counted")
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
@@ -38,6 +39,7 @@ def test_operators_yield_the_complete_result(kind: str, shard: int) -> None:
     [
         random_asof_case,
         random_contexts_case,
+        random_counted_case,
         random_operator_case,
         random_over_case,
         random_ranks_case,

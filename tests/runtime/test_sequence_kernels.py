@@ -107,6 +107,8 @@ def test_a_limit_of_rows_that_have_come_ends_by_itself() -> None:
     node = node_of("A B? C*?", define=IS, limits=lambda m: m.B.t - m.A.t <= 3)
     assert [row[-3:] for row in check(node, rows_of("1"))] == [(0, 0, 3)]
     assert [row[-3:] for row in check(node, rows_of("12"))] == [(0, 1, 1)]
+    first = node_of("A B? C*?", define=IS, limits=lambda m: m.B.first().t - m.A.t <= 3)
+    assert [row[-3:] for row in check(first, rows_of("1"))] == [(0, 0, 3)]
 
 
 def test_a_shorter_way_is_taken_where_it_is_preferred() -> None:
@@ -136,6 +138,7 @@ def test_rows_before_are_of_the_same_partition() -> None:
     node = node_of("B", define=rising, was=lambda m: m.B.prev().v, number=lambda m: m.number)
     rows = (*rows_of("1213", key=1), *((2, at, at, v, 0.0) for at, v in ((1, 9), (2, 8), (3, 9))))
     assert check(node, rows, seeds=9) == [(1, 1, 1, 1, 1, 1), (1, 1, 2, 3, 3, 3), (2, 8, 1, 3, 3, 3)]
+    assert len(check(node_of("B", define=rising), rows, seeds=9)) == 3
 
 
 def test_partitions_without_new_rows_are_looked_at() -> None:
@@ -164,6 +167,8 @@ def test_a_condition_without_a_value_is_not_satisfied() -> None:
     assert [row[-3:-1] for row in check(node, rows)] == [(2, 3)]
     times = node_of("A B", define={"B": lambda m: m.B.v * m.A.v < 9}, skip="next row")
     assert [row[-3:-1] for row in check(times, rows)] == [(2, 3)]
+    twice = tuple((1, at, at, v, 0.0) for at, v in enumerate((2, greatest, 2)))
+    assert check(times, twice) == []
     either = node_of("A B", define={"B": lambda m: (m.B.v > 0) | (m.B.v + m.A.v > 0)}, skip="next row")
     assert len(check(either, rows)) == 4
     first = node_of("A B", define={"B": lambda m: (m.B.v + m.A.v > 0) | (m.B.v > 0)}, skip="next row")
@@ -200,6 +205,25 @@ def once(node: Sequences, rows: list[Row]) -> list[Row]:
 
 def frame_of(node: Sequences, rows: list[Row]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=polars_schema(node.input.schema), orient="row")
+
+
+def test_all_rows_of_a_match() -> None:
+    """Measures are of the rows so far, or of the whole match; excluded rows are left out."""
+    node = node_of(
+        "A {- B -} C+",
+        define=IS,
+        rows="all",
+        c=lambda m: m.C.v,
+        so_far=lambda m: m.rows.agg(tg.count()),
+        of=lambda m: m.final.rows.agg(tg.sum(UNTYPED.v)),
+        end=lambda m: m.final.rows.x,
+        before=lambda m: m.rows.last(1).classifier,
+    )
+    assert [row[1:2] + row[3:8] for row in check(node, rows_of("1233"))] == [
+        (0, None, 1, 9, 3.0, None),
+        (2, 3, 3, 9, 3.0, "B"),
+        (3, 3, 4, 9, 3.0, "C"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -256,7 +280,13 @@ def test_rows_are_kept_until_no_match_can_begin_with_them() -> None:
         ("A !B[3]", {}, "there are rows that must not come"),
         ("^ A", {}, "it is anchored"),
         ("A B", {"skip": "last B"}, "the search goes on at the last B"),
-        ("A B", {"rows": "all"}, "all rows of a match are reported"),
+        ("A B", {"rows": "all", "unmatched": True}, "rows of no match are reported"),
+        ("A*", {"rows": "all"}, "empty matches are reported beside rows of others"),
+        (
+            "A B",
+            {"rows": "all", "y": lambda m: m.rows.agg(tg.sum(UNTYPED.v))},
+            "a measure is an aggregate of the rows so far",
+        ),
         ("A B", {"limits": lambda m: m.B.t - m.A.t >= 3}, "a limit asks for a least distance"),
         ("A B", {"define": {"B": lambda m: m.B.t - m.A.t < 3}}, "the condition of B compares instants"),
         ("A B", {"define": {"B": lambda m: m.A.v > 3}}, "the condition of B is known, in part, before its row is"),

@@ -64,6 +64,8 @@ def _node(rng: random.Random) -> Sequences:
     options: dict[str, Any] = {"matches": how}
     if how == "preferred":
         options["skip"] = rng.choice(("past last row", "past last row", "next row"))
+        options["rows"] = rng.choice(("one", "all"))
+        options["empty"] = rng.random() < 0.3
     if how in ("next", "any") or rng.random() < 0.5:
         options["within"] = rng.choice((0, 2, 5, 9))
     if rng.random() < 0.4:
@@ -71,6 +73,8 @@ def _node(rng: random.Random) -> Sequences:
     measured = _measures(variables)
     if how != "preferred":
         del measured["m0"]
+    if options.get("rows") == "all" and rng.random() < 0.9:
+        measured = {name: one for name, one in measured.items() if name not in ("m3", "m9")}
     measures = {name: measured[name] for name in rng.sample(sorted(measured), rng.choice((0, 1, 3)))}
     keys = rng.choice(((), ("k",), ("k",)))
     relation: Any = _V.sequences(pattern, by=keys, order="t", tie="n", define=define, **options, **measures)
@@ -134,6 +138,10 @@ def _measures(variables: tuple[str, ...]) -> dict[str, Callable[[Any], Any]]:
         "m5": lambda m: m[variables[0]].first(1).prev().v,
         "m6": lambda m: m.rows.classifier,
         "m7": lambda m: m.rows.last(1).classifier,
+        "n1": lambda m: m.final.rows.v,
+        "n2": lambda m: m.final[variables[0]].first().classifier,
+        "n3": lambda m: m.final[variables[-1]].agg(tg.sum(_V.v)),
+        "n4": lambda m: m[variables[0]].agg(tg.count()),
         "n8": lambda m: m.rows.prev().classifier,
         "m8": lambda m: 6 // m[variables[-1]].v,
         "m9": lambda m: m.rows.agg(tg.max(_V.x)),

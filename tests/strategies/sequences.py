@@ -30,7 +30,7 @@ TIMES = ((0, None), (1, None), (0, 1), (2, 2), (1, 3), (0, 2), (2, None))
 
 def random_sequences_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
-    drawn = _Sequences(random.Random(f"sequences {seed}"))
+    drawn = RandomSequences(random.Random(f"sequences {seed}"))
     program: ProgramDef = tg.program(**drawn.results()).definition
     return Case(seed, program, {stream.name: drawn.rows[stream.name] for stream in program.inputs})
 
@@ -53,7 +53,7 @@ def random_pattern(rng: random.Random, depth: int = 2, *, skips: bool = False) -
     return Exclusion(parts[0])
 
 
-class _Sequences:
+class RandomSequences:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.keys = rng.choice(((), ("k",), ("k",), ("k", "y"), ("u",)))

@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import assert_never
 
+from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.ordered.sequences.automata.automaton import Automaton
 from tidegate.algebra.ordered.sequences.certainty.prepared import Atom, Prepared, atoms_of
 from tidegate.algebra.ordered.sequences.definition import EveryMatch, Preferred
 from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
     MatchNumber,
+    Navigation,
     RowsAggregate,
     RowValue,
     Variables,
 )
 from tidegate.algebra.ordered.sequences.node import Sequences
-from tidegate.algebra.ordered.sequences.pattern import Absence, Anchor, patterns_of
+from tidegate.algebra.ordered.sequences.pattern import Absence, Anchor, is_nullable, patterns_of
 from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.typed.operations import resolve
 from tidegate.analysis.ordered.sequences.completions import Completion, completions_of
@@ -86,18 +88,29 @@ def _reasons(node: Sequences) -> Iterator[str]:
         yield "it is anchored"
     if isinstance(node.selection, Preferred) and node.selection.skip.to not in ("past last row", "next row"):
         yield f"the search goes on at the {node.selection.skip.to} {node.selection.skip.variable}"
-    if node.reported.rows == "all":
-        yield "all rows of a match are reported"
+    if node.reported.unmatched:
+        yield "rows of no match are reported"
     if any(limit.most < 0 for limit in node.limits):
         yield "a limit asks for a least distance"
     if len(node.variables) > MOST_VARIABLES:
         yield f"it has more than {MOST_VARIABLES} variables"
+    if node.reported.rows == "all" and node.reported.empty and is_nullable(node.pattern):
+        yield "empty matches are reported beside rows of others"
     read = {name for measure in node.measures for name in attributes_of(measure.term)}
+    if node.reported.rows == "all" and any(_is_running(n) for n in node.navigations if n.name in read):
+        yield "a measure is an aggregate of the rows so far"
     if any(isinstance(n, RowValue | Classifier) and n.row.step > 0 for n in node.navigations if n.name in read):
         yield "a measure reads a row behind others"
     for navigation in node.navigations:
         if isinstance(navigation, RowValue) and resolve(navigation.argument, node.input.schema).fallible:
             yield f"{navigation.name} may have no value"
+
+
+def _is_running(navigation: Navigation) -> bool:
+    """Whether it is an aggregate of the rows of a match so far, and no number of rows."""
+    if not isinstance(navigation, RowsAggregate) or navigation.final:
+        return False
+    return navigation.aggregate.function is not Function.COUNT or navigation.aggregate.argument is not None
 
 
 def _check_ahead(prepared: Prepared, variable: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,8 @@ from tidegate.analysis.ordered.match.partners import situation_partners
 from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 from tidegate.runtime.eval.columns import only, polars_schema
 from tidegate.runtime.eval.relational import evaluate
-from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, next_looks, purge
+from tidegate.runtime.kernels.cells import NONE, Situations, Triggers, arrange, find_triggers, next_looks, purge
+from tidegate.runtime.kernels.counting import CountingSteps, MatchCount
 from tidegate.runtime.kernels.partners import Partners, of_use
 from tidegate.runtime.kernels.ranges.range_plan import RangeSteps, plan_search
 from tidegate.runtime.kernels.ranges.range_search import find_matches
@@ -52,6 +53,8 @@ from tidegate.runtime.ordered.partitions import Partitions
 from tidegate.runtime.plan.steps import EncodedReading, OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
+#: How the matches of a pattern are searched for, or counted.
+PlannedSearch: TypeAlias = Steps | RangeSteps | CountingSteps
 #: A horizon that has passed whatever the end: nothing of these is kept.
 _GONE: Final = -3 * MAX_INSTANT
 
@@ -212,7 +215,7 @@ class MatchOperator(SituationsOperator):
     derivation: Derivation
     states: PartitionStates
     order: MatchOrder
-    steps: Steps | RangeSteps
+    steps: PlannedSearch
     change: StateChange | None = None
 
     @classmethod
@@ -222,7 +225,7 @@ class MatchOperator(SituationsOperator):
         derivation = Derivation.start(matching.definitions, matching.leaves, matching.encoded)
         states = derivation.states(key_schema(matching.node.situations[0]), matching.count)
         order = MatchOrder.initial(matching.detection, pinned_order(matching.node))
-        return cls(matching, derivation, states, order, plan_search(matching.pattern, order.order))
+        return cls(matching, derivation, states, order, cls.planned(matching.pattern, order.order))
 
     def step(
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
@@ -241,9 +244,10 @@ class MatchOperator(SituationsOperator):
         situations = arrange(before.kept, closed, every, len(located.partitions))
         number = np.concatenate([before.number, closed.run, every.number.ravel()])[situations.origin]
         triggers = find_triggers(situations, matching.from_start, matching.from_end, low, high)
-        matches = find_matches(self.steps, situations, triggers, low, high)
-        keys = _Keys(states.partitions, located.partitions)
-        rows = self._rows(keys, derivation, reads, given, situations, number, matches)
+        found = Found(
+            PartitionKeys(states.partitions, located.partitions), derivation, reads, given, situations, number
+        )
+        rows, matches = self.detected(found, triggers, low, high)
         kept, look = matching.left(situations, high)
         change = StateChange(
             before,
@@ -256,8 +260,22 @@ class MatchOperator(SituationsOperator):
             derivation = without(derivation, self.derivation, earlier, live)
         order = self.order.after(situations, matching.definition, matches)
         same = order.order is self.order.order or np.array_equal(order.order, self.order.order)
-        steps = self.steps if same else plan_search(matching.pattern, order.order)
-        return MatchOperator(matching, derivation, states, order, steps, change), rows
+        steps = self.steps if same else self.planned(matching.pattern, order.order)
+        now = replace(self, derivation=derivation, states=states, order=order, steps=steps, change=change)
+        return now, rows
+
+    @staticmethod
+    def planned(pattern: Pattern, order: Int64Array) -> PlannedSearch:
+        """The search for the matches in these orders."""
+        return plan_search(pattern, order)
+
+    def detected(
+        self, found: Found, triggers: Triggers, after: int, until: int
+    ) -> tuple[pl.DataFrame, Matches | MatchCount]:
+        """The rows of the matches that are detected after one instant, up to another, and what the search cost."""
+        assert isinstance(self.steps, Steps | RangeSteps)
+        matches = find_matches(self.steps, found.situations, triggers, after, until)
+        return self._rows(found, matches), matches
 
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
         given = [evaluate(interval.input, {0: as_frame(leaves[leaf])}) for interval, leaf in self.matching.intervals]
@@ -282,21 +300,13 @@ class MatchOperator(SituationsOperator):
             for place, ((interval, _), part) in enumerate(parts)
         }
 
-    def _rows(
-        self,
-        keys: _Keys,
-        derivation: Derivation,
-        reads: Sequence[SourceIncrement],
-        intervals: Mapping[int, IntervalRows],
-        situations: Situations,
-        number: Int64Array,
-        matches: Matches,
-    ) -> pl.DataFrame:
+    def _rows(self, found: Found, matches: Matches) -> pl.DataFrame:
+        derivation, intervals, situations, number = found.derivation, found.intervals, found.situations, found.number
         node, detected = self.matching.node, matches.detected
         if not len(detected):
             return self.matching.nothing
-        columns = keys.of(_partition_of(situations, matches.situation[:, 0])).get_columns()
-        events = {n: read.run_events[n] for read in reads for n in read.run_events}
+        columns = found.keys.of(_partition_of(situations, matches.situation[:, 0])).get_columns()
+        events = {n: read.run_events[n] for read in found.reads for n in read.run_events}
         for role, (symbol, definition) in enumerate(zip(node.symbols, self.matching.definition, strict=True)):
             place = matches.situation[:, role]
             te = situations.te[place]
@@ -352,7 +362,7 @@ class MatchOperator(SituationsOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class _Keys:
+class PartitionKeys:
     """The keys of partitions, looked up by position in `numbers`."""
 
     partitions: Partitions
@@ -360,6 +370,20 @@ class _Keys:
 
     def of(self, places: Int64Array) -> pl.DataFrame:
         return self.partitions.rows(self.numbers[places])
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What an increment searches, and what the values of its matches are made of. `number` are those of the
+    situations, `keys` of their partitions.
+    """
+
+    keys: PartitionKeys
+    derivation: Derivation
+    reads: Sequence[SourceIncrement]
+    intervals: Mapping[int, IntervalRows]
+    situations: Situations
+    number: Int64Array
 
 
 def _is_new(before: StateExtract, situations: Situations, kept: Situations) -> BoolArray:

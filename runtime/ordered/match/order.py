@@ -15,6 +15,7 @@ from tidegate.analysis.ordered.match.detection import Detection
 from tidegate.analysis.ordered.match.order import Pair, Statistics
 from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array
 from tidegate.runtime.kernels.cells import Situations
+from tidegate.runtime.kernels.counting import MatchCount
 from tidegate.runtime.kernels.search import Matches
 
 #: Weight of the last increment in the averages, and the change of one of them that makes orders be chosen again.
@@ -45,7 +46,7 @@ class MatchOrder:
         statistics = first_statistics(detection)
         return cls(orders(statistics, pinned), statistics, statistics, pinned)
 
-    def after(self, situations: Situations, definition: Sequence[int], matches: Matches) -> MatchOrder:
+    def after(self, situations: Situations, definition: Sequence[int], matches: Matches | MatchCount) -> MatchOrder:
         """The orders after an increment. They are chosen again once the statistics differ enough."""
         sizes = _mean_sizes(situations, definition)
         counted = self._counted(sizes, matches)
@@ -60,7 +61,7 @@ class MatchOrder:
         same = (again.order == self.order).all(axis=1)
         return replace(again, counted=np.where(same[:, None], left, 0.0))
 
-    def _counted(self, sizes: Sequence[float], matches: Matches) -> Float64Array:
+    def _counted(self, sizes: Sequence[float], matches: Matches | MatchCount) -> Float64Array:
         """The counts so far plus those of an increment. Steps without candidates do not count."""
         size = np.array(sizes)[self.order[:, 1:]]
         before, passed = matches.counters[:, :-1, 1], matches.counters[:, 1:, 1]

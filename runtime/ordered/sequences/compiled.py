@@ -48,13 +48,18 @@ class CompiledSearch:
         return self.increment(kept, none, nothing, nothing, reached, reached, keys)[0].look
 
     def _results(self, rows: OrderedRows, found: Found, keys: pl.DataFrame) -> pl.DataFrame:
-        columns = {
-            **(keys[found.partition].to_dict() if self.node.keys else {}),
-            **{one.name: one for one in Measures(self.calls.tables, rows, found).columns()},
-            FIRST: pl.Series(rows.time[found.start]),
-            LAST: pl.Series(rows.time[found.last]),
-            DETECTED: pl.Series(found.detected),
-        }
+        measures = Measures(self.calls.tables, rows, found)
+        match = measures.match
+        if self.node.reported.rows == "all":
+            source = rows.source[found.places[measures.reported]]
+            columns = {name: rows.at(name, source) for name in self.node.input.schema.names}
+        else:
+            keyed = keys[found.partition].get_columns() if self.node.keys else []
+            columns = {column.name: column for column in keyed}
+        columns |= {one.name: one for one in measures.columns()}
+        columns[FIRST] = pl.Series(rows.time[found.start][match])
+        columns[LAST] = pl.Series(rows.time[found.last][match])
+        columns[DETECTED] = pl.Series(found.detected[match])
         return pl.DataFrame({name: columns[name] for name in self.node.schema.names})
 
     def _kept(self, rows: OrderedRows, standings: Standings, until: int) -> pl.DataFrame:

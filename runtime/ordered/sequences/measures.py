@@ -9,6 +9,7 @@ from typing import Final, assert_never
 import numpy as np
 import polars as pl
 
+from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.nodes import Group, Scan
 from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
@@ -30,7 +31,7 @@ from tidegate.runtime.eval.aggregates.partials import aggregate
 from tidegate.runtime.eval.columns import polars_type
 from tidegate.runtime.eval.terms import compile_pair
 from tidegate.runtime.ordered.sequences.found import Found
-from tidegate.runtime.ordered.sequences.rows import OrderedRows
+from tidegate.runtime.ordered.sequences.rows import OrderedRows, known_places
 
 #: The number of a match, beside the attributes of its rows.
 _MATCH: Final = "\0match"
@@ -38,38 +39,57 @@ _MATCH: Final = "\0match"
 
 @dataclass(frozen=True)
 class Measures:
-    """The measures of matches."""
+    """The measures of reported rows: of each match one, or as many as it has rows that are not excluded."""
 
     tables: SearchTables
     rows: OrderedRows
     found: Found
 
+    @cached_property
+    def reported(self) -> Int64Array:
+        """The rows of matches that are reported, by their numbers among all rows of matches; where a match is one row,
+        the numbers of matches.
+        """
+        node = self.tables.node
+        if node.reported.rows == "one":
+            return np.arange(len(self.found.matches))
+        excluded = np.array([state.excluded for state in self.tables.automaton.states])
+        return np.flatnonzero(~excluded[self.found.states])
+
+    @cached_property
+    def match(self) -> Int64Array:
+        """The match of each reported row."""
+        return self.reported if self.tables.node.reported.rows == "one" else self._match[self.reported]
+
     def columns(self) -> list[pl.Series]:
         """A column for each measure; NULL where one has no value."""
-        return [self._measure(number) for number in range(len(self.tables.node.measures))]
-
-    def _measure(self, number: int) -> pl.Series:
-        measure, schema = self.tables.node.measures[number], self.rows.schema
-        by_name = {navigation.name: navigation for navigation in self.tables.node.navigations}
-        read = {name: self._navigation(by_name[name]).alias(name) for name in sorted(attributes_of(measure.term))}
-        pair = compile_pair(measure.term, schema)
-        value = pair.value if pair.error is None else pl.when(pair.error.is_null()).then(pair.value)
-        frame = pl.DataFrame(read or {"": np.zeros(len(self.found.matches))})
-        # A constant has one row, whatever the frame.
-        return frame.select(pl.when(pl.int_range(pl.len()) >= 0).then(value).alias(measure.name)).to_series()
+        node, schema = self.tables.node, self.rows.schema
+        if not node.measures:
+            return []
+        names = {name for measure in node.measures for name in attributes_of(measure.term)}
+        read = {n.name: self._navigation(n).alias(n.name) for n in node.navigations if n.name in names}
+        frame = pl.DataFrame(read or {"": np.zeros(len(self.reported))})
+        made = []
+        for measure in node.measures:
+            pair = compile_pair(measure.term, schema)
+            value = pair.value if pair.error is None else pl.when(pair.error.is_null()).then(pair.value)
+            # A constant has one row, whatever the frame.
+            of_each = value if attributes_of(measure.term) else pl.when(pl.int_range(pl.len()) >= 0).then(value)
+            made.append(of_each.alias(measure.name))
+        return frame.select(made).get_columns()
 
     def _navigation(self, navigation: Navigation) -> pl.Series:
         match navigation:
-            case RowValue(_, argument, row):
-                places = self._places(row)
-                known = places >= 0
-                return _where(known, self.rows.value(argument).gather(places[known]))
-            case Classifier(_, row):
-                return self._classified(row)
-            case RowsAggregate():
-                return self._aggregated(navigation)
+            case RowValue(_, argument, row, final):
+                return self.rows.values_at(argument, self._places(row, final=final))
+            case Classifier(_, row, final):
+                return self._classified(row, final=final)
+            case RowsAggregate(aggregate, variables, final):
+                if aggregate.function is Function.COUNT and aggregate.argument is None:
+                    return pl.Series(self._counted(self._members(variables), final=final)[1])
+                return self._aggregated(navigation).gather(self.match)
             case MatchNumber():
-                return pl.Series(self.found.number)
+                return pl.Series(self.found.number[self.match])
             case _:
                 assert_never(navigation)
 
@@ -84,43 +104,51 @@ class Measures:
         numbers = [0, *(self.tables.variables.index(state.variable) for state in states[1:])]
         return np.array(numbers, dtype=np.int64)[self.found.states]
 
-    def _members(self, variables: Variables) -> Int64Array:
+    def _members(self, variables: Variables) -> BoolArray:
         """Which rows of matches have one of these variables."""
-        return np.flatnonzero((np.int64(self.tables.number(variables)) >> self._variable) & 1)
+        return ((np.int64(self.tables.number(variables)) >> self._variable) & 1).astype(np.bool_)
 
-    def _matched(self, row: RowOf) -> Int64Array:
-        """Of each match the row among those of all, from which a row is reached; -1 where it has none."""
+    def _ends(self, *, final: bool) -> Int64Array:
+        """Where the rows end, among those of all matches, that are seen from each reported row."""
+        if final or self.tables.node.reported.rows == "one":
+            return (self.found.first_row + self.found.length)[self.match]
+        return self.reported + 1
+
+    def _counted(self, members: BoolArray, *, final: bool) -> tuple[Int64Array, Int64Array]:
+        """Of each reported row, how many members there are before its match, and how many in what is seen of it."""
+        count = np.concatenate([[0], np.cumsum(members)])
+        before = count[self.found.first_row[self.match]]
+        return before, count[self._ends(final=final)] - before
+
+    def _matched(self, row: RowOf, *, final: bool) -> Int64Array:
+        """Of each reported row the row of its match from which a row is reached; -1 where there is none."""
         members = self._members(row.variables)
-        count = np.bincount(self._match[members], minlength=len(self.found.matches))
-        end = np.cumsum(count)
-        at = end - 1 - row.offset if row.end == "last" else end - count + row.offset
-        found = np.full(len(self.found.matches), -1, dtype=np.int64)
-        has = count > row.offset
-        found[has] = members[at[has]]
+        before, count = self._counted(members, final=final)
+        at = before + (count - 1 - row.offset if row.end == "last" else row.offset)
+        found, has = np.full(len(at), -1, dtype=np.int64), count > row.offset
+        found[has] = np.flatnonzero(members)[at[has]]
         return found
 
-    def _places(self, row: RowOf) -> Int64Array:
-        """Of each match the place of a row; -1 where there is none."""
-        matched = self._matched(row)
-        places = np.full(len(self.found.matches), -1, dtype=np.int64)
-        has = matched >= 0
+    def _places(self, row: RowOf, *, final: bool) -> Int64Array:
+        """Of each reported row the place of a row; -1 where there is none."""
+        matched = self._matched(row, final=final)
+        places, has = np.full(len(matched), -1, dtype=np.int64), matched >= 0
         places[has] = self.found.places[matched[has]] + row.step
-        places[places < self.rows.offsets[self.found.partition]] = -1
+        places[places < self.rows.offsets[self.found.partition[self.match]]] = -1
         return places
 
-    def _classified(self, row: RowOf) -> pl.Series:
+    def _classified(self, row: RowOf, *, final: bool) -> pl.Series:
         """The variable of a row; NULL of one outside of the match."""
-        matched = self._matched(row)
+        matched = self._matched(row, final=final)
         has = np.flatnonzero(matched >= 0)
         # Rows of matches are in order of these.
         rank = self._match * (self.rows.height + 1) + self.found.places
         wanted = rank[matched[has]] + row.step
         at = np.minimum(np.searchsorted(rank, wanted), max(len(rank) - 1, 0))
         inside = (self.found.places[matched[has]] + row.step >= 0) & (rank[at] == wanted)
-        is_in = np.zeros(len(matched), dtype=np.bool_)
-        is_in[has[inside]] = True
-        names = pl.Series(self.tables.variables, dtype=pl.String)
-        return _where(is_in, names.gather(self._variable[at[inside]]))
+        variable = np.full(len(matched), -1, dtype=np.int64)
+        variable[has[inside]] = self._variable[at[inside]]
+        return pl.Series(self.tables.variables, dtype=pl.String).gather(known_places(variable))
 
     def _aggregated(self, navigation: RowsAggregate) -> pl.Series:
         """An aggregate over the rows of each match; of no rows where it has none."""
@@ -128,28 +156,12 @@ class Measures:
         members = self._members(navigation.variables)
         read = Schema((*schema.attributes, Attribute(_MATCH, BIGINT, nullable=False)))
         group = Group(Scan(StreamDef("rows", read, static=True)), (_MATCH,), (lenient,))
-        needed = sorted(
-            {name for term in (lenient.argument, lenient.by) if term is not None for name in attributes_of(term)}
-        )
+        terms = [term for term in (lenient.argument, lenient.by) if term is not None]
         source = self.rows.source[self.found.places[members]]
-        frame = pl.DataFrame({**{name: self.rows.at(name, source) for name in needed}, _MATCH: self._match[members]})
-        values = aggregate(group, frame)
-        none = aggregated(lenient, [], schema)
-        type_ = polars_type(attribute_of(navigation, schema).type)
-        every = pl.DataFrame({_MATCH: np.arange(len(self.found.matches))})
-        joined = every.join(values, on=_MATCH, how="left", maintain_order="left").get_column(lenient.name)
-        if none is None:
-            return joined
-        has = np.zeros(len(self.found.matches), dtype=np.bool_)
-        has[self._match[members]] = True
-        return pl.select(pl.when(pl.Series(has)).then(joined).otherwise(pl.lit(none, type_))).to_series()
-
-
-def _where(known: BoolArray, values: pl.Series) -> pl.Series:
-    """The values where they are known, and NULL elsewhere."""
-    if known.all():
-        return values
-    at = np.where(known, np.cumsum(known) - 1, 0)
-    if not len(values):
-        return pl.Series(values.name, [None] * len(known), dtype=values.dtype)
-    return pl.select(pl.when(pl.Series(known)).then(values.gather(at))).to_series()
+        needed = {name: self.rows.at(name, source) for term in terms for name in sorted(attributes_of(term))}
+        values = aggregate(group, pl.DataFrame({**needed, _MATCH: self._match[members]}))
+        none, type_ = aggregated(lenient, [], schema), polars_type(attribute_of(navigation, schema).type)
+        matches = len(self.found.matches)
+        place = np.full(matches, values.height, dtype=np.int64)
+        place[values.get_column(_MATCH).to_numpy()] = np.arange(values.height)
+        return values.get_column(lenient.name).append(pl.Series([none], dtype=type_)).gather(place)

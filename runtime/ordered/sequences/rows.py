@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from tidegate.algebra.ordered.sequences.navigation import RowValue
 from tidegate.algebra.ordered.sequences.node import Sequences
@@ -34,6 +35,7 @@ class OrderedRows:
         kept_in = kept.get_column(PARTITION).to_numpy()
         self.source, self.offsets, self.first_new = segmented(kept_in, new_in, order, partitions)
         self.known: dict[str, pl.Series] = {}
+        self.as_came: dict[str, pl.Series] = {}
         self.navigations: Mapping[str, RowValue] = {n.name: n for n in node.navigations if isinstance(n, RowValue)}
         self.schema: Schema = node.condition_schema()
 
@@ -58,8 +60,11 @@ class OrderedRows:
 
     def raw(self, name: str) -> pl.Series:
         """An attribute of the kept rows, and then of the new ones as they came."""
-        new = self.new.get_column(name)
-        return new if not self.kept.height else pl.concat([self.kept.get_column(name), new], rechunk=True)
+        if name not in self.as_came:
+            new = self.new.get_column(name)
+            both = new if not self.kept.height else pl.concat([self.kept.get_column(name), new], rechunk=True)
+            self.as_came[name] = both
+        return self.as_came[name]
 
     def at(self, name: str, source: Int64Array) -> pl.Series:
         """An attribute of some rows, by their numbers among the kept ones and then the new ones."""
@@ -68,6 +73,13 @@ class OrderedRows:
     def value(self, argument: Term) -> pl.Series:
         """A term over the attributes of each row."""
         return self._value(argument, {name: self.column(name) for name in attributes_of(argument)})
+
+    def values_at(self, argument: Term, places: Int64Array) -> pl.Series:
+        """A term over the attributes of the rows at places; NULL where the place is below 0."""
+        known = known_places(np.where(places < 0, -1, self.source[places] if self.height else -1))
+        if isinstance(argument, Attr):
+            return self.raw(argument.name).gather(known)
+        return self.value(argument).gather(known_places(places))
 
     def _value(self, argument: Term, columns: Mapping[str, pl.Series]) -> pl.Series:
         if isinstance(argument, Attr):
@@ -172,3 +184,8 @@ class OrderedRows:
 
 def _summed(frame: pl.DataFrame, masks: Sequence[pl.Expr]) -> Int64Array:
     return frame.select(pl.sum_horizontal(*(mask.cast(pl.Int64) for mask in masks))).to_series().to_numpy()
+
+
+def known_places(places: Int64Array) -> pl.Series:
+    """Places as they are gathered; NULL of those below 0."""
+    return pl.Series(pa.array(places, mask=places < 0))

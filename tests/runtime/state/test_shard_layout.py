@@ -55,7 +55,7 @@ def test_every_shard_has_its_rows_in_their_order(tmp_path: Path, shards: int, ly
 
 
 @pytest.mark.parametrize("other", [{"key": "t"}, {"hash": "polars 0"}])
-def test_by_another_key_or_hash_all_rows_are_read(tmp_path: Path, other: dict[str, str]) -> None:
+def test_by_another_key_or_hash_all_rows_are_read(tmp_path: Path, other: dict[str, Any]) -> None:
     store = LocalStore(tmp_path)
     wanted = replace(Shard("k", shard_hash(), 1, 4), **other)
     assert read(store, stored(store, 4), wanted).height == ROWS.height

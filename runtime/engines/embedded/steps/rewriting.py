@@ -36,7 +36,7 @@ class SegmentRewriter:
 
     def rewrite(self, batch: Batch, rewrite: Rewrite) -> tuple[Segment, ...]:
         if rewrite.settled is None:
-            parts = ((rewrite.shard, rows) for rows in self._rewritten(rewrite))
+            parts: Iterator[tuple[int, Rows]] = ((rewrite.shard, rows) for rows in self._rewritten(rewrite))
         else:
             parts = self._folded_parts(rewrite, rewrite.settled)
         return tuple(self.pending.keep(batch, rewrite.buffer, rows, shard) for shard, rows in parts if rows.height)

@@ -1,0 +1,200 @@
+"""Row patterns: rows a second of one core, in one batch and in many, in order and not, beside Polars and Python.
+
+The queries are those that DuckDB measures its MATCH_RECOGNIZE with: a scan of one partition, many partitions,
+quantifiers, navigation. The session has one thread, and Polars has one thread too, where `POLARS_MAX_THREADS=1` is set;
+seconds are those of the process, on all cores. The installed DuckDB does not read the clause. Where
+`pandas-match-recognize` is installed, `--peers` has it as well; it takes seconds for a thousand rows.
+
+python benchmarks/sequences.py [--rows 2000000] [--peers 20000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import tidegate as tg
+from benchmarks.figures import PAIRS, SEQUENCES, Figure, compared, declared, print_table
+
+BATCHES = 100
+S = tg.stream("S", "k bigint, t bigint, v bigint", progress="t")
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A query over rows of so many keys, with values below `values`."""
+
+    keys: int
+    values: int
+    matches: Callable[[], tg.Relation]
+
+
+def three_steps() -> tg.Relation:
+    """One row in a hundred may begin a match."""
+    define: Any = {"A": lambda m: m.A.v < 10, "B": lambda m: m.B.v < 500, "C": lambda m: m.C.v > 500}
+    return S.sequences("A B C", by="k", define=define, within=1_000_000, skip="next row", was=lambda m: m.A.v)
+
+
+def scan() -> tg.Relation:
+    define: Any = {"A": lambda m: m.A.v < 100, "B": lambda m: m.B.v > 900}
+    return S.sequences("A B", define=define, was=lambda m: m.A.v, then=lambda m: m.B.v)
+
+
+def partitions() -> tg.Relation:
+    define: Any = {"A": lambda m: m.A.v < 100, "B": lambda m: m.B.v > 900}
+    return S.sequences("A B", by="k", define=define, was=lambda m: m.A.v, then=lambda m: m.B.v)
+
+
+def quantifiers() -> tg.Relation:
+    define: Any = {"A": lambda m: m.A.v < 200, "B": lambda m: m.B.v >= 200, "C": lambda m: m.C.v < 500}
+    return S.sequences("A B{2,5} C?", by="k", define=define, rows_in_it=lambda m: m.rows.agg(tg.count()))
+
+
+def navigation() -> tg.Relation:
+    define: Any = {"Down": lambda m: m.Down.v < m.Down.prev().v, "Up": lambda m: m.Up.v > m.Up.prev().v}
+    return S.sequences("X Down+ Up+", by="k", define=define, low=lambda m: m.Down.v, high=lambda m: m.Up.v)
+
+
+SHAPES: Mapping[str, Shape] = {
+    "three steps": Shape(1000, 1000, three_steps),
+    "scan": Shape(1, 1000, scan),
+    "partitions": Shape(10_000, 1000, partitions),
+    "quantifiers": Shape(100, 1000, quantifiers),
+    "navigation": Shape(100, 1000, navigation),
+}
+assert tuple(SHAPES) == SEQUENCES
+
+
+def main() -> int:
+    """Prints the figures; the exit status is 1 where results differ."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--rows", type=int, default=2_000_000)
+    options.add_argument("--peers", type=int, default=0, help="rows for pandas-match-recognize")
+    chosen = options.parse_args()
+    figures, equal = measure(chosen.rows)
+    print_table(figures)
+    if chosen.peers:
+        print(pandas_seconds(chosen.peers))
+    return 0 if equal else 1
+
+
+def measure(rows: int = 2_000_000) -> tuple[list[Figure], bool]:
+    """All figures, and whether all ways have the same results."""
+    figures, equal = [], True
+    for name, shape in SHAPES.items():
+        events = events_of(rows, shape)
+        run(shape, events[: rows // 20], 2)  # what is loaded and compiled once
+        found, taken = run(shape, events, 1)
+        figures.append(declared(f"row pattern, {name}: one batch", rows / taken))
+        again, taken = run(shape, events, BATCHES)
+        figures.append(declared(f"row pattern, {name}: {BATCHES} batches", rows / taken))
+        equal &= same(found, again)
+    events, shape = events_of(rows, SHAPES["partitions"]), SHAPES["partitions"]
+    pairs = [(run(shape, events, 10), run(shape, events, 10, disorder=1000)) for _ in range(PAIRS)]
+    equal &= all(same(one, two) for (one, _), (two, _) in pairs)
+    ratios = [two / one for (_, one), (_, two) in pairs]
+    figures.append(compared("row pattern, partitions: time, out of order / in order", ratios))
+    shape, events = SHAPES["three steps"], events_of(rows, SHAPES["three steps"])
+    timed = [(run(shape, events, 1), by_polars(events)) for _ in range(PAIRS)]
+    equal &= all(same(own.select("k", "first", "last"), theirs) for (own, _), (theirs, _) in timed)
+    ratios = [theirs / own for (_, own), (_, theirs) in timed]
+    figures.append(compared("row pattern, three steps: rows/s, embedded / Polars", ratios))
+    few = events[: rows // 10]
+    looped = [(run(shape, few, 1), by_python(few)) for _ in range(PAIRS)]
+    equal &= all(same(own.select("k", "first", "last"), theirs) for (own, _), (theirs, _) in looped)
+    ratios = [theirs / own for (_, own), (_, theirs) in looped]
+    figures.append(compared("row pattern, three steps: rows/s, embedded / Python loop", ratios))
+    for figure in figures:
+        print(figure.line(), flush=True)
+    return figures, equal
+
+
+def events_of(rows: int, shape: Shape) -> pl.DataFrame:
+    rng = np.random.default_rng(1)
+    keys, values = rng.integers(0, shape.keys, rows), rng.integers(0, shape.values, rows)
+    return pl.DataFrame({"k": keys, "t": np.arange(rows), "v": values})
+
+
+def run(shape: Shape, events: pl.DataFrame, batches: int, *, disorder: int = 0) -> tuple[pl.DataFrame, float]:
+    """The matches, and seconds of the process. `disorder`: by how many places rows come later or earlier at most."""
+    if disorder:
+        rng = np.random.default_rng(2)
+        order = np.argsort(np.arange(events.height) + rng.integers(0, disorder, events.height), kind="stable")
+        events = events[order]
+    begun = time.process_time()
+    with tg.program(R=shape.matches()).session(threads=1) as session:
+        step = -(-events.height // batches)
+        for first in range(0, events.height, step):
+            some = events.slice(first, step)
+            session.push("S", some)
+            session.advance("S", first + some.height - 1 - disorder)
+            session.step()
+        session.finish()
+        session.step()
+        taken = time.process_time() - begun
+        return pl.DataFrame(session.results("R")), taken
+
+
+def by_polars(events: pl.DataFrame) -> tuple[pl.DataFrame, float]:
+    """Three steps with Polars: rows beside the next two of their key."""
+    begun = time.process_time()
+    ahead = [pl.col(name).shift(-by).over("k").alias(f"{name}{by}") for name in "vt" for by in (1, 2)]
+    beside = events.with_columns(*ahead)
+    fits = (pl.col("v") < 10) & (pl.col("v1") < 500) & (pl.col("v2") > 500) & (pl.col("t2") - pl.col("t") <= 1_000_000)
+    found = beside.filter(fits).select("k", first="t", last="t2")
+    return found, time.process_time() - begun
+
+
+def by_python(events: pl.DataFrame) -> tuple[pl.DataFrame, float]:
+    """Three steps as a loop over rows, with what has begun by key."""
+    begun = time.process_time()
+    begins: dict[int, int] = {}
+    second: dict[int, int] = {}
+    found: list[Row] = []
+    for k, t, v in events.iter_rows():
+        first = second.pop(k, None)
+        if first is not None and v > 500 and t - first <= 1_000_000:
+            found.append((k, first, t))
+        before = begins.pop(k, None)
+        if before is not None and v < 500:
+            second[k] = before
+        if v < 10:
+            begins[k] = t
+    taken = time.process_time() - begun
+    return pl.DataFrame(found, schema={"k": pl.Int64, "first": pl.Int64, "last": pl.Int64}, orient="row"), taken
+
+
+def same(one: pl.DataFrame, other: pl.DataFrame) -> bool:
+    columns = sorted(one.columns)
+    return one.select(columns).sort(columns).equals(other.select(columns).sort(columns))
+
+
+def pandas_seconds(rows: int) -> str:
+    """The scan with pandas-match-recognize."""
+    try:
+        from pandas_match_recognize import match_recognize  # type: ignore[import-not-found,unused-ignore]  # optional
+    except ImportError:
+        return "pandas-match-recognize is not installed"
+    frame = events_of(rows, SHAPES["scan"]).to_pandas()
+    text = (
+        "SELECT * FROM events MATCH_RECOGNIZE (ORDER BY t MEASURES A.v AS was, B.v AS later ONE ROW PER MATCH "
+        "PATTERN (A B) DEFINE A AS A.v < 100, B AS B.v > 900)"
+    )
+    begun = time.process_time()
+    found = match_recognize(text, frame)
+    return f"pandas-match-recognize, scan: {rows / (time.process_time() - begun):,.0f} rows/s, {len(found)} matches"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
