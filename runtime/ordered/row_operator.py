@@ -92,7 +92,7 @@ class RowOperator(Operator, Generic[S]):
 
     def _stored(self, partitions: Int64Array) -> dict[str, pa.Table]:
         """The rows of these partitions as they are stored."""
-        state = self.held
+        state = self.settled()
         extract = state.extract(partitions)
         return {
             name: marked(state.as_stored(extract, rows), none=False).to_arrow()
