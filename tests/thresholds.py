@@ -62,6 +62,8 @@ THRESHOLDS = (
     Threshold("eval.purge_rows", "ROUNDS", (1,)),
     Threshold("ordered.partitions", "_CHUNKS", (1,)),
     Threshold("ordered.windows.queues", "LOOSE", (0, 2)),
+    Threshold("ordered.sequences.found", "_NODES", (1, 2)),
+    Threshold("ordered.sequences.found", "_THREADS", (1, 2)),
     Threshold("ordered.match.order", "_ENOUGH", (1, 2)),
     Threshold("ordered.derive.events", "TABLED", (0, 1)),
     Threshold("engines.memory", "CACHE_SHARE", (0, 1e-8)),
@@ -150,6 +152,15 @@ THRESHOLDS = (
 
 #: Numbers of the source that are no sizes at which rows take another way, each with what it is.
 OTHERS = {
+    "kernels.sequences.every.ENDED": "a mark",
+    "kernels.sequences.machine.DEPTH": "how deep programs are; deeper ones are not compiled",
+    "kernels.sequences.machine._GREATEST": "a number",
+    "kernels.sequences.machine._LEAST": "a number",
+    "kernels.sequences.preferred.EMPTY": "a mark",
+    "kernels.sequences.preferred.NONE": "a mark",
+    "kernels.sequences.threads.EVER": "an instant",
+    "kernels.sequences.threads.NEVER": "an instant",
+    "kernels.sequences.threads.NO_LOOK": "an instant",
     "plan.folding.shards.BRANCHES": "how numbers of shards are made",
     "plan.folding.shards.DEEPEST": "how deep shards lie",
     "plan.folding.shards.ROOT": "a number",

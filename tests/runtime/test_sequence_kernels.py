@@ -13,9 +13,11 @@ from tests.strategies.searched_sequences import Row, S, Searched, found_by, in_o
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.semantics import bags_equal
 from tidegate.algebra.time import INF
+from tidegate.analysis.ordered.sequences.conditions import DEEPEST
 from tidegate.analysis.ordered.sequences.tables import tables_of
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.kernels.sequences import threads
+from tidegate.runtime.kernels.sequences.machine import DEPTH
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK
 from tidegate.runtime.ordered.sequences import operator as operators
@@ -46,6 +48,7 @@ def check(node: Sequences, rows: tuple[Row, ...], *, seeds: int = 3) -> list[Row
 
 def test_kernels_know_when_nothing_ends() -> None:
     assert (threads.EVER, threads.NO_LOOK) == (EVER, NO_LOOK)
+    assert DEPTH > DEEPEST  # conditions of a variable are joined by `and`
 
 
 IS = {name: lambda m, name=name, value=value: m[name].v == value for value, name in enumerate("ABC", 1)}
@@ -139,6 +142,8 @@ def test_rows_before_are_of_the_same_partition() -> None:
     rows = (*rows_of("1213", key=1), *((2, at, at, v, 0.0) for at, v in ((1, 9), (2, 8), (3, 9))))
     assert check(node, rows, seeds=9) == [(1, 1, 1, 1, 1, 1), (1, 1, 2, 3, 3, 3), (2, 8, 1, 3, 3, 3)]
     assert len(check(node_of("B", define=rising), rows, seeds=9)) == 3
+    first = node_of("A", define={"A": lambda m: m.A.x == 0.0}, was=lambda m: m.A.prev().v)
+    assert [row[:3] for row in check(first, rows)] == [(1, None, 0), (2, 8, 3), (2, 9, 2), (2, None, 1)]
 
 
 def test_partitions_without_new_rows_are_looked_at() -> None:
@@ -245,14 +250,17 @@ def test_every_match(matches: str, ends: list[tuple[int, int]]) -> None:
 def test_a_match_is_one_whatever_the_ways_to_it() -> None:
     either = node_of("(A | A) (B | B+)", define=AB, matches="any", within=9)
     assert len(check(either, rows_of("122"))) == 3
+    begun = node_of("A B | A C", define=IS, matches="any", within=9)
+    assert [row[-3:-1] for row in check(begun, rows_of("123"))] == [(0, 1), (0, 2)]
 
 
 def test_what_the_limits_forbid_is_skipped() -> None:
-    """The second row is too late for B, so the first match may skip it; the fourth is too late for a match."""
-    limits = {"limits": lambda m: m.B.t - m.A.t <= 2, "within": 5}
-    node = node_of("A B C | A B", define=IS, matches="next", **limits)
-    rows = tuple((1, t, t, v, 0.0) for t, v in ((0, 1), (2, 2), (5, 3), (6, 3), (7, 1), (10, 2), (11, 3)))
-    assert [row[-3:-1] for row in check(node, rows)] == [(0, 2), (0, 5)]
+    """The row with B is too late, so it can not go on with the match."""
+    node = node_of("A (B | C)", define=IS, matches="next", limits=lambda m: m.B.t - m.A.t <= 2, within=9)
+    late = tuple((1, t, t, v, 0.0) for t, v in ((0, 1), (3, 2), (4, 3)))
+    assert [row[-3:-1] for row in check(node, late)] == [(0, 4)]
+    early = tuple((1, t, t, v, 0.0) for t, v in ((0, 1), (2, 2), (4, 3)))
+    assert [row[-3:-1] for row in check(node, early)] == [(0, 2)]
 
 
 def test_conditions_that_compare_instants() -> None:
@@ -274,6 +282,14 @@ def test_rows_are_kept_until_no_match_can_begin_with_them() -> None:
     assert kept == [3, 3, 0]
 
 
+def deep(m: Any) -> Any:
+    """A sum of differences, each inside the one before."""
+    value = m.B.v
+    for _ in range(40):
+        value = m.A.v - value
+    return value > 0
+
+
 @pytest.mark.parametrize(
     ("pattern", "options", "reason"),
     [
@@ -290,6 +306,7 @@ def test_rows_are_kept_until_no_match_can_begin_with_them() -> None:
         ("A B", {"limits": lambda m: m.B.t - m.A.t >= 3}, "a limit asks for a least distance"),
         ("A B", {"define": {"B": lambda m: m.B.t - m.A.t < 3}}, "the condition of B compares instants"),
         ("A B", {"define": {"B": lambda m: m.A.v > 3}}, "the condition of B is known, in part, before its row is"),
+        ("A B", {"define": {"B": deep}}, "the condition of B is too deep"),
         ("A B", {"define": {"B": lambda m: m.B.next().v > m.B.v}}, "the condition of B reads a row behind others"),
         ("A B", {"x": lambda m: m.B.next().v}, "a measure reads a row behind others"),
     ],

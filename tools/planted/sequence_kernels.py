@@ -111,8 +111,8 @@ GROUP = Group(
         bug(
             "a row before is the match's row before",
             MEASURES,
-            "(rank[at] == wanted)",
-            "(rank[at] <= wanted)",
+            "at = np.minimum(np.searchsorted(rank, wanted), max(len(rank) - 1, 0))",
+            "at, wanted = matched[has] + row.step, rank[matched[has] + row.step]",
         ),
     ),
 )

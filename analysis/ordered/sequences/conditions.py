@@ -18,6 +18,8 @@ from tidegate.algebra.types import DOUBLE, DataType, Kind
 
 #: The row whose condition is asked for, where the number of a register would stand.
 CURRENT: Final = -1
+#: How many values a program has on its stack at most.
+DEEPEST: Final = 32
 #: Operations by the names of kernels, for values held as integers and for doubles.
 _INTEGERS: Final = {
     **{name: f"{name}_int" for name in ("eq", "ne", "lt", "le", "gt", "ge", "eq_null_safe")},
@@ -85,7 +87,10 @@ class Conditions:
             if self._anchors(part, variable) == {CURRENT}:
                 row.append(part)
             else:
-                programs.append(tuple(_Writer(self, variable).written(resolve(part, self.schema))))
+                program = tuple(_Writer(self, variable).written(resolve(part, self.schema)))
+                if _depth(program) > DEEPEST:
+                    raise NotCompiled(f"the condition of {variable} is too deep")
+                programs.append(program)
         return Compiled(tuple(row), tuple(programs))
 
     def register(self, variables: Variables, end: str, offset: int) -> int:
@@ -198,6 +203,19 @@ class _Writer:
         if aggregate.function is not Function.COUNT or aggregate.argument is not None:
             raise NotCompiled(f"the condition of {self.variable} reads {name}")
         return Instruction("count", self.conditions.count(navigation.variables))
+
+
+def _depth(program: Program) -> int:
+    """How many values there are on the stack at most."""
+    deepest = depth = 0
+    for instruction in program:
+        name = instruction.operation
+        if name in ("null", "count") or name.startswith(("load_", "constant_")):
+            depth += 1
+        elif name not in ("not", "is_null", "is_not_null", "neg_int", "int_to_double"):
+            depth -= 1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _is_held(type_: DataType) -> bool:

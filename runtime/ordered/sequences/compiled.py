@@ -50,12 +50,12 @@ class CompiledSearch:
     def _results(self, rows: OrderedRows, found: Found, keys: pl.DataFrame) -> pl.DataFrame:
         measures = Measures(self.calls.tables, rows, found)
         match = measures.match
+        columns: dict[str, pl.Series] = {}
         if self.node.reported.rows == "all":
             source = rows.source[found.places[measures.reported]]
             columns = {name: rows.at(name, source) for name in self.node.input.schema.names}
-        else:
-            keyed = keys[found.partition].get_columns() if self.node.keys else []
-            columns = {column.name: column for column in keyed}
+        elif self.node.keys:
+            columns = keys[found.partition].to_dict()
         columns |= {one.name: one for one in measures.columns()}
         columns[FIRST] = pl.Series(rows.time[found.start][match])
         columns[LAST] = pl.Series(rows.time[found.last][match])
