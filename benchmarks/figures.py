@@ -196,6 +196,8 @@ def _declared() -> Iterator[tuple[str, Target]]:
             yield f"a file a batch, {engine}: CPU, batch {mark:,} / batch 10", Target(most=1.2)
             yield f"a file a batch, {engine}: rows read, batch {mark:,} / batch 10", Target(most=1.1)
             yield f"a file a batch, {engine}: bytes read, batch {mark:,} / batch 10", Target(most=1.1)
+            if engine == "embedded":
+                yield f"a file a batch, embedded: longest batch / median, before batch {mark:,}", Target(most=3)
     yield f"a file a batch, embedded: CPU of a start after {max(FILE_BATCHES):,} files", Target("ms", most=1000)
     for query in PURGED:
         yield f"{query}: live rows, mean, by keep alone", Target("rows")

@@ -35,6 +35,8 @@ from tools.processes import cpu_seconds, family
 
 #: Batches that are compared, from the tenth on: ten windows of the query, at a second of event time a batch.
 FIRST, SPAN = 10, 100
+#: Batches before these of which the longest is looked for.
+LATE = 5000
 #: So many batches at most are run on Spark; of more, a session reads the files before the last ones.
 PLAYED = 1000
 QUERY = "tumbling"
@@ -69,8 +71,9 @@ def embedded(folder: Path, marks: Sequence[int] = FILE_BATCHES, size: int = 100)
     with _opened(folder / "old") as old:
         number = 0
         for mark in marks:
+            alone: list[float] = []
             while number < mark - SPAN:
-                _step(old, folder / "old", rows, number)
+                alone.append(_step(old, folder / "old", rows, number)[1])
                 number += 1
             place = folder / f"young {mark}"
             with _opened(place) as young:
@@ -82,6 +85,8 @@ def embedded(folder: Path, marks: Sequence[int] = FILE_BATCHES, size: int = 100)
                     late.append(_step(old, folder / "old", rows, number))
                     number += 1
             figures += _figures("embedded", mark, early, late)
+            if len(alone) > FIRST:
+                figures.append(_longest(mark, alone[FIRST:][-LATE:]))
     began = time.process_time()
     with _opened(folder / "old") as again:
         again.waiting_files()
@@ -141,6 +146,18 @@ def _figures(engine: str, mark: int, early: Sequence[Measured], late: Sequence[M
         figures.append(_declared(f"a file a batch, {engine}: {what}, batch ", mark, one / other, detail))
         print(figures[-1].line(), flush=True)
     return figures
+
+
+def _longest(mark: int, cpu: Sequence[float]) -> Figure:
+    """The longest of many batches: in some of them files that were read are looked at again."""
+    title = "a file a batch, embedded: longest batch / median, before batch {:,}"
+    name = title.format(mark)
+    known = name if name in DECLARED else title.format(FILE_BATCHES[0])
+    longest, median = max(cpu), statistics.median(cpu)
+    detail = f"{1000 * longest:,.1f} ms, {1000 * median:,.1f} ms, of {len(cpu):,} batches"
+    figure = replace(declared(known, longest / median, detail), name=name)
+    print(figure.line(), flush=True)
+    return figure
 
 
 def _declared(title: str, mark: int, value: float, detail: str) -> Figure:

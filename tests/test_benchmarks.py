@@ -98,6 +98,7 @@ def test_batches_of_one_file_are_measured(tmp_path: Path, monkeypatch: pytest.Mo
         "CPU, batch 30 / batch 10",
         "rows read, batch 30 / batch 10",
         "bytes read, batch 30 / batch 10",
+        "longest batch / median, before batch 30",
         "CPU of a start after 30 files",
     ]
     assert figures[1].met

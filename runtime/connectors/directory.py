@@ -2,8 +2,9 @@
 
 A whole look lists every folder and asks for size and time of every file. Others look at what the operating system tells
 of (`Watch`); where it tells nothing, they list the folders whose time has changed, and ask for size and time of the
-names that were not read. So that nothing is missed for good (the target of a link, a clock that jumps), a whole look
-comes again after `APART` times as long as one takes: a hundredth of the time at most.
+names that were not read. So that nothing is missed for good (the target of a link, a clock that jumps), all files are
+looked at again after `APART` times as long as that takes: a hundredth of the time at most. This is spread over looks, a
+slice in each.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import os
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from tidegate.runtime.connectors.sources import Files, is_left_out
@@ -27,6 +29,8 @@ APART: Final = 100
 SMALL_DIRECTORY: Final = 64
 #: Files that are in memory at once while a directory is looked at whole.
 _TOGETHER: Final = 8192
+#: Files that a look goes on with of those that are looked at again. It goes on for longer where looks are rare.
+_SLICE: Final = 256
 #: A folder that has changed in the last seconds may change again without a later time: file systems count whole seconds
 #: too.
 _UNSETTLED_NS: Final = 3_000_000_000
@@ -38,6 +42,14 @@ class _Folder:
 
     mtime_ns: int | None
     folders: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Again:
+    """All files of a directory, one after the other: those that are left, and the time spent on the others."""
+
+    paths: Iterator[str]
+    seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -62,7 +74,11 @@ class Directory:
     """The top folder that is watched: device and number."""
     _count: int = field(init=False, default=0)
     _whole: tuple[float, float] | None = field(init=False, default=None)
-    """When the last whole look began, and how long it took."""
+    """When all files were looked at last, and how long that took."""
+    _again: _Again | None = field(init=False, default=None)
+    """The files that are looked at again just now, slice by slice."""
+    _looked: float = field(init=False, default=0.0)
+    """When the last look was."""
 
     @property
     def _top(self) -> str:
@@ -87,13 +103,15 @@ class Directory:
         self._judged.clear()
         if os.path.isfile(self._top):
             self._judge([self._top])
-        elif self._is_whole_due():
+        elif self._whole is None or (self._watch is None and self._count <= SMALL_DIRECTORY):
             self._look_whole()
         else:
             try:
                 self._look_at_changes()
+                self._look_again()
             except LostEvents:
                 self._look_whole()
+        self._looked = time.monotonic()
         self._judge([path for path in self.changed if path not in self._judged])
         return self._ordered(first)
 
@@ -130,13 +148,42 @@ class Directory:
         """Watch it no more; the next look is a whole one."""
         if self._watch is not None:
             self._watch.close()
-        self._watch, self._whole = None, None
+        self._watch, self._whole, self._again = None, None, None
 
-    def _is_whole_due(self) -> bool:
-        if self._whole is None or (self._watch is None and self._count <= SMALL_DIRECTORY):
-            return True
-        began, took = self._whole
-        return time.monotonic() - began > APART * took
+    def _look_again(self) -> None:
+        """A slice of all files, if it is time to look at them again: as long as a hundredth of what has passed since
+        the last look.
+        """
+        assert self._whole is not None
+        (ended, took), begun = self._whole, time.monotonic()
+        is_due = begun - ended > APART * took
+        if self._again is None and not is_due:
+            return
+        again = self._again = self._again or _Again(chain(self._walked(), tuple(self._waiting)))
+        until = begun + (begun - self._looked) / APART if APART else begun
+        while some := list(islice(again.paths, _SLICE)):
+            self._judge(some)
+            if time.monotonic() >= until:
+                break
+        again.seconds += time.monotonic() - begun
+        if not some:
+            self._whole, self._again = (time.monotonic(), again.seconds), None
+
+    def _walked(self) -> Iterator[str]:
+        """Paths of all files, listed as they are asked for; folders that nobody told of are watched from now on."""
+        folders, count = [self._top], 0
+        while folders:
+            folder = folders.pop()
+            if self._watch is not None and folder != self._top and os.path.isdir(folder):
+                self._watch.add(folder)
+            with suppress(OSError):  # it has gone meanwhile
+                for path, is_folder in self._entries(folder):
+                    if is_folder:
+                        folders.append(path)
+                    else:
+                        count += 1
+                        yield path
+        self._count = count
 
     def _look_whole(self) -> None:
         began = time.monotonic()
@@ -147,7 +194,7 @@ class Directory:
         except LostEvents:
             self.close()
             self._judge_all()
-        self._whole = began, time.monotonic() - began
+        self._whole = time.monotonic(), time.monotonic() - began
 
     def _judge_all(self) -> None:
         self._waiting.clear()
@@ -215,21 +262,25 @@ class Directory:
 
     def _list(self, folder: str) -> tuple[list[str], list[str]]:
         """Paths of the files and folders in a folder; none where it is gone or cannot be read."""
-        files, folders = [], []
+        files: list[str] = []
+        folders: list[str] = []
         now, mtime_ns = time.time_ns(), _mtime_ns(folder)
         try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        if self.files.enters(entry.name):
-                            folders.append(entry.path)
-                    elif self.files.reads(entry.name):
-                        files.append(entry.path)
+            for path, is_folder in self._entries(folder):
+                (folders if is_folder else files).append(path)
         except OSError:
             mtime_ns = None
         settled = mtime_ns is not None and mtime_ns < now - _UNSETTLED_NS
         self._folders[folder] = _Folder(mtime_ns if settled else None, tuple(folders))
         return files, folders
+
+    def _entries(self, folder: str) -> Iterator[tuple[str, bool]]:
+        """Paths in a folder that are entered or read, and whether each is a folder; links to folders are none."""
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if self.files.enters(entry.name) if is_folder else self.files.reads(entry.name):
+                    yield entry.path, is_folder
 
     def _judge(self, paths: Sequence[str]) -> None:
         """Takes down whether the files of these paths, as they are now, were read."""

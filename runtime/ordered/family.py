@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 import polars as pl
@@ -17,6 +18,15 @@ from tidegate.runtime.rows import Rows
 
 N = TypeVar("N", bound=OrderedNode)
 Tables = Mapping[str, pl.DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Partitions of an operator by their numbers, from `first` up to `end`; numbers are of a `numbering`."""
+
+    numbering: int
+    first: int
+    end: int
 
 
 class Operator:
@@ -65,6 +75,14 @@ class Operator:
 
     def changes(self) -> Mapping[str, Any] | None:
         """The changes of the last increment to these tables; None where they are not known."""
+        raise NotImplementedError
+
+    def span(self) -> Span | None:
+        """All partitions; None where the operator has no numbers for them."""
+        return None
+
+    def tables_in(self, span: Span) -> Mapping[str, Any]:
+        """The rows of some partitions in the operator's tables."""
         raise NotImplementedError
 
     def described(self) -> StateTables:

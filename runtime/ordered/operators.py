@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.ordered.family import Operator
-from tidegate.runtime.ordered.state import Part, keep_part, part_of, read_state, whole_state
+from tidegate.runtime.ordered.state import Kept, keep_part, part_of, read_state, whole_state
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import OperatorFiles
 from tidegate.runtime.state.store.interface import FileRef, Store
@@ -17,10 +17,10 @@ from tidegate.runtime.state.store.interface import FileRef, Store
 
 @dataclass(frozen=True, slots=True)
 class KnownOperator:
-    """An operator in memory, the state of the checkpoint that equals it, and the deltas of that state."""
+    """An operator in memory, the state of the checkpoint that equals it, and what was written of it."""
 
     state: OperatorFiles
-    part: Part
+    kept: Kept
     operator: Operator
 
 
@@ -58,14 +58,16 @@ class Operators:
         """Writes the state of an operator after this batch."""
         name = job.query.name
         known = self.known.pop(name, None)  # what it was before is gone once this has begun
-        before = None
-        if job.state is not None:
-            before = known.part if known is not None and known.state == job.state else part_of(name, job.state)
+        before, renewal = None, None
+        if known is not None and known.state == job.state:
+            before, renewal = known.kept.part, known.kept.renewal
+        elif job.state is not None:
+            before = part_of(name, job.state)
 
         def write(table: pa.Table) -> FileRef:
             return batch.write_state(name, table)
 
-        kept, part = keep_part(operator, before, write, self.store.read_table)
-        state = whole_state(kept, part)
-        self.known[name] = KnownOperator(state, part, operator)
+        kept = keep_part(operator, before, write, self.store.read_table, renewal, slices=True)
+        state = whole_state(kept.rows, kept.part)
+        self.known[name] = KnownOperator(state, kept, operator)
         return state

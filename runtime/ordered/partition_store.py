@@ -62,6 +62,7 @@ class PartitionStore(Generic[C]):
         self.held = 0
         self.last: C | None = None
         self.version = 0
+        self.numbering = 0
         self._look = np.empty(0, dtype=np.int64)
         self._is_held = np.zeros(0, dtype=np.bool_)
         self._place = np.empty(0, dtype=np.int32)
@@ -87,6 +88,7 @@ class PartitionStore(Generic[C]):
         if len(self.partitions) > LOOSE + 2 * self.held and len(self.partitions.schema):
             fresh = self.part(np.flatnonzero(self._is_held))
             fresh.last, fresh.version = self.last, self.version
+            fresh.numbering = self.numbering + 1
             vars(self).update(vars(fresh))
 
     def part(self, partitions: Int64Array) -> Self:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Self, TypeVar
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -13,7 +14,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.lenient import SetAside
-from tidegate.runtime.ordered.family import Operator
+from tidegate.runtime.ordered.family import Operator, Span
 from tidegate.runtime.ordered.new_events import evaluable, new_events, untied
 from tidegate.runtime.ordered.partition_store import C, PartitionStore
 from tidegate.runtime.ordered.partitions import key_columns
@@ -80,8 +81,19 @@ class RowOperator(Operator, Generic[S]):
         return replace(self, held=self.held.emptied(), made=None)  # type: ignore[type-var]  # families' are dataclasses
 
     def tables(self) -> dict[str, pa.Table]:
+        return self._stored(self.settled().all_partitions())
+
+    def span(self) -> Span:
         state = self.settled()
-        extract = state.extract(state.all_partitions())
+        return Span(state.numbering, 0, len(state.all_partitions()))
+
+    def tables_in(self, span: Span) -> dict[str, pa.Table]:
+        return self._stored(np.arange(span.first, span.end))
+
+    def _stored(self, partitions: Int64Array) -> dict[str, pa.Table]:
+        """The rows of these partitions as they are stored."""
+        state = self.settled()
+        extract = state.extract(partitions)
         return {
             name: marked(state.as_stored(extract, rows), none=False).to_arrow()
             for name, rows in state.tables_of(extract).items()

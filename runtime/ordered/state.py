@@ -1,20 +1,21 @@
 """The state of ordered operators as files: the tables of one operator, or of several that share its partitions.
 
 Tables are written whole as long as they are small. Else a delta of what a batch has changed is added to those before; a
-few small deltas become one, and all become one once most of what they hold is out of date (`keep_part`).
+few small deltas become one. Once most of what they hold is out of date, all is written again (`keep_part`): at once, or
+of large states a slice a batch (`Renewal`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import polars as pl
 import pyarrow as pa
 
 from tidegate.analysis.state.keep import Extents
-from tidegate.runtime.ordered.family import Operator
+from tidegate.runtime.ordered.family import Operator, Span
 from tidegate.runtime.ordered.state_tables import KEY, StateTables, checked, folded
 from tidegate.runtime.plan.progress import not_of_this_program
 from tidegate.runtime.state.codec import parse_plain, plain
@@ -28,7 +29,16 @@ VERSION: Final = 2
 #: So many rows are written whole in every batch: a delta would cost as much.
 SMALL: Final = 1024
 
+#: Larger states are written again in slices: of so many rows, or twice as many as a batch brings. Their deltas are
+#: merged up to so many rows, or a part of all.
+SLICED: Final = 1 << 16
+SLICE: Final = 1 << 14
+MERGED: Final = 1 << 16
+_MOST_DELTAS: Final = 32
+
 Tables = Mapping[str, pl.DataFrame]
+Write = Callable[[pa.Table], FileRef]
+Read = Callable[[str], pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +73,111 @@ def shard_of(column: str, shards: int) -> pl.Expr:
     return pl.col(column).hash(0) % shards
 
 
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """A state that is being written again: these partitions are left to do. Then the `old` first deltas go.
+
+    Of every partition the deltas after those have all rows by then: those of partitions that changed meanwhile were
+    written anyhow.
+    """
+
+    left: Span
+    old: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was written of an operator: its size, its deltas, and what is to be written again in the next batches."""
+
+    rows: tuple[KeptRows, ...]
+    part: Part
+    renewal: Renewal | None = None
+
+
 def keep_part(
-    operator: Operator, before: Part | None, write: Callable[[pa.Table], FileRef], read: Callable[[str], pa.Table]
-) -> tuple[tuple[KeptRows, ...], Part]:
-    """Writes the state of an operator after an increment. Returns its size and its deltas, with those of `before`.
+    operator: Operator,
+    before: Part | None,
+    write: Write,
+    read: Read,
+    renewal: Renewal | None = None,
+    *,
+    slices: bool = False,
+) -> Kept:
+    """Writes the state of an operator after an increment.
 
     `before` are the deltas that say what it kept before the increment; None where there are none, or in other parts.
+    With `slices` a large state is written again slice by slice: what is left is `renewal` in the next batch.
     """
     counts = operator.counts()
     live = sum(counts.values())
     changed = operator.changes() if before and live > SMALL else None
     if before and changed is not None:
-        rows = [*(delta.rows for delta in before), sum(table.num_rows for table in changed.values())]
+        rows = [*(delta.rows for delta in before), _rows(changed)]
         if not rows[-1]:
-            return _kept(counts, before), before
-        count = to_merge(rows)
-        if sum(rows) <= 2 * live + SMALL and count < len(rows):
+            return Kept(_kept(counts, before), before, renewal)
+        slices = slices and _has_slices(operator, live)
+        renewal = _going_on(operator, rows, live, renewal) if slices else None
+        if renewal is not None:
+            changed, renewal = _with_slice(operator, changed, renewal)
+            rows[-1] = _rows(changed)
+        count = _bounded(rows, live, 0 if renewal is None else renewal.old) if slices else to_merge(rows)
+        if sum(rows) <= (4 if slices else 2) * live + SMALL and count < len(rows):
             older, merged = before[: len(before) - count + 1], before[len(before) - count + 1 :]
             deltas = [*({n: _frame(read(f.path)) for n, f in _named(delta)} for delta in merged), _frames(changed)]
             part = (
                 *older,
                 _delta(operator, folded(deltas, operator.described(), whole=False) if merged else changed, write),
             )
-            return _kept(counts, part), part
+            if renewal is not None and renewal.left.first >= renewal.left.end:
+                part, renewal = part[renewal.old :], None
+            return Kept(_kept(counts, part), part, renewal)
     tables = operator.tables()
     part = (_delta(operator, tables, write),) if tables else ()
-    return _kept(counts, part), part
+    return Kept(_kept(counts, part), part)
+
+
+def _has_slices(operator: Operator, live: int) -> bool:
+    """Whether the state is written again in slices: it is large, and a row of a delta replaces all of its partition."""
+    described = operator.described().values()
+    by_partition = all(table.merge == "partition" and table.lasting is None for table in described)
+    return live > SLICED and by_partition and operator.span() is not None
+
+
+def _going_on(operator: Operator, rows: Sequence[int], live: int, renewal: Renewal | None) -> Renewal | None:
+    """The renewal that goes on or begins: once most rows of the deltas are out of date."""
+    every = operator.span()
+    assert every is not None
+    if renewal is not None and renewal.left.numbering == every.numbering:
+        return renewal
+    return Renewal(every, len(rows) - 1) if sum(rows) > 2 * live + SMALL else None
+
+
+def _with_slice(
+    operator: Operator, changed: Mapping[str, pa.Table], renewal: Renewal
+) -> tuple[Mapping[str, pa.Table], Renewal]:
+    """The changes with the rows of the partitions that are next, and what is left."""
+    left, live = renewal.left, sum(operator.counts().values())
+    every = operator.span()
+    assert every is not None
+    rows = max(SLICE, 2 * _rows(changed))
+    end = min(left.end, left.first + max(1, rows * max(1, every.end) // max(1, live)))
+    slice_ = operator.tables_in(replace(left, end=end))
+    both = folded([_frames(changed), _frames(slice_)], operator.described(), whole=False)
+    return {name: table.to_arrow() for name, table in both.items()}, replace(renewal, left=replace(left, first=end))
+
+
+def _bounded(rows: Sequence[int], live: int, old: int) -> int:
+    """How many of the last deltas become one: so few that no batch merges a large part of the state, nor any of the
+    `old` ones.
+    """
+    most, count = max(MERGED, live // _MOST_DELTAS), min(to_merge(rows), len(rows) - old)
+    while count > 1 and sum(rows[-count:]) > most:
+        count -= 1
+    return count
+
+
+def _rows(tables: Mapping[str, pa.Table]) -> int:
+    return sum(table.num_rows for table in tables.values())
 
 
 def to_merge(rows: Sequence[int]) -> int:
@@ -112,7 +201,7 @@ def to_merge(rows: Sequence[int]) -> int:
         count = merged
 
 
-def _delta(operator: Operator, tables: Mapping[str, Any], write: Callable[[pa.Table], FileRef]) -> Delta:
+def _delta(operator: Operator, tables: Mapping[str, Any], write: Write) -> Delta:
     arrow = {name: rows if isinstance(rows, pa.Table) else rows.to_arrow() for name, rows in tables.items()}
     files = tuple(map(write, arrow.values()))
     return Delta(tuple(arrow), files, sum(rows.num_rows for rows in arrow.values()), operator.bounds(arrow))

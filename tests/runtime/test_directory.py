@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import time
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -294,6 +295,81 @@ def test_a_whole_look_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     put(tmp_path / "a", "longer")
     one.look()
     assert len(one.changed) == 1
+
+
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are always due to be looked at again, three in a look, whatever time passes between looks."""
+    now = count()
+    monkeypatch.setattr(module, "APART", -1)
+    monkeypatch.setattr(module, "SMALL_DIRECTORY", -1)
+    monkeypatch.setattr(module, "_SLICE", 3)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: float(next(now)), time_ns=time.time_ns))
+
+
+@pytest.mark.usefixtures("still")
+@pytest.mark.parametrize("watched", [True, False])
+def test_all_files_are_looked_at_again_some_in_each_look(
+    tmp_path: Path, watched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "in"
+    for number in range(60):
+        put(place / f"{number % 3}" / f"{number}")
+    put(tmp_path / "target")
+    (place / "1" / "link").symlink_to(tmp_path / "target")
+    for folder in ("0", "1", "2", "."):
+        os.utime(place / folder, (1_700_000_000,) * 2)
+    if not watched:
+        monkeypatch.setattr(Watch, "of", lambda _: None)
+    monkeypatch.setattr(module, "APART", 1)
+    one = opened(place)
+    read(one, *one.look())
+    monkeypatch.setattr(module, "APART", -1)
+    asked: list[str] = []
+    stat = os.stat
+
+    def asking(path: str, **how: Any) -> os.stat_result:
+        asked.append(Path(path).name)
+        return stat(path, **how)
+
+    monkeypatch.setattr(os, "stat", asking)
+    one.look()
+    assert len([name for name in asked if name.isdigit()]) <= 3 + 3, "three files, and folders"
+    put(tmp_path / "target", "longer")
+    found, looks = len(one.changed), 1
+    while not found:
+        one.look()
+        found, looks = len(one.changed), looks + 1
+        assert looks <= 62 // 3 + 2
+    assert [Path(path).name for path in one.changed] == ["link"]
+    asked.clear()
+    for _ in range(62 // 3 + 2):
+        one.look()
+    assert {str(number) for number in range(60)} <= set(asked), "and again"
+
+
+@pytest.mark.usefixtures("still")
+def test_looking_again_finds_waiting_files_that_have_gone_and_folders_that_nobody_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(8):
+        put(tmp_path / "in" / f"{number}")
+    one = opened(tmp_path)
+    assert len(one.look()) == 8
+    for number in range(4, 8):
+        (tmp_path / "in" / f"{number}").unlink()
+    (tmp_path / "new").mkdir()
+    assert one._watch is not None
+    changes = one._watch.changes
+    monkeypatch.setattr(Watch, "changes", lambda _: iter(()))
+    for _ in range(8):
+        one.look(1)
+    assert len(one.waiting) == 4
+    monkeypatch.undo()
+    list(changes())
+    monkeypatch.setattr(module, "APART", float("inf"))
+    put(tmp_path / "new" / "late")
+    assert "late" in names(one.look())
 
 
 def test_watches_end(tmp_path: Path) -> None:

@@ -62,7 +62,8 @@ def random_readings(seed: int) -> pl.DataFrame:
 
 
 def written(store: Store, one: Operator, before: Part | None = None) -> tuple[tuple[KeptRows, ...], Part]:
-    return keep_part(one, before, lambda table: store.write_table(f"kernel/{next(_names)}", table), store.read_table)
+    kept = keep_part(one, before, lambda table: store.write_table(f"kernel/{next(_names)}", table), store.read_table)
+    return kept.rows, kept.part
 
 
 def reached(batch: int) -> float:

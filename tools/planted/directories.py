@@ -54,9 +54,21 @@ GROUP = Group(
             "mtime_ns < now - _UNSETTLED_NS",
             "mtime_ns < now + _UNSETTLED_NS",
         ),
-        bug("every look is a whole one", DIRECTORY, "return time.monotonic() - began > APART * took", "return True"),
+        bug("every look is a whole one", DIRECTORY, "is_due = begun - ended > APART * took", "is_due = True"),
+        bug("no look is a whole one again", DIRECTORY, "is_due = begun - ended > APART * took", "is_due = False"),
+        bug("all files are looked at again at once", DIRECTORY, "if time.monotonic() >= until:", "if False:"),
+        bug("only the first files are looked at again", DIRECTORY, "if not some:", "if True:"),
         bug(
-            "no look is a whole one again", DIRECTORY, "return time.monotonic() - began > APART * took", "return False"
+            "waiting files that have gone wait still",
+            DIRECTORY,
+            "chain(self._walked(), tuple(self._waiting))",
+            "chain(self._walked())",
+        ),
+        bug(
+            "a folder that nobody told of is not watched",
+            DIRECTORY,
+            "                self._watch.add(folder)\n            with",
+            "                pass\n            with",
         ),
         bug("links to folders are followed", DIRECTORY, "entry.is_dir(follow_symlinks=False)", "entry.is_dir()"),
         bug(

@@ -11,6 +11,7 @@ STATES = "runtime/ordered/derive/partition_states.py"
 HELD = "runtime/ordered/partition_store.py"
 TABLES = "runtime/ordered/derive/tables.py"
 DESCRIBED = "runtime/ordered/state_tables.py"
+STATE = "runtime/ordered/state.py"
 
 GROUP = Group(
     "kept",
@@ -19,6 +20,7 @@ GROUP = Group(
         "tests/runtime/kernels/test_partition_numbers.py",
         "tests/runtime/test_partition_states.py",
         "tests/runtime/test_state_deltas.py",
+        "tests/runtime/test_state_slices.py",
         "tests/runtime/faults/test_poison.py::test_poisoned_state_of_a_pattern",
     ),
     (
@@ -163,6 +165,34 @@ GROUP = Group(
             HELD,
             "        if self.last is after:\n            return\n",
             "",
+        ),
+        bug(
+            "a large state is written whole", STATE, "slices = slices and _has_slices(operator, live)", "slices = False"
+        ),
+        bug(
+            "deltas go before all of a state is written again",
+            STATE,
+            "if renewal is not None and renewal.left.first >= renewal.left.end:",
+            "if renewal is not None:",
+        ),
+        bug(
+            "a state is written on by numbers that partitions had",
+            STATE,
+            "if renewal is not None and renewal.left.numbering == every.numbering:",
+            "if renewal is not None:",
+        ),
+        bug(
+            "deltas that go are merged with those that stay",
+            STATE,
+            "min(to_merge(rows), len(rows) - old)",
+            "to_merge(rows)",
+        ),
+        bug("large deltas are merged", STATE, "while count > 1 and sum(rows[-count:]) > most:", "while False:"),
+        bug(
+            "numbered anew, partitions have the numbering that they had",
+            HELD,
+            "fresh.numbering = self.numbering + 1",
+            "fresh.numbering = self.numbering",
         ),
     ),
 )

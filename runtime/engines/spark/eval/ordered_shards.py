@@ -83,14 +83,14 @@ def _evaluate(target: WriteTarget, ordered_job: OrderedJob, shard: int, shards: 
         return store.write_table(new_path("kernel", query.name, target.seq, target.attempt), table)
 
     with storage_errors(f"writing state of {query.name!r}"):
-        kept, part = keep_part(kept_on, before, write, store.read_table)
+        kept = keep_part(kept_on, before, write, store.read_table)
     lines = [
         json.dumps(
             {
                 "query": query.name,
                 "shard": shard,
-                "kept": [plain(kind) for kind in kept],
-                "part": [plain(delta) for delta in part],
+                "kept": [plain(kind) for kind in kept.rows],
+                "part": [plain(delta) for delta in kept.part],
             }
         )
     ]
