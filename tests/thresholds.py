@@ -152,6 +152,7 @@ THRESHOLDS = (
 
 #: Numbers of the source that are no sizes at which rows take another way, each with what it is.
 OTHERS = {
+    "kernels.paths.counts.MANY": "the greatest number that is told",
     "kernels.sequences.every.ENDED": "a mark",
     "kernels.sequences.machine.DEPTH": "how deep programs are; deeper ones are not compiled",
     "kernels.sequences.machine._GREATEST": "a number",
@@ -165,7 +166,6 @@ OTHERS = {
     "plan.folding.shards.DEEPEST": "how deep shards lie",
     "plan.folding.shards.ROOT": "a number",
     "plan.folding.shards._NODE_BITS": "bits of a number",
-    "eval.aggregates.fold_rows._BITS": "bits of a hash",
     "plan.folding.totals.BITS": "bits of the low half of a total",
     "engines.memory.ASSUMED_MEMORY": "bytes of memory where no system says how many there are",
     "batch.report.KEPT_REPORTS": "reports that are kept",
