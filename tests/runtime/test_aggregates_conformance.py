@@ -110,7 +110,7 @@ def test_every_aggregate_is_a_function_of_the_library_and_of_groups() -> None:
 
 def test_no_module_but_the_table_and_what_users_call_names_an_aggregate() -> None:
     """What the others do goes by the form and the facts of its entry. Folding makes sums and ends of its own, and so do
-    windows of rows.
+    windows of rows. Of row patterns some aggregates are compiled, and of matches it is their number that is counted.
     """
     library = Path(tg.__file__).parent
     sources = [path for room in ("algebra", "analysis", "runtime") for path in (library / room).rglob("*.py")]
@@ -122,7 +122,16 @@ def test_no_module_but_the_table_and_what_users_call_names_an_aggregate() -> Non
     folding = {"runtime/plan/folding/weights.py", "runtime/eval/aggregates/fold_rows.py"}
     text = {f"algebra/text/row_patterns/{name}.py" for name in ("navigations", "printer")}
     users = {"algebra/dsl/aggregates.py", *text}
-    assert naming == {"algebra/functions/aggregates.py", "runtime/ordered/windows/layout.py", *users, *folding}
+    compiled = {
+        *(f"analysis/ordered/sequences/{name}.py" for name in ("conditions", "tables")),
+        "runtime/ordered/sequences/measures.py",
+    }
+    counted = {
+        "analysis/summaries.py",
+        *(f"algebra/ordered/{name}/counted.py" for name in ("match", "sequences/counting")),
+    }
+    known = {"algebra/functions/aggregates.py", "runtime/ordered/windows/layout.py", *users, *folding}
+    assert naming == known | compiled | counted
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -74,15 +74,17 @@ def test_every_one_of_them_is_counted() -> None:
     assert "order       matches are counted, and not listed" in told
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_counts_them_too(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shard by shard in the workers."""
     monkeypatch.setattr(placement, "MOST_SHARDS", 4)
     rows = events(3)
     with testing.drive(program(), spark=spark, driver_bytes=0, shard_bytes=1) as run:
-        for first in (0, 30):
-            run.add("S", rows[first : first + 30])
-            run.advance("S", t=rows[first : first + 30][-1][1] - 1)
+        half = len(rows) // 2
+        for batch in (rows[:half], rows[half:]):
+            run.add("S", batch)
+            run.advance("S", t=batch[-1][1] - 1)
             run.step()
         run.finish()
         run.step()

@@ -92,6 +92,7 @@ def test_every_one_of_them_is_counted() -> None:
     assert {type(node) for node in operators if isinstance(node, OrderedNode)} == {CountedSequences}
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_counts_them_too(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shard by shard in the workers."""
