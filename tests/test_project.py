@@ -22,7 +22,13 @@ FREE_OF_ENGINES = ("algebra", "analysis", "contexts", "runtime/plan")
 ON_SPARK = ("runtime/engines/spark/", "runtime/testkit/spark.py")
 HEAVY = ENGINES | {"sympy", "networkx", "pandas", "pyarrow", "lark"}
 #: Languages and row patterns are loaded when a query is written in them.
-WHEN_USED = ("tidegate.algebra.text.", "tidegate.algebra.ordered.sequences.", "tidegate.runtime.ordered.")
+WHEN_USED = (
+    "tidegate.algebra.text.reader",
+    "tidegate.algebra.text.printer",
+    "tidegate.algebra.text.row_patterns",
+    "tidegate.algebra.ordered.sequences.",
+    "tidegate.runtime.ordered.",
+)
 IMPORT_SECONDS = 0.3
 
 

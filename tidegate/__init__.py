@@ -76,6 +76,7 @@ from tidegate.algebra.dsl.windows.bounds import WindowBounds, calendar, cumulati
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.ordered.process import Operator, Reach
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.text import clause as _clause  # noqa: F401  # relations read clauses
 from tidegate.runtime.program import Program, program, result_of
 from tidegate.version import VERSION as __version__
 

@@ -229,6 +229,3 @@ class _Reader:
                 if error.problems[0].message.startswith(f"{pattern_text(absence, lambda n: ticks_text(n, type_))} "):
                     place = part
             raise error.at(self.text.at(place)) from None
-
-
-Relation._clause_over = clause_over
