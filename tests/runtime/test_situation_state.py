@@ -12,6 +12,7 @@ from tests.strategies.situations import random_situation_case
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.ordered.derive import Derive
+from tidegate.algebra.ordered.match.counted import CountedMatches
 from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.time import INF
 from tidegate.analysis.ordered.match.bounds import situation_bounds
@@ -101,8 +102,9 @@ def _keeps_its_bounds(seed: int) -> bool:
         bounds = {
             (name, place): bound.most
             for name, one in ordered.items()
-            if isinstance(one.node, Match)
-            for place, bound in enumerate(situation_bounds(one.node))
+            for node in [one.node.match if isinstance(one.node, CountedMatches) else one.node]
+            if isinstance(node, Match)
+            for place, bound in enumerate(situation_bounds(node))
         }
         seen: dict[str, int] = {}
         reached: dict[str, float] = {}
