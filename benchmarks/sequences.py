@@ -3,7 +3,7 @@
 The queries are those that DuckDB measures its MATCH_RECOGNIZE with: a scan of one partition, many partitions,
 quantifiers, navigation. The session has one thread, and Polars has one thread too, where `POLARS_MAX_THREADS=1` is set;
 seconds are those of the process, on all cores. The installed DuckDB does not read the clause. Where
-`pandas-match-recognize` is installed, `--peers` has it as well; it takes seconds for a thousand rows.
+`pandas-match-recognize` is installed, `--peers` has it as well.
 
 python benchmarks/sequences.py [--rows 2000000] [--peers 20000]
 """
