@@ -250,7 +250,6 @@ OTHERS = {
     "inspect.metrics.hooks._SECOND": "a unit",
     "testkit.conformance._DAY": "a unit",
     "testkit.conformance._MOST_ROWS": "of the conformance table of operations",
-    "inspect.graph._LINE": "characters of a line",
     "plan.lower.MOST_CONDITIONS": "bits of an integer: tests/runtime/test_event_runs.py",
     "ingest.raw_rows._CONTINUED": "a byte",
     "ingest.raw_rows._MOST_BYTES": "a limit of Arrow's offsets",

@@ -68,10 +68,7 @@ class TransitionsOperator(RowOperator[KeptRows]):
         return list(events), []
 
     def described(self) -> dict[str, StateTable]:
-        possible = pl.col("~none") | (
-            pl.col("context").is_between(0, len(self.node.contexts) - 1) & (pl.col("count") > 0)
-        )
-        return {OPEN: row_table(self.held.partitions.schema, self.held.columns, possible)}
+        return state_tables(self.node)
 
     def counts(self) -> dict[str, int]:
         return {OPEN: self.settled().rows.height}
@@ -83,8 +80,7 @@ class TransitionsFamily(Family[Transitions]):
     def start(self, ordered: OrderedStep) -> TransitionsOperator:
         assert isinstance(ordered.node, Transitions)
         node = ordered.node
-        keys = Schema(tuple(node.input.schema[key] for key in node.keys))
-        return TransitionsOperator(ordered, KeptRows(keys, OPEN, _columns(node)))
+        return TransitionsOperator(ordered, KeptRows(_keys(node), OPEN, _columns(node)))
 
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> TransitionsOperator:
         fresh = self.start(ordered)
@@ -96,6 +92,16 @@ class TransitionsFamily(Family[Transitions]):
             partitions = state.all_partitions()
             state.put(KeptExtract(partitions, rows, np.full(len(partitions), NO_LOOK)))
         return fresh
+
+
+def state_tables(node: Transitions) -> dict[str, StateTable]:
+    """The tables of such an operator as they are stored."""
+    possible = pl.col("~none") | (pl.col("context").is_between(0, len(node.contexts) - 1) & (pl.col("count") > 0))
+    return {OPEN: row_table(_keys(node), _columns(node), possible)}
+
+
+def _keys(node: Transitions) -> Schema:
+    return Schema(tuple(node.input.schema[key] for key in node.keys))
 
 
 @lru_cache(maxsize=256)
