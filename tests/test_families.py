@@ -111,6 +111,8 @@ FRONT = {
     "contexts/findings.py": "contexts: what looks like a mistake in a model",
     "contexts/look_up.py": "contexts: rows in a context are an as-of join with its changes",
     "contexts/model.py": "contexts: how a model makes its node",
+    "contexts/text/queries.py": "contexts: queries in text, printed",
+    "contexts/text/reader.py": "contexts: queries in text, read",
     "runtime/cli/run_query.py": "the picture of a pattern, as a command",
     "runtime/inspect/suspension.py": "contexts: where queries are suspended",
     "runtime/pattern_timeline.py": "the picture of a pattern",

@@ -192,7 +192,7 @@ class _Reader:
             raise QueryError("TG211", message, hint=hint, site=self.text.at(first))
         self.reading.append(name)
         first_rows, *more = [self._rows(part) for part in self.derived[name]]
-        with written_at(self.text.at(first)) as _, Here() as site:
+        with written_at(self.text.at(first)), Here() as site:
             self.results[name] = named_result(name, first_rows.union(*more) if more else first_rows, site)
         self.reading.pop()
         return self.results[name]

@@ -116,10 +116,9 @@ def test_an_event_between_two_others_is_absent() -> None:
     text = """DERIVE Pair(a.sec AS first, b.sec) PATTERN SEQ(PositionReport a, SEQ(NOT Stopped s, PositionReport b))
     WHERE a.vid = b.vid AND s.place > 3 AND b.vid > 0 CONTEXT clear"""
     reports = [report(1, 7, 10), report(1, 7, 20), report(1, 7, 30)]
+    stops: list[Row] = [(7, 5, 9, False), (7, 25, 5, False), (7, 15, 2, False), (8, 15, 9, False)]
     queries = read(MODEL + DERIVING.replace("Stopped WHERE NOT cleared", "Stopped WHERE place = 99") + text)
-    assert rows(queries, PositionReport=reports, Stopped=[(7, 25, 5, False), (7, 15, 2, False), (8, 15, 9, False)]) == {
-        "Pair": [(10, 20)]
-    }
+    assert rows(queries, PositionReport=reports, Stopped=stops) == {"Pair": [(10, 20)]}
 
 
 def test_a_deriving_query_of_several_events_begins_with_the_first() -> None:
