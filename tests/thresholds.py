@@ -248,6 +248,8 @@ OTHERS = {
     "kernels.partition_numbers._FREE": "a mark",
     "inspect.metrics.hooks._DAY": "a unit",
     "inspect.metrics.hooks._SECOND": "a unit",
+    "inspect.suspension.LISTED": "partitions that an answer lists",
+    "inspect.suspension.MOST_WINDOWS": "beyond it windows are counted: tests/contexts/test_why.py",
     "testkit.conformance._DAY": "a unit",
     "testkit.conformance._MOST_ROWS": "of the conformance table of operations",
     "plan.lower.MOST_CONDITIONS": "bits of an integer: tests/runtime/test_event_runs.py",
