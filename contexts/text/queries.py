@@ -54,7 +54,7 @@ class ContextQueries:
         >>> print(tg.read_contexts(text, {"Cars": cars}, model=traffic))
         DERIVE Fast(c.car, c.time)
         PATTERN Cars c
-        WHERE c.speed > 80
+        WHERE c.speed > 80.0
         CONTEXT slow;
     """
 
