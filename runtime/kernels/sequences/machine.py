@@ -176,18 +176,23 @@ def holds(
                 double_stack[top] *= double_stack[top + 1]
             else:
                 a, b = stack[top], stack[top + 1]
+                value = a
                 if operation == _ADD_INT:
-                    fails = (b > 0 and a > _GREATEST - b) or (b < 0 and a < _LEAST - b)
-                    value = 0 if fails else a + b
+                    if (b > 0 and a > _GREATEST - b) or (b < 0 and a < _LEAST - b):
+                        mark[top] = FAILED
+                    else:
+                        value = a + b
                 elif operation == _SUB_INT:
-                    fails = (b < 0 and a > _GREATEST + b) or (b > 0 and a < _LEAST + b)
-                    value = 0 if fails else a - b
-                else:
-                    fails = overflows(a, b)
-                    value = 0 if fails else a * b
-                if fails or (first != 0 and not -ints[second] <= value <= ints[second]):
+                    if (b < 0 and a > _GREATEST + b) or (b > 0 and a < _LEAST + b):
+                        mark[top] = FAILED
+                    else:
+                        value = a - b
+                elif overflows(a, b):
                     mark[top] = FAILED
                 else:
-                    stack[top] = value
+                    value = a * b
+                if first != 0 and (value > ints[second] or value < -ints[second]):
+                    mark[top] = FAILED
+                stack[top] = value
     true: bool = mark[0] == VALUE and stack[0] == 1
     return true
