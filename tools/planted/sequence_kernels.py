@@ -55,7 +55,12 @@ GROUP = Group(
         ),
         bug("sums wrap around", MACHINE, "if (b > 0 and a > _GREATEST - b) or", "if False or"),
         bug("products wrap around", MACHINE, "return abs(a) > most and not is_least", "return False"),
-        bug("decimals of several rows have any number of digits", MACHINE, "if first != 0 and (value", "if False and (value"),
+        bug(
+            "decimals of several rows have any number of digits",
+            MACHINE,
+            "if first != 0 and (value",
+            "if False and (value",
+        ),
         bug(
             "nothing equals NaN",
             MACHINE,
