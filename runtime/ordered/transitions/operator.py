@@ -21,7 +21,7 @@ from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.family import Family, Tables
 from tidegate.runtime.ordered.partition_store import NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.ordered.transitions.partition import Change, PartitionContexts, Rules
 from tidegate.runtime.plan.steps import OrderedStep
@@ -29,7 +29,7 @@ from tidegate.runtime.rows import Rows, as_frame
 
 
 @dataclass(frozen=True, slots=True)
-class TransitionsOperator(RowOperator[KeptRows]):
+class TransitionsOperator(KeptRowsOperator):
     """Context windows as they begin and end: `held` are those that hold, `made` what the last increment has made of
     some, before and after, which counts once it is settled.
     """
@@ -70,9 +70,6 @@ class TransitionsOperator(RowOperator[KeptRows]):
     def described(self) -> dict[str, StateTable]:
         return state_tables(self.node)
 
-    def counts(self) -> dict[str, int]:
-        return {OPEN: self.settled().rows.height}
-
 
 class TransitionsFamily(Family[Transitions]):
     node = Transitions
@@ -85,12 +82,8 @@ class TransitionsFamily(Family[Transitions]):
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> TransitionsOperator:
         fresh = self.start(ordered)
         state = fresh.held
-        if OPEN in tables:
-            stored = tables[OPEN]
-            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
-            rows = stored.select(numbers, *state.columns).sort(PARTITION, maintain_order=True)
-            partitions = state.all_partitions()
-            state.put(KeptExtract(partitions, rows, np.full(len(partitions), NO_LOOK)))
+        if (stored := state.stored_in(tables)) is not None:
+            state.put(stored)
         return fresh
 
 
