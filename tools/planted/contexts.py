@@ -1,0 +1,128 @@
+"""Slips in contexts: what a transaction does, what is kept of a partition, which rows are in a context."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+VECTOR = "algebra/ordered/transitions/vector.py"
+PARTITION = "runtime/ordered/transitions/partition.py"
+OPERATOR = "runtime/ordered/transitions/operator.py"
+LOOK_UP = "contexts/look_up.py"
+MODEL = "contexts/model.py"
+
+GROUP = Group(
+    "contexts",
+    (
+        "tests/contexts/test_transactions.py",
+        "tests/contexts/test_model.py",
+        "tests/contexts/test_findings.py",
+        "tests/contexts/test_running.py",
+        "tests/contexts/test_why.py",
+        "tests/contexts/test_text.py",
+    ),
+    (
+        bug(
+            "a context has its own first instant",
+            LOOK_UP,
+            "strict=True, how=how",
+            "strict=False, how=how",
+            required=True,
+        ),
+        bug(
+            "a match may begin with its window",
+            VECTOR,
+            "self.began < candidate.since",
+            "self.began <= candidate.since",
+        ),
+        bug("causes are a set where they are a bag", VECTOR, 'added if held_by == "bag"', 'added if held_by == "set"'),
+        bug(
+            "causes of a set add up",
+            PARTITION,
+            'known.count + 1 if held_by == "bag" else 1',
+            "known.count + 1",
+        ),
+        bug(
+            "a cause that is none clears the context",
+            PARTITION,
+            "        if cause not in causes:\n            return False\n",
+            "        if cause not in causes:\n            return True\n",
+        ),
+        bug(
+            "the default does not come back",
+            PARTITION,
+            "        elif not self.open:\n",
+            "        elif not self.open and not ended:\n",
+            required=True,
+        ),
+        bug(
+            "the default holds beside others",
+            PARTITION,
+            "return context == self.rules.default and not self.open",
+            "return context == self.rules.default",
+        ),
+        bug(
+            "the default has held since ever, again",
+            PARTITION,
+            "self.open[default] = _Open(at, nothing)",
+            "self.open[default] = _Open(None, nothing)",
+        ),
+        bug(
+            "the default's window is a new one with each transaction",
+            PARTITION,
+            "self.open = {default: was} if was.began is not None else {}",
+            "self.open = {}",
+        ),
+        bug(
+            "a transition is seen by those of its own instant",
+            OPERATOR,
+            "for (of, at), together in itertools.groupby(candidates, key=lambda row: row[:2])\n",
+            "for (of, at, _), together in itertools.groupby(candidates, key=lambda row: row[:3])\n",
+            required=True,
+        ),
+        bug(
+            "what a context ends is not begun again at once",
+            PARTITION,
+            "            if context not in self.open:\n                self.open[context] = _Open(at, carried)",
+            "            if context not in self.open and context not in ended:\n"
+            "                self.open[context] = _Open(at, carried)",
+        ),
+        bug(
+            "initiating again begins a new window",
+            PARTITION,
+            "            if context not in self.open:\n                self.open[context] = _Open(at, carried)",
+            "            if True:\n                self.open[context] = _Open(at, carried)",
+        ),
+        bug(
+            "terminate stands everywhere",
+            MODEL,
+            'self._with("terminate", context, when, context,',
+            'self._with("terminate", context, when, None,',
+        ),
+        bug(
+            "a switch ends every context",
+            PARTITION,
+            "                ended.update(inside)",
+            "                ended.update(self.open)",
+        ),
+        bug(
+            "a switch ends nothing",
+            PARTITION,
+            "                ended.update(inside)",
+            "                pass",
+        ),
+        bug("a switch to the default begins it", PARTITION, "if context == default:\n                continue", "if False:\n                continue"),
+        bug("within is not asked", PARTITION, "            if not inside:\n                continue\n", ""),
+        bug(
+            "a match begins at its row",
+            OPERATOR,
+            "pl.min_horizontal(time, pl.col(node.since).fill_null(time))",
+            "time",
+        ),
+        bug(
+            "causes are not kept",
+            PARTITION,
+            "            for cause in window.causes.values():\n",
+            "            for cause in [*window.causes.values()][:1]:\n",
+        ),
+    ),
+)  # fmt: skip
