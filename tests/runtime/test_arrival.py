@@ -16,6 +16,7 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.conftest import Start
+from tests.shards import shards
 from tidegate import minutes, testing
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.semantics import evaluate_program
@@ -86,7 +87,7 @@ def test_arrivals_go_on_while_the_clock_stands_still_or_runs_behind(start: Start
         assert run.progress["Got"]["received"] == instant_ticks(expected[-1])
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", shards(12, 4))
 def test_whatever_happens_semantics_over_the_instants_of_arrival_gives_the_same(seed: int) -> None:
     rng = random.Random(seed)
     places = ["batch-before-intent", "batch-after-intent", "commit-before-manifest", "commit-after-manifest"]

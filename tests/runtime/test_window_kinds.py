@@ -13,6 +13,7 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.batchings import in_any_batches
+from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.ordered.windows.calendar import Unit
 from tidegate.algebra.semantics import evaluate
@@ -172,7 +173,7 @@ def test_windows_that_begin_with_the_first_row_of_their_key() -> None:
 # --- whatever the batching and the engine -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", shards(6, 2))
 def test_they_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     rows = events(seed)
     results = in_any_batches(program, rows, seed, tmp_path, COMPLETED)
@@ -181,7 +182,7 @@ def test_they_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [0, 1])
+@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_spark_has_the_same_windows(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
     monkeypatch.setattr(placement, "MOST_SHARDS", 4)
