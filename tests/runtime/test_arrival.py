@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tidegate as tg
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import EITHER, Start
 from tests.shards import shards
 from tidegate import minutes, testing
 from tidegate.algebra.errors import QueryError
@@ -48,6 +48,7 @@ def ticks(text: str) -> int:
     return instant_ticks(dt.datetime.fromisoformat(at(text)))
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_rows_get_the_clock_and_silence_is_an_answer(start: Start) -> None:
     with start(alarms(), sources=SOURCES, clock=NOON) as run:
         run.add("Detection", [("hall", at("11:59")), ("roof", at("11:59:30"))])

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import EITHER, Start
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.algebra.time import INF, Extended
@@ -152,6 +152,7 @@ def test_equal_times_are_told_whatever_the_slices(start: Start) -> None:
             run.step()
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_what_can_not_be_joined_yet_waits_event_by_event(start: Start) -> None:
     derived = readings.partition_by("key").derive(A=tg.situation(readings.x > 0))
     with start(tg.program(A=derived.A), sources={"R": tg.source(None, delay=2)}) as run:

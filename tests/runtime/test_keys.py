@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import tidegate as tg
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import EITHER, Start
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.connectors.sources import Source
@@ -29,6 +29,7 @@ def hourly() -> tg.Program:
     return tg.program(Sums=readings.group_by(w=tg.ceil(readings.t, 10)).agg(n=tg.count(), total=tg.sum(readings.v)))
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_a_second_row_with_a_key_is_a_duplicate_or_a_conflict(start: Start) -> None:
     with start(hourly(), sources=KEYED) as run:
         run.add("R", [(1, 5, 1.0), (1, 5, 1.0), (1, 5, 2.0), (2, 5, 1.0), (1, 6, 1.0)])
