@@ -12,6 +12,7 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.conftest import EITHER, Start
+from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.connectors.sources import Source
@@ -81,7 +82,7 @@ def test_equal_values_are_those_that_the_engine_takes_for_one() -> None:
     assert found.to_list() == [None, "duplicate", None, "duplicate", "conflict"]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", shards(40, 15))
 def test_repeated_is_what_reading_row_by_row_says(seed: int) -> None:
     rng = random.Random(seed)
     schema = {"k": pl.Int64, "t": pl.Int64, "v": pl.Int64}
