@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import polars as pl
+import pyarrow as pa
 
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.engines.spark.workers import WriteTarget, store_rows
@@ -75,7 +76,7 @@ def read_shares(
     store = target.held.store
     for share in _shares(jobs, demands):
         wanted = Shard(share.key, shard_hash(), shard, shards)
-        for rows in _together(pl.DataFrame(read_shard(store, segment, wanted)) for segment in share.segments):
+        for rows in _together(read_shard(store, segment, wanted) for segment in share.segments):
             own = rows.filter(shard_of(share.key, shards) == shard)  # NULL is a key
             for (relevant, _), uses in share.views.items():
                 number, index = uses[0]
@@ -94,18 +95,18 @@ def read_shares(
     return read
 
 
-def _together(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _together(tables: Iterable[pa.Table]) -> Iterator[pl.DataFrame]:
     """The same rows in fewer frames: what is done to each costs as much as thousands of rows."""
-    waiting: list[pl.DataFrame] = []
+    waiting: list[pa.Table] = []
     rows = 0
-    for frame in frames:
-        waiting.append(frame)
-        rows += frame.height
+    for table in tables:
+        waiting.append(table)
+        rows += table.num_rows
         if rows >= TOGETHER:
-            yield pl.concat(waiting)
+            yield pl.DataFrame(pa.concat_tables(waiting))
             waiting, rows = [], 0
     if waiting:
-        yield pl.concat(waiting)
+        yield pl.DataFrame(pa.concat_tables(waiting))
 
 
 #: Leaves by relevance and columns, as numbers of job and leaf.
