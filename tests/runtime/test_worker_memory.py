@@ -27,6 +27,8 @@ from tidegate.runtime.engines.spark.tasks.running import Tasks, run_each, run_ta
 from tidegate.runtime.ordered.state import Delta, Part
 from tidegate.runtime.state.store.interface import FileRef
 from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.tuning.choices import INGEST
+from tidegate.runtime.tuning.tuner import Tuner
 
 readings = tg.stream("R", "name string, t bigint, x bigint", progress="t")
 names = tg.table("Names", "name string, size bigint")
@@ -137,6 +139,17 @@ def test_a_run_does_not_go_on_with_what_another_has_left(tmp_path: Path, monkeyp
     for n, run in enumerate(runs):
         run.run.close()
         assert results(tmp_path / f"place{n}") == expected(batches[n])
+
+
+def test_what_workers_do_for_the_first_time_is_no_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They load then what it needs."""
+    measured: list[set[str]] = []
+    monkeypatch.setattr(Tuner, "measured", lambda self, done, seconds: measured.append(set(done)))
+    run = begun(Workers(monkeypatch), tmp_path, write(tmp_path / "in", rows(5)))
+    first, second = run.batch(), run.batch()
+    run.run.close()
+    assert measured == [{INGEST}, set(second.places)]
+    assert set(first.places) == set(second.places)
 
 
 @pytest.fixture

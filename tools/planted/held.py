@@ -77,6 +77,12 @@ GROUP = Group(
             "HeldOperator(kept.part, job.new, operator)",
         ),
         bug(
+            "what workers do for the first time is a measure",
+            "runtime/engines/spark/executor.py",
+            "        if not new:\n            self.tuner",
+            "        if True:\n            self.tuner",
+        ),
+        bug(
             "every task does the first work",
             "runtime/engines/spark/tasks/running.py",
             "works[number](own)",

@@ -110,6 +110,8 @@ class SparkExecutor:
     _set_partitions: int = field(init=False)
     run: str = field(init=False, default_factory=lambda: uuid.uuid4().hex)
     """Names this start of the program: by it workers know what they hold."""
+    _tried: set[str] = field(init=False, default_factory=set)
+    """Steps that workers have done."""
     statics: Mapping[str, DataFrame] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -148,7 +150,7 @@ class SparkExecutor:
             tasks = [task for offer in offered.values() for task in offer.files]
             done = _merge_summaries(batch, self._ingest_job(batch, tasks, intakes))
         read = sum(done[name].counts.rows_in for name in files if name in done)
-        self.tuner.measured({INGEST: (way, read)}, time.perf_counter() - began)
+        self._learn({INGEST: (way, read)}, time.perf_counter() - began)
         stored = [summary for offer in offered.values() for summary in offer.stored]
         for name, result in _merge_summaries(batch, stored).items():
             done[name] = _join(done[name], result) if name in done else result
@@ -223,7 +225,16 @@ class SparkExecutor:
         yield
         if jobs:
             done = {job.query.name: (ways[id(job)], _rows_of_job(job)) for job in jobs}
-            self.tuner.measured(done, time.perf_counter() - began)
+            self._learn(done, time.perf_counter() - began)
+
+    def _learn(self, done: Mapping[str, tuple[Way, int]], seconds: float) -> None:
+        """Tells the tuner how long steps took together; not the first time that workers do one, as they load then what
+        it needs.
+        """
+        new = {step for step, (way, _) in done.items() if way.place != "driver"} - self._tried
+        self._tried |= new
+        if not new:
+            self.tuner.measured(done, seconds)
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
         """In the driver where all are small; else a job to find the least rank, and one for the rows."""
