@@ -146,10 +146,9 @@ def test_what_workers_do_for_the_first_time_is_no_measure(tmp_path: Path, monkey
     measured: list[set[str]] = []
     monkeypatch.setattr(Tuner, "measured", lambda self, done, seconds: measured.append(set(done)))
     run = begun(Workers(monkeypatch), tmp_path, write(tmp_path / "in", rows(5)))
-    first, second = run.batch(), run.batch()
+    reports = [run.batch() for _ in range(3)]  # not all queries are evaluated in the first
     run.run.close()
-    assert measured == [{INGEST}, set(second.places)]
-    assert set(first.places) == set(second.places)
+    assert measured == [{INGEST}, {INGEST}, set(reports[-1].places)]
 
 
 @pytest.fixture
