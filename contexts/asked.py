@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.algebra.dsl.expression import Expression
+from tidegate.algebra.dsl.expression import Expression, constant
 from tidegate.algebra.dsl.functions import lit
 from tidegate.algebra.dsl.relation import Column, Relation
-from tidegate.algebra.errors import QueryError
+from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.ordered.transitions.definition import TIME, Transition
+from tidegate.algebra.terms import Lit
 from tidegate.algebra.types import DataType
 
 #: Attributes of candidates beside the keys: the number of the transition, when a match began, its cause. No name of a
@@ -17,9 +18,12 @@ from tidegate.algebra.types import DataType
 NUMBER, SINCE, CAUSE = "query number", "match began", "one cause"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """A deriving query: its rows, the names there of the keys and of the instant, and what it says of each row."""
+    """A deriving query: its rows, the names there of the keys and of the instant, and what it says of each row.
+
+    `everywhere`: it names no contexts in which it stands. `site` is where it was written.
+    """
 
     transition: Transition
     rows: Relation
@@ -28,6 +32,8 @@ class Asked:
     since: Expression | None = None
     cause: Expression | None = None
     values: Mapping[str, Expression] = field(default_factory=dict)
+    everywhere: bool = False
+    site: Site | None = None
 
     def candidates(self, number: int, names: Sequence[str], types: Mapping[str, DataType]) -> Relation:
         """Its rows as candidates: with these names of keys, and NULL for what other queries alone say, of their
@@ -37,7 +43,7 @@ class Asked:
         columns[TIME] = self.at
         columns[NUMBER] = lit(number)
         for name, type_ in types.items():
-            missing = self.rows[self.at] if name == SINCE else lit(None).cast(str(type_))
+            missing = self.rows[self.at] if name == SINCE else constant(Lit(None, type_))
             columns[name] = self.given.get(name, missing)
         return self.rows.select(**columns)
 

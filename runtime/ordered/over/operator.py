@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.ordered.over import Over, wait_of
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
@@ -20,14 +19,13 @@ from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.over import segments
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import order_of
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.layout import TIME, layout_of
 from tidegate.runtime.ordered.over.values import Values, next_different
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
-from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
@@ -35,7 +33,7 @@ _ANY: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class OverOperator(RowOperator[KeptRows]):
+class OverOperator(KeptRowsOperator):
     """Rows with values of the rows around them: `held` are those that later rows look at, `made` what the last
     increment has made of some, before and after, which counts once it is settled.
     """
@@ -62,7 +60,10 @@ class OverOperator(RowOperator[KeptRows]):
                 rows = rows.unique(maintain_order=True)
                 before, places, block = self._behind(state, rows, reached)
                 tie = segments.first_tie(block.offsets, block.time)
-            _require_order(self.node, rows, places, block, tie)
+            if tie >= 0:
+                (reading,) = self.node.readings
+                order = order_of(reading, rows)
+                require_order(reading, rows, places, order[np.argsort(places[order], kind="stable")])
         complete = _complete(self.node, block, segments.NEVER if close_at is None else close_at)
         left = _left(self.node, before, block, complete, reached)
         values = Values(layout_of(self.node), block, None if self.noted is None else [])
@@ -87,12 +88,6 @@ class OverOperator(RowOperator[KeptRows]):
     def noting(self, noted: list[SetAside] | None) -> OverOperator:
         return replace(self, noted=noted)
 
-    def described(self) -> dict[str, StateTable]:
-        return {ROWS: row_table(self.held.partitions.schema, self.held.columns)}
-
-    def counts(self) -> dict[str, int]:
-        return {ROWS: self.settled().rows.height}
-
 
 class OverFamily(Family[Over]):
     node = Over
@@ -106,18 +101,14 @@ class OverFamily(Family[Over]):
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> OverOperator:
         fresh = self.start(ordered)
         node, state = fresh.node, fresh.held
-        if ROWS in tables:
-            stored = tables[ROWS]
-            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
-            rows = stored.select(numbers, *state.columns).sort(PARTITION, maintain_order=True)
-            partitions = state.all_partitions()
-            places = rows.get_column(PARTITION).to_numpy()
+        if (stored := state.stored_in(tables)) is not None:
+            rows, count = stored.rows.drop(PARTITION), len(stored.partitions)
+            places = stored.rows.get_column(PARTITION).to_numpy()
             nothing = np.empty(0, dtype=np.int64)
-            none = rows.clear().drop(PARTITION)
-            block = Block.of(rows.drop(PARTITION), places, none, nothing, nothing, len(partitions), TIME)
+            block = Block.of(rows, places, rows.clear(), nothing, nothing, count, TIME)
             complete = _complete(node, block, segments.NEVER)
-            left = _left(node, KeptExtract(partitions, rows, nothing), block, complete, ticks(reached))
-            state.put(KeptExtract(partitions, rows, left.look))
+            left = _left(node, stored, block, complete, ticks(reached))
+            state.put(replace(stored, look=left.look))
         return fresh
 
 
@@ -159,19 +150,6 @@ def _block(node: Over, before: KeptExtract, rows: pl.DataFrame, places: Int64Arr
     order = order_of(node.readings[0], rows)
     partitions = len(before.partitions)
     return Block.of(before.rows.drop(PARTITION), kept_in, new, places, order, partitions, TIME)
-
-
-def _require_order(node: Over, rows: pl.DataFrame, places: Int64Array, block: Block, at: int) -> None:
-    """`EvaluationError` TG304 where nothing says which of two rows of one instant, at this place, comes first."""
-    if at < 0:
-        return
-    if node.tie is not None:
-        order = rows.select(pl.Series("\0partition", places), *dict.fromkeys((node.time, node.tie)))
-        twice = order.filter(order.is_duplicated())
-        if not twice.height:
-            return
-        raise tied(twice.get_column(node.time)[0], node.input.schema[node.time].type)
-    raise tied(int(block.time[at]), node.input.schema[node.time].type)
 
 
 def _complete(node: Over, block: Block, end: int) -> Int64Array:

@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences
 from tidegate.algebra.ordered.sequences.definition import DETECTED, LAST
 from tidegate.algebra.schema import Schema
@@ -20,12 +19,11 @@ from tidegate.runtime.eval.columns import only
 from tidegate.runtime.kernels.over.segments import segmented
 from tidegate.runtime.kernels.paths.counts import MANY, count_all, count_within
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import order_of
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
 from tidegate.runtime.ordered.sequences.counting.layout import LABELS, TIME, Layout, layout_of
-from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
@@ -33,7 +31,7 @@ _NUMBER: Final = "\0number"
 
 
 @dataclass(frozen=True, slots=True)
-class CountedSequencesOperator(RowOperator[KeptRows]):
+class CountedSequencesOperator(KeptRowsOperator):
     """The number of matches: `held` is what is kept of each partition; `made` is what the last increment has made of
     some, before and after, which counts once it is settled.
     """
@@ -61,12 +59,6 @@ class CountedSequencesOperator(RowOperator[KeptRows]):
         found, kept = counted(layout, before, block, reached)
         return replace(self, made=(before, kept)), _result(layout, block, found)
 
-    def described(self) -> dict[str, StateTable]:
-        return {COUNTS: row_table(self.held.partitions.schema, self.held.columns)}
-
-    def counts(self) -> dict[str, int]:
-        return {COUNTS: self.settled().rows.height}
-
 
 class CountedSequencesFamily(Family[CountedSequences]):
     node = CountedSequences
@@ -80,12 +72,8 @@ class CountedSequencesFamily(Family[CountedSequences]):
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> CountedSequencesOperator:
         fresh = self.start(ordered)
         state = fresh.held
-        if COUNTS in tables:
-            stored = tables[COUNTS]
-            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
-            rows = stored.select(numbers, *state.columns).sort(PARTITION, maintain_order=True)
-            partitions = state.all_partitions()
-            state.put(KeptExtract(partitions, rows, _looks(fresh.layout, rows, len(partitions))))
+        if (stored := state.stored_in(tables)) is not None:
+            state.put(replace(stored, look=_looks(fresh.layout, stored.rows, len(stored.partitions))))
         return fresh
 
 
@@ -108,24 +96,11 @@ class _Block:
         order = by_time[np.argsort(partition[by_time], kind="stable")]
         offsets = np.concatenate([[0], np.cumsum(np.bincount(partition, minlength=partitions))])
         time = np.ascontiguousarray(rows.get_column(of.time).to_numpy())
-        _require_order(layout, rows, partition[order], order)
+        require_order(of.readings[0], rows, partition, order)
         labels = rows.select(layout.labels).to_series()
         if len(labels) < rows.height:  # a literal alone has one row
             labels = labels.new_from_index(0, rows.height)
         return cls(rows, partition, time, labels.to_numpy(), order, offsets.astype(np.int64))
-
-
-def _require_order(layout: Layout, rows: pl.DataFrame, partition: Int64Array, order: Int64Array) -> None:
-    """`EvaluationError` TG304 where nothing says which of two rows of a partition comes first."""
-    of = layout.node.sequences
-    names = [of.time] if of.tie is None or of.tie == of.time else [of.time, of.tie]
-    same = partition[1:] == partition[:-1]
-    for name in names:
-        column = rows.get_column(name)[order]
-        same &= column[1:].eq_missing(column[:-1]).to_numpy()
-    if same.any():
-        at = rows.get_column(of.time)[int(order[1:][same][0])]
-        raise tied(at, of.input.schema[of.time].type)
 
 
 def _so_far(layout: Layout, before: KeptExtract, block: _Block, until: int) -> tuple[Int64Array, KeptExtract]:
