@@ -28,8 +28,7 @@ from tidegate.runtime.engines.spark.executor import SparkExecutor
 from tidegate.runtime.engines.spark.run import SparkRun
 from tidegate.runtime.engines.spark.tasks import held
 from tidegate.runtime.plan.placement import Limits
-from tidegate.runtime.state.inputs.positions import Offer
-from tidegate.runtime.state.manifest import SparkBatch
+from tidegate.runtime.state.inputs.positions import Offer, SparkBatch
 from tidegate.runtime.state.store.local import LocalStore
 
 

@@ -166,7 +166,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return read_parquet(path, **options)
 
     monkeypatch.setattr(LocalStore, "read_table", reading)
-    monkeypatch.setattr(held.pl, "read_parquet", reading_static)
+    monkeypatch.setattr(pl, "read_parquet", reading_static)
     return opened
 
 
@@ -255,7 +255,7 @@ def test_so_many_tables_and_runs_are_held(tmp_path: Path, monkeypatch: pytest.Mo
     frame = pl.DataFrame({"x": range(100)})
     for name in "ab":
         frame.write_parquet(tmp_path / name)
-    tables = HeldTables(most_bytes=frame.estimated_size())
+    tables = HeldTables(most_bytes=int(frame.estimated_size()))
     assert tables.of(str(tmp_path / "a")) is tables.of(str(tmp_path / "a"))
     assert tables.of(str(tmp_path / "b")) is not tables.of(str(tmp_path / "b"))
     first = held_of("first", str(tmp_path))
