@@ -166,7 +166,6 @@ OTHERS = {
     "plan.folding.shards.DEEPEST": "how deep shards lie",
     "plan.folding.shards.ROOT": "a number",
     "plan.folding.shards._NODE_BITS": "bits of a number",
-    "plan.folding.totals.BITS": "bits of the low half of a total",
     "engines.memory.ASSUMED_MEMORY": "bytes of memory where no system says how many there are",
     "batch.report.KEPT_REPORTS": "reports that are kept",
     "connectors.directory._UNSETTLED_NS": "a span of time",
