@@ -155,8 +155,8 @@ GROUP = Group(
         bug(
             "values of kept rows are those of new ones",
             OPERATOR,
-            "before.rows.get_column(new.name).append(new).gather(source)",
-            "new.append(before.rows.get_column(new.name)).gather(source)",
+            "pl.concat([before.rows.get_column(new.name), new]).gather(source)",
+            "pl.concat([new, before.rows.get_column(new.name)]).gather(source)",
         ),
         bug(
             "a row that a match need not have is there",

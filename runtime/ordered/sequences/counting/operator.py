@@ -169,7 +169,7 @@ def _within(layout: Layout, before: KeptExtract, block: _Block, until: int) -> t
         np.concatenate([before.rows.get_column(name).to_numpy(), new])[source]
         for name, new in ((TIME, block.time), (LABELS, block.labels))
     )
-    values = [before.rows.get_column(new.name).append(new).gather(source) for new in block.values]
+    values = [pl.concat([before.rows.get_column(new.name), new]).gather(source) for new in block.values]
     found = np.zeros((len(source), len(words.words)), dtype=np.int64)
     if values:
         given = _given(layout, values, len(source))

@@ -164,7 +164,7 @@ class Words:
     def total(self, total: Halves) -> list[Told]:
         value = self.node.value(total.argument)
         number, sums = self.number(value), tuple(self.sums(value))
-        sizes = ()
+        sizes: tuple[int, ...] = ()
         if value.of == "sum":  # of one match, which has none where it is beyond a bigint
             sizes = (self.word(Word(LONGEST, value.labels, self.column(value.term), "size")),)
         hows: tuple[How, ...] = ("high", "low", "beyond")
