@@ -6,7 +6,7 @@ that the operator yields. Whether it does its family says. All others list their
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -32,7 +32,7 @@ from tidegate.algebra.rewrites.totals import Total
 from tidegate.algebra.row_wise import has_ordered_operator
 from tidegate.algebra.schema import Schema, unused_mark
 from tidegate.algebra.terms import Attr, Lit, Term, attributes_of, call
-from tidegate.algebra.types import BIGINT
+from tidegate.algebra.types import BIGINT, DOUBLE
 from tidegate.analysis.ordered.table import family_of
 
 _ONE, _ZERO, _MANY = Lit(1, BIGINT), Lit(0, BIGINT), Lit(2**61, BIGINT)
@@ -179,8 +179,12 @@ class _Parts:
             return self.whole(function, Attr(self.part(function, argument)))
         if argument is None or function not in (Function.SUM, Function.TRY_SUM, Function.AVG):
             return f"{function.value} is not made of those of parts"
-        if self.rows[self.arguments[argument]].type != BIGINT:
-            return f"{function.value} is of values that are no bigint"
+        type_ = self.rows[self.arguments[argument]].type
+        if type_ == DOUBLE:
+            number = self.count(self.part(Function.COUNT, argument)) if function is Function.AVG else None
+            return self.double(self.arguments[argument], number)
+        if type_ != BIGINT:
+            return f"{function.value} is of durations or decimals"
         total, beyond = self.total(self.arguments[argument])
         if function is Function.AVG:
             return self.average(total, beyond, self.count(self.part(Function.COUNT, argument)))
@@ -188,16 +192,28 @@ class _Parts:
 
     def total(self, argument: str) -> tuple[Total, Attr]:
         """The sum of an attribute, and how many parts of it are too large to tell. Then the sum is too large."""
-        halves = next((total for total in self.totals if total.argument == argument), None)
-        name = f"{self.mark}total{argument}"
-        if halves is None:
-            halves = Halves(argument, *(f"{self.mark}{part}{argument}" for part in ("high", "low", "beyond")))
+        high, low, beyond = self.halves(argument, double=False)
+        told = call("if", call("eq", beyond, _ZERO), high, Lit(2**HIGH_BITS, BIGINT))
+        hidden = f"{self.mark}total{argument}", told
+        if hidden not in self.hidden:
+            self.hidden.append(hidden)
+        return Total(Attr(hidden[0]), low), beyond
+
+    def double(self, argument: str, number: Term | None) -> Term:
+        """The sum of an attribute of doubles; with the number of those that are not NULL, their mean."""
+        high, low, beyond = self.halves(argument, double=True)
+        told: Term = call("add", high, low)
+        if number is not None:
+            told = call("try_div", told, call("cast_double", call("greatest", number, _ONE)))
+        return call("if", call("eq", beyond, _ZERO), told, call("cast_double", _too_many(beyond)))
+
+    def halves(self, argument: str, *, double: bool) -> Sequence[Attr]:
+        """The sums of the halves of an attribute over all parts, and the number of those that are too large to tell."""
+        names = (f"{self.mark}{part}{argument}" for part in ("high", "low", "beyond"))
+        halves = Halves(argument, *names, double)
+        if halves not in self.totals:
             self.totals.append(halves)
-            high, beyond = (self.whole(Function.SUM, Attr(part)) for part in (halves.high, halves.beyond))
-            told = call("if", call("eq", beyond, _ZERO), high, Lit(2**HIGH_BITS, BIGINT))
-            self.hidden.append((name, told))
-        low, beyond = (self.whole(Function.SUM, Attr(part)) for part in (halves.low, halves.beyond))
-        return Total(Attr(name), low), beyond
+        return [self.whole(Function.SUM, Attr(part)) for part in halves.columns]
 
     def average(self, total: Total, beyond: Attr, number: Term) -> Term:
         """The exact total divided by the number of values, also where the total is beyond its type."""

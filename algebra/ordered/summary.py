@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from tidegate.algebra.evaluation import key_of
-from tidegate.algebra.functions.aggregates import Aggregate
+from tidegate.algebra.functions.aggregates import Aggregate, sum_doubles
 from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, OrderedPart, Reading, Row, aggregate_attribute
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Value
-from tidegate.algebra.types import BIGINT
+from tidegate.algebra.types import BIGINT, DOUBLE
 
 #: A low half of a total has so many bits, and a high half of one that is told is less than 2 to the other.
 LOW_BITS: Final = 32
@@ -23,13 +24,14 @@ HIGH_BITS: Final = 62
 class Halves:
     """The exact sum of an attribute in two halves, `high * 2**32 + low` with 0 <= low < 2**32, so that sums of groups
     add up where one of them is beyond a bigint. Both are NULL of no values. `beyond` is 0, or 1 where the sum is too
-    large to tell.
+    large to tell. Of doubles they are the rounded sum, and what it has lost.
     """
 
     argument: str
     high: str
     low: str
     beyond: str
+    double: bool = False
 
     @property
     def columns(self) -> tuple[str, str, str]:
@@ -37,11 +39,23 @@ class Halves:
 
     def of(self, values: Sequence[Value]) -> tuple[Value, Value, Value]:
         """The three columns over values, of which those that are NULL are left out."""
-        known = [int(value) for value in values if value is not None]
+        known = [value for value in values if value is not None]
         if not known:
             return None, None, 0
-        high, low = divmod(sum(known), 2**LOW_BITS)
+        if self.double:
+            rounded = sum_doubles(known)
+            return rounded, _lost(known, rounded), 0
+        high, low = divmod(sum(map(int, known)), 2**LOW_BITS)
         return (high, low, 0) if abs(high) < 2**HIGH_BITS else (None, None, 1)
+
+
+def _lost(values: Sequence[Value], rounded: float) -> float:
+    """What the sum of doubles has lost where it is rounded."""
+    from fractions import Fraction  # takes long to import
+
+    if not math.isfinite(rounded):
+        return 0.0
+    return float(sum((Fraction(float(value)) for value in values if value is not None), -Fraction(rounded)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +103,9 @@ class Summary(OrderedNode):
         rows = self.of.schema
         computed = (aggregate_attribute(aggregate, rows) for aggregate in self.aggregates)
         halves = (
-            Attribute(name, BIGINT, nullable=name != total.beyond) for total in self.totals for name in total.columns
+            Attribute(name, DOUBLE if total.double and name != total.beyond else BIGINT, nullable=name != total.beyond)
+            for total in self.totals
+            for name in total.columns
         )
         return Schema((*(rows[key] for key in self.keys), *computed, *halves))
 

@@ -43,6 +43,7 @@ OF_ALL: Any = {
     "total": lambda m: m.rows.agg(tg.sum(S.n - 6)),
     "least": lambda m: m.B.agg(tg.min(S.x)),
     "most": lambda m: m.rows.agg(tg.max(S.n)),
+    "doubles": lambda m: m.rows.agg(tg.sum(S.x)),
 }
 
 
@@ -75,6 +76,8 @@ def program() -> tg.Program:
             low=tg.min(of_rows.m_begin),
             high=tg.max(of_rows.m_last),
             end=tg.max(of_rows.m_end),
+            doubles=tg.sum(of_rows.m_end),
+            middle=tg.avg(of_rows.m_end),
             least=tg.min(of_rows.m_end),
             none=tg.count(of_rows.m_none),
             first=tg.min(of_rows.first),
@@ -92,6 +95,7 @@ def program() -> tg.Program:
             best=tg.max(of_all.m_least),
             most=tg.max(of_all.m_most),
             worst=tg.min(of_all.m_most),
+            doubles=tg.sum(of_all.m_doubles),
         ),
         Ever=aggregated(
             ever,
@@ -162,8 +166,7 @@ def test_spark_has_them_too(spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 
 
 LISTED: Any = {
-    "double": (lambda m: m.A.x, tg.sum, "sum is of values that are no bigint"),
-    "doubles": (lambda m: m.A.agg(tg.sum(S.x)), tg.min, "m is a sum of values that are no bigint"),
+    "decimal": (lambda m: m.A.n.cast("decimal(9, 2)"), tg.sum, "sum is of durations or decimals"),
     "text": (lambda m: m.A.k, tg.min, "min(m) is of values that are no numbers"),
     "sums": (lambda m: m.A.agg(tg.sum(S.n)), tg.max, "max(m) is of sums of the rows of a match"),
     "least": (lambda m: m.A.agg(tg.min(S.n)), tg.avg, "m is the least value of the rows of a match"),
@@ -212,6 +215,24 @@ def test_a_sum_that_does_not_fit_is_null_as_any_other() -> None:
         [BIG, BIG], n=lambda _: tg.count(), total=lambda m: tg.sum(m.last_n), none=lambda m: tg.try_sum(m.last_n)
     )
     assert (row["n"], row["total"], row["none"]) == (3, None, None)
+
+
+def test_a_sum_of_doubles_is_rounded_once() -> None:
+    """Of 1, 2, 4 and 8 matches that end with each row."""
+    stream = tg.stream("S", "t bigint, x double", progress="t")
+    matches = stream.sequences("A+", matches="any", x=lambda m: m.A.x)
+    relation = matches.group_by(w=tg.ceil(matches.detected, 100)).agg(s=tg.sum(matches.x), m=tg.avg(matches.x))
+    assert counts_of(relation)
+
+    def told(*values: float | None) -> tuple[Any, ...]:
+        (row,) = tg.program(R=relation).run({"S": list(enumerate(values, 1))})["R"].rows()
+        return row["s"], row["m"]
+
+    assert told(1e16, 0.5, -5e15, 0.25) == (3.0, 0.2)
+    assert told(0.1, 0.1, None, 0.1)[0] == pytest.approx(1.1, rel=1e-15)
+    assert told(None, None) == (None, None)
+    assert str(told(float("inf"), 1.0)) == "(inf, inf)"
+    assert str(told(float("inf"), float("-inf"))) == "(nan, nan)"
 
 
 def test_of_more_matches_than_can_be_counted_the_least_value_is_told() -> None:

@@ -10,7 +10,9 @@ paths a word is
 - `AT_LAST`, `AT_FIRST`, `AT_EACH`: the sum of the values of the last, the first or each marked row of each path;
 - `LEAST_AT_LAST`, `LEAST_AT_FIRST`, `LEAST`: the least of the values of the last, the first or any marked row;
 - `LEAST_GREATEST`: the least, over the paths, of the greatest value of a marked row;
-- `SHORTEST`, `LONGEST`: the least and the greatest, over the paths, of the sum of the values of their marked rows.
+- `SHORTEST`, `LONGEST`: the least and the greatest, over the paths, of the sum of the values of their marked rows;
+- `DOUBLE_AT_LAST`, `DOUBLE_AT_FIRST`, `DOUBLE_AT_EACH`: sums of doubles, which words hold by their bits, with what the
+  sum has lost by rounding in the word behind, `LOST`. They are of use where no number of paths has stopped.
 
 `beside` names for each word the one that tells the paths without a row marked for it. Values of sums are not negative.
 Sums stop at `MANY`: what is more than that is as much, so that a number below is exact whatever was added before.
@@ -32,10 +34,15 @@ from tidegate.runtime.kernels.paths.counts import ENDS, LABEL, MANY, SOURCE, TAR
 #: What a word is.
 WITHOUT, AT_LAST, AT_FIRST, AT_EACH = 0, 1, 2, 3
 LEAST_AT_LAST, LEAST_AT_FIRST, LEAST, LEAST_GREATEST, SHORTEST, LONGEST = 4, 5, 6, 7, 8, 9
+DOUBLE_AT_LAST, DOUBLE_AT_FIRST, DOUBLE_AT_EACH, LOST = 10, 11, 12, 13
 #: Rows of the table of words: what each is, the labels of rows that are marked for it as bits, and `beside`.
 KIND, MARKS, BESIDE = 0, 1, 2
 #: Numbers up to here have a product that is one.
 _SMALL: Final = 1 << 31
+#: By this a double is split in two of 26 bits, which have exact products.
+_SPLIT: Final = 134_217_729.0
+
+_DOUBLE = nb.types.UniTuple(nb.float64, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
 @compiled(nb.int64(nb.int64, nb.int64))
@@ -52,12 +59,54 @@ def _times(first: int, second: int) -> int:
     return MANY if first > MANY // second else first * second
 
 
+@compiled(_DOUBLE(nb.float64, nb.float64, nb.float64, nb.float64))
+def _double_sum(high: float, low: float, also_high: float, also_low: float):  # type: ignore[no-untyped-def]  # numba
+    """A sum of doubles, each with what it has lost."""
+    total = high + also_high
+    if not np.isfinite(total):
+        return total, 0.0
+    other = total - high
+    lost = (high - (total - other)) + (also_high - other) + (low + also_low)
+    whole = total + lost
+    return whole, lost - (whole - total)
+
+
+@compiled(_DOUBLE(nb.float64, nb.float64, nb.float64))
+def _double_product(high: float, low: float, times: float):  # type: ignore[no-untyped-def]  # numba
+    """A double with what it has lost, so many times; `times` has 32 bits."""
+    product, split = high * times, _SPLIT * high
+    if not np.isfinite(product) or not np.isfinite(split):
+        return product, 0.0
+    first = split - (split - high)
+    rest = high - first
+    split = _SPLIT * times
+    most = split - (split - times)
+    least = times - most
+    lost = ((first * most - product) + first * least + rest * most) + rest * least + low * times
+    whole = product + lost
+    return whole, lost - (whole - product)
+
+
+@compiled(_DOUBLE(nb.float64, nb.float64, nb.int64))
+def _double_times(high: float, low: float, times: int):  # type: ignore[no-untyped-def]  # numba
+    """A double with what it has lost, so many times; it is nothing where that is no time."""
+    if times == 0 or high == 0.0:
+        return 0.0, 0.0
+    if times == 1 or not np.isfinite(high):
+        return high, low
+    if times < 1 << 32:
+        return _double_product(high, low, float(times))
+    whole, lost = _double_product(high, low, float(times >> 32))
+    rest, rest_lost = _double_product(high, low, float(times & ((1 << 32) - 1)))
+    return _double_sum(whole * 4_294_967_296.0, lost * 4_294_967_296.0, rest, rest_lost)
+
+
 @compiled(nb.void(TABLE, OUT))
 def _clear(words: Int64Array, element: Int64Array) -> None:
     """The element of no path."""
     for word in range(words.shape[1]):
         kind = words[KIND, word]
-        element[word] = -1 if kind == LONGEST else MANY if kind >= LEAST_AT_LAST else 0
+        element[word] = -1 if kind == LONGEST else MANY if LEAST_AT_LAST <= kind <= SHORTEST else 0
 
 
 @compiled(nb.void(TABLE, OUT))
@@ -93,7 +142,13 @@ def _add(words: Int64Array, total: Int64Array, other: Int64Array) -> None:
     """Adds the paths of another element."""
     for word in range(words.shape[1]):
         kind = words[KIND, word]
-        if kind < LEAST_AT_LAST:
+        if kind >= DOUBLE_AT_LAST:
+            if kind != LOST:
+                doubles, others = total.view(np.float64), other.view(np.float64)
+                doubles[word], doubles[word + 1] = _double_sum(
+                    doubles[word], doubles[word + 1], others[word], others[word + 1]
+                )
+        elif kind < LEAST_AT_LAST:
             total[word] = _added(total[word], other[word])
         elif kind == LONGEST:
             total[word] = max(total[word], other[word])
@@ -132,8 +187,16 @@ def _add_product(words: Int64Array, total: Int64Array, left: Int64Array, right: 
             total[word] = min(total[word], both)
         elif kind == SHORTEST:
             total[word] = min(total[word], _added(first, second))
-        else:
+        elif kind == LONGEST:
             total[word] = max(total[word], _added(first, second))
+        elif kind != LOST:
+            of_left = right[beside] if kind == DOUBLE_AT_LAST else right[0]
+            of_right = left[beside] if kind == DOUBLE_AT_FIRST else left[0]
+            doubles, lefts, rights = total.view(np.float64), left.view(np.float64), right.view(np.float64)
+            high, low = _double_times(lefts[word], lefts[word + 1], of_left)
+            also_high, also_low = _double_times(rights[word], rights[word + 1], of_right)
+            high, low = _double_sum(high, low, also_high, also_low)
+            doubles[word], doubles[word + 1] = _double_sum(doubles[word], doubles[word + 1], high, low)
 
 
 @compiled(nb.void(INTS, INTS, INTS, INTS, TABLE, TABLE, TABLE, nb.boolean, OUT_CUBE, OUT_TABLE))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
@@ -161,3 +162,61 @@ def test_sums_stop_at_the_greatest_number() -> None:
     assert found[:, at_last].tolist() == [min(2 ** (at + 1), MANY) for at in range(rows)]
     longest = WORDS[0].tolist().index(totals.LONGEST)
     assert found[:, longest].tolist() == [2 * (at + 1) for at in range(rows)]
+
+
+DOUBLES = np.array(
+    [
+        (totals.WITHOUT, 0, 0),
+        (totals.WITHOUT, 0b1, 0),
+        *(
+            word
+            for kind in (totals.DOUBLE_AT_LAST, totals.DOUBLE_AT_FIRST, totals.DOUBLE_AT_EACH)
+            for word in ((kind, 0b1, 1), (totals.LOST, 0, 0))
+        ),
+    ],
+    dtype=np.int64,
+).T.copy()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_sums_of_doubles_lose_nothing_that_can_be_told(seed: int) -> None:
+    """However they cancel each other out; they are exact numbers here, not rounded ones."""
+    rng = random.Random(seed)
+    of = labelled_automaton(automaton(rng.choice(PATTERNS)))
+    assert of is not None
+    values = [rng.choice((0.1, -0.1, 1e16, -1e16, 1 / 3, 7.0)) for _ in range(7)]
+    labels = [rng.choice((1, 1, 2, 3, 4)) for _ in values]
+    bits = np.array(values).view(np.int64)
+    given = np.array([[0 if kind == totals.WITHOUT else value for kind in DOUBLES[0]] for value in bits])
+    found = np.zeros((len(values), DOUBLES.shape[1]), dtype=np.int64)
+    totals.total_within(
+        np.array([0, len(values)]), np.array([0]), np.arange(len(values)), np.array(labels), given, DOUBLES, table(of),
+        True, of.states, 5, found,
+    )  # fmt: skip
+    for at in range(len(values)):
+        ending = [
+            path
+            for size in range(1, at + 2)
+            for rows in combinations(range(at + 1), size)
+            if rows[-1] == at and at - rows[0] <= 5
+            for path in paths(of, labels, rows)
+        ]
+        its = [[Fraction(values[row]) for row, label in path if label == 0] for path in ending]
+        some = [path for path in its if path]
+        for word, expected in (
+            (2, sum(path[-1] for path in some)),
+            (4, sum(path[0] for path in some)),
+            (6, sum(map(sum, its))),
+        ):
+            told = sum(map(Fraction, found[at, word : word + 2].copy().view(np.float64)))
+            size = sum(abs(value) for path in its for value in path)
+            assert abs(told - expected) <= size * Fraction(1, 2**95)
+
+
+def test_doubles_are_multiplied_by_numbers_of_any_size() -> None:
+    for value, times in ((0.1, 3), (1 / 3, 2**40 + 12345), (1e300, 7), (float("inf"), 2**33), (1e-300, 2**62 - 1)):
+        high, low = totals._double_times(value, 0.0, times)
+        if value == float("inf"):
+            assert (high, low) == (value, 0.0)
+        else:
+            assert abs(Fraction(high) + Fraction(low) - Fraction(value) * times) <= Fraction(value) * times / 2**50

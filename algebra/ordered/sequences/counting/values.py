@@ -78,8 +78,8 @@ def _of_rows(node: Sequences, labelled: LabelledAutomaton, name: str, read: Rows
     if of is None:
         return f"{name} is {aggregate_text(aggregate)} of the rows of a match"
     term = Lit(1, BIGINT) if aggregate.argument is None else aggregate.argument
-    if of == "sum" and term_type(term, node.input.schema) != BIGINT:
-        return f"{name} is a sum of values that are no bigint"
+    if of == "sum" and term_type(term, node.input.schema) not in (BIGINT, DOUBLE):
+        return f"{name} is a sum of durations or decimals"
     return MatchValue(of, _labels(labelled, read.variables, every), term)
 
 

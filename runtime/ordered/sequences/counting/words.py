@@ -21,18 +21,22 @@ from tidegate.runtime.kernels.paths.totals import (
     AT_EACH,
     AT_FIRST,
     AT_LAST,
+    DOUBLE_AT_EACH,
+    DOUBLE_AT_FIRST,
+    DOUBLE_AT_LAST,
     LEAST,
     LEAST_AT_FIRST,
     LEAST_AT_LAST,
     LEAST_GREATEST,
     LONGEST,
+    LOST,
     SHORTEST,
     WITHOUT,
 )
 
 #: What a row gives to a word of a value: 1, the value or its complement in the order of values, its size, or half of
-#: that where it is positive, or negative.
-Given: TypeAlias = Literal["one", "value", "reversed", "size", "high", "low", "minus high", "minus low"]
+#: that where it is positive, or negative; or the bits of a double.
+Given: TypeAlias = Literal["one", "value", "reversed", "size", "high", "low", "minus high", "minus low", "bits"]
 _HALVES: Final[tuple[Given, ...]] = ("high", "low", "minus high", "minus low")
 _LOW: Final = np.uint64(2**LOW_BITS - 1)
 _SIGN: Final = np.int64(MANY)
@@ -54,8 +58,8 @@ class Word:
 
 
 #: What an attribute of the result is: a number; the value of a word, or its complement; halves of a sum, and whether it
-#: is too large to tell.
-How: TypeAlias = Literal["number", "end", "complement", "high", "low", "beyond"]
+#: is too large to tell; a double by its bits.
+How: TypeAlias = Literal["number", "end", "complement", "high", "low", "beyond", "double"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,16 @@ class Words:
         kind = AT_LAST if value.of == "last" else AT_FIRST
         return [self.word(Word(kind, value.labels, column, given, beside=beside)) for given in _HALVES]
 
+    def double(self, value: MatchValue) -> int:
+        """The sum of doubles over matches; behind it is the word with what that has lost."""
+        column = self.column(value.term)
+        kinds = {"last": DOUBLE_AT_LAST, "first": DOUBLE_AT_FIRST, "sum": DOUBLE_AT_EACH}
+        beside = 0 if value.of == "sum" else self.word(Word(WITHOUT, value.labels))
+        word = Word(kinds[value.of], value.labels, column, "bits", beside=beside)
+        if word not in self.words:
+            self.words += (word, Word(LOST))
+        return self.words.index(word)
+
     def end(self, value: MatchValue, function: Function) -> int:
         """The least value of matches, or the complement of the greatest one."""
         column, greatest = self.column(value.term), function is Function.MAX
@@ -163,6 +177,12 @@ class Words:
 
     def total(self, total: Halves) -> list[Told]:
         value = self.node.value(total.argument)
+        if total.double:  # a sum of more matches than a bigint can be has no exact numbers of times
+            number, word = self.number(value), self.double(value)
+            high, low = (
+                Told(name, "double", number, (at,)) for name, at in ((total.high, word), (total.low, word + 1))
+            )
+            return [high, low, Told(total.beyond, "beyond", number, sizes=(0,))]
         number, sums = self.number(value), tuple(self.sums(value))
         sizes: tuple[int, ...] = ()
         if value.of == "sum":  # of one match, which has none where it is beyond a bigint
@@ -193,7 +213,11 @@ class Words:
             end = found[:, told.words[0]]
             values = _unordered(~end if told.how == "complement" else end, self.node.schema[told.name].type)
             return pl.Series(told.name, values).set(pl.Series(number == 0), None)
-        high, low, beyond = halves(found[:, told.words])
+        if told.how == "double":
+            doubles = np.ascontiguousarray(found[:, told.words[0]]).view(np.float64)
+            return pl.Series(told.name, doubles).set(pl.Series(number == 0), None)
+        none = np.zeros(len(found), dtype=np.int64)
+        high, low, beyond = halves(found[:, told.words]) if told.words else (none, none, none != 0)
         for size in told.sizes:
             beyond |= found[:, size] == MANY
         beyond &= number > 0
@@ -216,6 +240,8 @@ def halves(sums: Int64Array) -> tuple[Int64Array, Int64Array, BoolArray]:
 def _given(how: Given, values: Int64Array) -> Int64Array:
     if how == "one":
         return np.ones(len(values), dtype=np.int64)
+    if how == "bits":
+        return np.where(values < 0, values ^ _SIGN, values)
     if how in ("value", "reversed"):
         return values if how == "value" else ~values
     negative = values < 0
