@@ -153,6 +153,8 @@ THRESHOLDS = (
 #: Numbers of the source that are no sizes at which rows take another way, each with what it is.
 OTHERS = {
     "kernels.paths.counts.MANY": "the greatest number that is told",
+    "kernels.paths.totals._SMALL": "numbers that have a product",
+    "kernels.paths.totals._SPLIT": "a factor",
     "kernels.sequences.every.ENDED": "a mark",
     "kernels.sequences.machine.DEPTH": "how deep programs are; deeper ones are not compiled",
     "kernels.sequences.machine._GREATEST": "a number",
