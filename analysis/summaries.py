@@ -209,8 +209,8 @@ class _Parts:
 
     def halves(self, argument: str, *, double: bool) -> Sequence[Attr]:
         """The sums of the halves of an attribute over all parts, and the number of those that are too large to tell."""
-        names = (f"{self.mark}{part}{argument}" for part in ("high", "low", "beyond"))
-        halves = Halves(argument, *names, double)
+        high, low, beyond = (f"{self.mark}{part}{argument}" for part in ("high", "low", "beyond"))
+        halves = Halves(argument, high, low, beyond, double)
         if halves not in self.totals:
             self.totals.append(halves)
         return [self.whole(Function.SUM, Attr(part)) for part in halves.columns]

@@ -141,7 +141,7 @@ class _Counted(RandomSequences):
         return rows.group_by(*by, w=w).agg(**asked or {"n": tg.count()})
 
     def aggregate(self, value: Any, type_: DataType) -> Any:
-        kinds = [tg.count, tg.min, tg.max]
+        kinds: list[Any] = [tg.count, tg.min, tg.max]
         if type_ in (BIGINT, DOUBLE):
             kinds += [tg.sum, tg.avg, tg.sum, tg.try_sum]
         return self.rng.choice(kinds)(value)

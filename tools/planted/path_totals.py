@@ -143,8 +143,8 @@ GROUP = Group(
         bug(
             "of no values there is a least one",
             WORDS,
-            "return pl.Series(told.name, values).set(pl.Series(number == 0), None)",
-            "return pl.Series(told.name, values)",
+            "return ends.set(pl.Series(number == 0), None)",
+            "return ends",
         ),
         bug(
             "a match of which the sum may not fit is told",

@@ -204,12 +204,12 @@ def test_sums_of_doubles_lose_nothing_that_can_be_told(seed: int) -> None:
         its = [[Fraction(values[row]) for row, label in path if label == 0] for path in ending]
         some = [path for path in its if path]
         for word, expected in (
-            (2, sum(path[-1] for path in some)),
-            (4, sum(path[0] for path in some)),
-            (6, sum(map(sum, its))),
+            (2, sum((path[-1] for path in some), Fraction())),
+            (4, sum((path[0] for path in some), Fraction())),
+            (6, sum((value for path in its for value in path), Fraction())),
         ):
-            told = sum(map(Fraction, found[at, word : word + 2].copy().view(np.float64)))
-            size = sum(abs(value) for path in its for value in path)
+            told = sum(map(Fraction, found[at, word : word + 2].copy().view(np.float64)), Fraction())
+            size = sum((abs(value) for path in its for value in path), Fraction())
             assert abs(told - expected) <= size * Fraction(1, 2**95)
 
 

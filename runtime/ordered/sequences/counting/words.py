@@ -211,8 +211,9 @@ class Words:
             return pl.Series(told.name, number).set(pl.Series(number == MANY), None)
         if told.how in ("end", "complement"):
             end = found[:, told.words[0]]
-            values = _unordered(~end if told.how == "complement" else end, self.node.schema[told.name].type)
-            return pl.Series(told.name, values).set(pl.Series(number == 0), None)
+            type_ = self.node.schema[told.name].type
+            ends = _unordered(told.name, ~end if told.how == "complement" else end, type_)
+            return ends.set(pl.Series(number == 0), None)
         if told.how == "double":
             doubles = np.ascontiguousarray(found[:, told.words[0]]).view(np.float64)
             return pl.Series(told.name, doubles).set(pl.Series(number == 0), None)
@@ -263,8 +264,11 @@ def ordered(column: pl.Series, type_: DataType) -> pl.Series:
     return integers.set(column.is_null(), None)
 
 
-def _unordered(integers: Int64Array, type_: DataType) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
+def _unordered(name: str, integers: Int64Array, type_: DataType) -> pl.Series:
     """The values that stand in this order."""
     if type_ == BOOLEAN:
-        return integers == 1
-    return np.where(integers < 0, integers ^ _SIGN, integers).view(np.float64) if type_ == DOUBLE else integers
+        return pl.Series(name, integers == 1)
+    if type_ == DOUBLE:
+        bits: Int64Array = np.where(integers < 0, integers ^ _SIGN, integers)
+        return pl.Series(name, bits.view(np.float64))
+    return pl.Series(name, integers)
