@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.algebra.dsl.expression import Expression
+from tidegate.algebra.dsl.expression import Expression, constant
 from tidegate.algebra.dsl.functions import lit
 from tidegate.algebra.dsl.relation import Column, Relation
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.ordered.transitions.definition import TIME, Transition
+from tidegate.algebra.terms import Lit
 from tidegate.algebra.types import DataType
 
 #: Attributes of candidates beside the keys: the number of the transition, when a match began, its cause. No name of a
@@ -37,7 +38,7 @@ class Asked:
         columns[TIME] = self.at
         columns[NUMBER] = lit(number)
         for name, type_ in types.items():
-            missing = self.rows[self.at] if name == SINCE else lit(None).cast(str(type_))
+            missing = self.rows[self.at] if name == SINCE else constant(Lit(None, type_))
             columns[name] = self.given.get(name, missing)
         return self.rows.select(**columns)
 

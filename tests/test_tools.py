@@ -155,6 +155,19 @@ def test_a_bug_is_killed_by_the_first_test_that_fails(monkeypatch: pytest.Monkey
     assert shown == [TEST, ["tests/test_tools.py::test_a"]]
 
 
+def test_a_test_that_kills_a_bug_runs_though_it_is_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[Sequence[str]] = []
+
+    def ran(command: Sequence[str], **_: object) -> subprocess.CompletedProcess[str]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr("tools.planted_bugs.subprocess.run", ran)
+    killer = next(test for test in planted_bugs.killers().values() if "::" in test)
+    assert planted_bugs._failed(tmp_path, [*TEST, killer], on_spark=False) is None
+    assert [command[-2:] for command in commands] == [["", killer], ["not long and not spark", *TEST]]
+
+
 def test_required_bugs_are_killed_however_many_others_are() -> None:
     killed = planted_bugs.Outcome(Bug("other", ()), "test_tight.py", 1.0)
     missed = planted_bugs.Outcome(Bug("vital", (), required=True), None, 1.0)

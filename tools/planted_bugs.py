@@ -4,11 +4,11 @@
 
 A bug is a patch: one file, a text that occurs in it exactly once, and what stands there instead. A patch that no
 longer fits fails the run, and so does a run that is broken before any bug is planted. `planted/killers.toml` names for
-each bug the test that kills it; a bug that passes this test has survived, whatever other tests say. For a bug without
-such a test all tests of its group run, up to the first that fails; `--record` does so for all, and writes down which
-test that is. Tests that do not end in time have not noticed the bug, unless it is marked as one that loops. Exit
-status 0 iff all bugs of the required list are killed and at least 95 % of all. A resume file remembers what was found
-of this code; a run that is started again leaves that out.
+each bug the test that kills it, which may be a long one; a bug that passes this test has survived, whatever other tests
+say. For a bug without such a test the quick tests of its group run, up to the first that fails; `--record` does so for
+all, and writes down which test that is. Tests that do not end in time have not noticed the bug, unless it is marked as
+one that loops. Exit status 0 iff all bugs of the required list are killed and at least 95 % of all. A resume file
+remembers what was found of this code; a run that is started again leaves that out.
 """
 
 from __future__ import annotations
@@ -280,10 +280,19 @@ def _unfinished(late: subprocess.TimeoutExpired) -> str | None:
 def _failed(copy: Path, tests: Sequence[str], *, on_spark: bool, seconds: float | None = None) -> Failure | None:
     """The first of these tests that fails, if one does; a bug that keeps them from starting is an error of the patch.
 
-    Tests on Spark are slow: of a group they run only for bugs of the Spark engine. They have `seconds` for all, or
-    `TIMEOUT` for each.
+    A test that is known to kill a bug runs, be it long or on Spark. Of others only quick ones do, and those on Spark
+    for bugs of the Spark engine alone. They have `seconds` for all, or `TIMEOUT` for each.
     """
-    marked = ["-m", "not long" if on_spark else "not long and not spark"]
+    known = frozenset(killers().values())
+    named, others = (tuple(one for one in tests if (one in known and "::" in one) is here) for here in (True, False))
+    quick = "not long" if on_spark else "not long and not spark"
+    for some, marked in ((named, ""), (others, quick)):
+        if some and (failure := _first_failure(copy, some, marked, seconds)) is not None:
+            return failure
+    return None
+
+
+def _first_failure(copy: Path, tests: Sequence[str], marked: str, seconds: float | None) -> Failure | None:
     command = [
         sys.executable,
         "-m",
@@ -293,7 +302,8 @@ def _failed(copy: Path, tests: Sequence[str], *, on_spark: bool, seconds: float 
         "-p",
         "no:cacheprovider",
         "--tb=short",
-        *marked,
+        "-m",
+        marked,
         *tests,
     ]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TIDEGATE_SCALE": "1.5"}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tidegate.algebra.diagnostics.shown import kind_of
 from tidegate.algebra.dsl.checks.relation import to_finish, what_else
+from tidegate.algebra.dsl.checks.results import add_results
 from tidegate.algebra.dsl.depth import depth_of
 from tidegate.algebra.dsl.here import MAX_DEPTH, too_deep
 from tidegate.algebra.dsl.relation import Declaration, Relation
@@ -29,7 +30,7 @@ def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], si
     for place, (stream, handle) in enumerate(zip(streams, queries, strict=True)):
         number = f".{streams[: place + 1].count(stream)}" if streams.count(stream) > 1 else ""
         fed.append(_fed(handle.name or stream + number, handle))
-        used.update(handle.relation._results)
+        add_results(used, handle.relation._results)
     for name, relation in named.items():
         if not isinstance(relation, Relation):
             raise QueryError(
@@ -41,7 +42,7 @@ def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], si
                 f"{name} is fed twice: by tg.query and by name",
                 hint="give every query of a declared result stream as tg.query(...)",
             )
-        used.update(relation._results)
+        add_results(used, relation._results)
         if not _is_result(name, relation):  # whose own query comes along
             fed.append(named_query(name, relation, site))
     _bring_along(fed, used)
@@ -108,7 +109,7 @@ def _bring_along(queries: list[Query], used: dict[str, Result]) -> None:
         if not given:
             queries.insert(0, fed_by)
             waiting += [stream for stream in result._fed_reads if stream not in used]
-            used.update({stream: read for stream, read in result._fed_reads.items() if stream not in used})
+            add_results(used, result._fed_reads)
         elif [query.node for query in given] != [fed_by.node]:
             raise QueryError(
                 "TG121",

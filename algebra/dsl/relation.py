@@ -31,6 +31,7 @@ from tidegate.algebra.dsl.checks.relation import (
     short_name,
     what_else,
 )
+from tidegate.algebra.dsl.checks.results import add_results
 from tidegate.algebra.dsl.checks.suggestions import RELATION_METHODS, join_hint, method_hint
 from tidegate.algebra.dsl.contexts.handle import require_model
 from tidegate.algebra.dsl.expression import Expression, Origin, attribute_expression, to_expression
@@ -1099,7 +1100,7 @@ class Relation:
                 sites.setdefault(term, written)
         for other in others:
             sites.update(other._sites)
-            results.update(other._results)
+            add_results(results, other._results)
         place(sites, node, site)
         return Relation(node, origins, sites, results)
 

@@ -44,7 +44,7 @@ def tied(at: Value, type_: DataType) -> EvaluationError:
     return EvaluationError(
         "TG304",
         f"two events of one partition at {value_text(at, type_)}: nothing says which comes first",
-        hint='name an attribute that orders them: tie="sequence" in partition_by(...) or over(...)',
+        hint='name an attribute that orders them: tie="sequence" in partition_by(...), over(...) or sequences(...)',
     )
 
 

@@ -39,7 +39,7 @@ FEW, MANY = 40, 120  # cars of a segment from which on traffic slows down, and w
 COMES_BACK, AWAY, LONGER = 0.1, 900, 600  # share of the cars that leave; seconds at least, and more in the mean
 LATER = 7  # seconds after its exit a car still reports
 CARS, QUESTIONS = 1_000_000, 10_000_000  # of a road; more than it ever has
-TYPES = {"time": np.int32, "vid": np.int32, "pos": np.int32, "qid": np.int32, "seg": np.int8, "xway": np.int16}
+TYPES = {"time": np.int32, "vid": np.int32, "pos": np.int32, "qid": np.int64, "seg": np.int8, "xway": np.int16}
 
 
 @dataclass(frozen=True, slots=True)

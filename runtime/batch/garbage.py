@@ -15,7 +15,7 @@ from tidegate.runtime.eval.aggregates.fold_rows import shard_tree
 from tidegate.runtime.eval.purge_schedule import FLOOR, STEP, STRIDE, WHOLE_STEPS, WORTH, Sweep, Watch
 from tidegate.runtime.ingest.keys import KeyMemory
 from tidegate.runtime.plan.folding.fold import SettledCondition
-from tidegate.runtime.plan.folding.shards import by_node, fold_steps
+from tidegate.runtime.plan.folding.shards import affordable_rows, by_node, fold_steps
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.progress import ProgressState
 from tidegate.runtime.plan.steps import Buffer, Plan
@@ -136,9 +136,12 @@ class Garbage:
     ) -> tuple[list[Rewrite], list[Rewrite]]:
         """Folds of settled segments that are due, and merges of others; amortised."""
         assert made.buffer.fold is not None
-        tree = shard_tree(made.buffer.fold)
+        tree, most_bytes = shard_tree(made.buffer.fold), None if limits is None else limits.driver_bytes
         settled = [s for s in segments if tree.is_folded(s) or self._settles(made.buffer, s, progress)]
-        due = fold_steps(tree, settled, None if limits is None else limits.driver_bytes)
+        if most_bytes:
+            # No merge makes a segment of more bytes than are folded.
+            made = replace(made, least=min(made.least, affordable_rows(segments, most_bytes)))
+        due = fold_steps(tree, settled, most_bytes)
         folds = [replace(made, segments=some, step=step) for step, some in due]
         taken = {s.path for one in folds for s in one.segments}
         waiting = by_node(tree, (s for s in settled if s.path not in taken))

@@ -65,7 +65,10 @@ MENDS: Final = {
     ),
     "out of range": _TYPES,
     "overflow": "such sums are NULL: sum doubles instead, or fewer rows",
-    "tie": 'name an attribute that orders events of one instant: tie="sequence" in partition_by(...) or over(...)',
+    "tie": (
+        'name an attribute that orders events of one instant: tie="sequence" in partition_by(...), over(...) or '
+        "sequences(...)"
+    ),
     "unevaluable": (
         "leave such rows out with where(...), or give the term a value for each: with tg.when(...), or NULL by "
         "its try_ form"

@@ -57,6 +57,21 @@ def order_of(reading: Reading, rows: pl.DataFrame) -> Int64Array:
     return np.argsort(time, kind="stable")
 
 
+def require_order(reading: Reading, rows: pl.DataFrame, partitions: Int64Array, order: Int64Array) -> None:
+    """`EvaluationError` TG304 where nothing says which of two events of a partition comes first. `order` has them
+    partition by partition, by time and ties.
+    """
+    assert reading.time is not None
+    of = partitions[order]
+    same = of[1:] == of[:-1]
+    for name in {reading.time} if reading.tie is None else {reading.time, reading.tie}:
+        column = rows.get_column(name)[order]
+        same &= column[1:].eq_missing(column[:-1]).to_numpy()
+    if same.any():
+        at = rows.get_column(reading.time)[int(order[1:][same][0])]
+        raise tied(at, reading.input.schema[reading.time].type)
+
+
 def untied(
     reading: Reading,
     rows: pl.DataFrame,

@@ -14,8 +14,9 @@ from tidegate.runtime.state.errors import LOCATION, MANIFEST, PROGRAM, StateErro
 from tidegate.runtime.state.store.interface import Store
 
 META: Final = "meta.json"
-#: What a start that ended before meta.json was written leaves behind; Spark's own checkpoint can lie below ours.
-_FIRST = ("lock", "spark", "tmp")
+#: What a start that ended before meta.json was written leaves behind. Spark's part is begun later: one that is there
+#: before is the checkpoint of somebody else's query.
+_FIRST = ("lock", "tmp")
 _SHOWN = 20
 
 

@@ -277,6 +277,30 @@ def test_result_of_reads_the_result_stream_and_brings_its_query_along() -> None:
     assert chain.check() == []
 
 
+def test_results_of_two_queries_have_two_names() -> None:
+    """Wherever the two meet: in a relation, in a program, or among what their readers read."""
+
+    def near(within: str) -> tg.Result:
+        return tg.result_of("Near", f.join(s, f.time <= s.time, s.time <= f.time + within).select(f.fid, at=s.time))
+
+    def counted(result: tg.Result, name: str) -> tg.Result:
+        n = result.as_("n")
+        return tg.result_of(name, n.group_by(hour=tg.ceil(n.at, "1h")).agg(n=tg.count()))
+
+    one, same, other = near("5m"), near("5m"), near("6m")
+    assert tg.program(X=one.where(one.fid > 1), Y=same.where(same.fid > 2)).check() == []
+    assert sorted(one.union(same)._results) == ["Near"]
+    refused: tuple[Callable[[], object], ...] = (
+        lambda: one.union(other),
+        lambda: tg.program(X=one.where(one.fid > 1), Y=other.where(other.fid > 2)),
+        lambda: tg.program(X=counted(one, "A"), Y=counted(other, "B")),
+        lambda: counted(one, "A").union(counted(other, "A")),
+    )
+    for make in refused:
+        with pytest.raises(tg.QueryError, match=r"TG121 (Near|A) is the result of two queries"):
+            make()
+
+
 @pytest.mark.parametrize(
     ("wrong", "code", "hint"),
     [

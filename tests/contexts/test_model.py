@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -91,6 +93,39 @@ def test_a_model_says_what_it_is() -> None:
 def test_a_query_makes_a_new_model() -> None:
     assert "initiate" in repr(CLOSING)
     assert "initiate" not in repr(MODEL)
+
+
+def test_a_program_reads_one_model_of_a_name() -> None:
+    """Else rows would be looked up in the contexts of the other one."""
+    opening = CLOSING.terminate("closed", when=STOPPED)
+    with pytest.raises(tg.QueryError, match="TG121 Roads is the result of two queries"):
+        tg.program(Q=REPORTS.in_context(CLOSING, "closed"), R=REPORTS.in_context(opening, "closed"))
+    with pytest.raises(tg.QueryError, match="TG121 Roads is the result of two queries"):
+        REPORTS.in_context(CLOSING, "closed").not_in_context(opening, "full")
+    assert tg.program(Q=REPORTS.in_context(CLOSING, "closed").not_in_context(CLOSING, "full")).check() == []
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("bigint", 7),
+        ("double", 1.5),
+        ("boolean", True),
+        ("string", "a"),
+        ("decimal(9,2)", Decimal("1.50")),
+        ("date", dt.date(2026, 1, 2)),
+        ("timestamp", dt.datetime(2026, 1, 2, tzinfo=dt.UTC)),
+    ],
+)
+def test_values_and_causes_of_any_type(type_: str, value: object) -> None:
+    """What one query says of its rows is NULL of those of another."""
+    rows = tg.stream("Rows", f"k bigint, t bigint, x {type_}", progress="t")
+    model = tg.context_model("M", by="k", default="d", contexts=("a", "b"), causes={"b": "bag"})
+    model = model.initiate("a", when=rows.where(rows.t == 0), values={"y": rows.x})
+    model = model.initiate("b", when=rows.where(rows.t == 1), cause=rows.x)
+    model = model.terminate("b", when=rows.where(rows.t == 2), cause=rows.x)
+    inside = rows.in_context(model, "a", values={"y": "y"}).in_context(model, "b").select("t", "x", "y")
+    assert rows_of(inside, Rows=[(1, 0, value), (1, 1, None), (1, 2, None), (1, 3, value)]) == [(2, None, value)]
 
 
 STOPS = [(1, 10, 7, False), (1, 20, 7, True), (2, 12, 7, False)]

@@ -13,7 +13,7 @@ import pytest
 
 from examples.linear_road.checker import by_car, check
 from examples.linear_road.files import history, rows, write
-from examples.linear_road.generator import CARS, COMES_BACK, Columns, Options, Road, new_cars
+from examples.linear_road.generator import CARS, COMES_BACK, QUESTIONS, Columns, Options, Road, new_cars
 from examples.linear_road.rows import BALANCE, DAILY, ENTRY, EXIT, MILE, POSITION, Row
 
 SMALL = Options(traffic=0.05, accidents=1 / 200)
@@ -32,6 +32,13 @@ def test_a_road_is_the_same_beside_any_others() -> None:
     assert alone == rows([Road(1, SMALL)], 300)
     assert alone == [row for row in rows([Road(0, SMALL), Road(1, SMALL)], 300) if row.xway == 1 or row.vid >= 10**6]
     assert alone != rows([Road(1, Options(seed=2, traffic=0.05, accidents=1 / 200))], 300)
+
+
+def test_questions_of_the_last_of_many_roads_have_numbers_of_their_own() -> None:
+    """More than 2^31."""
+    asked = [row.qid for row in rows([Road(255, replace(SMALL, balances=1.0))], 60) if row.type == BALANCE]
+    assert asked
+    assert min(asked) >= 255 * QUESTIONS
 
 
 def test_as_many_cars_enter_as_the_law_says(whole: tuple[Road, list[Columns]]) -> None:

@@ -23,6 +23,7 @@ from tidegate.runtime.eval.aggregates.fold_rows import sharded
 from tidegate.runtime.plan.folding import shards
 from tidegate.runtime.plan.folding.shards import BRANCHES, DEEPEST, MOST_SHARDS, FoldStep, ShardTree, above, fold_steps
 from tidegate.runtime.plan.lower import lower
+from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.segments import Segment
 from tidegate.runtime.state.store.local import LocalStore
@@ -35,9 +36,8 @@ TREE = ShardTree.of("a hash")
 class Folder:
     """An executor whose rows are numbers of classes; of equal ones one is left. `folds` has the rows of each fold."""
 
-    limits = None
-
     def __init__(self) -> None:
+        self.limits: Limits | None = None
         self.rows: dict[str, Int64Array] = {}
         self.folds: list[int] = []
 
@@ -122,6 +122,28 @@ def test_nor_of_half_a_million_and_two_million_classes(classes: int, arriving: i
     check(classes, arriving, batches)
 
 
+def test_rows_of_a_past_that_is_larger_than_the_driver_holds_are_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Spark a first batch may bring years. Each fold is of what the driver holds, until all are folded."""
+    monkeypatch.setattr(collecting, "LEAST_FOLDED", 1 << 12)
+    rng, engine, garbage, classes, held = np.random.default_rng(2), Folder(), collection(), 5_000, 3_000
+    engine.limits = Limits(driver_bytes=24 * held)
+    segments = tuple(engine.stored(rng.integers(0, classes, 1_000), 0) for _ in range(40))
+    too_large = engine.stored(np.arange(held + 1), 0)
+    seen = {int(row) for path in engine.rows for row in engine.rows[path]}
+    for number in range(100):
+        new = rng.integers(0, classes, 50)
+        seen |= {int(row) for row in new}
+        segments = (*segments, engine.stored(new, number))
+        given = {"b": (*segments, too_large)}
+        segments = garbage.collected(engine, SimpleNamespace(seq=number), given, PROGRESS)["b"]  # type: ignore[arg-type]
+        assert too_large in segments, "workers have written it: no fold takes it"
+        segments = tuple(s for s in segments if s is not too_large)
+        assert max(s.rows for s in segments) <= held
+    assert max(engine.folds) <= held
+    assert {int(row) for s in (*segments, too_large) for row in engine.rows[s.path]} == seen
+    assert sum(s.rows for s in segments) <= 3 * classes
+
+
 @pytest.mark.parametrize("name", ["the latest price", "seen first"])
 def test_results_of_rows_that_are_folded_in_small_shards(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -195,6 +217,10 @@ def test_which_folds_are_due_and_how_urgent() -> None:
     assert two == [(1, 2.0, 1, 2 * most), (4, 1.0, None, 20)]
     assert due(segment(10), most_bytes=240) == [(1, 10.0, None, 10)]
     assert due(segment(10), most_bytes=239) == []
+    assert due(segment(10), segment(7), segment(3), most_bytes=312) == [(1, 10.0, None, 10)], "as many as are held"
+    assert due(segment(4), segment(7, 1), segment(2), segment(9), segment(3, 1), most_bytes=288) == [
+        (1, 1.5, None, 9)
+    ], "those that were never folded in half of it, then the smallest"
     assert FoldStep(TREE, 1, 100).depths(100) == (0, 0)
     assert FoldStep(TREE, 1, 100).depths(101) == (0, 1)
     assert FoldStep(TREE, BRANCHES**DEEPEST, 1).depths(9) == (DEEPEST, DEEPEST), "rows of one hash stay together"

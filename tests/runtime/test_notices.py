@@ -513,7 +513,7 @@ def test_rows_that_a_query_sets_aside_are_told_at_the_first_at_ten_and_so_on() -
         ),
         (
             '  hint          name an attribute that orders events of one instant: tie="sequence" in '
-            "partition_by(...) or over(...)"
+            "partition_by(...), over(...) or sequences(...)"
         ),
     ]
     assert tenth[0] == "4: TG435 Counted (its situations) set aside 10 rows up to batch 5: tie"

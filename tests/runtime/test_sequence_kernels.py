@@ -180,6 +180,34 @@ def test_a_condition_without_a_value_is_not_satisfied() -> None:
     assert [row[-3:-1] for row in check(first, rows)] == [(2, 3), (4, 5)]
 
 
+def test_the_least_integer_is_a_product_of_rows() -> None:
+    least = -(1 << 63)
+    node = node_of("A B", define={"B": lambda m: m.B.v * m.A.v == least})
+    for first, second in ((1 << 62, -2), (-2, 1 << 62), (-(1 << 31), 1 << 32)):
+        assert len(check(node, ((1, 0, 0, first, 0.0), (1, 1, 1, second, 0.0)))) == 1
+    below = node_of("A B", define={"B": lambda m: m.B.v * m.A.v < 0})
+    for first, second in ((1 << 62, -3), (least, -1), (3037000500, -3037000500)):
+        assert check(below, ((1, 0, 0, first, 0.0), (1, 1, 1, second, 0.0))) == []
+
+
+def test_decimals_of_several_rows_have_eighteen_digits() -> None:
+    """A condition has no value where the result has more, although it fits an integer of 64 bits."""
+    decimals: Any = tg.stream("S", "k bigint, t bigint, n bigint, v decimal(18,0)", progress="t")
+    largest = 10**18 - 1
+    for condition, first, second, holds in (
+        (lambda m: m.B.v + m.A.v > m.B.v, largest, 0, True),
+        (lambda m: m.B.v + m.A.v > m.B.v, largest, 1, False),
+        (lambda m: m.B.v + m.A.v < m.B.v, -largest, -1, False),
+        (lambda m: m.B.v - m.A.v > m.B.v, -1, largest, False),
+        (lambda m: m.B.v * m.A.v > m.B.v, 10**9, 10**9, False),
+        (lambda m: m.B.v * m.A.v > m.B.v, 10**9, 10**8, True),
+    ):
+        relation = decimals.sequences("A B", by="k", order="t", tie="n", define={"B": condition})
+        node: Sequences = relation._node
+        assert not isinstance(tables_of(node), str)
+        assert bool(check(node, ((1, 0, 0, first), (1, 1, 1, second)))) == holds
+
+
 def test_nan_is_greatest_and_zeros_are_equal() -> None:
     nan = float("nan")
     rows = tuple((1, at, at, 0, x) for at, x in enumerate((0.0, -0.0, nan, nan, 1.0)))
@@ -304,6 +332,7 @@ def deep(m: Any) -> Any:
             "a measure is an aggregate of the rows so far",
         ),
         ("A B", {"limits": lambda m: m.B.t - m.A.t >= 3}, "a limit asks for a least distance"),
+        ("A B", {"limits": lambda m: [m.B.t - m.A.t <= most for most in range(64)]}, "it has more than 63 limits"),
         ("A B", {"define": {"B": lambda m: m.B.t - m.A.t < 3}}, "the condition of B compares instants"),
         ("A B", {"define": {"B": lambda m: m.A.v > 3}}, "the condition of B is known, in part, before its row is"),
         ("A B", {"define": {"B": deep}}, "the condition of B is too deep"),

@@ -319,3 +319,19 @@ def test_they_progress_on_when_they_are_certain() -> None:
 def test_what_can_not_be_is_said(make: Any, says: str) -> None:
     with pytest.raises(tg.QueryError, match=says):
         make()
+
+
+@pytest.mark.parametrize("pattern", ["A B", "A B !C[4]"])
+@pytest.mark.parametrize("matches", ["preferred", "any"])
+def test_where_one_row_must_come_first_something_says_which(pattern: str, matches: str) -> None:
+    """In the search by kernels and in the other one, which absences need."""
+    of: Any = {name: VALUES[name] for name in "ABC" if name in pattern}
+    options: Any = {"by": "k", "define": of, "within": 9, "matches": matches}
+    rows = [("a", 3, 1, 1), ("a", 3, 2, 2)]
+    with pytest.raises(tg.TidegateError, match="TG304 two events of one partition at 3: nothing says which comes"):
+        tg.program(R=S.sequences(pattern, **options)).run({"S": tg.source(rows, ties="fail")})
+    with pytest.warns(tg.RunWarning, match="TG304"):
+        assert run(S.sequences(pattern, **options), rows) == []
+    assert len(run(S.sequences(pattern, tie="n", **options), rows)) == 1
+    with pytest.warns(tg.RunWarning, match="TG304"):
+        assert run(S.sequences(pattern, tie="v", **options), [*rows, ("a", 3, 2, 3)]) == []

@@ -344,6 +344,12 @@ GROUP = Group(
             "        if self.levels is not None:\n",
         ),
         bug(
+            "a shard of more than the driver holds waits for ever",
+            SHARDS,
+            "        some = every if most_bytes is None else _affordable(tree, every, most_bytes)\n",
+            "        some = every if most_bytes is None or _affordable(tree, every, most_bytes) == every else []\n",
+        ),
+        bug(
             "rows that wait above are folded without end",
             SHARDS,
             "        if node in inner:\n",

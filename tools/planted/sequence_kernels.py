@@ -54,7 +54,13 @@ GROUP = Group(
             "(comes_later and limits[k, 0] == LAST_OF)",
         ),
         bug("sums wrap around", MACHINE, "if (b > 0 and a > _GREATEST - b) or", "if False or"),
-        bug("products wrap around", MACHINE, "return abs(a) > _GREATEST // abs(b)", "return False"),
+        bug("products wrap around", MACHINE, "return abs(a) > most and not is_least", "return False"),
+        bug(
+            "decimals of several rows have any number of digits",
+            MACHINE,
+            "if first != 0 and (value",
+            "if False and (value",
+        ),
         bug(
             "nothing equals NaN",
             MACHINE,

@@ -212,7 +212,7 @@ GROUP = Group(
         bug(
             "rows of one instant are counted in any order",
             LIFTING,
-            "        require_order(reading, self.rows[order], in_partition)\n",
+            "        require_order(reading, self.rows, self.of, order)\n",
             "",
         ),
         bug(

@@ -50,7 +50,11 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One step of a program over a stack of values: an operation and its operands."""
+    """One step of a program over a stack of values: an operation and its operands.
+
+    Those of arithmetic are 1 and the number of a constant where a value may have more digits than its decimal type:
+    beyond plus or minus this constant there is none.
+    """
 
     operation: str
     first: int = 0
@@ -166,18 +170,20 @@ class _Writer:
         parts = [self.written(arg) for arg in term.args]
         code = list(parts[0])
         if len(parts) == 1:
-            return [*code, Instruction(operation)]
+            return [*code, operation]
         for part in parts[1:]:
-            code += [*part, Instruction(operation)]
+            code += [*part, operation]
         return code
 
-    def _operation(self, term: TypedTerm) -> str:
+    def _operation(self, term: TypedTerm) -> Instruction:
         name = term.kernel.name
         if name in _LOGIC:
-            return name
+            return Instruction(name)
         known = _DOUBLES if term.args[0].type == DOUBLE else _INTEGERS
         if name in known and not term.lenient and all(_is_held(arg.type) for arg in term.args):
-            return known[name]
+            if term.type.kind is Kind.DECIMAL and term.own_failure:
+                return Instruction(known[name], 1, self.conditions.constant(term.limits[1]))
+            return Instruction(known[name])
         raise NotCompiled(f"the condition of {self.variable} computes {name} of values of several rows")
 
     def _constant(self, term: TypedTerm) -> Instruction:

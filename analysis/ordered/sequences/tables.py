@@ -29,6 +29,8 @@ from tidegate.analysis.ordered.sequences.deterministic import deterministic
 
 #: How many variables a pattern has at most: the conditions that a row satisfies are one integer.
 MOST_VARIABLES = 63
+#: And how many limits: which of them a completion has is one integer, too.
+MOST_LIMITS = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,8 @@ def _reasons(node: Sequences) -> Iterator[str]:
         yield "rows of no match are reported"
     if any(limit.most < 0 for limit in node.limits):
         yield "a limit asks for a least distance"
+    if len(node.limits) > MOST_LIMITS:
+        yield f"it has more than {MOST_LIMITS} limits"
     if len(node.variables) > MOST_VARIABLES:
         yield f"it has more than {MOST_VARIABLES} variables"
     if node.reported.rows == "all" and node.reported.empty and is_nullable(node.pattern):

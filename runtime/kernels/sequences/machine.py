@@ -72,7 +72,10 @@ def overflows(a: int, b: int) -> bool:
         return False
     if a == _LEAST or b == _LEAST:
         return True
-    return abs(a) > _GREATEST // abs(b)
+    most = _GREATEST // abs(b)
+    # Of the products that are one more than the greatest integer, the negative one is the least.
+    is_least = abs(a) == most + 1 and _GREATEST % abs(b) == abs(b) - 1 and (a < 0) != (b < 0)
+    return abs(a) > most and not is_least
 
 
 @compiled(
@@ -91,7 +94,8 @@ def holds(
     """Whether the program from `begin` to `end` yields true at a row, for a thread. `none` is the place of a row that
     there is not.
 
-    `ints` and `doubles` are the constants. Columns have the values of terms by row.
+    `ints` and `doubles` are the constants. Columns have the values of terms by row. Arithmetic of integers whose first
+    operand is not 0 has no value beyond plus or minus the constant that the second one names.
     """
     top = -1
     for k in range(begin, end):
@@ -170,23 +174,25 @@ def holds(
                 double_stack[top] -= double_stack[top + 1]
             elif operation == _MUL_DOUBLE:
                 double_stack[top] *= double_stack[top + 1]
-            elif operation == _ADD_INT:
-                a, b = stack[top], stack[top + 1]
-                if (b > 0 and a > _GREATEST - b) or (b < 0 and a < _LEAST - b):
-                    mark[top] = FAILED
-                else:
-                    stack[top] = a + b
-            elif operation == _SUB_INT:
-                a, b = stack[top], stack[top + 1]
-                if (b < 0 and a > _GREATEST + b) or (b > 0 and a < _LEAST + b):
-                    mark[top] = FAILED
-                else:
-                    stack[top] = a - b
             else:
                 a, b = stack[top], stack[top + 1]
-                if overflows(a, b):
+                value = a
+                if operation == _ADD_INT:
+                    if (b > 0 and a > _GREATEST - b) or (b < 0 and a < _LEAST - b):
+                        mark[top] = FAILED
+                    else:
+                        value = a + b
+                elif operation == _SUB_INT:
+                    if (b < 0 and a > _GREATEST + b) or (b > 0 and a < _LEAST + b):
+                        mark[top] = FAILED
+                    else:
+                        value = a - b
+                elif overflows(a, b):
                     mark[top] = FAILED
                 else:
-                    stack[top] = a * b
+                    value = a * b
+                if first != 0 and (value > ints[second] or value < -ints[second]):
+                    mark[top] = FAILED
+                stack[top] = value
     true: bool = mark[0] == VALUE and stack[0] == 1
     return true

@@ -9,14 +9,13 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.ordered.asof import COMPLETE, AsOf
-from tidegate.algebra.ordered.events import tied
 from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.asof.places import first_from
 from tidegate.runtime.kernels.over.segments import NEVER, first_tie, segmented
 from tidegate.runtime.ordered.asof.kept import KeptExtract, layout_of
-from tidegate.runtime.ordered.new_events import order_of
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK
 from tidegate.runtime.ordered.row_arrays import PARTITION
 
@@ -56,7 +55,8 @@ class RightRows:
         places = of.astype(np.int64)
         source, offsets, _ = segmented(kept_of, places, order, len(before.partitions))
         time = every.get_column(layout.right_time).head(kept.height + rows.height).to_numpy()[source]
-        _require_order(node, rows, places, offsets, time)
+        if first_tie(offsets, time) >= 0:
+            require_order(node.readings[1], rows, places, order[np.argsort(places[order], kind="stable")])
         ended = np.zeros(every.height, dtype=np.bool_)
         if node.ended is not None:
             ends = evaluated(rows, compile_term(node.ended, node.right.schema)).to_series()
@@ -87,20 +87,6 @@ class RightRows:
     def ends(self) -> Int64Array:
         """Of each partition the place of its last row."""
         return np.where(self.offsets[1:] > self.offsets[:-1], self.offsets[1:] - 1, _NONE)
-
-
-def _require_order(node: AsOf, rows: pl.DataFrame, places: Int64Array, offsets: Int64Array, time: Int64Array) -> None:
-    at = first_tie(offsets, time)
-    if at < 0:
-        return
-    instant = int(time[at])
-    if node.tie is not None:
-        order = rows.select(pl.Series("\0partition", places), node.right_time, node.tie)
-        twice = order.filter(order.is_duplicated())
-        if not twice.height:
-            return
-        instant = twice.get_column(node.right_time)[0]
-    raise tied(instant, node.right.schema[node.right_time].type)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.ordered.over import Over, wait_of
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
@@ -20,7 +19,7 @@ from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.over import segments
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import order_of
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.layout import TIME, layout_of
 from tidegate.runtime.ordered.over.values import Values, next_different
@@ -62,7 +61,10 @@ class OverOperator(RowOperator[KeptRows]):
                 rows = rows.unique(maintain_order=True)
                 before, places, block = self._behind(state, rows, reached)
                 tie = segments.first_tie(block.offsets, block.time)
-            _require_order(self.node, rows, places, block, tie)
+            if tie >= 0:
+                (reading,) = self.node.readings
+                order = order_of(reading, rows)
+                require_order(reading, rows, places, order[np.argsort(places[order], kind="stable")])
         complete = _complete(self.node, block, segments.NEVER if close_at is None else close_at)
         left = _left(self.node, before, block, complete, reached)
         values = Values(layout_of(self.node), block, None if self.noted is None else [])
@@ -159,19 +161,6 @@ def _block(node: Over, before: KeptExtract, rows: pl.DataFrame, places: Int64Arr
     order = order_of(node.readings[0], rows)
     partitions = len(before.partitions)
     return Block.of(before.rows.drop(PARTITION), kept_in, new, places, order, partitions, TIME)
-
-
-def _require_order(node: Over, rows: pl.DataFrame, places: Int64Array, block: Block, at: int) -> None:
-    """`EvaluationError` TG304 where nothing says which of two rows of one instant, at this place, comes first."""
-    if at < 0:
-        return
-    if node.tie is not None:
-        order = rows.select(pl.Series("\0partition", places), *dict.fromkeys((node.time, node.tie)))
-        twice = order.filter(order.is_duplicated())
-        if not twice.height:
-            return
-        raise tied(twice.get_column(node.time)[0], node.input.schema[node.time].type)
-    raise tied(int(block.time[at]), node.input.schema[node.time].type)
 
 
 def _complete(node: Over, block: Block, end: int) -> Int64Array:

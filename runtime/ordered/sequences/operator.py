@@ -25,7 +25,7 @@ from tidegate.analysis.ordered.sequences.family import ROWS
 from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import order_of
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
@@ -130,9 +130,11 @@ class _Search:
         keys: pl.DataFrame,
     ) -> tuple[KeptExtract, pl.DataFrame]:
         """What is kept of the partitions of an increment after it, and its results. `of` has the partition of each new
-        row.
+        row. `EvaluationError` TG304 for rows of which nothing says which comes first.
         """
-        order = order_of(self.node.readings[0], new)
+        (reading,) = self.node.readings
+        order = order_of(reading, new)
+        require_order(reading, new, of.astype(np.int64), order[np.argsort(of[order], kind="stable")])
         partitions = gathered(self.node, before, new[order], of[order])
         results: list[Row] = []
         kept: list[_Kept] = []

@@ -8,13 +8,11 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.nodes import Reading
-from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.ordered.windows.kinds import AnchoredWindow, CountWindow, LandmarkWindow
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.partials import partial
-from tidegate.runtime.ordered.new_events import order_of
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.windows.layout import FIRST, NUMBER, OF, PANE, ROWS, SINCE, PaneLayout
@@ -109,7 +107,7 @@ class Arrival:
         order = order_of(reading, self.rows)
         order = order[np.argsort(self.of[order], kind="stable")]
         in_partition = self.of[order]
-        require_order(reading, self.rows[order], in_partition)
+        require_order(reading, self.rows, self.of, order)
         number = np.empty(len(self.of), dtype=np.int64)
         number[order] = self._before[in_partition] + within(starts_of(in_partition))
         made = self._grouped(self.rows, self.of, number // every + 1)
@@ -147,15 +145,3 @@ def within(starts: BoolArray) -> Int64Array:
     """The place of each row in its segment, from 0 on."""
     at = np.arange(len(starts))
     return at - np.maximum.accumulate(np.where(starts, at, 0))
-
-
-def require_order(reading: Reading, rows: pl.DataFrame, of: Int64Array) -> None:
-    """`EvaluationError` TG304 where nothing says which of two rows in this order comes first."""
-    assert reading.time is not None
-    names = [name for name in (reading.time, reading.tie) if name is not None]
-    alike = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in dict.fromkeys(names))
-    again = rows.select(alike.alias("")).to_series().to_numpy()
-    twice = np.flatnonzero(again[1:] & (of[1:] == of[:-1]))
-    if len(twice):
-        time = int(rows.get_column(reading.time)[int(twice[0])])
-        raise tied(time, reading.input.schema[reading.time].type)

@@ -90,11 +90,12 @@ def above(node: int) -> Iterable[int]:
 def fold_steps(
     tree: ShardTree, settled: Sequence[Segment], most_bytes: int | None
 ) -> list[tuple[FoldStep, list[Segment]]]:
-    """The folds that are due or soon will be, the most urgent first, each with the segments of one node.
-
-    Of segments with more than `most_bytes` none is.
+    """The folds that are due or soon will be, the most urgent first, each with segments of one node: all of them, or as
+    many as have `most_bytes` together.
     """
     most = max(SHARD_ROWS, _rows(settled) // MOST_SHARDS)
+    if most_bytes is not None:
+        most = min(most, affordable_rows(settled, most_bytes))
     at = by_node(tree, settled)
     inner = {node for one in at for node in above(one)}
     lowest: dict[int, int] = {}
@@ -102,7 +103,8 @@ def fold_steps(
         for node in above(one):
             lowest[node] = min(lowest.get(node, DEEPEST), depth_of(one))
     steps = []
-    for node, some in at.items():
+    for node, every in at.items():
+        some = every if most_bytes is None else _affordable(tree, every, most_bytes)
         rows = _rows(some)
         if node in inner:
             limit = most
@@ -110,10 +112,30 @@ def fold_steps(
         else:
             limit = 2 * max((segment.rows for segment in some if tree.is_folded(segment)), default=0)
             step = FoldStep(tree, node, most, rows / max(1, limit))
-        affordable = most_bytes is None or sum(segment.bytes for segment in some) <= most_bytes
-        if affordable and step.urgency >= SOON:
+        if step.urgency >= SOON:
             steps.append((step, some))
     return sorted(steps, key=lambda one: -one[0].urgency)
+
+
+def affordable_rows(segments: Sequence[Segment], most_bytes: int) -> int:
+    """How many rows a shard has at most, so that a few segments with as many are folded in `most_bytes`."""
+    return max(1, most_bytes * _rows(segments) // max(1, 4 * sum(segment.bytes for segment in segments)))
+
+
+def _affordable(tree: ShardTree, segments: Sequence[Segment], most_bytes: int) -> list[Segment]:
+    """All segments of a node, or as many as have `most_bytes` together: those that were never folded in half of that,
+    then the smallest of the others. So each fold leaves fewer of either, or goes down.
+    """
+    if sum(segment.bytes for segment in segments) <= most_bytes:
+        return list(segments)
+    chosen = set[int]()
+    size = 0
+    for segment in sorted(segments, key=lambda one: one.rows if tree.is_folded(one) else 0):
+        most = most_bytes if tree.is_folded(segment) or not chosen else most_bytes // 2
+        if size + segment.bytes <= most:
+            chosen.add(id(segment))
+            size += segment.bytes
+    return [segment for segment in segments if id(segment) in chosen]
 
 
 def by_node(tree: ShardTree, segments: Iterable[Segment]) -> dict[int, list[Segment]]:

@@ -149,6 +149,8 @@ def test_files_of_others_inside_survive_a_crash_anywhere(
         "spark/notes.txt",
         "spark",
         "notes.txt",
+        "spark/metadata",
+        "spark/offsets/0",
         "spark/offsets/a",
         "spark/state/0/notes.txt",
         "spark/state/0/1/mine.delta",
@@ -159,7 +161,8 @@ def test_a_directory_of_others_is_no_empty_one(local: Place, checkpoint: Path, p
     mine.parent.mkdir(parents=True)
     mine.write_bytes(b"mine")
     before = content(checkpoint)
-    assert path in refused(lambda: run(local.store(), local), LOCATION).message
+    told = refused(lambda: run(local.store(), local), LOCATION).message
+    assert (path if path.startswith("tmp") else f"'{path.partition('/')[0]}'") in told
     assert content(checkpoint) == before
 
 
@@ -169,10 +172,6 @@ def test_what_a_start_left_that_never_came_to_its_end_is_no_obstacle(local: Plac
     with pytest.raises(SimulatedCrash):
         run(store, local)
     assert sorted(path.name for path in checkpoint.iterdir()) == ["lock", "tmp"]
-    for name in ("offsets/0", "offsets/.0.crc", "commits/0", "metadata", ".metadata.crc", "sources/0/9.compact"):
-        path = checkpoint / "spark" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"")
     run(local.store(), local)
     check_finished(local)
 

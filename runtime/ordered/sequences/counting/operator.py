@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences
 from tidegate.algebra.ordered.sequences.definition import DETECTED, LAST
 from tidegate.algebra.schema import Schema
@@ -20,7 +19,7 @@ from tidegate.runtime.kernels.over.segments import segmented
 from tidegate.runtime.kernels.paths.counts import count_all, count_within
 from tidegate.runtime.kernels.paths.totals import total_all, total_within
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import order_of
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
@@ -107,22 +106,9 @@ class _Block:
         order = by_time[np.argsort(partition[by_time], kind="stable")]
         offsets = np.concatenate([[0], np.cumsum(np.bincount(partition, minlength=partitions))])
         time = np.ascontiguousarray(rows.get_column(of.time).to_numpy())
-        _require_order(layout, rows, partition[order], order)
+        require_order(of.readings[0], rows, partition, order)
         labels = whole(rows.select(layout.labels).to_series(), rows.height).to_numpy()
         return cls(rows, partition, time, labels, layout.values_of(rows), order, offsets.astype(np.int64))
-
-
-def _require_order(layout: Layout, rows: pl.DataFrame, partition: Int64Array, order: Int64Array) -> None:
-    """`EvaluationError` TG304 where nothing says which of two rows of a partition comes first."""
-    of = layout.node.sequences
-    names = [of.time] if of.tie is None or of.tie == of.time else [of.time, of.tie]
-    same = partition[1:] == partition[:-1]
-    for name in names:
-        column = rows.get_column(name)[order]
-        same &= column[1:].eq_missing(column[:-1]).to_numpy()
-    if same.any():
-        at = rows.get_column(of.time)[int(order[1:][same][0])]
-        raise tied(at, of.input.schema[of.time].type)
 
 
 def _given(layout: Layout, values: list[pl.Series], rows: int) -> Int64Array:
