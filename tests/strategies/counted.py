@@ -97,7 +97,7 @@ class _Counted(RandomSequences):
                     lambda m: of(m).first().v,
                     lambda m: of(m).x,
                     lambda m: of(m).n,
-                    lambda m: of(m).value(6 // rows_.v),
+                    lambda m: 6 // of(m).v,
                     lambda m: of(m).v * of(m).n - 3,
                     lambda m: of(m).first().t,
                     lambda m: of(m).agg(tg.count()),
