@@ -22,9 +22,8 @@ from tidegate.runtime.ordered.family import Family, Tables
 from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
 from tidegate.runtime.ordered.sequences.counting.layout import LABELS, TIME, Layout, layout_of
-from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
@@ -32,7 +31,7 @@ _NUMBER: Final = "\0number"
 
 
 @dataclass(frozen=True, slots=True)
-class CountedSequencesOperator(RowOperator[KeptRows]):
+class CountedSequencesOperator(KeptRowsOperator):
     """The number of matches: `held` is what is kept of each partition; `made` is what the last increment has made of
     some, before and after, which counts once it is settled.
     """
@@ -60,12 +59,6 @@ class CountedSequencesOperator(RowOperator[KeptRows]):
         found, kept = counted(layout, before, block, reached)
         return replace(self, made=(before, kept)), _result(layout, block, found)
 
-    def described(self) -> dict[str, StateTable]:
-        return {COUNTS: row_table(self.held.partitions.schema, self.held.columns)}
-
-    def counts(self) -> dict[str, int]:
-        return {COUNTS: self.settled().rows.height}
-
 
 class CountedSequencesFamily(Family[CountedSequences]):
     node = CountedSequences
@@ -79,12 +72,8 @@ class CountedSequencesFamily(Family[CountedSequences]):
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> CountedSequencesOperator:
         fresh = self.start(ordered)
         state = fresh.held
-        if COUNTS in tables:
-            stored = tables[COUNTS]
-            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
-            rows = stored.select(numbers, *state.columns).sort(PARTITION, maintain_order=True)
-            partitions = state.all_partitions()
-            state.put(KeptExtract(partitions, rows, _looks(fresh.layout, rows, len(partitions))))
+        if (stored := state.stored_in(tables)) is not None:
+            state.put(replace(stored, look=_looks(fresh.layout, stored.rows, len(stored.partitions))))
         return fresh
 
 
