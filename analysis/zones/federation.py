@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -44,6 +45,8 @@ class Federation:
     conflicts: tuple[Conflict, ...] = ()
     unmatched: tuple[Unmatched, ...] = ()
     _places: Mapping[str, list[int]] = field(init=False, repr=False)
+    _marks: dict[int, str] = field(init=False, repr=False, default_factory=dict)
+    """What tells occurrences from others of their streams, as far as it was asked for."""
 
     def __post_init__(self) -> None:
         places: dict[str, list[int]] = {}
@@ -71,19 +74,26 @@ class Federation:
 
     def _mark(self, i: int) -> str:
         """What tells an occurrence from others of its stream; empty where there is one."""
-        same = self._places[self.occurrences[i].name]
-        if len(same) == 1:
+        stream = self.occurrences[i].name
+        if len(self._places[stream]) == 1:
             return ""
-        aliases = [self._aliases(j) for j in same]
-        mine = aliases[same.index(i)]
-        if len(mine) == 1 and sum(bool(mine & others) for others in aliases) == 1:
-            return f" ({min(mine)})"
-        return f" ({ordinal(same.index(i) + 1)})"
+        if i not in self._marks:
+            self._marks.update(self._marks_of(stream))
+        return self._marks[i]
 
-    def _aliases(self, i: int) -> set[str]:
-        """The names before the points of what the instants of an occurrence are called."""
-        texts = (label.text for row, label in self.labels.items() if is_copy(row) and row[:2] == ("x", i))
-        return {text.rpartition(".")[0] for text in texts if "." in text} - {self.occurrences[i].name}
+    def _marks_of(self, stream: str) -> dict[int, str]:
+        """What tells the occurrences of a stream apart: the one alias that one has alone, or its number."""
+        aliases: dict[int, set[str]] = {i: set() for i in self._places[stream]}
+        for row, label in self.labels.items():
+            alias, point, _ = label.text.rpartition(".")
+            if is_copy(row) and row[1] in aliases and point and alias != stream:
+                aliases[row[1]].add(alias)
+        used = Counter(alias for names in aliases.values() for alias in names)
+        marks = {}
+        for number, (i, names) in enumerate(aliases.items(), start=1):
+            has_its_own = len(names) == 1 and used[min(names)] == 1
+            marks[i] = f" ({min(names) if has_its_own else ordinal(number)})"
+        return marks
 
     def label(self, variable: Hidden) -> Label:
         return self.labels[variable] if variable in self.labels else _term_label(variable, self.label)

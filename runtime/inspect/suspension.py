@@ -95,8 +95,8 @@ def _of(
     tables = {} if files is None else read_state(store, required.model, files, state_tables(node))
     rows = _open_windows(node, tables)
     by_partition: dict[tuple[Any, ...], dict[str, int | None]] = {}
-    for *key, number, began in rows.iter_rows():
-        by_partition.setdefault((*key,), {})[node.contexts[number].name] = began
+    for *of, number, began in rows.iter_rows():
+        by_partition.setdefault((*of,), {})[node.contexts[number].name] = began
     holding = {key: its for key, its in by_partition.items() if context in its}
     others = {key: its for key, its in by_partition.items() if context not in its}
     for key in [*holding][:LISTED]:

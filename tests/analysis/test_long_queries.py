@@ -12,6 +12,7 @@ import gc
 import importlib
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from math import log2
 
@@ -125,6 +126,17 @@ def test_two_hundred_streams_are_explained_and_opened() -> None:
     assert len(str(program.explain())) < 2_000_000
     with program.session() as session:
         session.step()
+
+
+def explain_references(number: int) -> None:
+    """As many references to one stream, of which none has a name."""
+    first, *others = (S.where(S.k == i).select(S.t, S.k) for i in range(number))
+    str(tg.program(Q=first.union(*others)).explain())
+
+
+def test_references_to_one_stream_are_told_apart_in_one_walk() -> None:
+    few, many = (calls(partial(explain_references, number)) for number in (50, 100))
+    assert many < 2.7 * few
 
 
 def test_of_many_streams_only_those_that_constraints_relate_are_asked_for_partners() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ ROADS = tg.context_model("Roads", by="segment", default="clear", contexts=("full
 FULL = ROADS.initiate("full", when=MINUTES).terminate("full", when=MINUTES.where(MINUTES.cars == 0))
 BACK = FULL.switch("closed", when=STOPPED).switch("clear", when=STOPPED)
 CAUSED = tg.context_model("Roads", by="segment", default="clear", contexts="closed", causes={"closed": "bag"})
+CERTAIN = tg.stream("Certain", "segment bigint, time bigint, place bigint not null", progress="time")
 NEVER = MINUTES.where(MINUTES.cars > 50, MINUTES.cars < 30)
 N, S, M = NEVER.as_("n"), STOPPED.as_("s"), MINUTES.as_("m")
 BEFORE_ITSELF = STOPPED.where(STOPPED.time < STOPPED.time - 1)
@@ -97,9 +99,6 @@ def test_what_is_found(make: Callable[[], Model], expected: list[str]) -> None:
     assert found(make()) == expected
 
 
-CERTAIN = tg.stream("Certain", "segment bigint, time bigint, place bigint not null", progress="time")
-
-
 @pytest.mark.parametrize(
     ("rows", "never"),
     [
@@ -148,7 +147,9 @@ def test_what_never_holds_does_not_and_what_never_ends_does_not(seed: int) -> No
         return
     program = tg.program(Q=model.changes.where(model.changes.time > -1))
     definition = program.definition
-    given = {stream.name: [tuple(row.values()) for row in rows[stream.name]] for stream in definition.inputs}
+    given: dict[str, list[Any]] = {
+        stream.name: [tuple(row.values()) for row in rows[stream.name]] for stream in definition.inputs
+    }
     changes = evaluate_program(definition, given)["M"]
     names = model.changes.schema.names
     told = {(row[names.index("context")], row[names.index("change")]) for row in changes}
