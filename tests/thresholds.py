@@ -155,6 +155,8 @@ THRESHOLDS = (
 #: Numbers of the source that are no sizes at which rows take another way, each with what it is.
 OTHERS = {
     "kernels.paths.counts.MANY": "the greatest number that is told",
+    "kernels.paths.totals._SMALL": "numbers that have a product",
+    "kernels.paths.totals._SPLIT": "a factor",
     "kernels.sequences.every.ENDED": "a mark",
     "kernels.sequences.machine.DEPTH": "how deep programs are; deeper ones are not compiled",
     "kernels.sequences.machine._GREATEST": "a number",
@@ -168,7 +170,6 @@ OTHERS = {
     "plan.folding.shards.DEEPEST": "how deep shards lie",
     "plan.folding.shards.ROOT": "a number",
     "plan.folding.shards._NODE_BITS": "bits of a number",
-    "plan.folding.totals.BITS": "bits of the low half of a total",
     "engines.memory.ASSUMED_MEMORY": "bytes of memory where no system says how many there are",
     "batch.report.KEPT_REPORTS": "reports that are kept",
     "connectors.directory._UNSETTLED_NS": "a span of time",
