@@ -181,7 +181,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "sequences": lambda _: sequences.measure(),
     "situations": lambda data: situations.measure(data.rows),
     "threads": lambda data: threads.measure(data.rows),
-    "spark": lambda data: on_spark.measure(data.spark, data.large, data.few, data.rows),
+    "spark": lambda data: on_spark.measure(data),
     "spark-flat": lambda data: (flat.on_spark(data.spark, data.folder / "streaming", data.spark_batches), True),
     "spark-flat-files": lambda data: (flat_files.on_spark(data.spark, data.folder / "streaming files"), True),
     "spark-floor": lambda data: ([floors.on_spark(data.spark), floors.one_pattern_on_spark(data.spark)], True),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tidegate.algebra.dsl.expression import Expression, constant
 from tidegate.algebra.dsl.functions import lit
 from tidegate.algebra.dsl.relation import Column, Relation
-from tidegate.algebra.errors import QueryError
+from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.ordered.transitions.definition import TIME, Transition
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.types import DataType
@@ -18,9 +18,12 @@ from tidegate.algebra.types import DataType
 NUMBER, SINCE, CAUSE = "query number", "match began", "one cause"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """A deriving query: its rows, the names there of the keys and of the instant, and what it says of each row."""
+    """A deriving query: its rows, the names there of the keys and of the instant, and what it says of each row.
+
+    `everywhere`: it names no contexts in which it stands. `site` is where it was written.
+    """
 
     transition: Transition
     rows: Relation
@@ -29,6 +32,8 @@ class Asked:
     since: Expression | None = None
     cause: Expression | None = None
     values: Mapping[str, Expression] = field(default_factory=dict)
+    everywhere: bool = False
+    site: Site | None = None
 
     def candidates(self, number: int, names: Sequence[str], types: Mapping[str, DataType]) -> Relation:
         """Its rows as candidates: with these names of keys, and NULL for what other queries alone say, of their

@@ -10,10 +10,9 @@ from tidegate.algebra.dsl.checks.relation import is_identifier, listed, what_els
 from tidegate.algebra.dsl.contexts.handle import Contexts
 from tidegate.algebra.dsl.expression import Origin
 from tidegate.algebra.dsl.here import Here
-from tidegate.algebra.dsl.programs import named_query
 from tidegate.algebra.dsl.relation import Column, Relation
-from tidegate.algebra.dsl.sources import Result, result_stream
-from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.dsl.sources import Result
+from tidegate.algebra.errors import Problem, QueryError, Site
 from tidegate.algebra.ordered.transitions.definition import (
     BEGAN,
     CHANGE,
@@ -27,11 +26,16 @@ from tidegate.algebra.ordered.transitions.definition import (
     Transition,
 )
 from tidegate.algebra.ordered.transitions.node import Transitions
-from tidegate.algebra.program import ProgramDef
+from tidegate.algebra.printing.drawing import svg
+from tidegate.algebra.printing.graph import mermaid
+from tidegate.algebra.printing.plans import DisplayText, preformatted
 from tidegate.algebra.schema import checked_name
 from tidegate.contexts.asked import CAUSE, NUMBER, SINCE, Asked, types_of
 from tidegate.contexts.checks import require_context, require_contexts, require_types
+from tidegate.contexts.explained import context_graph, explained
+from tidegate.contexts.findings import findings
 from tidegate.contexts.look_up import LookUp
+from tidegate.contexts.named import named_result
 
 
 @checked_calls
@@ -50,12 +54,19 @@ class ContextModel(Contexts):
           switch clear in slow
     """
 
-    __slots__ = ("_asked", "_default", "_keys", "_name", "_result", "_types")
+    __slots__ = ("_asked", "_default", "_keys", "_name", "_result", "_site", "_types")
 
     def __init__(
-        self, name: str, keys: tuple[str, ...], default: str, types: tuple[ContextType, ...], asked: tuple[Asked, ...]
+        self,
+        name: str,
+        keys: tuple[str, ...],
+        default: str,
+        types: tuple[ContextType, ...],
+        asked: tuple[Asked, ...],
+        site: Site | None = None,
     ) -> None:
         self._name, self._keys, self._default, self._types, self._asked = name, keys, default, types, asked
+        self._site = site
         self._result: Result | None = None
 
     def __repr__(self) -> str:
@@ -104,7 +115,7 @@ class ContextModel(Contexts):
                     hint=f'end the others: switch({context!r}, when=...) or terminate("...", when=...)',
                     site=site,
                 )
-            return self._with("initiate", context, when, within, by, at, since, cause, values or {})
+            return self._with("initiate", context, when, within, by, at, since, cause, values or {}, site)
 
     @called(when=("TG114", 'say at which rows: switch("congestion", when=slow_minutes)'))
     def switch(
@@ -131,8 +142,8 @@ class ContextModel(Contexts):
             contexts Traffic by car: clear, slow
               switch slow in clear
         """
-        with Here():
-            return self._with("switch", context, when, within, by, at, since, cause, values or {})
+        with Here() as site:
+            return self._with("switch", context, when, within, by, at, since, cause, values or {}, site)
 
     @called(when=("TG114", 'say at which rows: terminate("congestion", when=fast_minutes)'))
     def terminate(
@@ -164,7 +175,57 @@ class ContextModel(Contexts):
                     hint='begin another: initiate("...", when=...)',
                     site=site,
                 )
-            return self._with("terminate", context, when, context, by, at, since, cause, {})
+            return self._with("terminate", context, when, context, by, at, since, cause, {}, site)
+
+    def explain(self) -> DisplayText:
+        """Each context with what begins and ends it, and each query with what it implies: the contexts in which it
+        stands where it names none, what a switch ends, how causes count.
+
+        Examples:
+            >>> print(traffic.explain())
+            contexts Traffic by car
+            clear, the default: since ever, and wherever no other context holds
+              begins      as the last of the others ends
+              ends        as another one begins
+            slow
+              begins      switch slow in clear
+              ends        switch clear in slow
+            0: switch slow in clear
+              where       clear holds before the row's instant
+              does        begins slow, unless it holds
+            1: switch clear in slow
+              where       slow holds before the row's instant
+              does        ends slow; clear holds where none is left
+        """
+        return DisplayText(explained(self._name, self._keys, self._default, self._types, self._asked))
+
+    def mermaid(self) -> str:
+        """The contexts as a graph, as text for Mermaid: an arrow for each transition, dotted where the context that it
+        leaves goes on.
+
+        Examples:
+            >>> print(traffic.mermaid())
+            flowchart LR
+              n0(["clear<br/>the default"])
+              n1["slow<br/>until it is ended"]
+              n0 -->|"switch"| n1
+              n1 -->|"switch"| n0
+        """
+        return mermaid(context_graph(self._default, self._types, self._asked))
+
+    def svg(self) -> str:
+        """The same as a picture.
+
+        Examples:
+            >>> traffic.svg()
+            '<svg ...</svg>...'
+        """
+        return svg(context_graph(self._default, self._types, self._asked), "Contexts and transitions")
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the picture, and what is wrong."""
+        problems = "\n\n".join(map(str, self.check()))
+        return f"<div>{self.svg()}{preformatted(repr(self))}{preformatted(problems) if problems else ''}</div>"
 
     @property
     def changes(self) -> Result:
@@ -209,6 +270,28 @@ class ContextModel(Contexts):
         """
         with Here():
             return self._changed(context, START).drop(BEGAN).rename(**{TIME: BEGAN})
+
+    def check(self) -> list[Problem]:
+        """What is wrong with the model as a whole; none where nothing is, or nobody knows.
+
+        Problems of its deriving queries, which programs that read it are refused with, and else TG188: a query that
+        never has a row, contexts that never hold or never end, transitions that never fire or do nothing. A finding is
+        so whatever rows come. A program that reads the model runs all the same.
+
+        Examples:
+            >>> model = tg.context_model("Traffic", by="car", default="clear", contexts=("slow", "closed"))
+            >>> for problem in model.initiate("slow", when=cars.where(cars.speed < 70)).check():
+            ...     print(problem.code, problem.message)
+            TG188 closed never holds
+            TG188 slow never ends once it holds
+        """
+        try:
+            self.changes  # noqa: B018  # analysed for its problems
+        except QueryError as error:
+            broken = [problem for problem in error.problems if problem.code != "TG204"]
+            if broken or not self._asked:
+                return broken
+        return findings(self._default, self._types, self._asked, self._site)
 
     def _inside(
         self,
@@ -282,6 +365,7 @@ class ContextModel(Contexts):
         since: Column | None,
         cause: Column | None,
         values: Mapping[str, Column],
+        site: Site | None,
     ) -> ContextModel:
         require_context(context, self._types, action)
         if not isinstance(when, Relation):
@@ -310,9 +394,11 @@ class ContextModel(Contexts):
             None if since is None else when._column(since),
             None if cause is None else when._column(cause),
             {checked_name(name, "an attribute"): when._column(column) for name, column in values.items()},
+            within is None,
+            site,
         )
         types_of((*self._asked, asked))
-        return ContextModel(self._name, self._keys, self._default, self._types, (*self._asked, asked))
+        return ContextModel(self._name, self._keys, self._default, self._types, (*self._asked, asked), self._site)
 
     def _named(self, site: Site | None) -> Result:
         """The changes as a result with the model's name."""
@@ -340,11 +426,7 @@ class ContextModel(Contexts):
             carried,
         )
         relation = candidates._with(node, dict.fromkeys(node.schema, Origin(self._name)), site)
-        query = named_query(self._name, relation, site)
-        from tidegate.analysis.pipeline import analyse
-
-        definition = analyse(ProgramDef((query,))).definition_of(self._name)
-        return result_stream(definition, {}, site, query, relation._results)
+        return named_result(self._name, relation, site)
 
 
 @called(
@@ -373,7 +455,7 @@ def context_model(
         >>> tg.context_model("Traffic", by="car", default="clear", contexts=("slow", "stopped"))
         contexts Traffic by car: clear, slow, stopped
     """
-    with Here():
+    with Here() as site:
         keys = tuple(listed(by))
         for key in keys:
             if not is_identifier(key):
@@ -381,4 +463,4 @@ def context_model(
                     "TG114", f"by has {kind_of(key)}, {shown(key)}", hint='by="segment" names an attribute'
                 )
         types = require_types(default, listed(contexts), causes or {})
-        return ContextModel(checked_name(name, "a model of contexts"), keys, default, types, ())
+        return ContextModel(checked_name(name, "a model of contexts"), keys, default, types, (), site)

@@ -107,9 +107,14 @@ FRONT = {
     "algebra/text/sources.py": "the text language: which events are read",
     "contexts/asked.py": "contexts: rows of deriving queries as candidates",
     "contexts/checks.py": "contexts: what a model may be",
+    "contexts/explained.py": "contexts: what a model implies, as text and as a picture",
+    "contexts/findings.py": "contexts: what looks like a mistake in a model",
     "contexts/look_up.py": "contexts: rows in a context are an as-of join with its changes",
     "contexts/model.py": "contexts: how a model makes its node",
+    "contexts/text/queries.py": "contexts: queries in text, printed",
+    "contexts/text/reader.py": "contexts: queries in text, read",
     "runtime/cli/run_query.py": "the picture of a pattern, as a command",
+    "runtime/inspect/suspension.py": "contexts: where queries are suspended",
     "runtime/pattern_timeline.py": "the picture of a pattern",
     "runtime/testkit/interval_lists.py": "the executions of a paper, with which interval sequences are compared",
 }
@@ -128,6 +133,7 @@ NAMING = {
     "algebra/text/row_patterns/reader.py",
     "contexts/look_up.py",
     "contexts/model.py",
+    "runtime/inspect/suspension.py",
     "runtime/pattern_timeline.py",
     "runtime/testkit/interval_lists.py",
 }

@@ -84,6 +84,8 @@ if TYPE_CHECKING:
     from tidegate.algebra.text.printer import query_text
     from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
     from tidegate.contexts.model import ContextModel, context_model
+    from tidegate.contexts.text.queries import ContextQueries
+    from tidegate.contexts.text.reader import read_contexts
     from tidegate.runtime.batch.report import BatchReport
     from tidegate.runtime.cli.deployment import Deployment, deployment
     from tidegate.runtime.connectors.sinks import callback, parquet_sink
@@ -107,6 +109,8 @@ os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
 #: Names that only running a program, queries in text or contexts need, loaded when they are first used.
 _WHEN_USED = {
     **dict.fromkeys(("ContextModel", "context_model"), "tidegate.contexts.model"),
+    "read_contexts": "tidegate.contexts.text.reader",
+    "ContextQueries": "tidegate.contexts.text.queries",
     **dict.fromkeys(("AmbiguousRelationWarning", "read_query"), "tidegate.algebra.text.reader"),
     "query_text": "tidegate.algebra.text.printer",
     **dict.fromkeys(("Source", "csv", "json", "parquet", "source"), "tidegate.runtime.connectors.sources"),
@@ -170,6 +174,7 @@ __all__ = [
     "product",
     # application contexts
     "context_model",
+    "read_contexts",
     # situations and temporal patterns
     "situation",
     "match",
@@ -255,6 +260,7 @@ __all__ = [
     "Descending",
     "Versioned",
     "ContextModel",
+    "ContextQueries",
     "WindowBounds",
     "Program",
     "Deployment",

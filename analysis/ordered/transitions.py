@@ -7,7 +7,7 @@ from typing import Final
 
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.nodes import occurrences
-from tidegate.algebra.ordered.transitions.definition import TIME
+from tidegate.algebra.ordered.transitions.definition import TIME, ContextType, Transition
 from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.program import Query
 from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, completing
@@ -40,6 +40,34 @@ class TransitionsFamily(Family[Transitions]):
 
     def one_by_one(self, node: Transitions, *, shared: bool) -> Sequence[str]:
         return ("each may change which contexts hold",)
+
+    def implied(self, node: Transitions) -> Sequence[str]:
+        """What each transition asks for, with what it leaves unsaid."""
+        return [
+            f"{number}: where {where_text(transition)}, {does_text(transition, node.contexts, node.default)}"
+            for number, transition in enumerate(node.transitions)
+        ]
+
+
+def where_text(transition: Transition) -> str:
+    """In which contexts a transition counts, for people."""
+    return f"{' or '.join(transition.within)} holds before the row's instant"
+
+
+def does_text(transition: Transition, contexts: Sequence[ContextType], default: str) -> str:
+    """What a transition does where it counts, for people."""
+    context = transition.context
+    by_causes = next(one.held_by for one in contexts if one.name == context) != "transition"
+    if transition.action == "terminate":
+        if transition.one_cause:
+            return f"takes one cause of {context} away, and ends it as none is left"
+        return f"ends {context}{', whatever its causes' if by_causes else ''}"
+    ended = [name for name in transition.within if name != default] if transition.action == "switch" else []
+    ends = [f"ends {' and '.join(ended)}"] if ended else []
+    if context == default:
+        return "; ".join([*ends, f"{default} holds where none is left"])
+    begins = f"adds a cause to {context}, which begins" if by_causes else f"begins {context}"
+    return "; ".join([*ends, f"{begins}{', anew where it held' if context in ended else ', unless it holds'}"])
 
 
 def _partitions(node: Transitions) -> str:

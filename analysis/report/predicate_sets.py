@@ -10,10 +10,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from itertools import combinations
 from math import ceil, comb, floor, isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from tidegate.algebra.errors import Problem
-from tidegate.algebra.nodes import Join, Node, Select, children
+from tidegate.algebra.nodes import (
+    Difference,
+    Distinct,
+    Group,
+    Imbed,
+    Join,
+    Node,
+    OrderedNode,
+    Product,
+    Project,
+    Rename,
+    Scan,
+    Select,
+    Union,
+    children,
+)
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of, conjuncts, subterms
@@ -46,6 +61,55 @@ def notes(query: Query) -> list[Problem]:
     return list(problems.values())
 
 
+def never_a_row(query: Query) -> Problem | None:
+    """TG220 for conditions that are never true together and let no row through to the result; None where rows may come,
+    or nobody knows.
+    """
+    return _kept_out(query, query.node)
+
+
+def _kept_out(query: Query, node: Node) -> Problem | None:
+    match node:
+        case Select():
+            return _never_together(query, node) or _kept_out(query, _below_selections(node)[0])
+        case Join(left, right, kind=kind):
+            if kind not in ("inner", "semi"):
+                return _kept_out(query, left)
+            return _never_together(query, node) or _kept_out(query, left) or _kept_out(query, right)
+        case Product(left, right):
+            return _kept_out(query, left) or _kept_out(query, right)
+        case Project(below) | Rename(below) | Imbed(below) | Group(below) | Distinct(below) | Difference(below):
+            return _kept_out(query, below)
+        case Union(inputs):
+            every = [_kept_out(query, input_) for input_ in inputs]
+            return every[0] if all(every) else None
+        case Scan() | OrderedNode():
+            return None
+        case _:
+            assert_never(node)
+
+
+def _never_together(query: Query, node: Select | Join) -> Problem | None:
+    """TG220 of the conditions that rows have to satisfy together at the top of a node."""
+    conditions, types = next(_conditions(node))
+    for name, terms in _by_attribute(conditions, types).items():
+        if comb(len(terms), 2) > MAX_PAIRS:
+            continue
+        for problem, _ in _compared(query, name, types[name], terms):
+            if problem.code == "TG220":
+                return problem
+    return None
+
+
+def _below_selections(node: Node) -> tuple[Node, list[Term]]:
+    """What lies below stacked selections, and their conditions, the lowest first."""
+    conditions: list[Term] = []
+    while isinstance(node, Select):
+        conditions = [*conjuncts(node.condition), *conditions]
+        node = node.input
+    return node, conditions
+
+
 def _conditions(node: Node) -> Iterator[tuple[list[Term], Mapping[str, DataType]]]:
     """The conditions that rows have to satisfy together: those of stacked selections; of a join and right below it."""
     waiting, seen = [node], {node}
@@ -58,9 +122,8 @@ def _conditions(node: Node) -> Iterator[tuple[list[Term], Mapping[str, DataType]
         if isinstance(current, Select | Join):
             next_ = []
             for side in below:
-                while isinstance(side, Select):
-                    conditions = [*conjuncts(side.condition), *conditions]
-                    side = side.input
+                side, of_side = _below_selections(side)
+                conditions = [*of_side, *conditions]
                 next_.append(side)  # the selections above it have been told
             yield conditions, types
         new = [child for child in next_ if child not in seen]

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tidegate.algebra.dsl.checks.calls import checked_calls
+from tidegate.algebra.printing.drawing import svg
+from tidegate.algebra.printing.graph import mermaid
 from tidegate.algebra.printing.plans import DisplayText, preformatted
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.report.report import explain
-from tidegate.runtime.inspect.graph import mermaid, plan_graph
-from tidegate.runtime.inspect.graph_drawing import svg
+from tidegate.runtime.inspect.graph import plan_graph
 from tidegate.runtime.inspect.plan_text import plan_dict, plan_text
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.placement import Limits

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -192,5 +193,6 @@ def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def as_mask(array: pa.Array) -> BoolArray:
-    """Truth values as NumPy has them; there is no NULL among them."""
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    """Truth values as NumPy has them; there is no NULL among them. `to_numpy` of Arrow would load pandas."""
+    mask: BoolArray = pl.Series(array).to_numpy()
+    return mask

@@ -20,6 +20,7 @@ from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.arrays import BoolArray
 from tidegate.runtime.connectors.sources import SourceOptions
+from tidegate.runtime.eval.columns import as_mask
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.ingest.raw_rows import Raw
 from tidegate.runtime.ingest.validation import hold_column
@@ -134,10 +135,10 @@ def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged
     ahead: dict[int, str] = {}
     for attribute, column in options.progress_columns.items():
         said, _ = hold_column(source.columns[column], judged[column].as_nullable())
-        speaks |= said.is_valid().to_numpy(zero_copy_only=False)
+        speaks |= as_mask(said.is_valid())
         if (limit := intake.limits.get(attribute)) is not None:
             beyond = pc.greater(said, limit).fill_null(False)
-            for position in np.flatnonzero(beyond.to_numpy(zero_copy_only=False)):
+            for position in np.flatnonzero(as_mask(beyond)):
                 ahead.setdefault(int(position), column)
             said = pc.if_else(beyond, pa.scalar(None, said.type), said)
         values[attribute] = said
@@ -150,5 +151,5 @@ def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged
 
 def _null_mask(column: pa.Array | pa.ChunkedArray | Sequence[object]) -> BoolArray:
     if isinstance(column, pa.Array | pa.ChunkedArray):
-        return np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+        return as_mask(column.is_null())
     return np.fromiter((value is None for value in column), dtype=np.bool_, count=len(column))

@@ -17,7 +17,7 @@ from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Value
 from tidegate.algebra.types import INT64_MAX, MAX_INSTANT, DataType, Kind
 from tidegate.runtime.arrays import BoolArray
-from tidegate.runtime.arrow_arrays import array_of_values, empty_table
+from tidegate.runtime.arrow_arrays import array_of_numbers, array_of_values, empty_table
 from tidegate.runtime.eval.columns import USER_TIMESTAMP, as_mask, held_arrow_schema, held_arrow_type
 from tidegate.runtime.ingest.raw_rows import CheckedColumn, Raw, Rows, raw
 from tidegate.runtime.ingest.rejected_text import value_text
@@ -45,8 +45,8 @@ class ValidatedRows:
     def positions(self) -> pa.Array:
         """The places of the accepted rows in the input."""
         count = self.accepted.num_rows + self.rejected.num_rows
-        bad = self.rejected.column("position").to_numpy()
-        return pa.array(np.delete(np.arange(count), bad))
+        bad = pl.Series(self.rejected.column("position")).to_numpy()
+        return array_of_numbers(np.delete(np.arange(count), bad))
 
 
 def validate(data: Rows, schema: Schema) -> ValidatedRows:
@@ -74,10 +74,10 @@ def validate(data: Rows, schema: Schema) -> ValidatedRows:
     if not rejected:
         return ValidatedRows(table, empty_table(REJECTED_SCHEMA))
     rejects = [
-        pa.array(column, field.type)
+        array_of_values(column, field.type)
         for column, field in zip(zip(*sorted(rejected), strict=True), REJECTED_SCHEMA, strict=True)
     ]
-    return ValidatedRows(table.filter(pa.array(~bad)), pa.Table.from_arrays(rejects, schema=REJECTED_SCHEMA))
+    return ValidatedRows(table.filter(array_of_numbers(~bad)), pa.Table.from_arrays(rejects, schema=REJECTED_SCHEMA))
 
 
 def hold_column(

@@ -2,43 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
-from tidegate.algebra.printing.plans import count_of, printable
+from tidegate.algebra.printing.graph import LINE, Edge, Graph, Vertex
+from tidegate.algebra.printing.plans import count_of
 from tidegate.analysis.report.report import finality
 from tidegate.runtime.plan.layout import readers
 from tidegate.runtime.plan.steps import Plan
-
-#: Characters of a line of a label; nobody reads more in a picture, and the text has the rest.
-_LINE: Final = 80
-
-
-@dataclass(frozen=True, slots=True)
-class Vertex:
-    """A box: what it is, its name, and a line about it; `whole` is all that there is to say, where the line is a
-    part.
-    """
-
-    kind: Literal["stream", "table", "buffer", "query", "result"]
-    name: str
-    about: str
-    whole: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """Rows go from one vertex to another (by position); the label says while what they are kept for it."""
-
-    source: int
-    target: int
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    vertices: tuple[Vertex, ...]
-    edges: tuple[Edge, ...]
 
 
 def plan_graph(plan: Plan) -> Graph:
@@ -89,41 +59,9 @@ def _query(name: str, ways: tuple[str, ...]) -> Vertex:
         return Vertex("query", name, "static")
     more = f", or {count_of(len(ways) - 1, 'other way')}" if len(ways) > 1 else ""
     first = f"final when {ways[0]}"
-    cut = first if len(first + more) <= _LINE else first[: _LINE - len(more) - 1] + "…"
+    cut = first if len(first + more) <= LINE else first[: LINE - len(more) - 1] + "…"
     return Vertex("query", name, cut + more if more else first, "\nor ".join([first, *ways[1:]]) if more else "")
 
 
 def _while(keeps: list[str]) -> str:
     return " or ".join(keep if keep in ("always", "never") else f"while {keep}" for keep in dict.fromkeys(keeps))
-
-
-def shown(text: str) -> str:
-    """A line of a label: what cannot be printed is spelled out, what is too long is cut off."""
-    plain = printable(text[: _LINE + 1]).replace("\n", " ")
-    return plain if len(text) <= _LINE and len(plain) <= _LINE else plain[: _LINE - 1] + "…"
-
-
-_SHAPES: Final = {
-    "stream": '(["{}"])',
-    "table": '[("{}")]',
-    "buffer": '["{}"]',
-    "query": '{{{{"{}"}}}}',
-    "result": '(["{}"])',
-}
-
-
-def mermaid(graph: Graph) -> str:
-    """The graph as text for Mermaid, which many notebooks and forges draw."""
-    lines = ["flowchart LR"]
-    for number, vertex in enumerate(graph.vertices):
-        label = f"{_escaped(shown(vertex.name))}<br/>{_escaped(shown(vertex.about))}"
-        lines.append(f"  n{number}{_SHAPES[vertex.kind].format(label)}")
-    for edge in graph.edges:
-        arrow = f'-->|"{_escaped(shown(edge.label))}"|' if edge.label else "-->"
-        lines.append(f"  n{edge.source} {arrow} n{edge.target}")
-    return "\n".join(lines)
-
-
-def _escaped(text: str) -> str:
-    """As Mermaid's entity codes: everything but letters, digits and what is harmless inside quotes."""
-    return "".join(c if c.isalnum() or c in " .,:_-+()" else f"#{ord(c)};" for c in text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidegate.algebra.diagnostics.shown import shown
@@ -23,6 +23,7 @@ from tidegate.runtime.batch.scheduler import from_json as skipped_results
 from tidegate.runtime.batch.source_activity import ACTIVITY, DELAY, SourceActivity, from_json
 from tidegate.runtime.ingest.inputs import instant_of
 from tidegate.runtime.inspect.impossible import why_never
+from tidegate.runtime.inspect.suspension import suspensions
 from tidegate.runtime.inspect.why_answer import Hold, Part, Wait, Why
 from tidegate.runtime.plan.progress import ProgressState, check_known
 from tidegate.runtime.state.checkpoint import inspect
@@ -33,13 +34,17 @@ from tidegate.runtime.state.store.interface import Store
 
 
 def why(
-    facts: ProgramFacts, manifest: Manifest | None, name: str | None = None, row: Mapping[str, Any] | None = None
+    facts: ProgramFacts,
+    manifest: Manifest | None,
+    name: str | None = None,
+    row: Mapping[str, Any] | None = None,
+    store: Store | None = None,
 ) -> Why:
     """What holds a result back in the state that a manifest describes, or, for a row of it, what its finality waits
     for.
 
     `row` has the instants of the row: those on which the result progresses at least. Of a program's only result the
-    name may be left out.
+    name may be left out. With the `store` of its files, also where queries in a context are suspended.
     """
     name = asked_result(facts, name)
     state = _State(facts, manifest)
@@ -49,6 +54,9 @@ def why(
     else:
         instants = _instants(facts.streams[name], row)
         parts = [state.about_row(query, instants) for query in queries]
+    if manifest is not None and store is not None:
+        contexts = tuple(suspensions(facts, state.queries, manifest, store, name))
+        parts = [replace(part, lines=(*part.lines, *contexts)) for part in parts]
     return Why(tuple(part.with_names(inner_names(facts)) for part in parts))
 
 
@@ -98,7 +106,7 @@ def why_checkpoint(
             hint="name the file with the program that made it",
         )
     names = _results(facts) if name is None else [name]
-    return {each: why(facts, inspected.manifest, each, row) for each in names}
+    return {each: why(facts, inspected.manifest, each, row, store) for each in names}
 
 
 #: Entries of a checkpoint's description that come from a run, not from the program: the layout depends on static

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.arrays import Int32Array, Int64Array
+from tidegate.runtime.arrow_arrays import array_of_numbers
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.kernels.partition_numbers import PartitionNumbers
@@ -53,7 +54,7 @@ class Partitions:
     def arrays(self, numbers: Int64Array | Int32Array) -> list[pa.Array]:
         """The keys of the partitions with these numbers, as Arrow columns."""
         if self._integers is not None:
-            return [pa.array(self._integers.keys[numbers])]
+            return [array_of_numbers(self._integers.keys[numbers])]
         table = self.known[numbers].to_arrow(compat_level=pl.CompatLevel.oldest())
         return [column.combine_chunks() for column in table.columns]
 

@@ -14,9 +14,9 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.lenient import SetAside
-from tidegate.runtime.ordered.family import Operator, Span
+from tidegate.runtime.ordered.family import Operator, Span, Tables
 from tidegate.runtime.ordered.new_events import evaluable, new_events, untied
-from tidegate.runtime.ordered.partition_store import C, PartitionStore
+from tidegate.runtime.ordered.partition_store import NO_LOOK, C, PartitionStore
 from tidegate.runtime.ordered.partitions import key_columns
 from tidegate.runtime.ordered.row_arrays import PARTITION, RowArrays, counts
 from tidegate.runtime.ordered.state_tables import StateTable
@@ -152,6 +152,30 @@ class KeptRows(RowStore[KeptExtract]):
 
     def tables_of(self, extract: KeptExtract) -> dict[str, pl.DataFrame]:
         return {self.table: extract.rows}
+
+    def stored_in(self, tables: Tables) -> KeptExtract | None:
+        """The rows that a checkpoint has, none of which is looked at without a new one; None where it has no table of
+        this name. Their partitions are numbered here.
+        """
+        if self.table not in tables:
+            return None
+        stored = tables[self.table]
+        numbers = pl.Series(PARTITION, self.partitions.of_kept(stored), pl.Int64)
+        rows = stored.select(numbers, *self.columns).sort(PARTITION, maintain_order=True)
+        partitions = self.all_partitions()
+        return KeptExtract(partitions, rows, np.full(len(partitions), NO_LOOK))
+
+
+class KeptRowsOperator(RowOperator[KeptRows]):
+    """An operator whose state is one table of rows."""
+
+    __slots__ = ()
+
+    def described(self) -> dict[str, StateTable]:
+        return {self.held.table: row_table(self.held.partitions.schema, self.held.columns)}
+
+    def counts(self) -> dict[str, int]:
+        return {self.held.table: self.settled().rows.height}
 
 
 def row_table(keys: Schema, columns: Mapping[str, pl.DataType], possible: pl.Expr | None = None) -> StateTable:

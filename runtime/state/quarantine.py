@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from tidegate.algebra.errors import QueryError
+from tidegate.runtime.arrow_arrays import array_of_values
 from tidegate.runtime.state.errors import DATA, StateError, storage_errors
 from tidegate.runtime.state.segments import (
     Segment,
@@ -225,7 +226,7 @@ def _bare(table: Any) -> Any:
 def quarantine_table(rows: Sequence[RejectedRow]) -> pa.Table:
     """Rejected rows as the quarantine stores them."""
     columns = list(zip(*rows, strict=True)) or [()] * len(QUARANTINE_SCHEMA)
-    arrays = [pa.array(column, f.type) for column, f in zip(columns, QUARANTINE_SCHEMA, strict=True)]
+    arrays = [array_of_values(column, f.type) for column, f in zip(columns, QUARANTINE_SCHEMA, strict=True)]
     return pa.Table.from_arrays(arrays, schema=QUARANTINE_SCHEMA)
 
 

@@ -511,7 +511,7 @@ class Drive:
               held back by    Orders.ordered, of which nothing is known to have arrived
             ...
         """
-        return why(self.facts, self._manifest, name, row or None)
+        return why(self.facts, self._manifest, name, row or None, self.engine.store)
 
     def quarantine(self) -> list[dict[str, Any]]:
         """All rejected rows that were set aside.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import tidegate as tg
 from tests.contexts.traffic import NAMES, drawn, program, traffic
+from tests.contexts.transactions import EVERYWHERE, changes, model_of
 from tidegate import testing
 from tidegate.algebra.nodes import Row
 from tidegate.algebra.semantics import evaluate, evaluate_program
@@ -133,3 +136,27 @@ def test_it_is_explained_and_listed(tmp_path: Path) -> None:
     listed = str(list_state(LocalStore(tmp_path)))
     assert "4 windows of contexts that hold" in listed
     assert traffic().changes.schema.names == ("segment", "context", "change", "time", "began", "speed")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_transitions_as_they_run_are_what_they_mean(seed: int, tmp_path: Path) -> None:
+    """Every kind of them, with causes and matches that begin earlier, with starts from the checkpoint in between."""
+    rng = random.Random(seed)
+    model = model_of(EVERYWHERE, {"a": "bag", "b": "set"})
+    rows: list[Row] = []
+    for _ in range(150):
+        at = rng.randrange(1, 50)
+        rows.append((at, rng.choice([*EVERYWHERE]), rng.choice(("x", "y", None)), at - rng.choice((0, 0, 1, 3))))
+    program = tg.program(Seen=model.changes.where(model.changes.time > -1))
+    told: list[str] = []
+    for after, until in pairwise((0, 10, 11, 30, 60)):
+        with program.session(checkpoint=tmp_path) as session:
+            session.push("Asked", [row for row in rows if after < row[0] <= until])  # type: ignore[operator]  # instants
+            session.advance("Asked", until)
+            session.step()
+            told = [
+                f"{row['time']} {row['change']} {row['context']}"
+                + (f" since {row['began']}" if row["change"] == "end" else "")
+                for row in session.results("Seen")
+            ]
+    assert sorted(told) == sorted(changes(rows, model))

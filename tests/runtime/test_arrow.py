@@ -190,3 +190,32 @@ print("pandas" in sys.modules)
         "2026-03-02 14:00:00+00:00 4 2026-03-02 13:00:00+00:00\nFalse\n",
         "",
     )
+
+
+def test_pandas_is_not_loaded_by_the_files_of_a_session(tmp_path: Path) -> None:
+    """Not by the log of files, which begins anew at some number of them, rejected rows, situations, row patterns."""
+    text = """
+import sys
+from pathlib import Path
+import polars as pl
+import tidegate as tg
+folder = Path(sys.argv[1])
+t = tg.stream("T", "k bigint, at bigint, x double", progress="at")
+high = t.partition_by("k").derive(High=tg.situation(t.x > 0.5))
+program = tg.program(
+    High=high.High, Twice=t.sequences("A B", by="k", define={"A": lambda m: m.A.x > 0}, within=9), All=t
+)
+(folder / "in").mkdir()
+with program.session(sources={"T": tg.parquet(folder / "in", delay=0)}, checkpoint=folder / "checkpoint") as session:
+    for n in range(70):
+        rows = [(k, n, float((n + k) % 3)) for k in range(2)] + [(0, None if n == 3 else n, None)] * (n == 3)
+        pl.DataFrame(rows, schema=["k", "at", "x"], orient="row").write_parquet(folder / "in" / f"{n:03}.parquet")
+        session.step()
+    print(len(session.results("All")), len(session.results("High")) > 9, len(session.results("Twice")) > 9)
+    print(len(session.quarantine_rows()))
+print("pandas" in sys.modules)
+"""
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-c", text, str(tmp_path)]
+    answer = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert answer.stdout == "138 True True\n1\nFalse\n", answer.stderr

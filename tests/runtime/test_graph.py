@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.printing.drawing import layers, placed, svg
+from tidegate.algebra.printing.graph import Edge, Graph, Vertex, mermaid, shown
 from tidegate.algebra.printing.plans import printable
 from tidegate.runtime.cli.commands import main
-from tidegate.runtime.inspect.graph import Edge, Graph, Vertex, mermaid, plan_graph, shown
-from tidegate.runtime.inspect.graph_drawing import layers, placed, svg
+from tidegate.runtime.inspect.graph import plan_graph
 from tidegate.runtime.program import Program
 
 orders = tg.stream("Orders", "order_id bigint, ordered timestamp", progress="ordered")

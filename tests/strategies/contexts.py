@@ -20,6 +20,12 @@ def random_contexts_case(seed: int) -> Case:
     return Case(seed, program, {stream.name: drawn.rows[stream.name] for stream in program.inputs})
 
 
+def random_model(seed: int) -> tuple[tg.ContextModel, dict[str, tuple[Row, ...]]]:
+    """The model of a seed, whose changes are `M`, and rows of its streams."""
+    drawn = _Contexts(random.Random(f"contexts {seed}"))
+    return drawn.model(), drawn.rows
+
+
 class _Contexts:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng

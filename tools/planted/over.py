@@ -141,8 +141,8 @@ GROUP = Group(
         bug(
             "after a restart nothing is due",
             OPERATOR,
-            "state.put(KeptExtract(partitions, rows, left.look))",
-            "state.put(KeptExtract(partitions, rows, np.full_like(left.look, NO_LOOK)))",
+            "state.put(replace(stored, look=left.look))",
+            "state.put(stored)",
         ),
         bug(
             "another instant progresses by itself",

@@ -82,8 +82,8 @@ GROUP = Group(
         bug(
             "after a start ticks come with rows only",
             OPERATOR,
-            "KeptExtract(partitions, rows, looks(fresh.node, rows, len(partitions), ticks(reached)))",
-            "KeptExtract(partitions, rows, np.full(len(partitions), NO_LOOK))",
+            "state.put(replace(stored, look=look))",
+            "state.put(stored)",
         ),
         bug(
             "ticks for ever end with what was reached",

@@ -66,13 +66,13 @@ GROUP = Group(
         ),
         bug(
             "a long edge through the boxes",
-            "runtime/inspect/graph_drawing.py",
+            "algebra/printing/drawing.py",
             "between = range(layer[edge.source] + 1, layer[edge.target])",
             "between = range(layer[edge.source] + 2, layer[edge.target])",
         ),
         bug(
             "labels that end their quotes",
-            "runtime/inspect/graph.py",
+            "algebra/printing/graph.py",
             'c.isalnum() or c in " .,:_-+()" else',
             "c.isalnum() or c in ' .,:_-+()\"' else",
         ),

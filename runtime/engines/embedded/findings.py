@@ -48,7 +48,8 @@ class Findings:
         return {name: dict(values) for name, values in self.runner.state.progress.queries.items()}
 
     def why(self, name: str | None, row: Mapping[str, Any] | None) -> Why:
-        return why(self.setup.plan.facts, self.setup.checkpoint.manifest, name, row)
+        checkpoint = self.setup.checkpoint
+        return why(self.setup.plan.facts, checkpoint.manifest, name, row, checkpoint.store)
 
     def quarantine(self) -> pa.RecordBatchReader:
         return kept_rows(self.setup.checkpoint.store, self.setup.checkpoint.manifest)

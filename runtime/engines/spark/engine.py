@@ -168,7 +168,8 @@ class RunningQuery(StreamingQuery):
               accepted rows  3 of Orders, 2 of Payments
         """
         with Here():
-            return why(self._run.setup.plan.facts, self._run.setup.checkpoint.manifest, name, row)
+            checkpoint = self._run.setup.checkpoint
+            return why(self._run.setup.plan.facts, checkpoint.manifest, name, row, checkpoint.store)
 
     def advance(self, stream: str, progress: Any) -> None:
         """Declare that, with the files that are in its directory, everything up to these instants (inclusive) has

@@ -17,6 +17,7 @@ from tidegate.analysis.ordered.derive import CLOSED, OPEN, VALUES
 from tidegate.analysis.ordered.derive import KEPT_END as END
 from tidegate.analysis.ordered.derive import KEPT_START as START
 from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.arrow_arrays import array_of_numbers
 from tidegate.runtime.kernels.cells import Situations
 from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.kernels.situations import ClosedSituations, Runs
@@ -103,7 +104,7 @@ def _table(partitions: Partitions, parts: Sequence[_Columns]) -> pa.Table:
     numbers, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
     keys = partitions.arrays(numbers)
     names = [KEY.format(place) for place in range(len(keys))]
-    return pa.Table.from_arrays([*keys, *map(pa.array, columns)], names=[*names, *COLUMNS])
+    return pa.Table.from_arrays([*keys, *map(array_of_numbers, columns)], names=[*names, *COLUMNS])
 
 
 def _open(derivation: Derivation, partitions: Int64Array, runs: Sequence[Runs]) -> _Columns:
@@ -223,10 +224,11 @@ def described(derivation: Derivation, keys: Schema) -> dict[str, StateTable]:
 
 def bounds_of(situations: pa.Table) -> dict[str, dict[str, tuple[int, int]]]:
     """The least and greatest start of situations and, where they are over, of ends."""
-    is_open, definition = (situations.column(name).to_numpy() for name in (IS_OPEN, DEFINITION))
+    rows = pl.DataFrame(situations.select([IS_OPEN, DEFINITION, START, END]))  # `to_numpy` of Arrow loads pandas
+    is_open, definition, *_ = (column.to_numpy() for column in rows)
     bounds: dict[str, dict[str, tuple[int, int]]] = {}
     for kind, mask, columns in ((OPEN, is_open & (definition != NOTHING), (START,)), (CLOSED, ~is_open, (START, END))):
         if mask.any():
-            instants = {name: situations.column(name).to_numpy()[mask] for name in columns}
+            instants = {name: rows.get_column(name).to_numpy()[mask] for name in columns}
             bounds[kind] = {name: (int(times.min()), int(times.max())) for name, times in instants.items()}
     return bounds

@@ -25,8 +25,7 @@ from tidegate.runtime.ordered.over.layout import TIME, layout_of
 from tidegate.runtime.ordered.over.values import Values, next_different
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
-from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
@@ -34,7 +33,7 @@ _ANY: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class OverOperator(RowOperator[KeptRows]):
+class OverOperator(KeptRowsOperator):
     """Rows with values of the rows around them: `held` are those that later rows look at, `made` what the last
     increment has made of some, before and after, which counts once it is settled.
     """
@@ -89,12 +88,6 @@ class OverOperator(RowOperator[KeptRows]):
     def noting(self, noted: list[SetAside] | None) -> OverOperator:
         return replace(self, noted=noted)
 
-    def described(self) -> dict[str, StateTable]:
-        return {ROWS: row_table(self.held.partitions.schema, self.held.columns)}
-
-    def counts(self) -> dict[str, int]:
-        return {ROWS: self.settled().rows.height}
-
 
 class OverFamily(Family[Over]):
     node = Over
@@ -108,18 +101,14 @@ class OverFamily(Family[Over]):
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> OverOperator:
         fresh = self.start(ordered)
         node, state = fresh.node, fresh.held
-        if ROWS in tables:
-            stored = tables[ROWS]
-            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
-            rows = stored.select(numbers, *state.columns).sort(PARTITION, maintain_order=True)
-            partitions = state.all_partitions()
-            places = rows.get_column(PARTITION).to_numpy()
+        if (stored := state.stored_in(tables)) is not None:
+            rows, count = stored.rows.drop(PARTITION), len(stored.partitions)
+            places = stored.rows.get_column(PARTITION).to_numpy()
             nothing = np.empty(0, dtype=np.int64)
-            none = rows.clear().drop(PARTITION)
-            block = Block.of(rows.drop(PARTITION), places, none, nothing, nothing, len(partitions), TIME)
+            block = Block.of(rows, places, rows.clear(), nothing, nothing, count, TIME)
             complete = _complete(node, block, segments.NEVER)
-            left = _left(node, KeptExtract(partitions, rows, nothing), block, complete, ticks(reached))
-            state.put(KeptExtract(partitions, rows, left.look))
+            left = _left(node, stored, block, complete, ticks(reached))
+            state.put(replace(stored, look=left.look))
         return fresh
 
 

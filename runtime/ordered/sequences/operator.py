@@ -28,17 +28,16 @@ from tidegate.runtime.ordered.family import Family, Tables
 from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
 from tidegate.runtime.ordered.sequences.arrays import arrays_of
 from tidegate.runtime.ordered.sequences.compiled import CompiledSearch
 from tidegate.runtime.ordered.sequences.kept import by_attribute, columns_of
-from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
 
 @dataclass(frozen=True, slots=True)
-class SequencesOperator(RowOperator[KeptRows]):
+class SequencesOperator(KeptRowsOperator):
     """The matches of a row pattern: `held` are the rows that may be part of a match to come, or decide one; `made` is
     what the last increment has made of some, before and after, which counts once it is settled.
     """
@@ -70,12 +69,6 @@ class SequencesOperator(RowOperator[KeptRows]):
             left, result = compiled.increment(before, rows, of.astype(np.int64), order, *bounds, keys)
         return replace(self, made=(before, left)), result
 
-    def described(self) -> dict[str, StateTable]:
-        return {ROWS: row_table(self.held.partitions.schema, self.held.columns)}
-
-    def counts(self) -> dict[str, int]:
-        return {ROWS: self.settled().rows.height}
-
 
 class SequencesFamily(Family[Sequences]):
     node = Sequences
@@ -89,16 +82,11 @@ class SequencesFamily(Family[Sequences]):
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> SequencesOperator:
         fresh = self.start(ordered)
         state = fresh.held
-        if ROWS in tables:
-            stored = tables[ROWS]
-            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
-            rows = stored.select(numbers, *state.columns).sort(PARTITION, maintain_order=True)
-            partitions = state.all_partitions()
-            extract = KeptExtract(partitions, rows, np.full(len(partitions), NO_LOOK))
-            none = rows.clear().rename(by_attribute(fresh.node))
+        if (stored := state.stored_in(tables)) is not None:
+            none = stored.rows.clear().rename(by_attribute(fresh.node))
             compiled = compiled_search(fresh.node)
             search = search_of(fresh.node) if compiled is None else compiled
-            state.put(replace(extract, look=search.looks_of(extract, none, reached)))
+            state.put(replace(stored, look=search.looks_of(stored, none, reached)))
         return fresh
 
 

@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from tidegate.algebra.ordered.sequences.navigation import RowValue
 from tidegate.algebra.ordered.sequences.node import Sequences
@@ -188,4 +187,4 @@ def _summed(frame: pl.DataFrame, masks: Sequence[pl.Expr]) -> Int64Array:
 
 def known_places(places: Int64Array) -> pl.Series:
     """Places as they are gathered; NULL of those below 0."""
-    return pl.Series(pa.array(places, mask=places < 0))
+    return pl.Series(places).set(pl.Series(places < 0), None)

@@ -17,8 +17,7 @@ from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.ordered.family import Family, Tables
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
-from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
 from tidegate.runtime.ordered.ticks.spans import Spans, next_tick
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
@@ -29,7 +28,7 @@ COLUMNS: Final = {AT: pl.Int64()}
 
 
 @dataclass(frozen=True, slots=True)
-class TicksOperator(RowOperator[KeptRows]):
+class TicksOperator(KeptRowsOperator):
     """Instants at equal distances: `held` are the partitions that have ticks to come, `made` what the last increment
     has made of some, before and after, which counts once it is settled.
     """
@@ -74,12 +73,6 @@ class TicksOperator(RowOperator[KeptRows]):
         left = rows.filter(pl.Series(lasting(self.node, rows, reached)))
         return KeptExtract(partitions, left, looks(self.node, left, len(partitions), reached))
 
-    def described(self) -> dict[str, StateTable]:
-        return {TICKING: row_table(self.held.partitions.schema, COLUMNS)}
-
-    def counts(self) -> dict[str, int]:
-        return {TICKING: self.settled().rows.height}
-
 
 class TicksFamily(Family[Ticks]):
     node = Ticks
@@ -93,12 +86,9 @@ class TicksFamily(Family[Ticks]):
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> TicksOperator:
         fresh = self.start(ordered)
         state = fresh.held
-        if TICKING in tables:
-            stored = tables[TICKING]
-            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
-            rows = stored.select(numbers, AT).sort(PARTITION)
-            partitions = state.all_partitions()
-            state.put(KeptExtract(partitions, rows, looks(fresh.node, rows, len(partitions), ticks(reached))))
+        if (stored := state.stored_in(tables)) is not None:
+            look = looks(fresh.node, stored.rows, len(stored.partitions), ticks(reached))
+            state.put(replace(stored, look=look))
         return fresh
 
 

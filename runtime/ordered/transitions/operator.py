@@ -21,7 +21,7 @@ from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.family import Family, Tables
 from tidegate.runtime.ordered.partition_store import NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, RowOperator, row_table
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.ordered.transitions.partition import Change, PartitionContexts, Rules
 from tidegate.runtime.plan.steps import OrderedStep
@@ -29,7 +29,7 @@ from tidegate.runtime.rows import Rows, as_frame
 
 
 @dataclass(frozen=True, slots=True)
-class TransitionsOperator(RowOperator[KeptRows]):
+class TransitionsOperator(KeptRowsOperator):
     """Context windows as they begin and end: `held` are those that hold, `made` what the last increment has made of
     some, before and after, which counts once it is settled.
     """
@@ -68,13 +68,7 @@ class TransitionsOperator(RowOperator[KeptRows]):
         return list(events), []
 
     def described(self) -> dict[str, StateTable]:
-        possible = pl.col("~none") | (
-            pl.col("context").is_between(0, len(self.node.contexts) - 1) & (pl.col("count") > 0)
-        )
-        return {OPEN: row_table(self.held.partitions.schema, self.held.columns, possible)}
-
-    def counts(self) -> dict[str, int]:
-        return {OPEN: self.settled().rows.height}
+        return state_tables(self.node)
 
 
 class TransitionsFamily(Family[Transitions]):
@@ -83,19 +77,24 @@ class TransitionsFamily(Family[Transitions]):
     def start(self, ordered: OrderedStep) -> TransitionsOperator:
         assert isinstance(ordered.node, Transitions)
         node = ordered.node
-        keys = Schema(tuple(node.input.schema[key] for key in node.keys))
-        return TransitionsOperator(ordered, KeptRows(keys, OPEN, _columns(node)))
+        return TransitionsOperator(ordered, KeptRows(_keys(node), OPEN, _columns(node)))
 
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> TransitionsOperator:
         fresh = self.start(ordered)
         state = fresh.held
-        if OPEN in tables:
-            stored = tables[OPEN]
-            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
-            rows = stored.select(numbers, *state.columns).sort(PARTITION, maintain_order=True)
-            partitions = state.all_partitions()
-            state.put(KeptExtract(partitions, rows, np.full(len(partitions), NO_LOOK)))
+        if (stored := state.stored_in(tables)) is not None:
+            state.put(stored)
         return fresh
+
+
+def state_tables(node: Transitions) -> dict[str, StateTable]:
+    """The tables of such an operator as they are stored."""
+    possible = pl.col("~none") | (pl.col("context").is_between(0, len(node.contexts) - 1) & (pl.col("count") > 0))
+    return {OPEN: row_table(_keys(node), _columns(node), possible)}
+
+
+def _keys(node: Transitions) -> Schema:
+    return Schema(tuple(node.input.schema[key] for key in node.keys))
 
 
 @lru_cache(maxsize=256)

@@ -13,9 +13,7 @@ from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.windows import TOTALS
 from tidegate.runtime.ordered.family import Tables
 from tidegate.runtime.ordered.partition_store import ticks
-from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, row_table
-from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
 from tidegate.runtime.ordered.windows.lifting import Arrival
 from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, windows_of
 from tidegate.runtime.ordered.windows.partial_panes import partial_panes
@@ -24,7 +22,7 @@ from tidegate.runtime.rows import Rows, as_frame
 
 
 @dataclass(frozen=True, slots=True)
-class GrowingOperator(WindowsOperator[KeptRows]):
+class GrowingOperator(WindowsOperator[KeptRows], KeptRowsOperator):
     @classmethod
     def fresh(cls, ordered: OrderedStep) -> Self:
         node = windows_of(ordered)
@@ -32,13 +30,9 @@ class GrowingOperator(WindowsOperator[KeptRows]):
 
     def loaded(self, tables: Tables, reached: Extended) -> Self:
         state, panes = self.held, partial_panes(self.node)
-        if TOTALS in tables:
-            stored = tables[TOTALS]
-            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
-            rows = stored.select(numbers, *state.columns).sort(PARTITION)
-            partitions = state.all_partitions()
-            none = Arrival.of_none(panes, rows, len(partitions))
-            state.put(KeptExtract(partitions, rows, panes.looks(rows, none.complete(reached), none.axis)))
+        if (stored := state.stored_in(tables)) is not None:
+            none = Arrival.of_none(panes, stored.rows, len(stored.partitions))
+            state.put(replace(stored, look=panes.looks(stored.rows, none.complete(reached), none.axis)))
         return self
 
     def step(
@@ -56,9 +50,3 @@ class GrowingOperator(WindowsOperator[KeptRows]):
         latest = panes.latest(totals, high)
         kept = KeptExtract(partitions, latest, panes.looks(latest, high, came.axis))
         return replace(self, made=(before, kept)), result
-
-    def described(self) -> dict[str, StateTable]:
-        return {TOTALS: row_table(self.held.partitions.schema, self.held.columns)}
-
-    def counts(self) -> dict[str, int]:
-        return {TOTALS: self.settled().rows.height}

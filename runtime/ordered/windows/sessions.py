@@ -23,8 +23,7 @@ from tidegate.runtime.eval.columns import polars_type
 from tidegate.runtime.ordered.family import Tables
 from tidegate.runtime.ordered.partition_store import NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, row_table
-from tidegate.runtime.ordered.state_tables import StateTable
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
 from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, windows_of
 from tidegate.runtime.plan.aggregate_states import states
 from tidegate.runtime.plan.steps import OrderedStep
@@ -38,7 +37,7 @@ NUMBER: Final = "\0window"
 
 
 @dataclass(frozen=True, slots=True)
-class SessionOperator(WindowsOperator[KeptRows]):
+class SessionOperator(WindowsOperator[KeptRows], KeptRowsOperator):
     @classmethod
     def fresh(cls, ordered: OrderedStep) -> Self:
         node = windows_of(ordered)
@@ -46,12 +45,8 @@ class SessionOperator(WindowsOperator[KeptRows]):
 
     def loaded(self, tables: Tables, reached: Extended) -> Self:
         state, sessions = self.held, partial_sessions(self.node)
-        if SESSIONS in tables:
-            stored = tables[SESSIONS]
-            numbers = pl.Series(PARTITION, state.partitions.of_kept(stored), pl.Int64)
-            rows = stored.select(numbers, *state.columns).sort(PARTITION)
-            partitions = state.all_partitions()
-            state.put(KeptExtract(partitions, rows, sessions.looks(rows, len(partitions))))
+        if (stored := state.stored_in(tables)) is not None:
+            state.put(replace(stored, look=sessions.looks(stored.rows, len(stored.partitions))))
         return self
 
     def step(
@@ -70,12 +65,6 @@ class SessionOperator(WindowsOperator[KeptRows]):
         return replace(
             self, made=(before, KeptExtract(partitions, left, sessions.looks(left, len(partitions))))
         ), result
-
-    def described(self) -> dict[str, StateTable]:
-        return {SESSIONS: row_table(self.held.partitions.schema, self.held.columns)}
-
-    def counts(self) -> dict[str, int]:
-        return {SESSIONS: self.settled().rows.height}
 
 
 @dataclass(frozen=True)

@@ -306,11 +306,12 @@ class PositionLog:
 def _table(rows: list[tuple[str, SourceFile]]) -> Any:
     import pyarrow as pa
 
-    return pa.table(
-        {
-            "source": pa.array([source for source, _ in rows], pa.string()),
-            "path": pa.array([file.path for _, file in rows], pa.string()),
-            "size": pa.array([file.size for _, file in rows], pa.int64()),
-            "mtime_ns": pa.array([file.mtime_ns for _, file in rows], pa.int64()),
-        }
+    from tidegate.runtime.arrow_arrays import array_of_values
+
+    columns = (
+        ("source", pa.string(), [source for source, _ in rows]),
+        ("path", pa.string(), [file.path for _, file in rows]),
+        ("size", pa.int64(), [file.size for _, file in rows]),
+        ("mtime_ns", pa.int64(), [file.mtime_ns for _, file in rows]),
     )
+    return pa.table({name: array_of_values(values, type_) for name, type_, values in columns})

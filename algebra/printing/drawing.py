@@ -1,4 +1,4 @@
-"""A plan's graph as SVG: layers from left to right, each box right of all that feed it."""
+"""A graph as SVG: layers from left to right, each box right of all that feed it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from tidegate.algebra.printing.graph import Edge, Graph, Vertex, shown
 from tidegate.algebra.printing.plans import printable
-from tidegate.runtime.inspect.graph import Edge, Graph, Vertex, shown
 
 _CHARACTER, _LINE, _PADDING = 7.3, 16, 10  # pixels, of 12 pixel monospace
 _ACROSS, _DOWN, _MARGIN, _PASSAGE = 56, 18, 12, 6.0
@@ -19,6 +19,8 @@ _FILLS: Final = {
     "buffer": "#fef3c7",
     "query": "#dcfce7",
     "result": "#dbeafe",
+    "default": "#dbeafe",
+    "context": "#fef3c7",
 }
 
 
@@ -32,7 +34,7 @@ class Box:
     height: float
 
 
-def svg(graph: Graph) -> str:
+def svg(graph: Graph, title: str = "Plan: streams, buffers, queries") -> str:
     """The graph as one SVG element; text is escaped, and nothing in it runs or loads anything."""
     boxes, routes = placed(graph)
     width = max((box.x + box.width for box in boxes), default=0) + _MARGIN
@@ -40,7 +42,7 @@ def svg(graph: Graph) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
         f'height="{height:.0f}" role="img" font-family="monospace" font-size="12">',
-        "<title>Plan: streams, buffers, queries</title>",
+        f"<title>{_text(title)}</title>",
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
         '<defs><marker id="tidegate-arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" '
         'orient="auto"><path d="M0 0L10 5L0 10z" fill="#5b6470"/></marker></defs>',
@@ -117,7 +119,7 @@ def _columns(text: str) -> int:
 
 
 def _vertex(vertex: Vertex, box: Box) -> str:
-    radius = 14 if vertex.kind in ("stream", "result") else 3
+    radius = 14 if vertex.kind in ("stream", "result", "default") else 3
     x, first = box.x + _PADDING, box.y + _LINE
     title = f"<title>{html.escape(printable(vertex.whole))}</title>" if vertex.whole else ""
     return (
@@ -137,7 +139,7 @@ def _edge(edge: Edge, boxes: list[Box], route: list[Box]) -> str:
         path += f"C{x + bend:.0f} {y:.0f} {box.x - bend:.0f} {middle:.0f} {box.x:.0f} {middle:.0f}"
         x, y = box.x + box.width, middle
         path += f"L{x:.0f} {y:.0f}" if box is not stations[-1] else ""
-    dashed = ' stroke-dasharray="4 3"' if stations[-1].x <= stations[0].x else ""
+    dashed = ' stroke-dasharray="4 3"' if edge.dotted or stations[-1].x <= stations[0].x else ""
     title = f"<title>{_text(edge.label)}</title>" if edge.label else ""
     return f'<path d="{path}" fill="none" stroke="#5b6470"{dashed} marker-end="url(#tidegate-arrow)">{title}</path>'
 

@@ -1,0 +1,1 @@
+"""Queries in contexts as text: CAESAR's language, read and printed back."""

@@ -1,0 +1,431 @@
+"""The text of queries in contexts as a model and relations of the DSL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from tidegate.algebra.diagnostics.shown import nearest
+from tidegate.algebra.dsl.checks.calls import called
+from tidegate.algebra.dsl.expression import Expression
+from tidegate.algebra.dsl.here import Here, written_at
+from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Scan
+from tidegate.algebra.ordered.transitions.definition import BEGAN, HeldBy
+from tidegate.algebra.terms import Attr, conjunction
+from tidegate.algebra.text.conditions import Conditions
+from tidegate.algebra.text.parsing import Part, Text, name_of
+from tidegate.algebra.text.sources import stream_of
+from tidegate.algebra.text.wording import in_words_of_text
+from tidegate.contexts.model import ContextModel, context_model
+from tidegate.contexts.named import named_result
+from tidegate.contexts.text.language import CONTEXTS
+from tidegate.contexts.text.queries import ContextQueries, ContextQuery, Event, head_text
+
+#: The beginning of the window that an event of a sequence lies in; no name of a user's looks like this one.
+_WINDOW: Final = "window began"
+
+
+@called()
+def read_contexts(
+    text: str, streams: Relation | Mapping[str, Relation], *, model: ContextModel | None = None, file: str = "contexts"
+) -> ContextQueries:
+    """The model and the results that queries in contexts ask for: `INITIATE CONTEXT ... PATTERN ... WHERE ... CONTEXT
+    ...`, SWITCH, TERMINATE, and `DERIVE Name(...) PATTERN ... WHERE ... CONTEXT ...`, with semicolons between.
+
+    A text that begins with `MODEL name BY keys CONTEXT names DEFAULT name` has a model of its own; the queries of
+    others are added to `model`. `streams` are the streams that patterns name, and `file` is what errors call the text.
+    `QueryError` TG170 where the text does not fit the grammar, TG187 for contexts that there are not, TG175 for what
+    the language cannot say.
+
+    From the papers: CAESAR Figure 4.
+
+    Examples:
+        >>> text = "DERIVE Fast(c.car, c.time) PATTERN Cars c WHERE c.speed > 80 CONTEXT slow"
+        >>> fast = tg.read_contexts(text, {"Cars": cars}, model=traffic).results["Fast"]
+        >>> show(fast)
+        red, 2
+    """
+    with Here(), in_words_of_text():
+        if not isinstance(text, str):
+            raise QueryError("TG114", f"queries are text, not a {type(text).__name__}", hint="give what the file holds")
+        read = Text(text, file, CONTEXTS)
+        parts = read.parse().parts
+        head = ""
+        if parts[0].kind == "model":
+            model, head = _model(read, parts[0])
+            parts = parts[1:]
+        if model is None:
+            hint = "begin it: MODEL Traffic BY segment CONTEXT clear, congestion DEFAULT clear; or give model=..."
+            raise QueryError("TG187", "the text is of no model", hint=hint, site=read.site(1, 1))
+        return _Reader(read, streams, model).read(parts, head)
+
+
+def _model(text: Text, part: Part) -> tuple[ContextModel, str]:
+    """The model of a text, and its clause."""
+    name, *clauses = part.parts
+    keys = [name_of(key) for clause in clauses if clause.kind == "by" for key in clause.parts]
+    contexts = [(name_of(one.parts[0]), _held(text, one)) for one in clauses if one.kind == "context"]
+    default = name_of(clauses[-1].parts[0])
+    with written_at(text.at(clauses[-1])):
+        if default not in (context for context, _ in contexts):
+            listed = ", ".join(context for context, _ in contexts)
+            raise QueryError("TG187", f"the default context {default} is not listed", hint=f"contexts are {listed}")
+    with written_at(text.at(part)):
+        others = [context for context, _ in contexts if context != default]
+        causes = {context: held for context, held in contexts if held is not None}
+        model = context_model(name_of(name), by=keys, default=default, contexts=others, causes=causes)
+    return model, head_text(name_of(name), keys, contexts, default)
+
+
+def _held(text: Text, context: Part) -> HeldBy | None:
+    for held in context.parts[1:]:
+        kinds: tuple[HeldBy, ...] = ("bag", "set")
+        asked = name_of(held.parts[0])
+        for kind in kinds:
+            if asked.lower() == kind:
+                return kind
+        raise QueryError(
+            "TG187", f"a context is held by no {asked}", hint="HELD BY BAG, or HELD BY SET", site=text.at(held)
+        )
+    return None
+
+
+class _Qualified(Conditions):
+    """Conditions over the events of a pattern, whose attributes may have the variable of an event before them."""
+
+    def attribute(self, tree: Part) -> Expression:
+        names = [name_of(part) for part in tree.parts]
+        with written_at(self.text.at(tree)):
+            if len(names) == 2 and names[0] not in self.prefixes:
+                near = nearest(names[0], self.prefixes, 1)
+                hint = f"did you mean {near[0]}.{names[1]}?" if near else f"events are {', '.join(self.prefixes)}"
+                raise QueryError("TG172", f"{names[0]} is no event of the pattern", hint=hint)
+            qualified = ".".join(names)
+            return self.relation[qualified if qualified in self.relation.schema else names[-1]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Matches:
+    """The matches of a pattern as rows, with the instants of the first and the last event, and the keys of the last."""
+
+    rows: Relation
+    conditions: _Qualified
+    where: tuple[Expression, ...]
+    first: str
+    last: str
+    keys: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads queries one by one: those that derive contexts first, as others read the model."""
+
+    text: Text
+    streams: Relation | Mapping[str, Relation]
+    model: ContextModel
+    derived: dict[str, list[Part]] = field(default_factory=dict)
+    results: dict[str, Relation] = field(default_factory=dict)
+    reading: list[str] = field(default_factory=list)
+    queries: dict[int, ContextQuery] = field(default_factory=dict)
+    #: The instant of an event by its type.
+    times: dict[str, str] = field(default_factory=dict)
+
+    def read(self, parts: Sequence[Part], head: str) -> ContextQueries:
+        for part in parts:
+            if part.kind == "derive":
+                self.derived.setdefault(name_of(part.parts[0]), []).append(part)
+        for part in parts:
+            if part.kind != "derive":
+                self._transition(part)
+        for name in self.derived:
+            self._result(name)
+        return ContextQueries(self.model, dict(self.results), tuple(self.queries[id(part)] for part in parts), head)
+
+    # Queries ---------------------------------------------------------------------------------------------------------
+    def _transition(self, part: Part) -> None:
+        """Adds a deriving query to the model."""
+        context, contexts = name_of(part.parts[0]), self._contexts(part)
+        events = self._events(part)
+        matches = self._matches(part, events, (), deriving=True)
+        cause = next((matches.conditions.read(one.parts[0]) for one in part.parts if one.kind == "cause"), None)
+        items = self._items(part, matches.conditions)
+        several = sum(not event.absent for event, _ in events) > 1
+        with written_at(self.text.at(part)):
+            since = matches.rows[matches.first] if several else None
+            if part.kind == "terminate":
+                if contexts not in ((), (context,)):
+                    raise QueryError(
+                        "TG187",
+                        f"a query that terminates {context} stands in {context}, not in {', '.join(contexts)}",
+                        hint=f"write CONTEXT {context}, or nothing",
+                    )
+                self.model = self.model.terminate(
+                    context, when=matches.rows, by=matches.keys, at=matches.last, since=since, cause=cause
+                )
+            else:
+                add = self.model.initiate if part.kind == "initiate" else self.model.switch
+                self.model = add(
+                    context,
+                    when=matches.rows,
+                    within=contexts or None,
+                    by=matches.keys,
+                    at=matches.last,
+                    since=since,
+                    cause=cause,
+                    values=items,
+                )
+        self._note(part, events, matches, items, cause, contexts)
+
+    def _result(self, name: str) -> Relation:
+        """What is derived by this name, by one query or by several."""
+        if name in self.results:
+            return self.results[name]
+        first = self.derived[name][0]
+        if name in self.reading:
+            circle = " reads ".join([*self.reading[self.reading.index(name) :], name])
+            message = f"{name} is derived of itself: {circle}"
+            hint = "say recursion in Python, with tg.result(...)"
+            raise QueryError("TG211", message, hint=hint, site=self.text.at(first))
+        self.reading.append(name)
+        first_rows, *more = [self._rows(part) for part in self.derived[name]]
+        with written_at(self.text.at(first)), Here() as site:
+            self.results[name] = named_result(name, first_rows.union(*more) if more else first_rows, site)
+        self.reading.pop()
+        return self.results[name]
+
+    def _rows(self, part: Part) -> Relation:
+        events, contexts = self._events(part), self._contexts(part)
+        matches = self._matches(part, events, contexts, deriving=False)
+        items = self._items(part, matches.conditions)
+        for one in part.parts:
+            if one.kind == "cause":
+                hint = "leave CAUSE out"
+                raise QueryError("TG187", "an event that is derived has no cause", hint=hint, site=self.text.at(one))
+        self._note(part, events, matches, items, None, contexts)
+        with written_at(self.text.at(part)):
+            return matches.rows.select(**items)
+
+    def _note(
+        self,
+        part: Part,
+        events: Sequence[tuple[Event, Part]],
+        matches: _Matches,
+        items: Mapping[str, Expression],
+        cause: Expression | None,
+        contexts: tuple[str, ...],
+    ) -> None:
+        where = conjunction([condition._term for condition in matches.where]) if matches.where else None
+        self.queries[id(part)] = ContextQuery(
+            part.kind,  # type: ignore[arg-type]  # the grammar has these four
+            name_of(part.parts[0]),
+            tuple((item._term, name) for name, item in items.items()),
+            tuple(event for event, _ in events),
+            where,
+            None if cause is None else cause._term,
+            contexts,
+        )
+
+    # Clauses ---------------------------------------------------------------------------------------------------------
+    def _contexts(self, part: Part) -> tuple[str, ...]:
+        return tuple(name_of(name) for clause in part.parts if clause.kind == "standing" for name in clause.parts)
+
+    def _items(self, part: Part, conditions: _Qualified) -> dict[str, Expression]:
+        """The values in brackets by their names."""
+        items: dict[str, Expression] = {}
+        for item in (item for clause in part.parts if clause.kind == "items" for item in clause.parts):
+            value = conditions.read(item.parts[0])
+            if len(item.parts) == 1 and not isinstance(value._term, Attr):
+                hint = f"write {value!r} AS name"
+                raise QueryError("TG114", f"{value!r} has no name", hint=hint, site=self.text.at(item))
+            name = name_of(item.parts[1] if len(item.parts) > 1 else item.parts[0].parts[-1])
+            if name in items:
+                hint = "name one of them: AS name"
+                raise QueryError("TG103", f"{name} is there twice", hint=hint, site=self.text.at(item))
+            items[name] = value
+        return items
+
+    def _events(self, part: Part) -> list[tuple[Event, Part]]:
+        """The events of a pattern in their order, brackets in brackets taken off."""
+        pattern = next(clause for clause in part.parts if clause.kind == "pattern")
+        found: dict[str, tuple[Event, Part]] = {}
+        for one in _flat(pattern):
+            type_, *variable = map(name_of, one.parts)
+            event = Event(type_, variable[0] if variable else None, one.kind == "absent")
+            if event.name in found:
+                hint = f"name one of them: {type_} {type_.lower()}2"
+                raise QueryError("TG103", f"two events are called {event.name}", hint=hint, site=self.text.at(one))
+            found[event.name] = event, one
+        events = list(found.values())
+        if events[-1][0].absent:
+            raise QueryError(
+                "TG182",
+                f"no event may follow without {events[-1][0].name}" if len(events) > 1 else "nothing is to come",
+                hint="say in Python how long it must not come: an anti_join with a limit, or a row pattern A !N[5m]",
+                site=self.text.at(events[-1][1]),
+            )
+        return events
+
+    # Patterns --------------------------------------------------------------------------------------------------------
+    def _matches(
+        self, part: Part, events: Sequence[tuple[Event, Part]], contexts: tuple[str, ...], *, deriving: bool
+    ) -> _Matches:
+        """Every combination of events in order of time, of one partition and one window, for which WHERE holds."""
+        several = len(events) > 1
+        if several and len(contexts) > 1:
+            clause = next(clause for clause in part.parts if clause.kind == "standing")
+            raise QueryError(
+                "TG175",
+                f"a sequence lies in one window, and {len(contexts)} contexts are named",
+                hint="write one query for each; what they derive may have one name",
+                site=self.text.at(clause),
+            )
+        if deriving and events[0][0].absent:
+            raise QueryError(
+                "TG175",
+                f"the absence of {events[0][0].name} would begin before the match, where its context may not hold",
+                hint="let the pattern begin with an event; or look back in Python, before the window, too",
+                site=self.text.at(events[0][1]),
+            )
+        relations = [self._relation(event, place, contexts, several, deriving) for event, place in events]
+        scope, *others = relations
+        with written_at(self.text.at(events[-1][1])):
+            for other in others:
+                scope = scope.join(other)
+        conditions = _Qualified(self.text, scope, tuple(event.name for event, _ in events), (), {})
+        where = self._conjuncts(part, conditions)
+        times = [
+            _named(event, self.times[event.type], relation)
+            for (event, _), relation in zip(events, relations, strict=True)
+        ]
+        rows = self._joined(part, [event for event, _ in events], relations, times, where, scope)
+        positive = [i for i, (event, _) in enumerate(events) if not event.absent]
+        last = positive[-1]
+        keys = tuple(_named(events[last][0], key, relations[last]) for key in self.model._keys)
+        return _Matches(rows, conditions, where, times[positive[0]], times[last], keys)
+
+    def _conjuncts(self, part: Part, conditions: _Qualified) -> tuple[Expression, ...]:
+        for clause in part.parts:
+            if clause.kind == "where":
+                (condition,) = clause.parts
+                conjuncts = condition.parts if condition.kind == "and" else (condition,)
+                return tuple(map(conditions.read, conjuncts))
+        return ()
+
+    def _joined(
+        self,
+        part: Part,
+        events: Sequence[Event],
+        relations: Sequence[Relation],
+        times: Sequence[str],
+        where: Sequence[Expression],
+        scope: Relation,
+    ) -> Relation:
+        """The events joined one after the other, then without matches that an absent event excludes."""
+        names = [event.name for event in events]
+        read = {id(one): _of(one, names) for one in where}
+        positive = [i for i, event in enumerate(events) if not event.absent]
+        absent = {names[i] for i, event in enumerate(events) if event.absent}
+        with written_at(self.text.at(part)):
+            joined = relations[positive[0]]
+            seen = {names[positive[0]]}
+            if own := [one for one in where if read[id(one)] <= seen and not read[id(one)] & absent]:
+                joined = joined.where(*own)
+            for before, i in pairwise(positive):
+                new = seen | {names[i]}
+                its = [one for one in where if read[id(one)] <= new and not read[id(one)] <= seen]
+                links = [scope[times[before]] < scope[times[i]], *self._together(scope, events, before, i)]
+                joined, seen = joined.join(relations[i], *links, *its), new
+            for i, event in enumerate(events):
+                if event.absent:
+                    joined = self._without(joined, relations[i], i, events, times, where, scope)
+        return joined
+
+    def _without(
+        self,
+        joined: Relation,
+        others: Relation,
+        i: int,
+        events: Sequence[Event],
+        times: Sequence[str],
+        where: Sequence[Expression],
+        scope: Relation,
+    ) -> Relation:
+        """The matches between whose events an absent one does not come."""
+        names = [event.name for event in events]
+        after = next(k for k in range(i + 1, len(events)) if not events[k].absent)
+        links = [scope[times[i]] < scope[times[after]], *self._together(scope, events, i, after)]
+        for before in (k for k in range(i - 1, -1, -1) if not events[k].absent):
+            links.append(scope[times[before]] < scope[times[i]])
+            break
+        for one in where:
+            of = _of(one, names)
+            if names[i] in of:
+                if len([event for event in events if event.absent and event.name in of]) > 1:
+                    hint = "say of each absent event by itself what it is"
+                    raise QueryError("TG175", f"{one!r} is of two absent events", hint=hint)
+                links.append(one)
+        return joined.anti_join(others, *links)
+
+    def _together(self, scope: Relation, events: Sequence[Event], first: int, second: int) -> Iterator[Expression]:
+        """That two events are of one partition, and of one window."""
+        for key in (*self.model._keys, _WINDOW):
+            left, right = (f"{events[i].name}.{key}" for i in (first, second))
+            if left in scope.schema and right in scope.schema:
+                yield scope[left].same_as(scope[right]) if key == _WINDOW else scope[left] == scope[right]
+
+    def _relation(
+        self, event: Event, place: Part, contexts: tuple[str, ...], several: bool, deriving: bool
+    ) -> Relation:
+        """The events of a type in the contexts; with the beginning of the window where there are several."""
+        with written_at(self.text.at(place)):
+            relation = self._stream(event.type, deriving=deriving)
+            at = self.times[event.type] = _instant(relation)
+            if contexts:
+                values = {_WINDOW: BEGAN} if several else {}
+                relation = relation.in_context(self.model, *contexts, at=at, values=values)
+            return relation.as_(event.name) if several or event.variable is not None else relation
+
+    def _stream(self, name: str, *, deriving: bool) -> Relation:
+        """The events of a type: a stream, or what a query derives."""
+        if name not in self.derived:
+            return stream_of(self.streams, name)
+        inside = [part for part in self.derived[name] if self._contexts(part)]
+        if deriving and inside:
+            raise QueryError(
+                "TG211",
+                f"{name} is derived in a context, and a query that derives contexts reads it",
+                hint="derive it in no context, and let the query that reads it stand in it: CONTEXT ...",
+            )
+        return self._result(name)
+
+
+def _flat(pattern: Part) -> Iterator[Part]:
+    for part in pattern.parts:
+        if part.kind == "seq":
+            yield from _flat(part)
+        else:
+            yield part
+
+
+def _instant(relation: Relation) -> str:
+    """The instant of an event: that on which its stream progresses, where it holds several."""
+    temporal = relation.schema.temporal
+    if len(temporal) > 1 and isinstance(relation._node, Scan) and len(relation._node.stream.progress) == 1:
+        return relation._node.stream.progress[0]
+    return relation._order(None, "PATTERN", "time")
+
+
+def _named(event: Event, name: str, relation: Relation) -> str:
+    qualified = f"{event.name}.{name}"
+    return qualified if qualified in relation.schema else name
+
+
+def _of(condition: Expression, names: Sequence[str]) -> frozenset[str]:
+    """The events that a condition reads."""
+    if len(names) == 1:
+        return frozenset(names)
+    return frozenset(read.partition(".")[0] for read in condition._reads)

@@ -1,0 +1,194 @@
+"""Queries in contexts as text: what it means, that it is printed back, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tidegate as tg
+from tests.contexts.traffic import MINUTES, REPORTS, STOPPED, traffic
+from tidegate.algebra.nodes import Row
+from tidegate.algebra.printing.plans import node_text
+
+POSITIONS = tg.stream(
+    "PositionReport", "vid bigint, xway bigint, lane string, seg bigint, sec bigint, arrived bigint", progress="sec"
+)
+STREAMS = {
+    "Minutes": tg.stream("Minutes", "seg bigint, sec bigint, cars bigint, speed double", progress="sec"),
+    "Stopped": tg.stream("Stopped", "seg bigint, sec bigint, place bigint, cleared boolean", progress="sec"),
+    "PositionReport": POSITIONS,
+}
+MODEL = """
+MODEL Traffic BY seg
+CONTEXT clear, congestion, accident HELD BY SET
+DEFAULT clear;
+"""
+#: The deriving queries of the paper's Figure 3, with the clauses that its grammar lacks.
+DERIVING = """
+SWITCH CONTEXT congestion(m.speed) PATTERN Minutes m WHERE m.cars > 50 AND m.speed < 40 CONTEXT clear;
+SWITCH CONTEXT clear PATTERN Minutes m WHERE m.cars < 30 OR m.speed > 50 CONTEXT congestion;
+INITIATE CONTEXT accident PATTERN Stopped WHERE NOT cleared CAUSE place;
+TERMINATE CONTEXT accident PATTERN Stopped s WHERE s.cleared CAUSE s.place;
+"""
+#: Its queries 1 and 2.
+PROCESSING = """
+DERIVE TollNotification(p.vid, p.sec, 5 AS toll) PATTERN NewTravelingCar p CONTEXT congestion;
+DERIVE NewTravelingCar(p2.vid, p2.xway, p2.seg, p2.lane, p2.sec)
+PATTERN SEQ(NOT PositionReport p1, PositionReport p2)
+WHERE p1.sec + 30 = p2.sec AND p1.vid = p2.vid AND p2.lane <> 'exit'
+CONTEXT congestion;
+"""
+FIGURE_3 = MODEL + DERIVING + PROCESSING
+
+
+def read(text: str, **options: Any) -> tg.ContextQueries:
+    return tg.read_contexts(text, STREAMS, **options)
+
+
+def report(vid: int, seg: int, sec: int, lane: str = "travel") -> Row:
+    return (vid, 0, lane, seg, sec, 0)
+
+
+def rows(queries: tg.ContextQueries, **inputs: list[Row]) -> dict[str, list[Row]]:
+    program = tg.program(**queries.results)
+    found = program.run({stream.name: inputs.get(stream.name, []) for stream in program.definition.inputs})
+    return {name: sorted(tuple(row.values()) for row in found[name].rows()) for name in queries.results}
+
+
+MINUTE_ROWS: list[Row] = [(7, 60, 60, 30.0), (7, 120, 10, 60.0)]
+
+
+def test_the_running_example() -> None:
+    """A car enters a congested segment: no report of it 30 seconds before, in this window."""
+    reports = [report(1, 7, 40), report(1, 7, 70), report(1, 7, 100), report(2, 7, 75, "exit"), report(3, 8, 70)]
+    found = rows(read(FIGURE_3), Minutes=MINUTE_ROWS, PositionReport=reports)
+    assert found == {"TollNotification": [(1, 70, 5)], "NewTravelingCar": [(1, 0, 7, "travel", 70)]}
+
+
+def test_the_model_is_that_of_python() -> None:
+    assert repr(read(FIGURE_3).model) == repr(traffic()).replace("by segment", "by seg")
+    inputs: dict[str, Any] = {"Minutes": MINUTE_ROWS, "Stopped": [(7, 70, 1, False), (7, 80, 1, True)]}
+    queries = read(MODEL + DERIVING + "DERIVE In(r.vid, r.sec) PATTERN PositionReport r CONTEXT congestion, accident")
+    assert rows(queries, **inputs, PositionReport=[report(1, 7, 60), report(2, 7, 61), report(3, 9, 61)]) == {
+        "In": [(2, 61)]
+    }
+    windows = tg.program(W=queries.model.windows("congestion")).run({"Minutes": MINUTE_ROWS, "Stopped": []})
+    assert [tuple(row.values()) for row in windows["W"].rows()] == [(7, 120, 60, 30.0)]
+
+
+def test_it_is_printed_back() -> None:
+    queries = read(FIGURE_3)
+    text = str(queries)
+    again = read(text)
+    assert str(again) == text
+    assert repr(again.model) == repr(queries.model)
+    assert {name: node_text(one._node) for name, one in again.results.items()} == {
+        name: node_text(one._node) for name, one in queries.results.items()
+    }
+    assert text.startswith("MODEL Traffic BY seg\nCONTEXT clear, congestion, accident HELD BY SET\nDEFAULT clear;\n\n")
+    assert "SWITCH CONTEXT congestion(m.speed)\nPATTERN Minutes m\nWHERE m.cars > 50 AND m.speed < 40.0\n" in text
+    assert "INITIATE CONTEXT accident\nPATTERN Stopped\nWHERE NOT cleared\nCAUSE place;" in text
+    assert "PATTERN SEQ(NOT PositionReport p1, PositionReport p2)\n" in text
+    assert "DERIVE TollNotification(p.vid, p.sec, 5 AS toll)" in text
+
+
+def test_names_in_quotes_are_printed_so() -> None:
+    text = 'DERIVE "Where"(p.vid AS "context", p.sec) PATTERN PositionReport p CONTEXT congestion'
+    queries = read(MODEL + DERIVING + text)
+    assert 'DERIVE "Where"(p.vid AS "context", p.sec)' in str(queries)
+    assert queries.results["Where"].schema.names == ("context", "sec")
+
+
+def test_a_sequence_lies_in_one_window_and_partition() -> None:
+    text = "DERIVE Two(a.vid, b.sec) PATTERN SEQ(PositionReport a, PositionReport b) WHERE a.vid = b.vid"
+    again = [*MINUTE_ROWS, (7, 130, 60, 30.0)]
+    reports = [report(1, 7, 61), report(1, 7, 62), report(1, 8, 70), report(1, 7, 131), report(2, 7, 62)]
+    inside = read(MODEL + DERIVING + text + " CONTEXT congestion")
+    assert rows(inside, Minutes=again, PositionReport=reports) == {"Two": [(1, 62)]}
+    anywhere = read(MODEL + DERIVING + text)
+    assert rows(anywhere, Minutes=again, PositionReport=reports) == {"Two": [(1, 62), (1, 131), (1, 131)]}
+    default = read(MODEL + DERIVING + text + " CONTEXT clear")
+    assert rows(default, PositionReport=reports) == {"Two": [(1, 62), (1, 131), (1, 131)]}
+
+
+def test_an_event_between_two_others_is_absent() -> None:
+    text = """DERIVE Pair(a.sec AS first, b.sec) PATTERN SEQ(PositionReport a, SEQ(NOT Stopped s, PositionReport b))
+    WHERE a.vid = b.vid AND s.place > 3 AND b.vid > 0 CONTEXT clear"""
+    reports = [report(1, 7, 10), report(1, 7, 20), report(1, 7, 30)]
+    stops: list[Row] = [(7, 5, 9, False), (7, 25, 5, False), (7, 15, 2, False), (8, 15, 9, False)]
+    queries = read(MODEL + DERIVING.replace("Stopped WHERE NOT cleared", "Stopped WHERE place = 99") + text)
+    assert rows(queries, PositionReport=reports, Stopped=stops) == {"Pair": [(10, 20)]}
+
+
+def test_a_deriving_query_of_several_events_begins_with_the_first() -> None:
+    """The whole match has to lie in the window."""
+    text = "TERMINATE CONTEXT accident PATTERN SEQ(Stopped a, Stopped b) WHERE a.place = 0 AND b.place = 0;"
+    told = "DERIVE In(r.vid, r.sec) PATTERN PositionReport r CONTEXT accident"
+    queries = read(MODEL + "INITIATE CONTEXT accident PATTERN Stopped s WHERE s.place = 1;" + text + told)
+    stopped: list[Row] = [(7, 10, 0, True), (7, 20, 1, True), (7, 30, 0, True), (7, 40, 0, True)]
+    assert rows(queries, Stopped=stopped, PositionReport=[report(n, 7, 10 * n) for n in range(1, 7)]) == {
+        "In": [(3, 30), (4, 40)]
+    }
+
+
+def test_queries_that_derive_one_event_are_united() -> None:
+    one, two = (f"DERIVE In(r.vid, r.sec) PATTERN PositionReport r CONTEXT {c};" for c in ("congestion", "clear"))
+    found = rows(read(MODEL + DERIVING + one + two), Minutes=MINUTE_ROWS, PositionReport=[report(1, 7, 70)] * 2)
+    assert found == {"In": [(1, 70), (1, 70)]}
+
+
+def test_queries_may_be_added_to_a_model() -> None:
+    text = "DERIVE Slow(r.car, r.time) PATTERN Reports r CONTEXT congestion"
+    queries = tg.read_contexts(text, {"Reports": REPORTS}, model=traffic())
+    assert str(queries) == "DERIVE Slow(r.car, r.time)\nPATTERN Reports r\nCONTEXT congestion;"
+    assert repr(queries.model) == repr(traffic())
+    assert repr(queries) == str(queries)
+
+
+SAID = MODEL + DERIVING
+ASK = "DERIVE A(r.vid) PATTERN PositionReport r"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (ASK, "TG187 the text is of no model"),
+        (MODEL + "DERIVE A PATTERN PositionReport r", "TG170 'PATTERN' does not fit here(.|\n)*name what is derived"),
+        (MODEL + "DERIVE A(r.vid) PATTERN PositionReport r -> x", "TG170(.|\n)*write SEQ"),
+        (MODEL + "SELECT a", "TG170(.|\n)*expected: DERIVE, INITIATE, SWITCH, TERMINATE"),
+        (MODEL.replace("DEFAULT clear", "DEFAULT free") + ASK, "TG187 the default"),
+        (MODEL.replace("SET", "HEAP") + ASK, "TG187 a context is held by no HEAP"),
+        (MODEL + "SWITCH CONTEXT full PATTERN Minutes", "TG187 switch names 'full'(.|\n)*contexts:5:1"),
+        (MODEL + "SWITCH CONTEXT congestion PATTERN Minute", "TG173 there is no stream Minute(.|\n)*mean Minutes"),
+        (MODEL + "SWITCH CONTEXT congestion PATTERN Minutes m WHERE n.cars > 5", "TG172 n is no event(.|\n)*are m"),
+        (MODEL + "SWITCH CONTEXT congestion PATTERN Minutes m WHERE m.car > 5", "TG101 unknown attribute"),
+        (MODEL + "SWITCH CONTEXT clear PATTERN SEQ(Minutes, Minutes)", "TG103 two events are called Minutes"),
+        (MODEL + "SWITCH CONTEXT clear PATTERN SEQ(Minutes m, NOT Stopped s)", "TG182 no event may follow without s"),
+        (MODEL + "SWITCH CONTEXT clear PATTERN NOT Stopped s", "TG182 nothing is to come"),
+        (MODEL + "SWITCH CONTEXT clear PATTERN SEQ(NOT Stopped s, Minutes m)", "TG175 the absence of s would begin"),
+        (MODEL + "TERMINATE CONTEXT accident PATTERN Stopped CONTEXT clear", "TG187 a query that terminates accident"),
+        (SAID + "DERIVE A(a.sec) PATTERN SEQ(Stopped a, Stopped b) CONTEXT clear, accident", "TG175 a sequence"),
+        (SAID + "DERIVE A(a.sec + 1) PATTERN Stopped a", "TG114 a.sec \\+ 1 has no name"),
+        (SAID + "DERIVE A(a.sec, a.sec) PATTERN Stopped a", "TG103 sec is there twice"),
+        (SAID + "DERIVE A(a.sec) PATTERN Stopped a CAUSE a.place", "TG187 an event that is derived has no"),
+        (SAID + "DERIVE A(b.sec) PATTERN B b; DERIVE B(a.sec) PATTERN A a", "TG211 A is derived of itself"),
+        (
+            MODEL + "SWITCH CONTEXT clear PATTERN A; DERIVE A(s.seg, s.sec) PATTERN Stopped s CONTEXT accident",
+            "TG211 A is derived in a context",
+        ),
+        (
+            SAID + "DERIVE A(b.sec) PATTERN SEQ(NOT Stopped s, NOT Minutes m, Stopped b) WHERE s.sec < m.sec",
+            "TG175 (.|\n)* is of two absent events",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_refused(text: str, message: str) -> None:
+    with pytest.raises(tg.QueryError, match=message):
+        read(text)
+
+
+def test_what_is_no_text() -> None:
+    wrong: Any = 5
+    with pytest.raises(tg.QueryError, match="TG114 queries are text, not a int"):
+        tg.read_contexts(wrong, {"Minutes": MINUTES, "Stopped": STOPPED})
