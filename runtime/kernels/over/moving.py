@@ -39,7 +39,7 @@ def least(at: Int64Array, low: Int64Array, high: Int64Array, key: Int64Array, va
     return places
 
 
-@compiled(OUT(INTS, INTS, INTS, INTS, BYTES, nb.int64))  # type: ignore[no-untyped-call]  # numba has no types for it
+@compiled(OUT(INTS, INTS, INTS, INTS, BYTES, nb.int64))
 def distinct(
     at: Int64Array, low: Int64Array, high: Int64Array, number: Int64Array, valid: UInt8Array, different: int
 ) -> Int64Array:

@@ -58,7 +58,7 @@ def test_a_table_is_filled_to_half_of_it() -> None:
 
 
 def agreed(keys: np.ndarray) -> None:
-    numbers, firsts = number_groups(np.ascontiguousarray(keys, dtype=np.int64))
+    numbers, firsts = number_groups(list(np.ascontiguousarray(keys, dtype=np.int64)))
     known: dict[tuple[int, ...], int] = {}
     expected = [known.setdefault(tuple(row), len(known)) for row in keys.T.tolist()]
     assert numbers.tolist() == expected
