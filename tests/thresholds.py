@@ -133,6 +133,7 @@ THRESHOLDS = (
     Threshold("ingest.raw_rows", "_TOGETHER_BYTES", (0, 100), "background"),
     Threshold("kernels.band_join", "_MOVES", (), "compiled"),
     Threshold("kernels.partners", "ROUNDS", (), "compiled"),
+    Threshold("kernels.grouping", "CELLS_PER_ROW", (0, 100)),
     Threshold("kernels.pool", "_LOOSE", (0, 2)),
     Threshold("kernels.ranges.range_search", "ROWS", (1, 2)),
     Threshold("kernels.ranges.range_search", "_FEW", (1, 2)),

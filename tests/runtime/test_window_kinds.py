@@ -50,6 +50,13 @@ def program() -> tg.Program:
         First=windows(tg.hopping(12, every=4, align="first"), n=tg.count(), mean=tg.avg(S.x)),
         FirstSteps=windows(tg.hopping(5, every=5, align="first", empty=True), n=tg.count(), most=tg.max(S.v)),
         Since=windows(tg.landmark(10, every=8), n=tg.count(), total=tg.sum(S.x)),
+        Odd=windows(tg.hopping(10, every=4, offset=3), n=tg.count(), mean=tg.avg(S.x), most=tg.max(S.v)),
+        OddGaps=windows(tg.hopping(3, every=7), n=tg.count(), total=tg.sum(S.v)),
+        OddSteps=windows(tg.hopping(4, every=12), n=tg.count(), total=tg.sum(S.v)),
+        OddEmpty=windows(tg.hopping(6, every=4, empty=True), n=tg.count(), last=tg.last(S.v, by=S.t)),
+        OddFirst=windows(tg.hopping(5, every=3, align="first", empty=True), n=tg.count(), most=tg.max(S.x)),
+        OddRows=counted(5, 3, n=tg.count(), total=tg.sum(S.v)),
+        OddFives=counted(2, 5, n=tg.count(), first=tg.first(S.v, by=S.s)),
     )
 
 
@@ -63,6 +70,13 @@ COMPLETED = {
     "Rows": "end",
     "Fives": "end",
     "Since": "end",
+    "Odd": "end",
+    "OddGaps": "end",
+    "OddSteps": "end",
+    "OddEmpty": "complete",
+    "OddFirst": "complete",
+    "OddRows": "end",
+    "OddFives": "end",
 }
 NAMES = tuple(COMPLETED)
 
@@ -141,6 +155,28 @@ def test_windows_of_so_many_rows() -> None:
     assert run(counted(4, 2, n=tg.count()), at(1, 2, 3, 4, 5, 6, 7)) == [("a", 1, 4, 4), ("a", 3, 6, 4)]
     sliding = counted(2, 1, total=tg.sum(S.s))
     assert run(sliding, at(1, 2, 2)) == [("a", 1, 2, 1), ("a", 2, 2, 3)]
+
+
+def test_a_size_may_be_no_multiple_of_the_distance() -> None:
+    """Of rows at 1 to 8 those windows of five that end at multiples of 3; where they are shorter some are in none."""
+    rows = at(*range(1, 9))
+    assert run(windows(tg.hopping(5, every=3), total=tg.count()), rows) == [
+        ("a", -2, 3, 3),
+        ("a", 1, 6, 5),
+        ("a", 4, 9, 4),
+        ("a", 7, 12, 1),
+    ]
+    assert run(windows(tg.hopping(2, every=5), n=tg.count()), rows) == [("a", 3, 5, 2)]
+    assert run(windows(tg.hopping(3, every=2, align="first"), n=tg.count()), rows) == [
+        ("a", 0, 3, 3),
+        ("a", 2, 5, 3),
+        ("a", 4, 7, 3),
+        ("a", 6, 9, 2),
+    ]
+    assert run(counted(3, 2, n=tg.count()), rows) == [("a", 2, 4, 3), ("a", 4, 6, 3), ("a", 6, 8, 3)]
+    assert run(counted(2, 3, n=tg.count()), rows) == [("a", 2, 3, 2), ("a", 5, 6, 2)]
+    told = tg.program(R=windows(tg.hopping(10, every=4), n=tg.count())).explain().to_dict()["queries"]
+    assert [bound for query in told for bound in query["holds"]] == ["panes: keys(S by k) × 5"]
 
 
 def test_rows_that_are_counted_need_an_order() -> None:
@@ -380,7 +416,6 @@ def test_a_start_is_final_when_the_longest_day_is_over() -> None:
         (lambda: UNTYPED.rows("5m"), "TG160 size='5m' is no positive whole number"),
         (lambda: UNTYPED.hopping(4, every=2, align="last"), "TG160 align='last' is not known"),
         (lambda: tg.hopping(4, every=2, offset=1, align="first"), "TG160 offset moves what the first row aligns"),
-        (lambda: tg.rows(5, every=2), "TG160 size=5 is no multiple of every=2"),
         (
             lambda: windows(tg.landmark("yesterday", every=2), n=tg.count()),
             "TG160 since='yesterday' is no instant here",

@@ -318,7 +318,7 @@ def test_a_key_that_is_an_instant_is_related_to_the_bounds() -> None:
         (lambda: windows(tg.session(3), end=tg.count()), "TG103 attribute 'end' exists already"),
         (lambda: windows(tg.session(0), n=tg.count()), "TG160 gap=0 is not positive"),
         (lambda: windows(tg.session("5m"), n=tg.count()), "TG160 gap is a number of ticks here"),
-        (lambda: windows(tg.hopping(6, every=4), n=tg.count()), "TG160 size=6 is no multiple of every=4"),
+        (lambda: windows(tg.cumulating(6, every=4), n=tg.count()), "TG160 size=6 is no multiple of every=4"),
         (lambda: windows(tg.hopping(6, every=-3), n=tg.count()), "TG160 every=-3 is not positive"),
         (lambda: UNTYPED.windows("5m", by="k"), "TG114 '5m' says not which windows there are"),
         (lambda: UNTYPED.windows(by="k"), "TG114 .*missing.*bounds"),
