@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.diagnostics.tracebacks import trimmed_calls
@@ -167,9 +168,13 @@ class StreamDef:
                 )
 
 
+#: With it the names of attributes begin that users have not given.
+MARK: Final = "~"
+
+
 def unused_mark(names: Iterable[str]) -> str:
     """A beginning that none of these names has."""
-    return "~" * (1 + max((len(name) - len(name.lstrip("~")) for name in names), default=0))
+    return MARK * (1 + max((len(name) - len(name.lstrip(MARK)) for name in names), default=0))
 
 
 def checked_name(name: str, of: str) -> str:

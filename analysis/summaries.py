@@ -6,7 +6,7 @@ that the operator yields. Whether it does its family says. All others list their
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -25,13 +25,14 @@ from tidegate.algebra.nodes import (
     nodes_of,
     with_children,
 )
-from tidegate.algebra.ordered.summary import Summary
+from tidegate.algebra.ordered.summary import HIGH_BITS, Halves, Summary
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.rewrites.conditions import can_fail
+from tidegate.algebra.rewrites.totals import Total
 from tidegate.algebra.row_wise import has_ordered_operator
-from tidegate.algebra.schema import unused_mark
+from tidegate.algebra.schema import Schema, unused_mark
 from tidegate.algebra.terms import Attr, Lit, Term, attributes_of, call
-from tidegate.algebra.types import BIGINT
+from tidegate.algebra.types import BIGINT, DOUBLE
 from tidegate.analysis.ordered.table import family_of
 
 _ONE, _ZERO, _MANY = Lit(1, BIGINT), Lit(0, BIGINT), Lit(2**61, BIGINT)
@@ -97,19 +98,19 @@ def _groups(group: Group, inner: Mapping[str, Node] = MappingProxyType({})) -> N
     if isinstance(read, str):
         return Listed(group, node, read)
     mark = unused_mark(name for below in (group, *between, node) for name in below.schema)
-    parts = _Parts(mark, read.arguments)
-    finished = [parts.finished(aggregate) for aggregate in group.aggregates]
-    if any(term is None for term in finished):
-        unsplit = next(a for a, term in zip(group.aggregates, finished, strict=True) if term is None)
-        return Listed(group, node, f"{unsplit.function.value} is not made of those of parts")
-    summary = family_of(node).summary(node, tuple(sorted(read.keys)), tuple(parts.below))
+    parts = _Parts(mark, read.arguments, node.schema)
+    finished: list[tuple[str, Term]] = []
+    for aggregate in group.aggregates:
+        term = parts.finished(aggregate)
+        if isinstance(term, str):
+            return Listed(group, node, term)
+        finished.append((aggregate.name, term))
+    summary = family_of(node).summary(node, tuple(sorted(read.keys)), tuple(parts.below), tuple(parts.totals))
     if isinstance(summary, str):
         return Listed(group, node, summary)
     whole: Node = Group(parts.over(summary, between, read.terms), group.keys, tuple(parts.above))
-    for aggregate, term in zip(group.aggregates, finished, strict=True):
-        assert term is not None
-        if term != Attr(aggregate.name):
-            whole = Imbed(whole, aggregate.name, term)
+    for name, term in (*parts.hidden, *finished):
+        whole = Imbed(whole, name, term)
     return whole if whole.schema.names == group.schema.names else Project(whole, group.schema.names)
 
 
@@ -156,25 +157,75 @@ class _Read:
 
 @dataclass(slots=True)
 class _Parts:
-    """The aggregates of groups of the operator, and those of these that a grouping above has."""
+    """The aggregates of groups of the operator's rows, which have this schema, and those of these that a grouping above
+    has; `hidden` are attributes that are made of the latter.
+    """
 
     mark: str
     arguments: Mapping[str, str]
+    rows: Schema
     below: list[Aggregate] = field(default_factory=list)
+    totals: list[Halves] = field(default_factory=list)
     above: list[Aggregate] = field(default_factory=list)
+    hidden: list[tuple[str, Term]] = field(default_factory=list)
 
-    def finished(self, aggregate: Aggregate) -> Term | None:
-        """An aggregate of a grouping as a term over aggregates of parts; None where it is not made of such."""
-        if aggregate.function is not Function.COUNT or aggregate.argument is not None:
-            return None
-        return self.count(self.part(Function.COUNT, None))
+    def finished(self, aggregate: Aggregate) -> Term | str:
+        """An aggregate of a grouping as a term over aggregates of parts; where it is not made of such, why."""
+        function = aggregate.function
+        argument = aggregate.argument.name if isinstance(aggregate.argument, Attr) else None
+        if function is Function.COUNT:
+            return self.count(self.part(function, argument))
+        if argument is not None and function in (Function.MIN, Function.MAX):
+            return self.whole(function, Attr(self.part(function, argument)))
+        if argument is None or function not in (Function.SUM, Function.TRY_SUM, Function.AVG):
+            return f"{function.value} is not made of those of parts"
+        type_ = self.rows[self.arguments[argument]].type
+        if type_ == DOUBLE:
+            number = self.count(self.part(Function.COUNT, argument)) if function is Function.AVG else None
+            return self.double(self.arguments[argument], number)
+        if type_ != BIGINT:
+            return f"{function.value} is of durations or decimals"
+        total, beyond = self.total(self.arguments[argument])
+        if function is Function.AVG:
+            return self.average(total, beyond, self.count(self.part(Function.COUNT, argument)))
+        return total.term(lenient=function is Function.TRY_SUM)
+
+    def total(self, argument: str) -> tuple[Total, Attr]:
+        """The sum of an attribute, and how many parts of it are too large to tell. Then the sum is too large."""
+        high, low, beyond = self.halves(argument, double=False)
+        told = call("if", call("eq", beyond, _ZERO), high, Lit(2**HIGH_BITS, BIGINT))
+        hidden = f"{self.mark}total{argument}", told
+        if hidden not in self.hidden:
+            self.hidden.append(hidden)
+        return Total(Attr(hidden[0]), low), beyond
+
+    def double(self, argument: str, number: Term | None) -> Term:
+        """The sum of an attribute of doubles; with the number of those that are not NULL, their mean."""
+        high, low, beyond = self.halves(argument, double=True)
+        told: Term = call("add", high, low)
+        if number is not None:
+            told = call("try_div", told, call("cast_double", call("greatest", number, _ONE)))
+        return call("if", call("eq", beyond, _ZERO), told, call("cast_double", _too_many(beyond)))
+
+    def halves(self, argument: str, *, double: bool) -> Sequence[Attr]:
+        """The sums of the halves of an attribute over all parts, and the number of those that are too large to tell."""
+        high, low, beyond = (f"{self.mark}{part}{argument}" for part in ("high", "low", "beyond"))
+        halves = Halves(argument, high, low, beyond, double)
+        if halves not in self.totals:
+            self.totals.append(halves)
+        return [self.whole(Function.SUM, Attr(part)) for part in halves.columns]
+
+    def average(self, total: Total, beyond: Attr, number: Term) -> Term:
+        """The exact total divided by the number of values, also where the total is beyond its type."""
+        whole = call("coalesce", call("cast_double", total.term(lenient=True)), total.approximate())
+        mean = call("try_div", whole, call("cast_double", call("greatest", number, _ONE)))
+        return call("if", call("eq", beyond, _ZERO), mean, call("cast_double", _too_many(beyond)))
 
     def count(self, part: str) -> Term:
         """A number of rows: none where a part, or all of them, are more than a bigint can be (as of folded rows)."""
         total = self.whole(Function.SUM, Attr(part))
         beyond = self.whole(Function.COUNT, call("if", call("is_null", Attr(part)), _ONE, Lit(None, BIGINT)))
-        too_many = call("mul", call("greatest", beyond, _MANY), _MANY)
-        return call("if", call("eq", beyond, _ZERO), call("coalesce", total, _ZERO), too_many)
+        return call("if", call("eq", beyond, _ZERO), call("coalesce", total, _ZERO), _too_many(beyond))
 
     def part(self, function: Function, argument: str | None) -> str:
         """The attribute of an aggregate of the operator's groups."""
@@ -195,7 +246,8 @@ class _Parts:
 
     def over(self, summary: Node, between: list[_RowWise], terms: frozenset[str]) -> Node:
         """The operators between over groups: rows are chosen and named as before, and aggregates pass through."""
-        carried = tuple(aggregate.name for aggregate in self.below)
+        halves = (name for total in self.totals for name in total.columns)
+        carried = (*(aggregate.name for aggregate in self.below), *halves)
         for node in reversed(between):
             names = summary.schema
             match node:
@@ -209,3 +261,8 @@ class _Parts:
                     if name in terms and attributes_of(term) <= {*names}:
                         summary = Imbed(summary, name, term)
         return summary
+
+
+def _too_many(beyond: Attr) -> Term:
+    """What has no value."""
+    return call("mul", call("greatest", beyond, _MANY), _MANY)

@@ -133,6 +133,7 @@ THRESHOLDS = (
     Threshold("ingest.raw_rows", "_TOGETHER_BYTES", (0, 100), "background"),
     Threshold("kernels.band_join", "_MOVES", (), "compiled"),
     Threshold("kernels.partners", "ROUNDS", (), "compiled"),
+    Threshold("kernels.grouping", "CELLS_PER_ROW", (0, 100)),
     Threshold("kernels.pool", "_LOOSE", (0, 2)),
     Threshold("kernels.ranges.range_search", "ROWS", (1, 2)),
     Threshold("kernels.ranges.range_search", "_FEW", (1, 2)),
@@ -146,6 +147,8 @@ THRESHOLDS = (
     Threshold("engines.spark.eval.column_cache", "KEPT", (1,), "spark"),
     Threshold("engines.spark.eval.lying", "ROWS_A_SHARD", (1,), "spark"),
     Threshold("engines.spark.eval.shards", "TOGETHER", (1,), "spark"),
+    Threshold("engines.spark.tasks.held", "MOST_BYTES", (0,), "spark"),
+    Threshold("engines.spark.tasks.held", "MOST_RUNS", (1,), "spark"),
     Threshold("engines.spark.workers", "FLUSH_BYTES", (1000,), "spark"),
     Threshold("engines.spark.setup.session", "ARROW_ROWS_PER_BATCH", (1,), "spark"),
 )
@@ -153,6 +156,8 @@ THRESHOLDS = (
 #: Numbers of the source that are no sizes at which rows take another way, each with what it is.
 OTHERS = {
     "kernels.paths.counts.MANY": "the greatest number that is told",
+    "kernels.paths.totals._SMALL": "numbers that have a product",
+    "kernels.paths.totals._SPLIT": "a factor",
     "kernels.sequences.every.ENDED": "a mark",
     "kernels.sequences.machine.DEPTH": "how deep programs are; deeper ones are not compiled",
     "kernels.sequences.machine._GREATEST": "a number",
@@ -166,7 +171,6 @@ OTHERS = {
     "plan.folding.shards.DEEPEST": "how deep shards lie",
     "plan.folding.shards.ROOT": "a number",
     "plan.folding.shards._NODE_BITS": "bits of a number",
-    "plan.folding.totals.BITS": "bits of the low half of a total",
     "engines.memory.ASSUMED_MEMORY": "bytes of memory where no system says how many there are",
     "batch.report.KEPT_REPORTS": "reports that are kept",
     "connectors.directory._UNSETTLED_NS": "a span of time",

@@ -44,7 +44,7 @@ tells the analysis nothing.
 
 Aggregates of [groups](operators.md#group_byagg-tsa-def-15) skip NULL, and are NULL where nothing is left, counts 0. Each takes `filter=`, a
 condition. What *merges* keeps a few numbers for each group while rows arrive, or a sketch, which is for groups and windows alone; the others keep
-every value, and are none of situations. But for count_distinct those are computed in Python.
+every value: they are for groups and for [frames](operators.md#over) that have a beginning. But for count_distinct those are computed in Python.
 
 """
 

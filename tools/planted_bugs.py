@@ -219,12 +219,7 @@ def _run(bug: Bug | None, tests: Sequence[str]) -> Outcome:
 
 def _compile() -> None:
     """Compiles modules and kernels beside their sources, where copies take them from."""
-    every = (
-        "import importlib, pkgutil, tidegate.runtime.kernels as kernels\n"
-        "for module in pkgutil.walk_packages(kernels.__path__, kernels.__name__ + '.'):\n"
-        "    importlib.import_module(module.name)\n"
-    )
-    subprocess.run([sys.executable, "-c", every], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "tools/compile_kernels.py"], cwd=ROOT, check=True)
     folders = [name for name in COPIED if (ROOT / name).is_dir()]
     subprocess.run([sys.executable, "-m", "compileall", "-q", *folders], cwd=ROOT, check=True)
 

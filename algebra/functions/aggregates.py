@@ -284,21 +284,31 @@ def _rounded(exact: Fraction) -> float:
 
 def _quantile(group: Members) -> Value:
     """Between the two values that are next to the place, in proportion to how near each is; of the exact numbers."""
-    from fractions import Fraction  # takes long to import
-
     if not group.values:
         return None
-    share = Fraction(group.parameter) if isinstance(group.parameter, float) else Fraction(1, 2)
+    low, high, within = quantile_places(len(group.values), group.parameter)
     ordered = order_values(group.values)
-    low, within = divmod(share * (len(ordered) - 1), 1)
-    near = [ordered[int(low)], ordered[min(int(low) + 1, len(ordered) - 1)]]
-    if within == 0:
-        near[1] = near[0]
-    numbers = _numbers(Members(near, (), group.type))
-    if numbers is None:
-        lower, upper = (float(value) for value in near if value is not None)
-        return lower if lower == upper else lower + (upper - lower) * float(within)
-    return _rounded(numbers[0] + (numbers[1] - numbers[0]) * within)
+    return quantile_between(ordered[low], ordered[high], within, group.type)
+
+
+def quantile_places(count: int, share: Value) -> tuple[int, int, Fraction]:
+    """The places of the two values, of so many in order, that a quantile is between, and how far it is from the first
+    one, in parts of their distance. Without a share it is the median.
+    """
+    from fractions import Fraction  # takes long to import
+
+    low, within = divmod((Fraction(share) if isinstance(share, float) else Fraction(1, 2)) * (count - 1), 1)
+    return int(low), int(low) + (within != 0), within
+
+
+def quantile_between(lower: Value, upper: Value, within: Fraction, type_: DataType) -> float:
+    """The number so far between two values."""
+    numbers = _numbers(Members((lower, upper), (), type_))
+    if numbers is not None:
+        return _rounded(numbers[0] + (numbers[1] - numbers[0]) * within)
+    assert isinstance(lower, float)
+    assert isinstance(upper, float)
+    return lower if lower == upper else lower + (upper - lower) * float(within)
 
 
 def _mode(group: Members) -> Value:

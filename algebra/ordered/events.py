@@ -67,5 +67,6 @@ def require_mergeable(aggregate: Aggregate, of: str, time: str, schema: Schema) 
         raise QueryError(
             "TG132",
             f"{aggregate.function.value} keeps every value: it is an aggregate of groups, not of {of}",
-            hint=f"group by windows that do not overlap: group_by(..., end=tg.ceil(r.{time}, {size}))",
+            hint=f"group by windows that do not overlap: group_by(..., end=tg.ceil(r.{time}, {size})); "
+            f"or take the rows before each row: over(..., range={size})",
         )

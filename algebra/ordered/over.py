@@ -18,13 +18,13 @@ from tidegate.algebra.nodes import (
     aggregate_attribute,
     require_attribute,
 )
-from tidegate.algebra.ordered.events import in_order, instant_of, partitions, require_mergeable
+from tidegate.algebra.ordered.events import in_order, instant_of, partitions
 from tidegate.algebra.printing.plans import aggregate_text, ticks_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Lit, Term, Value
 from tidegate.algebra.typed.operations import resolve, term_type
-from tidegate.algebra.types import BIGINT, BOOLEAN, DataType
+from tidegate.algebra.types import BIGINT, BOOLEAN, DataType, Kind
 
 #: The attribute that says when a row was complete, of rows that wait for rows after them.
 COMPLETE: Final = "complete"
@@ -177,7 +177,7 @@ class Over(OrderedNode):
 
     def goes_by_order(self, aggregate: Aggregate) -> bool:
         """Whether the aggregate is the first or last value in the order of rows."""
-        return aggregate.by == Attr(self.time)
+        return aggregate.by == Attr(self.time) and aggregate.entry.form in (Form.EARLIEST, Form.LATEST)
 
     @property
     def leaves_open(self) -> bool:
@@ -203,14 +203,7 @@ class Over(OrderedNode):
                 raise QueryError("TG103", f"attribute {column.name!r} exists already", hint="choose a new name")
             taken.add(column.name)
             if isinstance(column, FrameAggregate):
-                require_mergeable(column.aggregate, "the rows before a row", self.time, schema)
-                if not column.aggregate.entry.is_plain:
-                    raise QueryError(
-                        "TG132",
-                        f"{column.aggregate.function.value} is an aggregate of groups and windows, not of the rows "
-                        "before a row",
-                        hint="take windows that overlap: windows(tg.hopping(...), by=...).agg(...)",
-                    )
+                _require_possible(column, schema[self.time].type)
         computed = tuple(_attribute(column, schema) for column in self.columns)
         if not self.waits:
             return Schema((*schema.attributes, *computed))
@@ -301,6 +294,24 @@ def column_text(column: OverColumn, instants: DataType) -> str:
             return f"{aggregate_text(aggregate)}{frame.text(instants)}"
         case _:
             assert_never(column)
+
+
+def _require_possible(column: FrameAggregate, instants: DataType) -> None:
+    """`QueryError` TG132 for an aggregate that keeps every value of more and more rows, and for a sketch."""
+    function, entry = column.aggregate.function.value, column.aggregate.entry
+    if not entry.merges and column.frame.before is None:
+        span = '"1h"' if instants.kind is Kind.TIMESTAMP else "10"
+        raise QueryError(
+            "TG132",
+            f"{function} keeps every value, and the rows before a row are more and more",
+            hint=f"say how far it looks back: over(..., range={span}) or over(..., rows=(9, 0))",
+        )
+    if entry.form is Form.SKETCH:
+        raise QueryError(
+            "TG132",
+            f"{function} is an aggregate of groups and windows, not of the rows before a row",
+            hint="take windows that overlap: windows(tg.hopping(...), by=...).agg(...)",
+        )
 
 
 def _attribute(column: OverColumn, schema: Schema) -> Attribute:

@@ -10,7 +10,7 @@ from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Var
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node, OrderedNode, Reading, occurrences
-from tidegate.algebra.ordered.summary import Summary
+from tidegate.algebra.ordered.summary import Halves, Summary
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import multiplying_tables
 from tidegate.algebra.schema import Schema, StreamDef
@@ -123,9 +123,12 @@ class Family(Generic[N]):
         """
         raise NotImplementedError
 
-    def summary(self, node: N, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> Summary | str:
+    def summary(
+        self, node: N, keys: Sequence[str], aggregates: Sequence[Aggregate], totals: Sequence[Halves]
+    ) -> Summary | str:
         """The operator that yields groups of the node's rows without these (rule R47): by these attributes at least,
-        with these aggregates. Otherwise why it cannot; an empty text where there is nothing to say.
+        with these aggregates, and with sums in halves. Otherwise why it cannot; an empty text where there is nothing to
+        say.
         """
         return ""
 

@@ -118,7 +118,7 @@ def panes_in(window: CountWindow | TimedWindow) -> int | None:
         case CalendarWindow(size=many):
             return many if many > 1 else None
         case HoppingWindow() | AnchoredWindow() | CountWindow():
-            return window.size // window.every if window.size > window.every else None
+            return window.size // window.pane if window.size > window.pane else None
         case _:
             assert_never(window)
 

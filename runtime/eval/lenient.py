@@ -31,6 +31,7 @@ from tidegate.algebra.nodes import (
     Union,
 )
 from tidegate.algebra.printing.terms import term_text, value_text
+from tidegate.algebra.rewrites.totals import Total
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import split_by_failure
 from tidegate.algebra.terms import (
@@ -52,7 +53,6 @@ from tidegate.runtime.eval.increment import keep_true
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.terms import compile_pair, compile_term
 from tidegate.runtime.plan.aggregate_states import has_partials, states
-from tidegate.runtime.plan.folding.totals import Total
 from tidegate.runtime.plan.steps import Progress, QueryPlan
 from tidegate.runtime.state.quarantine import RejectedRow, error_text
 
@@ -91,12 +91,13 @@ def _shown(value: Value, type_: DataType) -> Value:
 class Lenient:
     """A lenient evaluation of a tree. `passes` is the pass condition over the current rows, None where they do not
     decide it. `totals` are the new attributes that are sums, by their terms. With `sums_alone` a term without a value
-    fails.
+    fails. `grouped_by` are the keys of groups that are no part of the tree.
     """
 
     leaves: Mapping[int, pl.DataFrame]
     totals: Mapping[Term, Total] = field(default_factory=dict)
     sums_alone: bool = False
+    grouped_by: tuple[str, ...] = ()
     place: int = 0
     aside: list[SetAside] = field(default_factory=list)
 
@@ -174,13 +175,13 @@ class Lenient:
         group, schema, name = node.input, node.input.schema, node.name
         while isinstance(group, Imbed):
             group = group.input
-        assert isinstance(group, Group)
+        keys = group.keys if isinstance(group, Group) else self.grouped_by
         rows = self.rows_of(node.input, passes)
         rows = rows.with_columns(compile_term(total.term(lenient=True), schema).alias(name))
         halves = (total.high.name, total.low.name)
         # Of a half that is beyond its type is told where that is.
         beyond = rows.filter(pl.col(name).is_null(), *(pl.col(half).is_not_null() for half in halves))
-        shown = (*group.keys, name)
+        shown = (*keys, name)
         for row in _passing(beyond, passes, schema).iter_rows(named=True):
             error = sum_out_of_range(name, BIGINT, total.exact(*(row[half] for half in halves)))
             noted = {key: row[key] for key in shown}
@@ -262,6 +263,7 @@ def lenient_increment(
             if query.leaves[0].occurrence is None
             else _over(_through(query.tree, passes), query.grouping.schema.keys())
         )
+        walk.grouped_by = query.grouping.keys
         walk.leaves = {0: walk.finished(query.grouping, merge(query.grouping, leaves[0]), over)}
     rows = only(walk.rows_of(query.tree, passes), schema.names)
     return keep_true(rows, passes, schema), walk.aside

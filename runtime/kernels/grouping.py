@@ -5,25 +5,48 @@ Compiled once for these types into a cache beside this file (or numba's own, whe
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numba as nb
 import numpy as np
 
 from tidegate.runtime.arrays import BoolArray, Float64Array, Int32Array, Int64Array
-from tidegate.runtime.kernels.compiling import DOUBLES, FLAGS, INTS, OUT, OUT_DOUBLES, OUT_FLAGS, compiled
+from tidegate.runtime.kernels.compiling import (
+    DOUBLES,
+    FLAGS,
+    INTS,
+    OUT,
+    OUT_DOUBLES,
+    OUT_FLAGS,
+    OUT_NUMBERS,
+    compiled,
+)
 
 _FREE = -1
-#: Columns as they come from Arrow memory.
+#: Keys of which so many cells at most for each row cover all combinations are looked up, not hashed.
+CELLS_PER_ROW = 2
 
 
-def number_groups(keys: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Numbers the groups by first appearance: the group of every row, and each group's first row; `keys` is (keys,
-    rows).
-    """
-    width, rows = keys.shape
+def number_groups(columns: Sequence[Int64Array]) -> tuple[Int64Array, Int64Array]:
+    """Numbers the groups of keys in columns by first appearance: the group of every row, and the first row of each."""
+    width, rows = len(columns), len(columns[0])
     numbers = np.empty(rows, dtype=np.int64)
     firsts = np.empty(rows, dtype=np.int64)
+    if rows and width <= 2:
+        bounds = [(int(column.min()), int(column.max())) for column in columns]
+        spans = [greatest - least + 1 for least, greatest in bounds]
+        cells = math.prod(spans)
+        if cells <= CELLS_PER_ROW * rows:
+            made = np.full(cells, _FREE, dtype=np.int32), numbers, firsts
+            (least, _), (least_other, _) = bounds[0], bounds[-1]
+            if width == 1:
+                groups = _look_up(columns[0], least, *made)
+            else:
+                groups = _look_up_pairs(columns[0], columns[1], least, least_other, spans[1], *made)
+            return numbers, firsts[:groups]
+    keys = np.ascontiguousarray(np.stack(columns))
     size = 1 << 13
     table, known = np.full(size, _FREE, dtype=np.int32), np.empty((size, width), dtype=np.int64)
     row = groups = 0
@@ -37,6 +60,37 @@ def number_groups(keys: Int64Array) -> tuple[Int64Array, Int64Array]:
         known = np.empty((size, width), dtype=np.int64)
         known[:groups] = smaller[:groups]
         _enter(known, groups, table)
+
+
+@compiled(nb.int64(INTS, nb.int64, OUT_NUMBERS, OUT, OUT), nogil=True)
+def _look_up(key: Int64Array, least: int, table: Int32Array, numbers: Int64Array, firsts: Int64Array) -> int:
+    """Numbers all rows by a table with a cell for each key. Returns the count of groups."""
+    groups = 0
+    for row in range(len(key)):
+        cell = key[row] - least
+        if table[cell] == _FREE:
+            table[cell] = groups
+            firsts[groups] = row
+            groups += 1
+        numbers[row] = table[cell]
+    return groups
+
+
+@compiled(nb.int64(INTS, INTS, nb.int64, nb.int64, nb.int64, OUT_NUMBERS, OUT, OUT), nogil=True)
+def _look_up_pairs(
+    key: Int64Array, other: Int64Array, least: int, least_other: int, span: int, table: Int32Array, numbers: Int64Array,
+    firsts: Int64Array,
+) -> int:  # fmt: skip
+    """The same with a cell for each pair of keys, of which the second ones have so large a span."""
+    groups = 0
+    for row in range(len(key)):
+        cell = (key[row] - least) * span + (other[row] - least_other)
+        if table[cell] == _FREE:
+            table[cell] = groups
+            firsts[groups] = row
+            groups += 1
+        numbers[row] = table[cell]
+    return groups
 
 
 @compiled("uint64(uint64, int64)", inline="always")

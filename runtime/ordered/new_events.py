@@ -20,6 +20,7 @@ from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.lenient import Lenient, SetAside
 from tidegate.runtime.eval.relational import evaluate
+from tidegate.runtime.kernels.over.segments import segmented
 from tidegate.runtime.rows import Rows, as_frame
 
 _TIE: Final = "tie"
@@ -29,9 +30,12 @@ def new_events(reading: Reading, leaf: Rows, old: Extended, new: Extended) -> pl
     """The events of a leaf that are later than `old`, up to `new`."""
     rows = evaluate(reading.input, {0: as_frame(leaf)})
     assert reading.time is not None
-    time = pl.col(reading.time)
-    within = [time > old] if isinstance(old, int) else []
-    within += [time <= new] if isinstance(new, int) else []
+    if not rows.height:
+        return rows
+    # Mostly all are: to look at one column takes a fraction of what it takes to copy all of them.
+    instants, time = rows.get_column(reading.time).to_numpy(), pl.col(reading.time)
+    within = [time > old] if isinstance(old, int) and instants.min() <= old else []
+    within += [time <= new] if isinstance(new, int) and instants.max() > new else []
     return rows.filter(*within) if within else rows
 
 
@@ -55,6 +59,15 @@ def order_of(reading: Reading, rows: pl.DataFrame) -> Int64Array:
     if (time[1:] >= time[:-1]).all():
         return np.arange(len(time))
     return np.argsort(time, kind="stable")
+
+
+def by_partition(of: Int64Array, order: Int64Array, partitions: int) -> Int64Array:
+    """The rows by the places of their partitions, those of one as they stand in `order`.
+
+    They are counted: to compare 100,000 takes 7 ms.
+    """
+    rows: Int64Array = segmented(np.empty(0, dtype=np.int64), of, order, partitions)[0]
+    return rows
 
 
 def require_order(reading: Reading, rows: pl.DataFrame, partitions: Int64Array, order: Int64Array) -> None:

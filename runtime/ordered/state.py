@@ -244,12 +244,29 @@ class _Parts:
         return tuple(file for part in self.parts for delta in part for file in delta.files)
 
 
-def part_of(query: str, state: OperatorFiles, share: Share | None = None) -> Part | None:
-    """The deltas of an operator, or of its share. None where the state is in other parts than these."""
+def part_of(query: str, state: OperatorFiles) -> Part | None:
+    """The deltas of an operator that runs in one place. None where the state is in other parts."""
     parts = _parts(query, state)
-    if share is None:
-        return None if parts.hash else parts.parts[0]
-    return parts.parts[share.shard] if _are(parts, share) else None
+    return None if parts.hash else parts.parts[0]
+
+
+def parts_of(query: str, state: OperatorFiles, shards: int) -> tuple[Part, ...] | None:
+    """The deltas of each share, where the state lies in so many shares by the hash that this process has."""
+    parts = _parts(query, state)
+    return parts.parts if _are(parts, shards) else None
+
+
+def read_part(store: Store, query: str, part: Part, described: StateTables) -> dict[str, pl.DataFrame]:
+    """The tables of an operator that has been written in one part; `StateError` TG504 for others than it writes."""
+    with storage_errors(f"reading the state of {query!r}"):
+        return _read(store, query, part, described)
+
+
+def _read(store: Store, query: str, part: Part, described: StateTables) -> dict[str, pl.DataFrame]:
+    deltas = (
+        {n: checked(described, query, n, _frame(store.read_table(f.path))) for n, f in _named(delta)} for delta in part
+    )
+    return folded(deltas, described, whole=True)
 
 
 def read_state(
@@ -259,24 +276,16 @@ def read_state(
     others than it writes.
     """
     parts = _parts(query, state)
-
-    def read(part: Part) -> dict[str, pl.DataFrame]:
-        deltas = (
-            {n: checked(described, query, n, _frame(store.read_table(f.path))) for n, f in _named(delta)}
-            for delta in part
-        )
-        return folded(deltas, described, whole=True)
-
     with storage_errors(f"reading the state of {query!r}"):
-        if share is not None and _are(parts, share):
-            return read(parts.parts[share.shard])
-        tables = _joined([read(part) for part in parts.parts], described)
+        if share is not None and _are(parts, share.shards):
+            return _read(store, query, parts.parts[share.shard], described)
+        tables = _joined([_read(store, query, part, described) for part in parts.parts], described)
     return tables if share is None else _shared(tables, described, share)
 
 
-def _are(parts: _Parts, share: Share) -> bool:
-    """Whether the share is one of the parts."""
-    return parts.hash == shard_hash() and len(parts.parts) == share.shards
+def _are(parts: _Parts, shards: int) -> bool:
+    """Whether each of so many shares is one of the parts."""
+    return parts.hash == shard_hash() and len(parts.parts) == shards
 
 
 def _named(delta: Delta) -> list[tuple[str, FileRef]]:

@@ -10,7 +10,7 @@ and a constant. An operator that asks of its events only which conditions are tr
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -35,10 +35,12 @@ from tidegate.algebra.nodes import (
     Select,
     Union,
     children,
+    nodes_of,
     occurrences,
     with_children,
 )
 from tidegate.algebra.printing.plans import node_text
+from tidegate.algebra.rewrites.totals import Total
 from tidegate.algebra.row_wise import (
     completion,
     is_row_wise,
@@ -53,7 +55,6 @@ from tidegate.analysis.purge import Purge, purge
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.analysis.state.keep import kept_of
 from tidegate.runtime.plan.folding.fold import Fold
-from tidegate.runtime.plan.folding.totals import Total
 from tidegate.runtime.plan.folding.weights import weighed
 from tidegate.runtime.plan.sharding import required_leaves, shard_key
 from tidegate.runtime.plan.shared_parts import find_common
@@ -118,7 +119,9 @@ def _plan(
     key = None if recursive else shard_key(tree, leaves, draft.grouping)
     streams = sum(leaf.buffer is not None for leaf in leaves)
     required = required_leaves(tree, leaves) if key is not None and streams > 1 else ()
-    return QueryPlan(draft.facts, tree, leaves, draft.grouping, common, key, required, totals=draft.totals)
+    return QueryPlan(
+        draft.facts, tree, leaves, draft.grouping, common, key, required, totals=(*draft.totals, *_totals_in(tree))
+    )
 
 
 def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan:
@@ -267,6 +270,13 @@ def _draft(facts: QueryFacts, node: Node, layout: _Layout) -> _QueryDraft:
     leaves: list[_LeafDraft] = []
     tree = _cut(node, facts, 0, layout.multiplies, leaves)
     return _read_folded(facts, tree, leaves, layout)
+
+
+def _totals_in(tree: Node) -> Iterator[Total]:
+    """The sums that groups of parts are finished to (rule R47)."""
+    for node in nodes_of(tree):
+        if isinstance(node, Imbed) and (total := Total.of(node.term)) is not None:
+            yield total
 
 
 def _read_folded(facts: QueryFacts, tree: Node, leaves: list[_LeafDraft], layout: _Layout) -> _QueryDraft:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from tidegate.algebra.nodes import Group, Node, OrderedNode
+from tidegate.algebra.rewrites.totals import Total
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
@@ -19,7 +20,6 @@ from tidegate.analysis.state.bounds import Bounded
 from tidegate.analysis.state.keep import Extents
 from tidegate.runtime.plan.aggregate_states import partial_schema
 from tidegate.runtime.plan.folding.fold import Fold
-from tidegate.runtime.plan.folding.totals import Total
 
 T = TypeVar("T")
 #: Progress of a query's result, per promised attribute.

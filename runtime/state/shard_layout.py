@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any, Final
 
-from tidegate.runtime.state.codec import canonical, parse_plain, plain
-from tidegate.runtime.state.errors import DATA
+from tidegate.runtime.state.codec import canonical, plain
 
 #: Where a Parquet file's own metadata has its layout.
 METADATA: Final = b"tidegate.shards"
+_OTHER: Final = "its rows do not lie as its layout says"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,30 @@ class ShardLayout:
 
     @classmethod
     def of_file(cls, metadata: Any) -> ShardLayout | None:
-        """The layout of a Parquet file, from its metadata; None for one that has none, `ValueError` for another."""
+        """The layout of a Parquet file, from its metadata; None for one that has none, `ValueError` for another.
+
+        That each row group has its rows is for whoever reads it to see; so a task need not look at those of others.
+        """
         text = (metadata.metadata or {}).get(METADATA)
         if text is None:
             return None
-        layout = parse_plain(cls, json.loads(text), code=DATA, where="the layout of a segment")
-        sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-        if sizes != [layout.rows[shard] for shard in layout.filled]:
-            raise ValueError("its rows do not lie as its layout says")
+        layout = cls._parsed(json.loads(text))
+        if (metadata.num_row_groups, metadata.num_rows) != (len(layout.filled), sum(layout.rows)):
+            raise ValueError(_OTHER)
         return layout
+
+    @classmethod
+    def _parsed(cls, given: Any) -> ShardLayout:
+        match given:
+            case {"key": str(key), "hash": str(hash_), "rows": list(rows), **more} if not more:
+                if all(type(count) is int and count >= 0 for count in rows):
+                    return cls(key, hash_, tuple(rows))
+        raise ValueError("it says of no layout how its rows lie")
+
+    def read(self, file: Any, wanted: Shard) -> Any:
+        """The rows of a Parquet file that lies so which may be of a shard; `ValueError` where it does not lie so."""
+        groups = self.groups(wanted)
+        filled = self.filled
+        if any(file.metadata.row_group(group).num_rows != self.rows[filled[group]] for group in groups):
+            raise ValueError(_OTHER)
+        return file.read_row_groups(groups, use_threads=len(groups) > 1)

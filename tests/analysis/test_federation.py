@@ -11,6 +11,7 @@ import pytest
 
 import tidegate as tg
 from tests.analysis.build import eq, le, lt, plus, scan, stream, ticks
+from tests.shards import shards
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import (
@@ -193,7 +194,7 @@ def check_invariants(node: Node, rows: Rows, found: Federation) -> int:
     return checked
 
 
-@pytest.mark.parametrize("shard", range(8))
+@pytest.mark.parametrize("shard", shards(8, 3))
 def test_invariants_hold_for_random_expressions(shard: int) -> None:
     changes = 0
     for seed in range(shard * 40, shard * 40 + 40):

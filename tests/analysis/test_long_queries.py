@@ -81,6 +81,7 @@ def calls(action: Callable[[], object]) -> int:
     return sum(entry.callcount for entry in profile.getstats())
 
 
+@pytest.mark.long
 def test_a_session_over_a_chain_opens_in_steps_that_grow_with_it() -> None:
     """Of twice as many streams 2.4 times as many: progress of each depends on all, the rest is in proportion.
 
@@ -178,6 +179,7 @@ def test_keys_of_pairs_are_those_of_the_whole_chain() -> None:
     assert {rule.keys for rule in rules.cases[0].partners} == {(("k", "k"),)}
 
 
+@pytest.mark.long
 def test_conditions_of_a_text_take_time_in_proportion() -> None:
     read(conditions(10))
     """Three times as many take three to four times as long, not nine as when each was copied for each that follows."""
@@ -285,6 +287,7 @@ def test_left_and_anti_joins_with_the_first_stream_are_explained_in_steps_that_g
 
 
 @pytest.mark.parametrize("how", ["left", "anti"])
+@pytest.mark.long
 def test_joins_that_are_all_without_a_bound_are_refused_as_soon_and_in_few_words(how: JoinKind) -> None:
     few, many = (around_the_first(length, how, "from") for length in (60, 120))
     assert around_the_first(3, how, "from").check()

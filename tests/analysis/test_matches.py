@@ -210,6 +210,7 @@ def chain_of(symbols: int, *relations_: Allen) -> tuple[Term, tuple[Symbol, ...]
     return conjunction([related(one, other, *relations_) for one, other in pairwise(found)]), found
 
 
+@pytest.mark.long
 def test_alternatives_of_many_situations_are_no_reason_to_refuse() -> None:
     """4 ** 11 cases; the horizon is no longer than the window, and the same as in the few cases of a short chain."""
     often = (Allen.MEETS, Allen.OVERLAPS, Allen.STARTS, Allen.DURING)

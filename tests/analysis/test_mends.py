@@ -640,11 +640,11 @@ def test_nothing_is_said_that_was_not_tried() -> None:
 @pytest.mark.parametrize("make", [random_case, random_situation_case])
 def test_random_queries_that_are_refused_get_a_hint_of_what_they_hold(make: Callable[[int], Cased]) -> None:
     hinted = 0
-    for seed in range(150):
+    for seed in range(60):
         try:
             analyse(make(seed).program)
         except tg.QueryError as error:
             found = [problem for problem in error.problems if problem.code in ("TG201", "TG202")]
             assert all(problem.hint for problem in found), seed
             hinted += len(found)
-    assert hinted >= 5
+    assert hinted >= 2

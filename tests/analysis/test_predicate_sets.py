@@ -115,7 +115,7 @@ def test_the_report_has_the_notes() -> None:
 def test_notes_are_true_of_every_value() -> None:
     rng = random.Random(3)
     kinds = dict.fromkeys(("TG220", "TG221"), 0)
-    for _ in range(400):
+    for _ in range(150):
         parts = [random_condition(rng) for _ in range(rng.randint(2, 3))]
         (query,) = tg.program(Out=S.where(*parts)).definition.queries
         for note in notes(query):
@@ -134,7 +134,7 @@ def test_notes_are_true_of_every_value() -> None:
                     )
                     others = [truth for part, truth in zip(parts, truths, strict=True) if repr(part) != repr(wide)]
                     assert all(truths) == all(others), note
-    assert min(kinds.values()) > 50
+    assert min(kinds.values()) > 18
 
 
 def random_condition(rng: random.Random, depth: int = 1) -> tg.Expression:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.analysis.completions import asked, certain_from, endpoints
 from tests.properties.brute import holds
+from tests.shards import shards
 from tests.strategies.patterns import ROOM, RandomPattern, random_intervals, random_pattern
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import INF, Extended
@@ -65,7 +66,7 @@ def check(seeds: range, *, points: bool) -> Counter[str]:
 
 
 @pytest.mark.parametrize("points", [False, True])
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", shards(SHARDS))
 def test_random_patterns_are_detected_at_the_earliest_instant(shard: int, points: bool) -> None:
     tally = check(range(shard * PATTERNS, (shard + 1) * PATTERNS), points=points)
     assert min(tally[kind] for kind in ("none", "at once", "by an end")) >= 10, tally

@@ -26,7 +26,7 @@ def test_folded_rows_change_no_result(shard: int) -> None:
 
 
 @pytest.mark.parametrize(("family", "cases"), [("folding", 120), ("folding-turns", 80)])
-@pytest.mark.parametrize("shard", shards(SHARDS, 2))
+@pytest.mark.parametrize("shard", shards(SHARDS))
 def test_folded_runs_give_the_complete_result(family: str, cases: int, shard: int) -> None:
     for seed in seeds(cases)[shard::SHARDS]:
         failure = FAMILIES[family].run(seed)

@@ -133,7 +133,7 @@ def check(seeds: range, make: Callable[[int], RandomPattern] = pattern_of) -> Co
     return tally
 
 
-@pytest.mark.parametrize("shard", shards(SHARDS, 2))
+@pytest.mark.parametrize("shard", shards(SHARDS))
 def test_zones_and_horizons_of_random_patterns(shard: int) -> None:
     tally = check(range(shard * PATTERNS, (shard + 1) * PATTERNS))
     assert min(tally[kind] for kind in ("match", "no match", "bounded", "unbounded")) >= 10, tally

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.properties.families import FAMILIES, seeds
+from tests.shards import shards
 from tests.strategies.recursive import random_recursive_case
 from tidegate.algebra.nodes import Group, Join, Node, children, occurrences
 from tidegate.algebra.program import ProgramDef
@@ -15,7 +16,7 @@ LONG = range(10_000, 12_000)  # eight of ten are valid
 
 
 @pytest.mark.parametrize(("family", "cases"), [("recursive", 160), ("recursive-embedded", 100)])
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", shards(SHARDS))
 def test_strata_of_increments_are_the_complete_result(family: str, cases: int, shard: int) -> None:
     for seed in seeds(cases)[shard::SHARDS]:
         failure = FAMILIES[family].run(seed)

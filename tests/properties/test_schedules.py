@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.properties.families import FAMILIES, seeds
+from tests.shards import shards
 
 SHARDS = 2
 LONG = range(30_000, 31_000)
@@ -20,7 +21,7 @@ QUICK = {
 
 
 @pytest.mark.parametrize(("family", "cases"), QUICK.items())
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", shards(SHARDS))
 def test_what_lags_comes_later_and_is_the_same(family: str, cases: int, shard: int) -> None:
     for seed in seeds(cases)[shard::SHARDS]:
         failure = FAMILIES[family].run(seed)

@@ -14,7 +14,7 @@ SHARDS = 4
 CASES = 160
 
 
-@pytest.mark.parametrize("shard", shards(SHARDS, 2))
+@pytest.mark.parametrize("shard", shards(SHARDS))
 def test_situations_and_matches_are_the_complete_result(shard: int) -> None:
     for seed in seeds(CASES)[shard::SHARDS]:
         failure = FAMILIES["situations"].run(seed)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.properties.brute import Grid, every, grid, holds, instants, some
 from tests.properties.families import seeds
+from tests.shards import shards
 from tests.strategies.programs import show_node, show_term
 from tests.strategies.temporal import TemporalQuery, random_relation, random_temporal_query
 from tidegate.algebra.errors import QueryError
@@ -42,7 +43,7 @@ class _World:
         return len(next(iter(self.columns.values())))
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", shards(SHARDS))
 def test_propagation_keep_and_relevance_are_exact(shard: int) -> None:
     for seed in seeds(800)[shard::SHARDS]:
         query = random_temporal_query(seed)

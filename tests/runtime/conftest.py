@@ -1,4 +1,4 @@
-"""A program driven on either engine by the same test."""
+"""A program driven on either engine by the same test; on Spark it is a long one where nothing else is said."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 Start = Callable[..., testing.Drive]
 
 
-@pytest.fixture(params=["embedded", pytest.param("spark", marks=pytest.mark.spark)])
+#: The engines for `start` in tests that are quick on both: `@pytest.mark.parametrize("start", EITHER, indirect=True)`.
+EITHER = ["embedded", pytest.param("spark", marks=pytest.mark.spark)]
+
+
+@pytest.fixture(params=["embedded", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.long])])
 def start(request: pytest.FixtureRequest) -> Start:
     if request.param == "embedded":
         return testing.drive

@@ -161,7 +161,7 @@ def test_many_groups_in_a_growing_table() -> None:
     source = np.random.default_rng(5)
     keys = np.stack([source.integers(-(2**62), 2**62, 30_000), source.integers(0, 3, 30_000)])
     keys = np.concatenate([keys, keys[:, ::-1]], axis=1)
-    found, firsts = number_groups(np.ascontiguousarray(keys))
+    found, firsts = number_groups(list(np.ascontiguousarray(keys)))
     distinct, inverse = np.unique(keys, axis=1, return_inverse=True)
     assert len(firsts) == distinct.shape[1] > 2**14
     assert (keys[:, firsts[found]] == keys).all()

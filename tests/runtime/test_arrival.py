@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tidegate as tg
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import EITHER, Start
+from tests.shards import shards
 from tidegate import minutes, testing
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.semantics import evaluate_program
@@ -47,6 +48,7 @@ def ticks(text: str) -> int:
     return instant_ticks(dt.datetime.fromisoformat(at(text)))
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_rows_get_the_clock_and_silence_is_an_answer(start: Start) -> None:
     with start(alarms(), sources=SOURCES, clock=NOON) as run:
         run.add("Detection", [("hall", at("11:59")), ("roof", at("11:59:30"))])
@@ -86,7 +88,7 @@ def test_arrivals_go_on_while_the_clock_stands_still_or_runs_behind(start: Start
         assert run.progress["Got"]["received"] == instant_ticks(expected[-1])
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", shards(12, 4))
 def test_whatever_happens_semantics_over_the_instants_of_arrival_gives_the_same(seed: int) -> None:
     rng = random.Random(seed)
     places = ["batch-before-intent", "batch-after-intent", "commit-before-manifest", "commit-after-manifest"]

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import tidegate as tg
+from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
@@ -205,7 +206,7 @@ def test_rows_are_those_of_sql(strict: bool, seed: int) -> None:
 # --- whatever the batching and the engine -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", shards(6, 2))
 def test_rows_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """Either side may be ahead, in disorder that progress permits, with starts from the checkpoint in between."""
     rng, rows = random.Random(seed), {"L": lefts(seed), "R": rights(seed)}
@@ -248,7 +249,7 @@ def test_a_row_that_waits_in_vain_is_no_row_of_an_inner_join() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [0, 1])
+@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_spark_has_the_same_rows(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
     monkeypatch.setattr(placement, "MOST_SHARDS", 4)

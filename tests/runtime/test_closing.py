@@ -10,7 +10,7 @@ import pytest
 
 import tidegate as tg
 from tests.properties.engines import as_given
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import EITHER, Start
 from tests.strategies.situations import random_situation_case
 from tidegate.algebra.errors import QueryError, TidegateError
 from tidegate.algebra.semantics import as_bag, evaluate_program
@@ -109,6 +109,7 @@ def test_on_either_engine(start: Start, place: str | None) -> None:
         run.expect(High=[], M=[])
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_the_instant_is_judged_on_either_engine(start: Start) -> None:
     with start(tg.program(High=found.High)) as run:
         with pytest.raises(QueryError, match="TG417 close_at is about the end of all streams"):

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 import tidegate as tg
+from tests.shards import shards
 from tidegate.algebra.errors import TidegateError
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
@@ -126,7 +127,7 @@ def test_an_event_later_than_what_is_declared() -> None:
                     run.step()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", shards(8, 3))
 def test_batches_and_restarts_change_nothing(seed: int) -> None:
     found = [_outcomes(Random(10 * seed + n)) for n in range(10)]
     refused = sum(isinstance(one, str) for one in found)

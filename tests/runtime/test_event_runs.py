@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import EITHER, Start
+from tests.shards import shards
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.algebra.time import INF, Extended
@@ -90,7 +91,7 @@ def cut(rng: random.Random, rows: Sequence[Row], parts: int) -> list[list[Row]]:
     return [list(rows[low:high]) for low, high in itertools.pairwise((0, *places, len(rows)))]
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", shards(120, 30))
 def test_any_cut_into_slices_gives_what_single_events_give(seed: int) -> None:
     rng = random.Random(seed)
     keyed, delay = rng.random() < 0.7, rng.choice((0, 0, 1, 3, 8))
@@ -112,7 +113,7 @@ def test_any_cut_into_slices_gives_what_single_events_give(seed: int) -> None:
     assert increments(planned, joined, progress) == increments(planned, single, progress)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", shards(60, 20))
 def test_slices_that_interleave_are_found_or_do_no_harm(seed: int) -> None:
     rng = random.Random(seed)
     rows = random_readings(rng, [1, 2], 30)
@@ -152,6 +153,7 @@ def test_equal_times_are_told_whatever_the_slices(start: Start) -> None:
             run.step()
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_what_can_not_be_joined_yet_waits_event_by_event(start: Start) -> None:
     derived = readings.partition_by("key").derive(A=tg.situation(readings.x > 0))
     with start(tg.program(A=derived.A), sources={"R": tg.source(None, delay=2)}) as run:
@@ -165,7 +167,7 @@ def test_what_can_not_be_joined_yet_waits_event_by_event(start: Start) -> None:
         run.expect(A=[(1, 3, 10)])
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", shards(12, 4))
 def test_queries_share_event_runs_by_the_conditions_of_all(seed: int) -> None:
     rng = random.Random(seed)
     derived = readings.partition_by("key").derive(

@@ -145,10 +145,14 @@ def test_rows_of_a_past_that_is_larger_than_the_driver_holds_are_folded(monkeypa
 
 
 @pytest.mark.parametrize("name", ["the latest price", "seen first"])
+@pytest.mark.parametrize("most_bytes", [None, 1000])
 def test_results_of_rows_that_are_folded_in_small_shards(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, most_bytes: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Begun anew every four batches, once without folding: what the manifest says of shards is enough."""
+    """Begun anew every four batches, once without folding: what the manifest says of shards is enough. A fold is of
+    some segments of a shard where all would be too many bytes.
+    """
+    monkeypatch.setattr(collecting, "fold_steps", lambda tree, settled, _: fold_steps(tree, settled, most_bytes))
     query, _ = QUERIES[name]
     wanted, _ = run(query, folding=["off"])
     monkeypatch.setattr(shards, "SHARD_ROWS", 2)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tidegate as tg
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import EITHER, Start
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import instant_ticks
@@ -39,6 +39,7 @@ def ticks(text: str) -> int:
     return instant_ticks(dt.datetime.fromisoformat(at(text)))
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_an_idle_source_follows_the_clock_and_late_rows_are_what_it_costs(start: Start) -> None:
     sources = {"A": tg.source(None, delay="1m"), "B": tg.source(None, delay="1m", idle="5m")}
     with start(both(), sources=sources, clock=at("12:00")) as run:

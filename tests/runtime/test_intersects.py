@@ -13,6 +13,7 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.conftest import Start
+from tests.shards import shards
 from tidegate.algebra.errors import QueryError
 
 PERIOD = "k bigint, a bigint, z bigint"
@@ -45,7 +46,7 @@ def pairs(rows: Sequence[Mapping[str, Any]], one: str = "A", other: str = "B") -
     return sorted((first, second) for first, second in found)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", shards(8, 3))
 def test_given_periods(seed: int) -> None:
     rng = random.Random(f"intersecting {seed}")
     rows = {"Ones": drawn(rng), "Others": drawn(rng), "Dots": drawn(rng, least=0)}
@@ -88,7 +89,7 @@ def test_given_periods(seed: int) -> None:
     assert pairs(results.rows("Points"), "A", "C") == pairs(results.rows("Turned"), "A", "C") == touching
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", shards(8, 3))
 def test_derived_periods_at_the_later_start(seed: int) -> None:
     rng = random.Random(f"intersecting states {seed}")
     derived = states.partition_by("k").derive(A=tg.situation(states.x.is_in(1, 3)), B=tg.situation(states.x >= 2))

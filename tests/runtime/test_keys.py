@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 import tidegate as tg
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import EITHER, Start
+from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.connectors.sources import Source
@@ -29,6 +30,7 @@ def hourly() -> tg.Program:
     return tg.program(Sums=readings.group_by(w=tg.ceil(readings.t, 10)).agg(n=tg.count(), total=tg.sum(readings.v)))
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_a_second_row_with_a_key_is_a_duplicate_or_a_conflict(start: Start) -> None:
     with start(hourly(), sources=KEYED) as run:
         run.add("R", [(1, 5, 1.0), (1, 5, 1.0), (1, 5, 2.0), (2, 5, 1.0), (1, 6, 1.0)])
@@ -80,7 +82,7 @@ def test_equal_values_are_those_that_the_engine_takes_for_one() -> None:
     assert found.to_list() == [None, "duplicate", None, "duplicate", "conflict"]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", shards(40, 15))
 def test_repeated_is_what_reading_row_by_row_says(seed: int) -> None:
     rng = random.Random(seed)
     schema = {"k": pl.Int64, "t": pl.Int64, "v": pl.Int64}

@@ -5,6 +5,7 @@ match at the instant from which nothing changes it.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
@@ -19,8 +20,8 @@ from tidegate.algebra.semantics import evaluate
 EXAMPLES = [example for example in examples() if not example.refused]
 
 
-def in_batches(example: Example, seed: int) -> list[Row]:
-    """The result of batches of rows in order of time, of which each progress is complete."""
+def in_batches(example: Example, seed: int, lengths: Sequence[int]) -> list[Row]:
+    """The result of batches of so many rows in order of time, of which each progress is complete."""
     read = example.read()
     node = read._node
     assert isinstance(node, Sequences)
@@ -28,7 +29,7 @@ def in_batches(example: Example, seed: int) -> list[Row]:
     waiting: list[tuple[Any, ...]] = sorted(example.rows, key=lambda row: cast(int, row[at]))
     with tg.program(R=read).session(threads=1) as session:
         while waiting:
-            length = rng.choice((1, 1, 2, 5))
+            length = rng.choice(lengths)
             batch, waiting = waiting[:length], waiting[length:]
             session.push("T", rng.sample(batch, len(batch)))
             session.advance("T", (waiting[0] if waiting else batch[-1])[at] - bool(waiting))
@@ -52,11 +53,20 @@ MANY_WAYS = "trino: the last of exponentially many ways"
     ],
 )
 def test_examples_run(example: Example) -> None:
+    """In about two batches; in many in the long form."""
     node = example.read()._node
     assert isinstance(node, Sequences)
     meant = evaluate(node, {"T": list(example.rows)})
-    assert as_bag(in_batches(example, len(example.name))) == as_bag(meant)
+    half = len(example.rows) // 2 + 1
+    assert as_bag(in_batches(example, len(example.name), range(1, half + 1))) == as_bag(meant)
     names = node.schema.names
     select = example.select or as_printed(node)
     places = [names.index(name) for name in select]
     assert as_bag([tuple(row[place] for place in places) for row in meant]) == as_bag(example.expected)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_examples_run_in_small_batches(example: Example) -> None:
+    meant = evaluate(example.read()._node, {"T": list(example.rows)})
+    assert as_bag(in_batches(example, len(example.name), (1, 1, 2, 5))) == as_bag(meant)

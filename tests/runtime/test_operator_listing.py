@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import tidegate as tg
+from tests.shards import shards
 from tidegate import metrics, testing
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.cli.commands import main
@@ -101,7 +102,7 @@ def test_the_listing_says_what_is_open_and_what_may_still_be_matched(
 
 
 @pytest.mark.parametrize("within", [20, 5, None])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", shards(3))
 def test_counts_are_those_of_the_files_and_none_outlives_what_is_said(
     seed: int, within: int | None, tmp_path: Path
 ) -> None:

@@ -93,7 +93,7 @@ def grouping() -> Group:
     return node
 
 
-def partials(seed: int, segments: int) -> tuple[Group, pl.DataFrame]:
+def partials(seed: int, segments: int, lengths: tuple[int, ...] = (1, 2, 3, 7, 8, 20)) -> tuple[Group, pl.DataFrame]:
     """Partial results by segment k, and place t in it."""
     rng, group = random.Random(seed), grouping()
     rows = [
@@ -107,7 +107,7 @@ def partials(seed: int, segments: int) -> tuple[Group, pl.DataFrame]:
             rng.choice((1, -25, None)),
         )
         for k in range(segments)
-        for t in range(rng.choice((1, 2, 3, 7, 8, 20)))
+        for t in range(rng.choice(lengths))
         for _ in range(rng.choice((1, 1, 3)))
     ]
     types = [pl.Int64, pl.Int64, pl.Int64, pl.Float64, pl.String, pl.Boolean, pl.Int64]
@@ -125,8 +125,9 @@ def same(one: pl.DataFrame, other: pl.DataFrame) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("ahead", [False, True])
-def test_running_partial_results_are_merged_ones(ahead: bool, seed: int) -> None:
-    group, rows = partials(seed, 12)
+@pytest.mark.parametrize("lengths", [(1, 2, 3, 7, 8, 20), (1, 2)])
+def test_running_partial_results_are_merged_ones(lengths: tuple[int, ...], ahead: bool, seed: int) -> None:
+    group, rows = partials(seed, 12 if len(lengths) > 2 else 60, lengths)
     k, t = rows.get_column("k").to_numpy(), rows.get_column("t").to_numpy()
     made = remaining(group, rows, np.bincount(k)[k] - 1 - t) if ahead else running(group, rows, t)
     for place in range(rows.height):

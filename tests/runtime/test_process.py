@@ -18,6 +18,7 @@ import pytest
 import tidegate as tg
 from tests.operators import Bursts, Changes, Silences, Words
 from tests.runtime.batchings import in_any_batches
+from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
@@ -59,7 +60,7 @@ def found(rows: Sequence[Mapping[str, Any]]) -> list[Event]:
     return sorted((tuple(row.values()) for row in rows), key=str)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", shards(6, 2))
 def test_rows_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """In disorder that progress permits, and with a start from the checkpoint in between."""
     rows = events(seed)
@@ -80,7 +81,7 @@ def test_a_timer_goes_off_with_no_event() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [0, 1])
+@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_spark_has_the_same_rows(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
     monkeypatch.setattr(placement, "MOST_SHARDS", 4)
@@ -516,7 +517,7 @@ def test_rows_that_stay_too_long_are_told(restarts: bool, tmp_path: Path) -> Non
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [0, 1])
+@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_spark_checks_what_is_kept(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
     monkeypatch.setattr(placement, "MOST_SHARDS", 4)

@@ -25,7 +25,11 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 Drive = Callable[[Program], testing.Drive]
 
 
-ENGINES = ("embedded", *(pytest.param(name, marks=pytest.mark.spark) for name in ("driver", "spark", "in turn")))
+ENGINES = (
+    "embedded",
+    *(pytest.param(name, marks=pytest.mark.spark) for name in ("driver", "spark")),
+    pytest.param("in turn", marks=[pytest.mark.spark, pytest.mark.long]),
+)
 
 
 @pytest.fixture(params=ENGINES)

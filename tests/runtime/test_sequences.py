@@ -11,6 +11,7 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.batchings import in_any_batches
+from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
@@ -182,7 +183,7 @@ def test_rows_of_a_match_are_reported_one_by_one() -> None:
 # --- whatever the batching and the engine -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", shards(6, 2))
 def test_matches_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """In disorder that progress permits, and with a start from the checkpoint in between."""
     rows = events(seed)
@@ -193,7 +194,7 @@ def test_matches_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_p
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [0, 1])
+@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_spark_has_the_same_matches(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
     monkeypatch.setattr(placement, "MOST_SHARDS", 4)

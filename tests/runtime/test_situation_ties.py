@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 import tidegate as tg
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import EITHER, Start
 from tidegate.algebra.printing.plans import node_text
 from tidegate.algebra.semantics import evaluate
 
@@ -65,6 +65,7 @@ def test_over_batches_and_restarts_that_part_an_instant(start: Start, kind: str)
         run.expect(M=[{"situations": (1, 1, 3, 9, 8), "match": (1, 1, 3, 9, 8, 3, None, 3), "text": (9, 8, 3)}[kind]])
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_up_to_a_detection_within_a_situation(start: Start) -> None:
     """B ends at 3, at the first event of that instant; A goes on. What is known of A then has all of the instant."""
     high, low = readings.x > 4, readings.x > 8

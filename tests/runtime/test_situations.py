@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tidegate as tg
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import EITHER, Start
 from tidegate.algebra.allen import Allen
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
@@ -40,6 +40,7 @@ def pair() -> tg.Derived:
     return readings.partition_by("key").derive(A=tg.situation(one), B=tg.situation(two))
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_a_situation_is_reported_when_the_first_reading_after_it_is_final(start: Start) -> None:
     with start(tg.program(High=high())) as run:
         run.add("R", rows("057 8"))
@@ -153,6 +154,7 @@ def test_any_two_situations_are_in_one_relation() -> None:
     assert sorted(found) == sorted((row["A.ts"], row["B.ts"]) for row in every["Every"].arrow().to_pylist())
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_a_match_is_reported_before_its_situations_end(start: Start) -> None:
     derived = pair()
     hits = derived.match(
@@ -175,6 +177,7 @@ def test_a_match_is_reported_before_its_situations_end(start: Start) -> None:
         run.expect(Hits=[])
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_different_values_are_counted_over_batches_and_restarts(start: Start) -> None:
     """Of those that are over, of those up to the detection, and of none but NULL; 0.0 is -0.0, and NaN is one value."""
     events = tg.stream("E", "key bigint, t bigint, on boolean, x double, name string", progress="t")

@@ -13,6 +13,7 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.batchings import in_any_batches
+from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.functions.sketches.distinct import class_of, distinct_estimate
 from tidegate.algebra.functions.sketches.kinds import Sketch
@@ -162,7 +163,7 @@ def test_a_sketch_in_another_layout_is_refused() -> None:
 # --- whatever the batching and the engine -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", shards(4, 2))
 def test_they_are_the_same_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """In disorder that progress permits, and with a start from the checkpoint in between."""
     rows = events(seed)
@@ -172,7 +173,7 @@ def test_they_are_the_same_whatever_the_batching(seed: int, tmp_path: Path) -> N
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [0, 1])
+@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_spark_has_the_same(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
     monkeypatch.setattr(placement, "MOST_SHARDS", 4)

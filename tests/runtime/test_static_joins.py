@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import tidegate as tg
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import EITHER, Start
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.runtime.engines.embedded.session import Session
@@ -185,6 +185,7 @@ def seen(upto: int, row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     return [row] if row[1] <= before else []
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_either_engine(start: Start) -> None:
     """With a restart, in the driver and on Spark."""
     what = "left of an anti-join"

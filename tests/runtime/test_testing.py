@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tidegate as tg
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import EITHER, Start
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.time import INF
@@ -25,6 +25,7 @@ def at(minute: int) -> str:
     return f"2026-03-02T{12 + minute // 60}:{minute % 60:02}Z"
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_each_result_is_expected_once_when_it_appears(start: Start) -> None:
     with start(unpaid()) as run:
         run.add("Orders", [(1, at(0)), (2, at(5))])

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
+from tests.shards import shards
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.runtime.connectors.sources import parquet
@@ -65,7 +66,7 @@ def outcome(folder: Path, threads: int, per_batch: int | None, delay: int, **opt
         return results | {"counts": session.counts, "set aside": session.quarantine_rows(), "progress": progress}
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", shards(12, 4))
 def test_any_number_of_threads_gives_the_same(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     overlap = rng.choice((0, 0, 3))

@@ -8,6 +8,7 @@ import operator
 import os
 import random
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -15,9 +16,10 @@ from typing import Any
 
 import polars as pl
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 import tidegate as tg
-from tests.thresholds import OTHERS, THRESHOLDS, Threshold, small
+from tests.thresholds import OTHERS, THRESHOLDS, Threshold, Where, small
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.state.outputs.compaction import compact
 
@@ -126,6 +128,7 @@ def test_a_threshold_is_set_wherever_it_is_read_and_set_back(threshold: Threshol
 events = tg.stream("Events", "key bigint, time bigint, value double", progress="time")
 
 
+@cache
 def program() -> tg.Program:
     a, b, c = events.as_("a"), events.where(events.value > 0.5).as_("b"), events.as_("c")
     pairs = a.join(b, a.key == b.key, a.time <= b.time, b.time <= a.time + 6)
@@ -211,17 +214,33 @@ def usual() -> dict[str, list[tuple[object, ...]]]:
     return results(None)
 
 
-@pytest.mark.parametrize("threshold", [one for one in THRESHOLDS if one.small and one.where == "embedded"], ids=str)
-def test_a_small_threshold_changes_no_result(threshold: Threshold) -> None:
+@cache
+def usual_from_files() -> dict[str, list[tuple[object, ...]]]:
+    with tempfile.TemporaryDirectory() as folder:
+        return from_files(Path(folder), None)
+
+
+def small_ones(where: Where, quick: Callable[[int, int], bool]) -> list[ParameterSet]:
+    """Thresholds and their values; `quick` says which are in `make test`, by the numbers of threshold and value."""
+    chosen = [one for one in THRESHOLDS if one.small and one.where == where]
+    return [
+        pytest.param(one, value, id=f"{one}={value}", marks=() if quick(number, place) else pytest.mark.long)
+        for number, one in enumerate(chosen)
+        for place, value in enumerate(one.small)
+    ]
+
+
+@pytest.mark.parametrize(("threshold", "value"), small_ones("embedded", lambda _, place: place == 0))
+def test_a_small_threshold_changes_no_result(threshold: Threshold, value: float) -> None:
     wanted = usual()
     assert all(wanted.values())
-    for value in threshold.small:
-        assert results(threshold, value) == wanted
+    assert results(threshold, value) == wanted
 
 
-def test_a_small_threshold_changes_no_result_from_files(tmp_path: Path) -> None:
-    wanted = from_files(tmp_path / "usual", None)
+@pytest.mark.parametrize(
+    ("threshold", "value"), small_ones("files", lambda number, place: place == 0 and number % 3 == 0)
+)
+def test_a_small_threshold_changes_no_result_from_files(tmp_path: Path, threshold: Threshold, value: float) -> None:
+    wanted = usual_from_files()
     assert all(wanted.values())
-    for threshold in THRESHOLDS:
-        if threshold.small and threshold.where == "files":
-            assert from_files(tmp_path / str(threshold), threshold, threshold.small[0]) == wanted, threshold
+    assert from_files(tmp_path, threshold, value) == wanted

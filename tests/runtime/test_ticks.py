@@ -12,6 +12,7 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.batchings import in_any_batches
+from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.ordered.ticks import Ticks
 from tidegate.algebra.semantics import evaluate
@@ -165,7 +166,7 @@ def test_gaps_are_filled_with_the_last_row() -> None:
 # --- whatever the batching and the engine -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", shards(6, 2))
 def test_ticks_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """In disorder that progress permits, and with a start from the checkpoint in between."""
     rows = events(seed)
@@ -196,7 +197,7 @@ def test_an_increment_makes_its_own_ticks_alone(within: int | None) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [0, 1])
+@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_spark_has_the_same_ticks(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
     monkeypatch.setattr(placement, "MOST_SHARDS", 4)

@@ -13,7 +13,7 @@ import pytest
 
 import tidegate as tg
 from tests.properties.families import seeds
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import EITHER, Start
 from tidegate.algebra.nodes import Node, children
 from tidegate.algebra.ordered.derive import Derive, untied
 from tidegate.algebra.ordered.match.node import Match
@@ -105,6 +105,7 @@ def counted(report: Any) -> Counter[Any]:
     return Counter({(q, reason): n for q, reasons in report.set_aside.items() for reason, n in reasons.items()})
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_a_duplicate_of_a_source_that_delivers_at_least_once_changes_nothing(start: Start) -> None:
     made = tg.program(A=derived("events").A)
     rows = [

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import tidegate as tg
 from tests.runtime.test_threads import NAMES, program, written
+from tests.shards import shards
 from tidegate import metrics
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines import options as run_options
@@ -277,7 +278,7 @@ def outcome(folder: Path) -> dict[str, list[str]]:
         return {name: sorted(map(str, session.results(name))) for name in NAMES}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", shards(6, 2))
 def test_results_are_the_same_whatever_is_chosen(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     written(tmp_path / "in", rng, 9, 3)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tidegate as tg
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import EITHER, Start
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.cli.commands import main
@@ -120,6 +120,7 @@ def test_a_silence_is_told_roughly(unpaid: tg.Program) -> None:
         assert "was silent for the last 3h 2m of clock" in str(session.why())
 
 
+@pytest.mark.parametrize("start", EITHER, indirect=True)
 def test_the_input_that_holds_a_result_back(start: Start, unpaid: tg.Program) -> None:
     with start(unpaid, sources={"Payments": tg.source(None, delay="5m")}, clock=at("12:00")) as run:
         assert str(run.why("Unpaid")).startswith("no row of Unpaid is final yet\n  held back by    Orders.ordered, of")

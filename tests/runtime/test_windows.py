@@ -12,6 +12,7 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.batchings import in_any_batches
+from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.engines.embedded.session import Session
@@ -168,7 +169,7 @@ def test_a_window_whose_sum_does_not_fit_is_set_aside_once() -> None:
 # --- whatever the batching and the engine -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", shards(6, 2))
 def test_windows_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """In disorder that progress permits, and with a start from the checkpoint in between."""
     rows = events(seed)
@@ -180,7 +181,7 @@ def test_windows_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_p
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [0, 1])
+@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_spark_has_the_same_windows(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
     monkeypatch.setattr(placement, "MOST_SHARDS", 4)
@@ -317,7 +318,7 @@ def test_a_key_that_is_an_instant_is_related_to_the_bounds() -> None:
         (lambda: windows(tg.session(3), end=tg.count()), "TG103 attribute 'end' exists already"),
         (lambda: windows(tg.session(0), n=tg.count()), "TG160 gap=0 is not positive"),
         (lambda: windows(tg.session("5m"), n=tg.count()), "TG160 gap is a number of ticks here"),
-        (lambda: windows(tg.hopping(6, every=4), n=tg.count()), "TG160 size=6 is no multiple of every=4"),
+        (lambda: windows(tg.cumulating(6, every=4), n=tg.count()), "TG160 size=6 is no multiple of every=4"),
         (lambda: windows(tg.hopping(6, every=-3), n=tg.count()), "TG160 every=-3 is not positive"),
         (lambda: UNTYPED.windows("5m", by="k"), "TG114 '5m' says not which windows there are"),
         (lambda: UNTYPED.windows(by="k"), "TG114 .*missing.*bounds"),

@@ -14,10 +14,10 @@ from tests.strategies.situations import random_situation_case
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import Group, Imbed, Node, Rename, Select, nodes_of
 from tidegate.algebra.ordered.match.node import Match
-from tidegate.algebra.ordered.sequences.pattern import Concatenation, Step, is_nullable, variables_of
+from tidegate.algebra.ordered.sequences.pattern import Concatenation, Pattern, Step, is_nullable, variables_of
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.terms import Attr, Lit, call
-from tidegate.algebra.types import BIGINT
+from tidegate.algebra.types import BIGINT, DOUBLE, DataType
 
 
 def random_counted_case(seed: int) -> Case:
@@ -58,6 +58,8 @@ def _of_rows(seed: int, rng: random.Random) -> Case:
 class _Counted(RandomSequences):
     """Mostly of patterns whose conditions read their row alone."""
 
+    aggregated: tuple[str, ...] = ()
+
     def results(self) -> dict[str, tg.Relation]:
         return {name: self.above(self.matches()) for name in "QR"}
 
@@ -75,9 +77,41 @@ class _Counted(RandomSequences):
         if self.chance(0.6) or (how == "any" and len(self.rows["E"]) > 8):
             options["within"] = self.rng.choice((0, 2, 5))
         found: tg.Relation = rows.sequences(
-            pattern, by=self.keys, order="t", tie="n", define=define, matches=how, **options
+            pattern, by=self.keys, order="t", tie="n", define=define, matches=how, **options, **self.told(rows, pattern)
         )
         return found
+
+    def told(self, rows: Any, pattern: Pattern) -> dict[str, Callable[[Any], Any]]:
+        """Some values of a match: of its first or last row, or of all rows, with a variable or with any."""
+        names = variables_of(pattern)
+
+        def drawn(rows_: Any) -> Callable[[Any], Any]:
+            name = self.rng.choice((*names, None))
+
+            def of(m: Any) -> Any:
+                return m.rows if name is None else m[name]
+
+            return self.rng.choice(
+                (
+                    lambda m: of(m).v,
+                    lambda m: of(m).first().v,
+                    lambda m: of(m).x,
+                    lambda m: of(m).n,
+                    lambda m: 6 // of(m).v,
+                    lambda m: of(m).v * of(m).n - 3,
+                    lambda m: of(m).first().t,
+                    lambda m: of(m).agg(tg.count()),
+                    lambda m: of(m).agg(tg.count(rows_.v)),
+                    lambda m: of(m).agg(tg.sum(rows_.v)),
+                    lambda m: of(m).agg(tg.sum(rows_.v - 1)),
+                    lambda m: of(m).agg(tg.min(rows_.v)),
+                    lambda m: of(m).agg(tg.max(rows_.v)),
+                    lambda m: of(m).agg(tg.max(rows_.x)),
+                )
+            )
+
+        self.aggregated = tuple(f"m{number}" for number in range(self.rng.choice((0, 1, 2))))
+        return {name: drawn(rows) for name in self.aggregated}
 
     def condition(self, rows: tg.Relation, name: str) -> Callable[[Any], Any]:
         if self.chance(0.05):
@@ -100,4 +134,14 @@ class _Counted(RandomSequences):
             rows = rows.where(rows[instant] > self.rng.randint(0, 9))
         by = [key for key in self.keys if self.chance(0.6)]
         w = rows[instant] if self.chance(0.2) else tg.ceil(rows[instant], self.rng.choice((1, 2, 4)))
-        return rows.group_by(*by, w=w).agg(n=tg.count())
+        asked = {"n": tg.count()} if self.chance(0.7) or not self.aggregated else {}
+        for name in (*self.aggregated, *self.aggregated, "first"):
+            if self.chance(0.6):
+                asked[f"{self.rng.choice('abcde')}_{name}"] = self.aggregate(rows[name], rows.schema[name].type)
+        return rows.group_by(*by, w=w).agg(**asked or {"n": tg.count()})
+
+    def aggregate(self, value: Any, type_: DataType) -> Any:
+        kinds: list[Any] = [tg.count, tg.min, tg.max]
+        if type_ in (BIGINT, DOUBLE):
+            kinds += [tg.sum, tg.avg, tg.sum, tg.try_sum]
+        return self.rng.choice(kinds)(value)

@@ -16,14 +16,14 @@ _SPANS = (0, 1, 2, 3, 5, 8)
 
 def random_over_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
-    drawn = _Overs(random.Random(f"over {seed}"))
+    drawn = _Overs(random.Random(f"over {seed}"), random.Random(f"whole {seed}"))
     program: ProgramDef = tg.program(**drawn.results()).definition
     return Case(seed, program, {stream.name: drawn.rows[stream.name] for stream in program.inputs})
 
 
 class _Overs:
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
+    def __init__(self, rng: random.Random, whole: random.Random) -> None:
+        self.rng, self.whole = rng, whole
         self.keys = rng.choice(((), ("k",), ("k",), ("k", "y")))
         self.tie = "n" if self.chance(0.3) else None
         # Peers: rows of one instant, of which nothing says which comes first.
@@ -62,7 +62,10 @@ class _Overs:
             rows = rows.dedup(by=self.keys, within=within, order="t", tie=self.tie)
         for number in range(self.rng.choice((1, 1, 2))):
             columns = {f"c{number}{i}": self.column(rows) for i in range(self.rng.choice((1, 2, 3)))}
-            rows = rows.over(by=self.keys, order="t", tie=self.tie, **self.frame(), **columns)
+            frame = self.frame()
+            if any(before is not None for before, _ in frame.values()) and self.whole.random() < 0.5:
+                columns |= {f"w{number}": self.keeping_values(rows)}
+            rows = rows.over(by=self.keys, order="t", tie=self.tie, **frame, **columns)
             if self.chance(0.2) and number == 0:
                 # The next ones are then no columns of the same operator.
                 rows = rows.with_(twice=rows.v * 2)
@@ -78,6 +81,24 @@ class _Overs:
         if style < 0.65 and not self.peers:
             return {"rows": (before, after if after < 4 else 0)}
         return {"range": (before, after)}
+
+    def keeping_values(self, rows: tg.Relation) -> Any:
+        """An aggregate that keeps every value, which frames with a beginning have."""
+        value = self.whole.choice((rows.v, rows.w, rows.x, rows.b, rows.v + rows.n, rows.t))
+        number = self.whole.choice((rows.v, rows.x, rows.n, rows.v * rows.n))
+        return self.whole.choice(
+            (
+                tg.count_distinct(value),
+                tg.variance(number),
+                tg.stddev(number),
+                tg.median(number),
+                tg.quantile(number, 0.3),
+                tg.mode(value),
+                tg.string_agg(rows.w, ",", by=rows.t),
+                tg.string_agg(rows.w, ",", by=rows.n),
+                tg.stddev(number, filter=rows.b),
+            )
+        )
 
     def column(self, rows: tg.Relation) -> Any:
         """A column over rows; of one that looks ahead in whatever way a quarter."""

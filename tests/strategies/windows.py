@@ -13,14 +13,14 @@ from tidegate.algebra.program import ProgramDef
 
 def random_windows_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
-    drawn = _Windows(random.Random(f"windows {seed}"))
+    drawn = _Windows(random.Random(f"windows {seed}"), random.Random(f"odd {seed}"))
     program: ProgramDef = tg.program(**drawn.results()).definition
     return Case(seed, program, {stream.name: drawn.rows[stream.name] for stream in program.inputs})
 
 
 class _Windows:
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
+    def __init__(self, rng: random.Random, odd: random.Random) -> None:
+        self.rng, self.odd = rng, odd
         self.keys = rng.choice(((), ("k",), ("k",), ("k", "y"), ("k", "u"), ("day",)))
         columns = "k bigint, y double, t bigint, u bigint, n bigint, v bigint, w string, x double, b boolean, s bigint"
         # A second instant, which lies before the first or after it; with it as a key few rows are of one.
@@ -57,7 +57,7 @@ class _Windows:
         aggregates = {f"c{i}": self.aggregate(rows) for i in range(self.rng.choice((0, 1, 2, 3)))}
         if self.chance(0.15):
             every = self.rng.choice((1, 2, 3))
-            counted = tg.rows(every * self.rng.choice((1, 2, 3, 5)), every=every)
+            counted = tg.rows(self.size(every, self.rng.choice((1, 2, 3, 5))), every=every)
             return rows.windows(counted, by=self.keys, order="t", tie="s").agg(**aggregates)
         return rows.windows(self.bounds(), by=self.keys, order="t").agg(**aggregates)
 
@@ -67,12 +67,16 @@ class _Windows:
         return self.rng.choice(
             (
                 tg.session(self.rng.choice((1, 2, 3, 6))),
-                tg.hopping(every * many, every=every, offset=offset, empty=empty),
-                tg.hopping(every * many, every=every, align="first", empty=empty),
+                tg.hopping(self.size(every, many), every=every, offset=offset, empty=empty),
+                tg.hopping(self.size(every, many), every=every, align="first", empty=empty),
                 tg.cumulating(every * many, every=every, offset=offset, empty=empty),
                 tg.landmark(self.rng.randint(-6, 12), every=every),
             )
         )
+
+    def size(self, every: int, many: int) -> int:
+        """So many times as long as windows are apart; of a third not a whole number of times."""
+        return self.odd.randint(1, every * many) if self.odd.random() < 0.35 else every * many
 
     def aggregate(self, rows: tg.Relation) -> Any:
         value = self.rng.choice((rows.v, rows.w, rows.x, rows.b, rows.v + rows.n, rows.t))

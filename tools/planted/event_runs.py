@@ -167,8 +167,8 @@ GROUP = Group(
         bug(
             "parts of a state are told apart by their number alone",
             STATE,
-            "return parts.hash == shard_hash() and len(parts.parts) == share.shards",
-            "return len(parts.parts) == share.shards",
+            "return parts.hash == shard_hash() and len(parts.parts) == shards",
+            "return len(parts.parts) == shards",
         ),
     ),
 )

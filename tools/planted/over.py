@@ -10,6 +10,7 @@ MOVING = "runtime/kernels/over/moving.py"
 ARRAYS = "runtime/ordered/row_arrays.py"
 BLOCK = "runtime/ordered/over/block.py"
 VALUES = "runtime/ordered/over/values.py"
+WHOLE = "runtime/ordered/over/whole.py"
 OPERATOR = "runtime/ordered/over/operator.py"
 EVENTS = "runtime/ordered/new_events.py"
 ZONES = "analysis/ordered/over.py"
@@ -188,6 +189,30 @@ GROUP = Group(
             EVENTS,
             "order = list(dict.fromkeys([*reading.keys, reading.time, *(() if reading.tie is None else (reading.tie,))]))",
             "order = [*reading.keys, reading.time, *(() if reading.tie is None else (reading.tie,))]",
+        ),
+        bug(
+            "a value is counted until it has left as often as it came",
+            MOVING,
+            "many -= times[number[first]] == 0",
+            "many -= times[number[first]] == 1",
+        ),
+        bug("a quantile keeps what has left the frame", WHOLE, "del ordered[bisect_left", "_ = ordered[bisect_left"),
+        bug("a quantile goes on in the next key", WHOLE, "if low >= reached:", "if False:"),
+        bug(
+            "a variance counts rows without a value", WHOLE, "np.cumsum(valid(rows), ", "np.cumsum(np.ones(len(rows)), "
+        ),
+        bug("what is no number has a variance", WHOLE, "elif strange:", "elif False:"),
+        bug(
+            "an aggregate that keeps every value may look back without end",
+            MEANING,
+            "not entry.merges and column.frame.before is None",
+            "False",
+        ),
+        bug(
+            "a text in order of time needs an order of rows",
+            MEANING,
+            " and aggregate.entry.form in (Form.EARLIEST, Form.LATEST)",
+            "",
         ),
         bug(
             "equal rows are one for every column",

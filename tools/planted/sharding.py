@@ -18,8 +18,8 @@ GROUP = Group(
         bug(
             "a shard whose slices interleave has no new rows",
             "runtime/engines/spark/eval/ordered_shards.py",
-            'lines = [json.dumps({"query": job.job.query.name, "interleaved": True})]',
-            "lines = []",
+            'yield json.dumps({"query": job.job.query.name, "interleaved": True})',
+            "pass",
         ),
         bug(
             "shards by the padded side of an outer join",
@@ -78,7 +78,13 @@ GROUP = Group(
         bug(
             "a file's layout is believed",
             LAYOUT,
-            "if sizes != [layout.rows[shard] for shard in layout.filled]:",
+            "if (metadata.num_row_groups, metadata.num_rows) != (len(layout.filled), sum(layout.rows)):",
+            "if False:",
+        ),
+        bug(
+            "a file's layout is believed of each row group",
+            LAYOUT,
+            "if any(file.metadata.row_group(group).num_rows != self.rows[filled[group]] for group in groups):",
             "if False:",
         ),
         bug(

@@ -19,6 +19,7 @@ GROUP = Group(
     (
         "tests/runtime/test_windows.py",
         "tests/runtime/test_pane_queues.py",
+        "tests/runtime/kernels/test_grouping.py",
         "tests/runtime/test_window_kinds.py",
         "tests/properties/test_operators.py",
     ),
@@ -26,13 +27,13 @@ GROUP = Group(
         bug(
             "a row at the end of a session begins another",
             SESSIONS,
-            "last[order][:-1] > self.gap)",
-            "last[order][:-1] >= self.gap)",
+            "last[:-1] > self.gap)",
+            "last[:-1] >= self.gap)",
         ),
         bug(
             "sessions of two keys are one",
             SESSIONS,
-            "(np.diff(of[order]) != 0) | (first",
+            "(np.diff(of) != 0) | (first",
             "(first",
         ),
         bug(
@@ -155,6 +156,26 @@ GROUP = Group(
             'sooner | ((own["by"] == other["by"]) & (own["v"] <= other["v"])))',
             "sooner)",
         ),
+        bug("a window ends with every pane", PANES, "(panes - self.first) % self.step == 0", "panes == panes"),
+        bug(
+            "windows from a first row on end at multiples",
+            PANES,
+            "step=every // pane, first=many)",
+            "step=every // pane)",
+        ),
+        bug(
+            "panes of two keys are one group",
+            "runtime/kernels/grouping.py",
+            "(key[row] - least) * span + (other[row] - least_other)",
+            "(key[row] - least) + (other[row] - least_other)",
+        ),
+        bug(
+            "panes are in order of their keys alone",
+            LIFTING,
+            "return rows[by_partition(of, by_pane, int(of.max()) + 1)]",
+            "return rows[by_partition(of, np.arange(len(pane)), int(of.max()) + 1)]",
+        ),
+        bug("of two panes the second is the better one", PAIRS, "best[worse] = worse - 1", "best[worse] = worse"),
         bug(
             "every other row of a block has nothing before it",
             PAIRS,
@@ -206,8 +227,8 @@ GROUP = Group(
         bug(
             "rows are counted in the order in which they come",
             LIFTING,
-            '        order = order[np.argsort(self.of[order], kind="stable")]\n',
-            '        order = np.argsort(self.of, kind="stable")\n',
+            "order = by_partition(self.of, order, self.partitions)",
+            "order = by_partition(self.of, np.arange(len(order)), self.partitions)",
         ),
         bug(
             "rows of one instant are counted in any order",

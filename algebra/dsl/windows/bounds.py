@@ -81,10 +81,11 @@ def hopping(
     """Windows of one size that overlap: those without `start` and with `end`, for each `end` that is a multiple of
     `every`, plus `offset`.
 
-    The size is a multiple of `every`. Multiples count from the epoch, 1970-01-01 UTC, as with `tg.ceil`: with `every`
-    equal to the size each row is in one window, which ends at `tg.ceil(time, size)`. With `align="first"` they count
-    from the first row of each key: the first window begins with it, so its `start` is the instant before, and none
-    starts earlier. That instant is then kept for ever.
+    Multiples count from the epoch, 1970-01-01 UTC, as with `tg.ceil`: with `every` equal to the size each row is in one
+    window, which ends at `tg.ceil(time, size)`; with a larger one there is time in no window. What is kept and merged
+    are pieces of the greatest length of which both have a whole number. With `align="first"` windows begin with the
+    first row of each key and each `every` after it, so the first `start` is the instant before. That instant is then
+    kept for ever.
 
     `empty=True` also reports the windows without rows between two with rows of one key: `count` is 0 there, and other
     aggregates are NULL. `complete` says when a window is known: that is at its `end`, or, if it is empty, when the next
@@ -186,8 +187,8 @@ def landmark(since: object, *, every: Duration) -> WindowBounds:
 def rows(size: int, *, every: int | None = None) -> WindowBounds:
     """Windows of `size` rows of one key in succession, one at each row whose number is a multiple of `every`.
 
-    The size is a multiple of `every`, which is the size if it is left out: then each row is in one window. A window
-    starts and ends with its first and last row, and is complete with that. Rows of one key and one instant need an
+    `every` is the size if it is left out: then each row is in one window. A window starts and ends with its first and
+    last row, and is complete with that. Rows of one key and one instant need an
     order, `windows(..., tie="sequence")`. Rows that make no whole window are in none.
 
     Examples:
@@ -198,7 +199,6 @@ def rows(size: int, *, every: int | None = None) -> WindowBounds:
     with Here():
         whole = _whole("size", size)
         step = whole if every is None else _whole("every", every)
-        _require_multiple(size, whole, every, step)
         counted = "" if every is None else f", every={step}"
         return WindowBounds(f"rows({whole}{counted})", lambda _: CountWindow(whole, step))
 
@@ -211,8 +211,10 @@ def _aligned(
 
     def build(type_: DataType) -> Window:
         whole, step = _ticks("size", size, type_), _ticks("every", every, type_)
-        _require_multiple(size, whole, every, step)
-        moved = 0 if offset is None else duration_in_ticks(offset, type_, "offset") % whole
+        if kind is CumulatingWindow:
+            _require_multiple(size, whole, every, step)
+        turn = whole if whole % step == 0 else step
+        moved = 0 if offset is None else duration_in_ticks(offset, type_, "offset") % turn
         return kind(whole, step, moved, empty)
 
     moved = "" if offset is None else f", offset={offset!r}"
@@ -244,7 +246,7 @@ def _require_multiple(size: object, whole: int, every: object, step: int) -> Non
         raise QueryError(
             "TG160",
             f"size={shown(size)} is no multiple of every={shown(every)}",
-            hint="windows consist of whole pieces: choose a size that is one",
+            hint="windows grow piece by piece: choose a size that is one",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,10 +24,14 @@ class SessionWindow:
 
 @dataclass(frozen=True, slots=True)
 class CountWindow:
-    """`size` rows in succession, of which the last is row `every`, 2 `every`, ... `size` is a multiple of `every`."""
+    """`size` rows in succession, of which the last is row `every`, 2 `every`, ..."""
 
     size: int
     every: int
+
+    @property
+    def pane(self) -> int:
+        return _pane(self.size, self.every)
 
     def text(self, instants: DataType) -> str:
         return f"rows({self.size}, every {self.every})"
@@ -34,14 +39,18 @@ class CountWindow:
 
 @dataclass(frozen=True, slots=True)
 class HoppingWindow:
-    """(end - size, end] for each end that is a multiple of `every`, plus `offset`. `size` is a multiple of `every`.
-    `empty`: also those without rows, between two with rows.
+    """(end - size, end] for each end that is a multiple of `every`, plus `offset`. `empty`: also those without rows,
+    between two rows.
     """
 
     size: int
     every: int
     offset: int = 0
     empty: bool = False
+
+    @property
+    def pane(self) -> int:
+        return _pane(self.size, self.every)
 
     def text(self, instants: DataType) -> str:
         return _aligned_text("hopping", self, instants)
@@ -57,6 +66,10 @@ class CumulatingWindow:
     every: int
     offset: int = 0
     empty: bool = False
+
+    @property
+    def pane(self) -> int:
+        return self.every
 
     def text(self, instants: DataType) -> str:
         return _aligned_text("cumulating", self, instants)
@@ -95,13 +108,17 @@ class LandmarkWindow:
 
 @dataclass(frozen=True, slots=True)
 class AnchoredWindow:
-    """As `HoppingWindow`, counted from the first row of the partition: that is the first instant of the first window.
-    None starts before. `size` is a multiple of `every`. `empty`: also those without rows, between two with rows.
+    """Windows of a size, each `every` after the one before, of which the first begins with the first row of the
+    partition. `empty`: also those without rows, between two rows.
     """
 
     size: int
     every: int
     empty: bool = False
+
+    @property
+    def pane(self) -> int:
+        return _pane(self.size, self.every)
 
     def text(self, instants: DataType) -> str:
         empty = ", empty ones too" if self.empty else ""
@@ -114,6 +131,11 @@ FixedWindow: TypeAlias = HoppingWindow | CumulatingWindow | CalendarWindow | Lan
 TimedWindow: TypeAlias = FixedWindow | AnchoredWindow
 RowWindow: TypeAlias = SessionWindow | CountWindow
 Window: TypeAlias = RowWindow | TimedWindow
+
+
+def _pane(size: int, every: int) -> int:
+    """How large the pieces are of which all windows consist."""
+    return math.gcd(size, every)
 
 
 def shows_empty(window: Window) -> bool:

@@ -15,7 +15,7 @@ from tidegate.algebra.ordered.windows.kinds import (
     SessionWindow,
     Window,
 )
-from tidegate.algebra.ordered.windows.panes import before, end_of, pane_of
+from tidegate.algebra.ordered.windows.panes import before, end_of, is_end, pane_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,12 @@ def windows_in(window: Window, times: Sequence[int]) -> list[Found]:
         case SessionWindow(gap):
             return list(_sessions(gap, times))
         case CountWindow(size, every):
-            lasts = range(size, len(times) + 1, every)
+            lasts = range(-(-size // every) * every, len(times) + 1, every)
             return [Found(times[n - size], times[n - 1], range(n - size, n), times[n - 1]) for n in lasts]
         case AnchoredWindow(size, every, empty):
             since = min(times) - 1
-            return [found for found in _timed(HoppingWindow(size, every, since, empty), times) if found.start >= since]
+            starting = HoppingWindow(size, every, since + size, empty)
+            return [found for found in _timed(starting, times) if found.start >= since]
         case _:
             return list(_timed(window, times))
 
@@ -55,10 +56,14 @@ def _sessions(gap: int, times: Sequence[int]) -> Iterator[Found]:
 def _timed(window: FixedWindow, times: Sequence[int]) -> Iterator[Found]:
     panes = sorted({pane for time in times for pane in _panes_of(window, time)})
     for pane in panes:
+        if not is_end(window, pane):
+            continue
         start, end = end_of(window, before(window, pane)), end_of(window, pane)
         yield Found(start, end, [at for at, time in enumerate(times) if start < time <= end], end)
     for pane, following in pairwise(panes) if window.empty else ():
         for empty in range(pane + 1, following):
+            if not is_end(window, empty):
+                continue
             end = end_of(window, empty)
             yield Found(end_of(window, before(window, empty)), end, (), min(time for time in times if time > end))
 

@@ -10,7 +10,7 @@ from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.ordered.derive import END, START, Derive
 from tidegate.algebra.ordered.match.counted import counted
 from tidegate.algebra.ordered.match.node import DETECTED, Match, RowIntervals, endpoint_schema
-from tidegate.algebra.ordered.summary import Summary
+from tidegate.algebra.ordered.summary import Halves, Summary
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import INF
@@ -93,8 +93,10 @@ class MatchFamily(Family[Match]):
     def declarations(self, node: Match, analysed: Analysis) -> Sequence[tuple[Mapping[str, StreamDef], str]]:
         return interval_declarations(node, analysed)
 
-    def summary(self, node: Match, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> Summary | str:
-        return counted(node, keys, aggregates)
+    def summary(
+        self, node: Match, keys: Sequence[str], aggregates: Sequence[Aggregate], totals: Sequence[Halves]
+    ) -> Summary | str:
+        return counted(node, keys, aggregates, totals)
 
     def state(self, node: Match) -> StateBound:
         bounds = situation_bounds(node)

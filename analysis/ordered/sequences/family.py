@@ -17,7 +17,7 @@ from tidegate.algebra.ordered.sequences.navigation import Classifier, Navigation
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.outlines import Outline, outlines_of, place_in, rows_after
 from tidegate.algebra.ordered.sequences.pattern import Absence, Anchor, longest, patterns_of, shortest
-from tidegate.algebra.ordered.summary import Summary
+from tidegate.algebra.ordered.summary import Halves, Summary
 from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import attributes_of
@@ -154,8 +154,10 @@ class SequencesFamily(Family[Sequences]):
         ticks, span = usual_spans(node.input.schema[node.time].type)[0]
         return ((replace(node, limits=(*node.limits, within(ticks))), f"limit how long a match lasts: within={span}"),)
 
-    def summary(self, node: Sequences, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> Summary | str:
-        return counted(node, keys, aggregates)
+    def summary(
+        self, node: Sequences, keys: Sequence[str], aggregates: Sequence[Aggregate], totals: Sequence[Halves]
+    ) -> Summary | str:
+        return counted(node, keys, aggregates, totals)
 
     def orders(self, node: Sequences) -> Sequence[str]:
         """What searches for the matches."""

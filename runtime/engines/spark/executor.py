@@ -5,11 +5,12 @@ driver.
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from types import MappingProxyType
 from typing import Any
 
@@ -34,11 +35,12 @@ from tidegate.runtime.engines.spark.eval.increment import (
 )
 from tidegate.runtime.engines.spark.eval.lying import stored_shards
 from tidegate.runtime.engines.spark.eval.names import col
-from tidegate.runtime.engines.spark.eval.ordered_shards import OrderedJob, evaluate_ordered
+from tidegate.runtime.engines.spark.eval.ordered_shards import evaluate_ordered, ordered_tasks
 from tidegate.runtime.engines.spark.eval.shards import ShardJob, evaluate_shards
 from tidegate.runtime.engines.spark.failures import read_summaries
 from tidegate.runtime.engines.spark.input.locations import literal
 from tidegate.runtime.engines.spark.jobs import described
+from tidegate.runtime.engines.spark.tasks.running import SUMMARIES, Tasks, run_tasks, tasks_as_rows
 from tidegate.runtime.engines.spark.workers import (
     FLUSH_BYTES,
     FileTask,
@@ -106,6 +108,10 @@ class SparkExecutor:
     partitions: int = field(init=False)
     """Of a shuffle, unless there is more to shuffle than they can take."""
     _set_partitions: int = field(init=False)
+    run: str = field(init=False, default_factory=lambda: uuid.uuid4().hex)
+    """Names this start of the program: by it workers know what they hold."""
+    _tried: set[str] = field(init=False, default_factory=set)
+    """Steps that workers have done."""
     statics: Mapping[str, DataFrame] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -124,7 +130,7 @@ class SparkExecutor:
     def target_of(self, seq: int, attempt: str) -> WriteTarget:
         """Where workers write for an attempt at a batch."""
         shards = stored_shards(self.parallelism) if self.shard_bytes else 1
-        return WriteTarget(self.root, seq, attempt, self.static_paths, self.keys, shards)
+        return WriteTarget(self.root, seq, attempt, self.static_paths, self.keys, shards, self.run)
 
     @property
     def tuner(self) -> Tuner:
@@ -144,7 +150,7 @@ class SparkExecutor:
             tasks = [task for offer in offered.values() for task in offer.files]
             done = _merge_summaries(batch, self._ingest_job(batch, tasks, intakes))
         read = sum(done[name].counts.rows_in for name in files if name in done)
-        self.tuner.measured({INGEST: (way, read)}, time.perf_counter() - began)
+        self._learn({INGEST: (way, read)}, time.perf_counter() - began)
         stored = [summary for offer in offered.values() for summary in offer.stored]
         for name, result in _merge_summaries(batch, stored).items():
             done[name] = _join(done[name], result) if name in done else result
@@ -189,11 +195,10 @@ class SparkExecutor:
         keyed = frozenset(task.stream for task in files if self.local.options[task.stream].key)
         total = sum(len(task.paths) for task in files)
         tasks = _shares(files, keyed, min(total, self.parallelism))
-        count = len(tasks)
-        work = IngestContext(self.target(batch), intakes, self.local.options)
+        work = partial(ingest_files, IngestContext(self.target(batch), intakes, self.local.options))
+        own = [[task.to_json() for task in some] for some in tasks]
         with described(self.spark, f"batch {batch.seq}: ingest {total} files"):
-            numbers = self.spark.range(0, count, 1, count)
-            return read_summaries(numbers.mapInArrow(ingest_files(work, tasks), "summary string").collect())
+            return run_tasks(self.spark, [Tasks(work, own)])
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
         """Small ones together in the driver, the others together as one Spark job, each at its place."""
@@ -220,7 +225,16 @@ class SparkExecutor:
         yield
         if jobs:
             done = {job.query.name: (ways[id(job)], _rows_of_job(job)) for job in jobs}
-            self.tuner.measured(done, time.perf_counter() - began)
+            self._learn(done, time.perf_counter() - began)
+
+    def _learn(self, done: Mapping[str, tuple[Way, int]], seconds: float) -> None:
+        """Tells the tuner how long steps took together; not the first time that workers do one, as they load then what
+        it needs.
+        """
+        new = {step for step, (way, _) in done.items() if way.place != "driver"} - self._tried
+        self._tried |= new
+        if not new:
+            self.tuner.measured(done, seconds)
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
         """In the driver where all are small; else a job to find the least rank, and one for the rows."""
@@ -311,13 +325,18 @@ class SparkExecutor:
         stored = [self._stored(batch, job, rows) for job, rows in zip(jobs, results, strict=True)]
         ordered = [job for job in sharded if job.query.ordered is not None]
         relational = [job for job in sharded if job.query.ordered is None]
+        tasks: list[Tasks] = []
         if relational:
-            stored.append(self._sharded(batch, relational))
+            tasks.append(self._sharded(batch, relational))
         if ordered:
-            stored.append(self._operators(batch, ordered, max(ways[id(job)].tasks for job in ordered)))
+            tasks.append(self._operators(batch, ordered, max(ways[id(job)].tasks for job in ordered)))
         names = ", ".join(job.query.name for job in (*jobs, *sharded))
         with described(self.spark, f"batch {batch.seq}: {'increments' if ',' in names else 'increment'} of {names}"):
-            summaries = read_summaries(reduce(DataFrame.unionAll, stored).collect())
+            if stored:  # all in one job
+                stored += [tasks_as_rows(self.spark, tasks)] if tasks else []
+                summaries = _summaries(reduce(DataFrame.unionAll, stored))
+            else:
+                summaries = run_tasks(self.spark, tasks)
         by_query: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in (*jobs, *sharded)}
         for summary in summaries:
             if summary.get("interleaved"):
@@ -329,19 +348,19 @@ class SparkExecutor:
             for job, place in zip((*jobs, *sharded), places, strict=True)
         ]
 
-    def _sharded(self, batch: Batch, jobs: Sequence[Job]) -> DataFrame:
-        """Summaries of what workers stored, a task per share of the keys."""
+    def _sharded(self, batch: Batch, jobs: Sequence[Job]) -> Tasks:
+        """A task per share of the keys."""
         written = self.local.written
         groups = [[_shard_job(job, written) for job in some] for some in self._groups(jobs)]
-        numbers = self.spark.range(0, self.parallelism, 1, self.parallelism)
-        work = evaluate_shards(self.target(batch), groups, self.parallelism)
-        return numbers.mapInArrow(work, "summary string")
+        work = partial(evaluate_shards, self.target(batch), groups, self.parallelism)
+        return Tasks(work, range(self.parallelism))
 
-    def _operators(self, batch: Batch, jobs: Sequence[Job], shards: int) -> DataFrame:
-        """Summaries of what workers stored, a task per share of the partitions."""
-        work = [OrderedJob(_shard_job(job, self.local.written), job.state, job.close_at) for job in jobs]
-        numbers = self.spark.range(0, shards, 1, shards)
-        return numbers.mapInArrow(evaluate_ordered(self.target(batch), work, shards), "summary string")
+    def _operators(self, batch: Batch, jobs: Sequence[Job], shards: int) -> Tasks:
+        """A task per share of the partitions."""
+        shard_jobs = [_shard_job(job, self.local.written) for job in jobs]
+        states, closing = [job.state for job in jobs], [job.close_at for job in jobs]
+        work, own = ordered_tasks(shard_jobs, states, closing, shards)
+        return Tasks(partial(evaluate_ordered, self.target(batch), work, shards), own)
 
     def _groups(self, jobs: Sequence[Job]) -> list[list[Job]]:
         """Increments that a task evaluates together, so that what it holds stays within `shard_bytes`."""
@@ -377,7 +396,7 @@ class SparkExecutor:
         schema = query.facts.output.schema
         store = store_results(self.target(batch), query.name, schema, job.feeds, written=written)
         # mapInArrow parses column names, so dots and backticks in them must not reach it.
-        return plainly_named(rows, len(schema.names)).mapInArrow(store, "summary string")
+        return plainly_named(rows, len(schema.names)).mapInArrow(store, SUMMARIES)
 
     def _shuffle_for(self, size: int) -> None:
         """Sets how many partitions Spark shuffles so many bytes into."""
@@ -405,10 +424,10 @@ class SparkExecutor:
             tasks = min(1 + rewrite.bytes // FLUSH_BYTES, max(1, rewrite.rows // max(1, rewrite.least)))
             alive = plainly_named(alive, len(rewrite.buffer.stored.names)).coalesce(tasks)
             store = store_segments(self.target(batch), rewrite.buffer, number, rewrite.least)
-            stored.append(alive.mapInArrow(store, "summary string"))
+            stored.append(alive.mapInArrow(store, SUMMARIES))
         names = ", ".join(dict.fromkeys(rewrite.buffer.id for rewrite in rewrites.values()))
         with described(self.spark, f"batch {batch.seq}: collect in {names}"):
-            summaries = read_summaries(reduce(DataFrame.unionAll, stored).collect())
+            summaries = _summaries(reduce(DataFrame.unionAll, stored))
         done: dict[int, tuple[Segment, ...]] = dict.fromkeys(rewrites, ())
         for summary in summaries:
             done[summary["number"]] += (Segment.from_json(summary["segment"]),)
@@ -439,6 +458,11 @@ class SparkExecutor:
             rows = read_segments(self.local.store, packed).combine_chunks()  # Spark reads none that follow an empty one
             frames.append(self.spark.createDataFrame(rows, schema))
         return reduce(DataFrame.unionAll, frames)
+
+
+def _summaries(rows: DataFrame) -> list[dict[str, Any]]:
+    """The summaries of tasks that are rows of Spark's."""
+    return read_summaries(row.summary for row in rows.collect())
 
 
 def _earliest(rows: DataFrame, stream: StreamDef, number: int, width: int) -> DataFrame:

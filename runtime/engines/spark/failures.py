@@ -29,9 +29,9 @@ def failure_line(error: TidegateError) -> str:
     return json.dumps({"failed": kind, "problems": [problem.to_dict() for problem in error.problems]})
 
 
-def read_summaries(lines: Iterable[Any]) -> list[dict[str, Any]]:
-    """What the tasks of a job did, from their rows; raises the error of the first that failed."""
-    summaries = [json.loads(line.summary) for line in lines]
+def read_summaries(lines: Iterable[str]) -> list[dict[str, Any]]:
+    """What the tasks of a job did; raises the error of the first that failed."""
+    summaries = [json.loads(line) for line in lines]
     for summary in summaries:
         if "failed" in summary:
             problems = tuple(map(_problem, summary["problems"]))

@@ -33,6 +33,7 @@ from tidegate.runtime.engines.spark.input.watching import Watcher
 from tidegate.runtime.engines.spark.input.which_files import FileSelection, forget_what_has_gone
 from tidegate.runtime.engines.spark.jobs import described
 from tidegate.runtime.engines.spark.own_files import how_to_go_on, planned_offsets
+from tidegate.runtime.engines.spark.tasks.running import SUMMARIES
 from tidegate.runtime.engines.spark.workers import FileTask, IngestContext, ingest_offered
 from tidegate.runtime.ingest.inputs import advances_of
 from tidegate.runtime.inspect.live_display import LiveDisplay
@@ -264,7 +265,8 @@ class SparkRun:
         with described(self.spark, f"batch {seq}: what is new"):
             target = self.executor.target_of(seq, f"spark{spark_batch.batch_id}")
             work = IngestContext(target, self.runner.intakes(clock), self.setup.options)
-            return read_summaries(frame.mapInArrow(ingest_offered(work, self.columns), "summary string").collect())
+            rows = frame.mapInArrow(ingest_offered(work, self.columns), SUMMARIES).collect()
+            return read_summaries(row.summary for row in rows)
 
     def close(self) -> None:
         if self.watching is not None:

@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers: rows in, files of segments and results written, one summary line per task out.
+"""What runs in Spark's Python workers: rows in, files of segments and results written, summaries out.
 
 Workers get plain values only. Each file has a name that no other attempt can choose; it counts once the driver's
 manifest names it.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any
@@ -15,13 +16,13 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from tidegate.algebra.errors import TidegateError
 from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term
 from tidegate.runtime.connectors.sources import FileFormat, SourceOptions
 from tidegate.runtime.engines.spark.eval.lying import by_shard
-from tidegate.runtime.engines.spark.failures import failure_line
+from tidegate.runtime.engines.spark.tasks.held import HeldRun, held_of
+from tidegate.runtime.engines.spark.tasks.running import Batches, reported, summary_batch
 from tidegate.runtime.eval.columns import to_user_table
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.buffering import absorb
@@ -29,13 +30,12 @@ from tidegate.runtime.ingest.ingest import Arrival, ingest_rows, load_seen
 from tidegate.runtime.ingest.inputs import Arrivals
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.rows import Rows, as_frame, as_table
-from tidegate.runtime.state.errors import memory_errors, storage_errors
+from tidegate.runtime.state.codec import Json
+from tidegate.runtime.state.errors import storage_errors
 from tidegate.runtime.state.quarantine import AREA as QUARANTINE
 from tidegate.runtime.state.segments import new_path, write_segment
 from tidegate.runtime.state.store.local import LocalStore
 
-Batches = Iterator[pa.RecordBatch]
-SUMMARY = pa.schema([pa.field("summary", pa.string())])
 #: A task writes what it has gathered once it holds this much, so that its memory stays bounded.
 FLUSH_BYTES = 256 << 20
 
@@ -44,7 +44,8 @@ FLUSH_BYTES = 256 << 20
 class WriteTarget:
     """Where a worker writes and for which attempt at which batch; static tables lie in files.
 
-    Segments of the buffers in `keys` lie by the hash of that column, in so many `shards`.
+    Segments of the buffers in `keys` lie by the hash of that column, in so many `shards`. `run` names one start of a
+    program: workers hold something from one of its batches to the next.
     """
 
     root: str
@@ -53,9 +54,15 @@ class WriteTarget:
     statics: Mapping[str, str]
     keys: Mapping[str, str] = field(default_factory=dict)
     shards: int = 1
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def held(self) -> HeldRun:
+        """What this worker holds of the run."""
+        return held_of(self.run, self.root)
 
     def load_statics(self, names: Iterable[str]) -> dict[str, pl.DataFrame]:
-        return {name: pl.read_parquet(self.statics[name], glob=False) for name in set(names)}
+        return self.held.tables.all_of(self.statics, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,14 @@ class FileTask:
     stream: str
     format: FileFormat
     paths: tuple[str, ...]
+
+    def to_json(self) -> Json:
+        return [self.stream, self.format, list(self.paths)]
+
+    @classmethod
+    def from_json(cls, given: Any) -> FileTask:
+        stream, format_, paths = given
+        return cls(stream, format_, tuple(paths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +92,7 @@ class IngestContext:
 
     def store(self, stream: str, arrivals: Iterable[Arrival], seen: dict[str, pl.DataFrame | None]) -> str:
         """Judges and stores rows of one stream; the summary as JSON. `seen` has a task's rows by stream with a key."""
-        intake, store = self.intakes[stream], LocalStore(self.target.root)
+        intake, store = self.intakes[stream], self.target.held.store
         tables = {name for buffer in intake.buffers for _, name in buffer.statics}
         tables |= {occurrence.name for term in intake.terms for occurrence in occurrences(term) if occurrence.static}
         statics = self.target.load_statics(tables)
@@ -118,34 +133,11 @@ def _segment(store: LocalStore, target: WriteTarget, buffer: Buffer, rows: Rows)
     return write_segment(store, buffer.id, table, buffer.instants, target.seq, target.attempt, layout=layout).to_json()
 
 
-def summary_batch(lines: Sequence[str]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], schema=SUMMARY)
-
-
-def reported(run: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
-    """A task whose own errors become its last summary."""
-
-    def run_and_report(batches: Batches) -> Batches:
-        try:
-            with memory_errors("a task of Spark was at work"):
-                yield from run(batches)
-        except TidegateError as error:
-            yield summary_batch([failure_line(error)])
-
-    return run_and_report
-
-
-def ingest_files(work: IngestContext, tasks: Sequence[Sequence[FileTask]]) -> Callable[[Batches], Batches]:
-    """For `mapInArrow` over task numbers: opens the files of a task with the needed columns only."""
-
-    def run(batches: Batches) -> Batches:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                seen: dict[str, pl.DataFrame | None] = {}
-                lines = [line for task in tasks[number] for line in _ingest_task(work, task, seen)]
-                yield summary_batch(lines)
-
-    return reported(run)
+def ingest_files(work: IngestContext, files: Json) -> Iterator[str]:
+    """A task: opens its files, `FileTask`s as JSON, with the needed columns only, and stores their rows."""
+    seen: dict[str, pl.DataFrame | None] = {}
+    for task in map(FileTask.from_json, files):
+        yield from _ingest_task(work, task, seen)
 
 
 def _ingest_task(work: IngestContext, task: FileTask, seen: dict[str, pl.DataFrame | None]) -> Iterator[str]:
@@ -212,7 +204,7 @@ def store_segments(target: WriteTarget, buffer: Buffer, number: int, least: int 
     """
 
     def store(rows: pl.DataFrame) -> str:
-        return json.dumps({"number": number, "segment": _segment(LocalStore(target.root), target, buffer, rows)})
+        return json.dumps({"number": number, "segment": _segment(target.held.store, target, buffer, rows)})
 
     return _gathering(buffer.stored, store, least)
 
@@ -249,7 +241,7 @@ def store_rows(
     """Writes new rows of a query as a result file and as segments of the buffers that store them; the summary as
     JSON.
     """
-    files = LocalStore(target.root)
+    files = target.held.store
     output = None
     if written:
         path = new_path("staging", query, target.seq, target.attempt)

@@ -110,7 +110,7 @@ def _moderate(column: pl.Series) -> bool:
     return not isinstance(least, float) or not isinstance(greatest, float) or -_LARGE <= least <= greatest <= _LARGE
 
 
-def _key_numbers(keys: Sequence[pl.Series]) -> Int64Array:
+def _key_numbers(keys: Sequence[pl.Series]) -> list[Int64Array]:
     """Keys as integers that are equal where the keys are. Strings get numbers of a dictionary, NULL a column of its
     own.
     """
@@ -123,7 +123,7 @@ def _key_numbers(keys: Sequence[pl.Series]) -> Int64Array:
             columns.append(key.alias("").to_arrow().dictionary_encode().indices.to_numpy().astype(np.int64))
         else:
             columns.append(_physical(key).to_numpy())
-    return np.ascontiguousarray(np.stack(columns))
+    return columns
 
 
 def _of_rows(state: State, rows: pl.DataFrame, grouped: _Grouped) -> list[pl.Series]:

@@ -64,13 +64,9 @@ def _merged(state: State, first: pl.DataFrame, second: pl.DataFrame) -> list[pl.
             merged = [high + carry, low - carry * _HALF]
         case Form.DOUBLE_SUM:
             merged = _double_sum(own, other)
-        case Form.LEAST:
-            merged = _chosen(own, other, own["v"] <= other["v"])
-        case Form.GREATEST:
-            merged = _chosen(own, other, own["v"] >= other["v"])
-        case Form.EARLIEST | Form.LATEST:
-            sooner = own["by"] < other["by"] if state.form is Form.EARLIEST else own["by"] > other["by"]
-            merged = _chosen(own, other, sooner | ((own["by"] == other["by"]) & (own["v"] <= other["v"])))
+        case Form.LEAST | Form.GREATEST | Form.EARLIEST | Form.LATEST:
+            better = _is_better(state, own, other)
+            merged = [own[part].zip_with(better, other[part]) for part in own]
         case Form.SKETCH:
             merged = [_sketches(state, own["v"], other["v"])]
         case _:
@@ -87,12 +83,20 @@ def _either(own: pl.Series, other: pl.Series, both: pl.Series) -> pl.Series:
     return both if not both.null_count() else pl.select(pl.coalesce(both, own, other)).to_series()
 
 
-def _chosen(own: dict[str, pl.Series], other: dict[str, pl.Series], better: pl.Series) -> list[pl.Series]:
-    """The parts of the better one, or of the one that there is; `better` is NULL where one is missing."""
+def _is_better(state: State, own: dict[str, pl.Series], other: dict[str, pl.Series]) -> pl.Series:
+    """Whether the first of two is the better one, or the only one."""
+    match state.form:
+        case Form.LEAST:
+            better = own["v"] <= other["v"]
+        case Form.GREATEST:
+            better = own["v"] >= other["v"]
+        case _:
+            sooner = own["by"] < other["by"] if state.form is Form.EARLIEST else own["by"] > other["by"]
+            better = sooner | ((own["by"] == other["by"]) & (own["v"] <= other["v"]))
     if better.null_count():
         missing = next(iter(other.values())).is_null()
         better = pl.select(pl.when(better.is_null()).then(missing).otherwise(better)).to_series()
-    return [own[part].zip_with(better, other[part]) for part in own]
+    return better
 
 
 def _sketches(state: State, first: pl.Series, second: pl.Series) -> pl.Series:
@@ -156,7 +160,7 @@ def _running(state: State, rows: pl.DataFrame, first: Int64Array, place: Int64Ar
         case Form.SKETCH:
             columns = [_running_sketches(state, own["v"], place)]
         case _:
-            best = _best(state, rows, first)
+            best = _better(state, own, place) if place.max() == 1 else _best(state, rows, first)
             columns = gathered(pl.DataFrame(own), best).get_columns()
     counted = [pl.Series(total(own["n"]))] if "n" in own else []
     return [column.alias(name) for column, name in zip([*columns, *counted], state.columns, strict=True)]
@@ -178,6 +182,16 @@ def _running_sketches(state: State, texts: pl.Series, place: Int64Array) -> pl.S
 def _if(some: BoolArray, values: Int64Array | Float64Array) -> pl.Series:
     """The values, NULL where there are none."""
     return pl.Series(values).set(pl.Series(~some), None)
+
+
+def _better(state: State, own: dict[str, pl.Series], place: Int64Array) -> Int64Array:
+    """The better one of each row and the one before, in segments of two rows at most: without an order of all."""
+    best = np.arange(len(place))
+    second = np.flatnonzero(place)
+    its, others = ({part: column.gather(at) for part, column in own.items()} for at in (second, second - 1))
+    worse = second[~_is_better(state, its, others).to_numpy()]
+    best[worse] = worse - 1
+    return best
 
 
 def _best(state: State, rows: pl.DataFrame, first: Int64Array) -> Int64Array:

@@ -39,6 +39,34 @@ def least(at: Int64Array, low: Int64Array, high: Int64Array, key: Int64Array, va
     return places
 
 
+@compiled(OUT(INTS, INTS, INTS, INTS, BYTES, nb.int64))
+def distinct(
+    at: Int64Array, low: Int64Array, high: Int64Array, number: Int64Array, valid: UInt8Array, different: int
+) -> Int64Array:
+    """How many different values frames have. Equal values have one number, below `different`.
+
+    A row is counted once as it comes into frames, and once as it leaves them.
+    """
+    found, times = np.empty(len(at), dtype=np.int64), np.zeros(different, dtype=np.int64)
+    first, reached, many = 0, 0, 0
+    for k in range(len(at)):
+        start, end = low[at[k]], high[at[k]]
+        while first < reached and first < start:
+            if valid[first]:
+                times[number[first]] -= 1
+                many -= times[number[first]] == 0
+            first += 1
+        if start > reached:
+            first, reached = start, start
+        while reached < end:
+            if valid[reached]:
+                many += times[number[reached]] == 0
+                times[number[reached]] += 1
+            reached += 1
+        found[k] = many
+    return found
+
+
 @compiled(nb.types.UniTuple(OUT_DOUBLES, 2)(INTS, INTS, INTS, DOUBLES, BYTES))  # type: ignore[no-untyped-call]  # numba has no types for it
 def add_doubles(at: Int64Array, low: Int64Array, high: Int64Array, value: Float64Array, valid: UInt8Array):  # type: ignore[no-untyped-def]  # numba
     """Sums of doubles, and what they lost.

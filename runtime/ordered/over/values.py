@@ -29,6 +29,7 @@ from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array, UInt8Ar
 from tidegate.runtime.kernels.over import moving, running, segments
 from tidegate.runtime.ordered.over.block import Block, gathered, order_keys, valid
 from tidegate.runtime.ordered.over.layout import Kind, OverLayout, Running
+from tidegate.runtime.ordered.over.whole import whole_frames
 
 _HALF = 32
 _LOW = (1 << _HALF) - 1
@@ -219,6 +220,14 @@ class Values:
             case Form.DOUBLE_SUM:
                 sums, lost = moving.add_doubles(at, low, high, rows.fill_null(0.0).to_numpy(), flags)
                 return {**counts, "sum": pl.Series(sums), "comp": pl.Series(lost)}
+            case Form.DISTINCT:
+                keys = order_keys(rows, self.layout.type_of(aggregate.argument))
+                different, numbers = np.unique(keys, return_inverse=True)
+                return {"n": pl.Series(moving.distinct(at, low, high, numbers, flags, len(different)))}
+            case Form.WHOLE:
+                orders = None if aggregate.by is None else self.argument(aggregate.by)
+                type_ = self.layout.type_of(aggregate.argument)
+                return {"v": whole_frames(aggregate, type_, rows, orders, start, end)}
             case _:
                 places = self.moving_places(aggregate, form, at, low, high)
                 return {"v": gathered(rows, places)}
@@ -267,7 +276,7 @@ def best_first(rows: pl.Series, orders: pl.Series, *, greatest: bool) -> Int64Ar
 def finished(aggregate: Aggregate, form: Form, argument: DataType, parts: Parts) -> tuple[pl.Series, BoolArray]:
     """The value of an aggregate from its parts, NULL for a sum that does not fit its type, and which ones fit."""
     fits = np.ones(len(next(iter(parts.values()))), dtype=np.bool_)
-    if form is Form.COUNT:
+    if form in (Form.COUNT, Form.DISTINCT):
         return parts["n"], fits
     if form is not Form.INTEGER_SUM and form is not Form.DOUBLE_SUM:
         return parts["v"], fits

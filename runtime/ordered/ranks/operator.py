@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import polars as pl
 
 from tidegate.algebra.ordered.ranks import Numbering, Ranks, peers_at
 from tidegate.algebra.time import Extended
+from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.family import Family, Operator, Tables
 from tidegate.runtime.ordered.new_events import evaluable, new_events, untied
@@ -36,7 +38,10 @@ class RanksOperator(Operator):
     def step(
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
     ) -> tuple[RanksOperator, pl.DataFrame]:
-        node, places = self.node, Places.of(self.node, as_frame(events[0]))
+        node, rows = self.node, as_frame(events[0])
+        if not rows.height:
+            return self, _no_rows(node)
+        places = Places.of(node, rows)
         if node.needs_order and (tie := places.first_peer) is not None:
             raise peers_at(tie, node.input.schema[node.time].type)
         numbers = {
@@ -74,6 +79,11 @@ class RanksOperator(Operator):
 
     def counts(self) -> dict[str, int]:
         return {}
+
+
+@lru_cache(maxsize=256)
+def _no_rows(node: Ranks) -> pl.DataFrame:
+    return pl.DataFrame(schema=polars_schema(node.schema))
 
 
 class RanksFamily(Family[Ranks]):

@@ -12,7 +12,7 @@ from tidegate.algebra.ordered.windows.kinds import AnchoredWindow, CountWindow, 
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.partials import partial
-from tidegate.runtime.ordered.new_events import order_of, require_order
+from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.windows.layout import FIRST, NUMBER, OF, PANE, ROWS, SINCE, PaneLayout
@@ -41,26 +41,26 @@ class Arrival:
         window = self.layout.window
         if isinstance(window, CountWindow):
             return None
-        return AnchoredPanes(window.every, self._since) if isinstance(window, AnchoredWindow) else axis_of(window)
+        return AnchoredPanes(window.pane, self._since) if isinstance(window, AnchoredWindow) else axis_of(window)
 
     def complete(self, reached: Extended) -> Int64Array:
         """The last pane of each partition that is complete at a progress, with the new rows."""
         if isinstance(self.layout.window, CountWindow):
-            return (self._before + np.bincount(self.of, minlength=self.partitions)) // self.layout.window.every
+            return (self._before + np.bincount(self.of, minlength=self.partitions)) // self.layout.window.pane
         assert self.axis is not None
         return self.axis.ended(ticks(reached), self.partitions)
 
     def complete_before(self, reached: Extended) -> Int64Array:
         """The same without them."""
         if isinstance(self.layout.window, CountWindow):
-            return self._before // self.layout.window.every
+            return self._before // self.layout.window.pane
         return self.complete(reached)
 
     @cached_property
     def panes(self) -> pl.DataFrame:
         """The panes of the new rows."""
         if isinstance(self.layout.window, CountWindow):
-            return self._counted(self.layout.window.every)
+            return self._counted(self.layout.window.pane)
         assert self.axis is not None
         rows, of = self.rows, self.of
         pane = self.axis.of(rows.get_column(self.layout.node.time).to_numpy(), of)
@@ -105,7 +105,7 @@ class Arrival:
         """Rows are numbered in order of time, after those before."""
         reading = self.layout.node.readings[0]
         order = order_of(reading, self.rows)
-        order = order[np.argsort(self.of[order], kind="stable")]
+        order = by_partition(self.of, order, self.partitions)
         in_partition = self.of[order]
         require_order(reading, self.rows, self.of, order)
         number = np.empty(len(self.of), dtype=np.int64)
@@ -131,7 +131,14 @@ def in_order(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows by partition and pane; of one pane those first that came first."""
     of, pane = rows.get_column(PARTITION).to_numpy(), rows.get_column(PANE).to_numpy()
     ascends = (of[1:] > of[:-1]) | ((of[1:] == of[:-1]) & (pane[1:] >= pane[:-1]))
-    return rows if ascends.all() else rows[np.lexsort((pane, of))]
+    if ascends.all():
+        return rows
+    least, greatest = int(pane.min()), int(pane.max())
+    if greatest - least < len(pane):
+        by_pane = by_partition(pane - least, np.arange(len(pane)), greatest - least + 1)
+    else:
+        by_pane = np.argsort(pane, kind="stable")
+    return rows[by_partition(of, by_pane, int(of.max()) + 1)]
 
 
 def starts_of(*columns: Int64Array) -> BoolArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self, TypeVar
 
 import polars as pl
@@ -14,6 +15,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import final
+from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.lenient import Lenient, SetAside
 from tidegate.runtime.ordered.family import Tables
 from tidegate.runtime.ordered.row_arrays import PARTITION
@@ -58,6 +60,8 @@ class WindowsOperator(RowOperator[S]):
     def reported(self, group: Group, windows: pl.DataFrame, partitions: Int64Array) -> pl.DataFrame:
         """Complete windows as rows of the result: from places in `partitions`, bounds, and partial results."""
         node, number = self.node, group.keys[0]
+        if not windows.height:
+            return _no_windows(node)
         numbered = windows.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(key) for key in group.keys)
         walk = Lenient({})
         values = final(group, numbered) if self.noted is None else walk.finished(group, numbered, None)
@@ -77,6 +81,11 @@ class WindowsOperator(RowOperator[S]):
 
     def noting(self, noted: list[SetAside] | None) -> Self:
         return replace(self, noted=noted)
+
+
+@lru_cache(maxsize=256)
+def _no_windows(node: Windows) -> pl.DataFrame:
+    return pl.DataFrame(schema=polars_schema(node.schema))
 
 
 def windows_of(ordered: OrderedStep) -> Windows:

@@ -19,7 +19,7 @@ from tidegate.algebra.ordered.windows.kinds import (
     LandmarkWindow,
     TimedWindow,
 )
-from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.arrays import BoolArray, Int64Array
 
 #: Panes of a block that never ends.
 ENDLESS: Final = 1 << 62
@@ -31,13 +31,20 @@ class Panes:
 
     A window that `grows` has the panes of its block so far. Another one has as many as a block: the last ones of a
     block and the first ones of the next. None begins before the first pane if all are `whole`. Of a partition the last
-    pane is kept for ever if it `stays`.
+    pane is kept for ever if it `stays`. Windows are those that end with pane `first` or each `step`-th pane from there.
     """
 
     many: int
     grows: bool
     stays: bool = False
     whole: bool = False
+    step: int = 1
+    first: int = 0
+
+    def are_windows(self, panes: Int64Array) -> BoolArray:
+        """With which of the panes a window ends."""
+        its: BoolArray = (panes - self.first) % self.step == 0
+        return its
 
     def block(self, pane: Int64Array) -> Int64Array:
         return -(-pane // self.many)
@@ -56,16 +63,19 @@ class Panes:
 @lru_cache(maxsize=256)
 def panes_of(window: CountWindow | TimedWindow) -> Panes:
     match window:
-        case HoppingWindow(size=size, every=every, empty=empty):
-            return Panes(size // every, size == every, empty)
+        case HoppingWindow(size=size, every=every, pane=pane, empty=empty):
+            return Panes(size // pane, size == pane, empty, step=every // pane)
         case CumulatingWindow(size=size, every=every, empty=empty):
             return Panes(size // every, grows=True, stays=empty)
         case CalendarWindow(size=many, empty=empty):
             return Panes(many, many == 1, empty)
         case LandmarkWindow():
             return Panes(ENDLESS, grows=True, stays=True)
-        case CountWindow(size=size, every=every) | AnchoredWindow(size=size, every=every):
-            return Panes(size // every, size == every, stays=True, whole=True)
+        case CountWindow(size=size, every=every, pane=pane):
+            return Panes(size // pane, size == pane, stays=True, whole=True, step=every // pane)
+        case AnchoredWindow(size=size, every=every, pane=pane):
+            many = size // pane
+            return Panes(many, size == pane, stays=True, whole=True, step=every // pane, first=many)
         case _:
             assert_never(window)
 
@@ -143,7 +153,7 @@ class CalendarPanes:
 def axis_of(window: FixedWindow) -> Axis:
     match window:
         case HoppingWindow() | CumulatingWindow():
-            return EvenPanes(window.every, window.offset)
+            return EvenPanes(window.pane, window.offset)
         case LandmarkWindow():
             return EvenPanes(window.every, window.since)
         case CalendarWindow():

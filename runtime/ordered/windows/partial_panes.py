@@ -77,12 +77,14 @@ class PartialPanes(PaneLayout):
         to up to it. Where it begins in the block before, it has what that comes to from there on, too, in `rest`.
         """
         of, pane = _of(totals), _pane(totals)
-        at, window = _each(*self._ends(of, pane, low, high))
+        at, window = self._windows(*self._ends(of, pane, low, high))
         own = np.where(self.panes.block(pane[at]) == self.panes.block(window), at, -1)
         if self.shows_empty:
             its, empty, told = self._empty(totals)
             at, window = np.concatenate([at, its]), np.concatenate([window, empty])
             own = np.concatenate([own, np.full(len(its), -1)])
+        if not len(at):
+            return pl.DataFrame([pl.Series(PARTITION, at)])
         made = gathered(totals, own)
         if rest is not None and rest.height:
             begun = self._begun(rest, of[at], window, len(low))
@@ -114,9 +116,17 @@ class PartialPanes(PaneLayout):
         """
         of, pane = _of(totals), _pane(totals)
         follows = np.flatnonzero(of[1:] == of[:-1])
-        at, empty = _each(self.panes.last(pane[follows]) + 1, pane[follows + 1] - 1)
+        at, empty = self._windows(self.panes.last(pane[follows]) + 1, pane[follows + 1] - 1)
         its = follows[at]
         return its, empty, totals.get_column(FIRST).fill_null(0).to_numpy()[its + 1]
+
+    def _windows(self, first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Each window from a first to a last pane, with the place of these."""
+        at, pane = _each(first, last)
+        if self.panes.step == 1:
+            return at, pane
+        its = self.panes.are_windows(pane)
+        return at[its], pane[its]
 
     def _begun(self, rest: pl.DataFrame, of: Int64Array, window: Int64Array, partitions: int) -> Int64Array:
         """Where the first pane of each window stands that is in the block before; -1: it has none."""

@@ -20,7 +20,9 @@ from tidegate.analysis.ordered.windows import SESSIONS
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import merge, partial
 from tidegate.runtime.eval.columns import polars_type
+from tidegate.runtime.kernels.over.segments import segmented
 from tidegate.runtime.ordered.family import Tables
+from tidegate.runtime.ordered.new_events import by_partition, order_of
 from tidegate.runtime.ordered.partition_store import NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
@@ -57,8 +59,8 @@ class SessionOperator(WindowsOperator[KeptRows], KeptRowsOperator):
         numbers = state.partitions.assign(rows)
         partitions = state.touched([numbers], ticks(until))
         before = state.extract(partitions)
-        new = sessions.lifted(rows, state.places(partitions, numbers).astype(np.int64))
-        both = sessions.merged([before.rows, new])
+        new = sessions.lifted(rows, state.places(partitions, numbers).astype(np.int64), len(partitions))
+        both = sessions.merged(before.rows, new, len(partitions))
         is_over = pl.Series(sessions.ends(both) <= ticks(until))
         result = self.reported(sessions.group, sessions.windows(both.filter(is_over)), partitions)
         left = both.filter(~is_over)
@@ -92,33 +94,37 @@ class PartialSessions:
         parts = {state.column(part): type_ for state in states(self.group) for part, type_ in state.parts}
         return {name: polars_type(type_) for name, type_ in {FIRST: BIGINT, LAST: BIGINT, **parts}.items()}
 
-    def lifted(self, rows: pl.DataFrame, of: Int64Array) -> pl.DataFrame:
+    def lifted(self, rows: pl.DataFrame, of: Int64Array, partitions: int) -> pl.DataFrame:
         """The sessions of new rows, which are in partitions `of`."""
         time = rows.get_column(self.node.time).to_numpy()
-        order, number, starts = self._numbered(of, time, time)
+        order = by_partition(of, order_of(self.node.readings[0], rows), partitions)
+        of, time = of[order], time[order]
+        number, starts = self._numbered(of, time, time)
         of_rows = np.empty(rows.height, dtype=np.int64)
         of_rows[order] = number
         merged = partial(self.group, rows.with_columns(pl.Series(NUMBER, of_rows)))
-        return self._sessions(merged, of[order], time[order], time[order], starts)
+        return self._sessions(merged, of, time, time, starts)
 
-    def merged(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-        """Sessions in order of partition and time; those that are one are put together."""
-        together = pl.concat([some.select(PARTITION, *self.columns) for some in parts], rechunk=True)
-        of, first, last = (together.get_column(name).to_numpy() for name in (PARTITION, FIRST, LAST))
-        order, number, starts = self._numbered(of, first, last)
-        merged = merge(self.group, together[order].with_columns(pl.Series(NUMBER, number)))
-        return self._sessions(merged, of[order], first[order], last[order], starts)
-
-    def _numbered(
-        self, of: Int64Array, first: Int64Array, last: Int64Array
-    ) -> tuple[Int64Array, Int64Array, Int64Array]:
-        """The order of rows or parts by partition and time, in that order the number of the session of each, and where
-        each number begins. Parts of one partition do not overlap.
+    def merged(self, known: pl.DataFrame, new: pl.DataFrame, partitions: int) -> pl.DataFrame:
+        """Known sessions and those of new rows, which are later, in order of partition and time; those that are one
+        are put together.
         """
-        order = np.lexsort((first, of))
-        begins = np.ones(len(order), dtype=np.bool_)
-        begins[1:] = (np.diff(of[order]) != 0) | (first[order][1:] - last[order][:-1] > self.gap)
-        return order, np.cumsum(begins) - 1, np.flatnonzero(begins)
+        parts = [some.select(PARTITION, *self.columns) for some in (known, new)]
+        together = pl.concat(parts, rechunk=True)
+        of_parts = (some.get_column(PARTITION).to_numpy() for some in parts)
+        together = together[segmented(*of_parts, np.arange(new.height), partitions)[0]]
+        of, first, last = (together.get_column(name).to_numpy() for name in (PARTITION, FIRST, LAST))
+        number, starts = self._numbered(of, first, last)
+        merged = merge(self.group, together.with_columns(pl.Series(NUMBER, number)))
+        return self._sessions(merged, of, first, last, starts)
+
+    def _numbered(self, of: Int64Array, first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """The number of the session of each row or part, and where each number begins. They are in order of partition
+        and time, and parts of one partition do not overlap.
+        """
+        begins = np.ones(len(of), dtype=np.bool_)
+        begins[1:] = (np.diff(of) != 0) | (first[1:] - last[:-1] > self.gap)
+        return np.cumsum(begins) - 1, np.flatnonzero(begins)
 
     def _sessions(
         self, merged: pl.DataFrame, of: Int64Array, first: Int64Array, last: Int64Array, starts: Int64Array
@@ -129,7 +135,10 @@ class PartialSessions:
             pl.Series(FIRST, first[starts]),
             pl.Series(LAST, last[ends[: len(starts)]]),
         ]
-        parts = merged.sort(NUMBER).drop(NUMBER)
+        # Each number is there once.
+        place = np.empty(merged.height, dtype=np.int64)
+        place[merged.get_column(NUMBER).to_numpy()] = np.arange(merged.height)
+        parts = merged.drop(NUMBER)[place]
         return pl.DataFrame(columns).hstack(parts.get_columns()).select(PARTITION, *self.columns)
 
     def ends(self, sessions: pl.DataFrame) -> Int64Array:

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from tidegate.algebra.functions.aggregates import Aggregate, Form, Function, aggregate_type
 from tidegate.algebra.nodes import Group, Imbed, Node, Project, Scan, children, nodes_of, occurrences, with_children
+from tidegate.algebra.rewrites.totals import Total, halves
 from tidegate.algebra.schema import Attribute, Schema, unused_mark
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
 from tidegate.algebra.typed.operations import resolve, term_type
@@ -20,7 +21,6 @@ from tidegate.analysis.state.folding.classes import payload_of
 from tidegate.analysis.state.folding.foldable import Foldable
 from tidegate.analysis.state.folding.region import Step, own_parts, region
 from tidegate.runtime.plan.folding.fold import Fold
-from tidegate.runtime.plan.folding.totals import Total, halves
 
 _ADDS: Final = (Form.COUNT, Form.INTEGER_SUM)
 _ENDS: Final = {Form.EARLIEST: Function.MIN, Form.LATEST: Function.MAX}

@@ -119,6 +119,8 @@ class LocalStore:
                 column_encoding=dict.fromkeys(near, "DELTA_BINARY_PACKED") or None,
                 use_dictionary=texts,
                 write_page_checksum=True,
+                # nobody asks for them, and of many row groups they are half of what a reader of one has to take in
+                write_statistics=layout is None,
             ) as writer:
                 if layout is None:
                     writer.write_table(table)
@@ -152,7 +154,7 @@ class LocalStore:
             return table, table.num_rows
         with pq.ParquetFile(self._path(path), page_checksum_verification=True) as file:
             layout = ShardLayout.of_file(file.metadata)
-            table = file.read() if layout is None else file.read_row_groups(layout.groups(shard))
+            table = file.read() if layout is None else layout.read(file, shard)
             return table, file.metadata.num_rows
 
     def read_pieces(self, path: str, rows: int) -> Iterator[Any]:

@@ -90,7 +90,7 @@ def test_features(feature: str) -> None:
     assert tg.read_query(tg.query_text(read), ROWS)._node == read._node
 
 
-@pytest.mark.parametrize("seed", range(0, CASES, 100))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(100, CASES, 100))])
 def test_what_is_printed_is_read_as_the_same(seed: int) -> None:
     for case in range(seed, seed + 100):
         stream, node = random_row_pattern(case)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import re
 import signal
@@ -21,6 +22,7 @@ import pytest
 import tidegate as tg
 from tests.runtime.faults.faulty import READS, WRITES, FaultyStore
 from tests.runtime.faults.scenarios import again, go_on, opened, outcome, scenario, undisturbed
+from tests.shards import cases
 from tidegate.algebra.errors import TidegateError
 from tidegate.runtime.batch.garbage import Garbage
 from tidegate.runtime.batch.increments import Evaluation
@@ -135,8 +137,10 @@ STEPS: dict[str, tuple[Any, str]] = {
 LAST = {"publish", "collect"}
 
 
-@pytest.mark.parametrize("kind", sorted(REFUSALS))
-@pytest.mark.parametrize("step", sorted(STEPS))
+@pytest.mark.parametrize(
+    ("step", "kind"),
+    cases(itertools.product(sorted(STEPS), sorted(REFUSALS)), lambda _, kind: kind in ("python", "arrow", "polars")),
+)
 def test_memory_that_is_refused_in_any_step(monkeypatch: pytest.MonkeyPatch, step: str, kind: str) -> None:
     """The same batch runs again in the same session, or once the checkpoint is opened again; results as without it."""
     one, store = scenario(NAME), MemoryStore(packs=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import threading
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.runtime.faults.faulty import READS, WRITES, Fails, FaultyStore
 from tests.runtime.faults.scenarios import MAKERS, Scenario, again, go_on, outcome, scenario, undisturbed
+from tests.shards import cases
 from tidegate.algebra.errors import TidegateError
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import STORAGE, WRITER, StateError
@@ -58,8 +60,14 @@ def check_then_go_on(name: str, store: Store, fails: Fails) -> None:
     assert outcome(scenario(name), store) == undisturbed(name)
 
 
-@pytest.mark.parametrize("number", sorted(HINTS))
-@pytest.mark.parametrize("operation", [*WRITES, *READS, "lock"])
+def is_quick(operation: str, number: int) -> bool:
+    """Whether `make test` has it: the error is the same to all operations, but for its hint."""
+    return number == errno.EIO or operation == "write_table"
+
+
+@pytest.mark.parametrize(
+    ("operation", "number"), cases(itertools.product([*WRITES, *READS, "lock"], sorted(HINTS)), is_quick)
+)
 def test_a_disk_that_fails(operation: str, number: int) -> None:
     """Each operation of the store, from the first, a middle and the last use on: a refusal, then the same results."""
     count = uses(NAME, operation)

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tidegate.runtime.kernels import grouping
 from tidegate.runtime.kernels.grouping import (
     _fill,
     add_doubles,
@@ -23,7 +24,12 @@ NAN = math.nan
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("width", [1, 2, 3])
-def test_groups_are_numbered_by_first_appearance(width: int, seed: int) -> None:
+@pytest.mark.parametrize("cells", [0, 2])
+def test_groups_are_numbered_by_first_appearance(
+    cells: int, width: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a table with a cell for each combination of keys, or by hashes."""
+    monkeypatch.setattr(grouping, "CELLS_PER_ROW", cells)
     rng = np.random.default_rng((width, seed))
     for rows in (0, 1, 2, 300):
         low, high = ((-2, 2), (-(1 << 63), (1 << 63) - 1), (1 << 40, (1 << 40) + 3), (0, 9))[seed]
@@ -52,7 +58,7 @@ def test_a_table_is_filled_to_half_of_it() -> None:
 
 
 def agreed(keys: np.ndarray) -> None:
-    numbers, firsts = number_groups(np.ascontiguousarray(keys, dtype=np.int64))
+    numbers, firsts = number_groups(list(np.ascontiguousarray(keys, dtype=np.int64)))
     known: dict[tuple[int, ...], int] = {}
     expected = [known.setdefault(tuple(row), len(known)) for row in keys.T.tolist()]
     assert numbers.tolist() == expected

@@ -199,8 +199,10 @@ def test_values_over_frames_that_move(before: int, after: int, seed: int) -> Non
     doubles = rng.integers(-(1 << 40), 1 << 40, n) * 2.0 ** rng.integers(-20, 20, n)
     best = moving.least(at, low, high, keys, valid)
     sums, lost = moving.add_doubles(at, low, high, doubles, valid)
+    different = moving.distinct(at, low, high, keys, valid, 5)
     for k, i in enumerate(at.tolist()):
         own = [j for j in range(low[i], high[i]) if valid[j]]
+        assert different[k] == len({int(keys[j]) for j in own})
         assert best[k] == min(own, key=lambda j: keys[j], default=-1)
         assert Fraction(sums[k]) + Fraction(lost[k]) == sum(Fraction(doubles[j]) for j in own)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,11 @@ def workers_python(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
     for _ in batches:
         yield pyarrow.record_batch({"python": [sys.executable], "tidegate": [tidegate.__file__]})
+
+
+def test_tests_on_spark_run_in_one_process(request: pytest.FixtureRequest) -> None:
+    """xdist keeps tests together whose names end alike."""
+    assert "PYTEST_XDIST_WORKER" not in os.environ or request.node.nodeid.endswith("@spark")
 
 
 def test_the_settings_hold(spark: SparkSession) -> None:

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tidegate as tg
+from tests.shards import cases
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.engines.spark.engine import RunningQuery
 from tidegate.runtime.engines.spark.input.which_files import FileSelection
@@ -129,8 +130,18 @@ def test_files_of_one_age_are_read_by_name(spark: SparkSession, tmp_path: Path, 
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("where", "done"), [("commit-before-manifest", 4), ("commit-after-manifest", 5)])
-@pytest.mark.parametrize("per_batch", [1, 3])
+@pytest.mark.parametrize(
+    ("per_batch", "where", "done"),
+    cases(
+        [
+            (1, "commit-before-manifest", 4),
+            (1, "commit-after-manifest", 5),
+            (3, "commit-before-manifest", 4),
+            (3, "commit-after-manifest", 5),
+        ],
+        lambda per_batch, _, done: (per_batch == 1) == (done == 5),
+    ),
+)
 def test_a_crash_in_the_middle(spark: SparkSession, tmp_path: Path, where: str, done: int, per_batch: int) -> None:
     """The batch that crashed reads the same files again; then it goes on, on Spark or embedded."""
     write(tmp_path / "in")

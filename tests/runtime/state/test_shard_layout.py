@@ -99,7 +99,30 @@ def test_a_layout_that_is_not_that_of_the_rows_is_damage(tmp_path: Path, rows: t
         read_shard(store, changed, Shard("k", shard_hash(), 1, 4))
 
 
-@pytest.mark.parametrize("text", [b"{", b'{"key": 1}', b"[]"])
+def test_a_row_group_that_is_not_that_of_its_shard_is_damage(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    segment = stored(store, 4)
+    file = tmp_path / segment.path
+    layout = ShardLayout("k", shard_hash(), (124, 126, 125, 125))
+    table = pq.read_table(file).replace_schema_metadata(layout.to_metadata())
+    pq.write_table(table, file, row_group_size=125)
+    changed = replace(segment, bytes=file.stat().st_size, checksum=store.checksum(segment.path))
+    assert read(store, changed, Shard("k", shard_hash(), 2, 4)).height == 125
+    with pytest.raises(StateError, match="damaged"):
+        read_shard(store, changed, Shard("k", shard_hash(), 1, 4))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"{",
+        b'{"key": 1}',
+        b"[]",
+        b'{"key": "k", "hash": "h", "rows": [-1, 501]}',
+        b'{"key": "k", "hash": "h", "rows": [500.0]}',
+        b'{"key": "k", "hash": "h", "rows": [500], "more": 1}',
+    ],
+)
 def test_a_layout_that_is_none_is_refused(tmp_path: Path, text: bytes) -> None:
     store = LocalStore(tmp_path)
     segment = stored(store, 1)

@@ -6,21 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.ordered.sequences.automata.automaton import automaton
 from tidegate.algebra.ordered.sequences.counting.labels import LabelledAutomaton, labelled_automaton
+from tidegate.algebra.ordered.sequences.counting.values import MatchValue, asked, value_of
 from tidegate.algebra.ordered.sequences.definition import DETECTED, LAST, EveryMatch, Point
 from tidegate.algebra.ordered.sequences.navigation import Classifier, Navigation, RowOf, RowValue, navigation_text
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.pattern import Absence, patterns_of
-from tidegate.algebra.ordered.summary import Summary
-from tidegate.algebra.printing.plans import aggregate_text
+from tidegate.algebra.ordered.summary import Halves, Summary
 from tidegate.algebra.terms import TRUE, Attr, Param, Term, attributes_of, substitute
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedSequences(Summary):
-    """The number of matches of a row pattern by partition and instant of detection, which is that of the last row."""
+    """The number of matches of a row pattern by partition and instant of detection, which is that of the last row, and
+    aggregates of their values.
+    """
 
     @property
     def sequences(self) -> Sequences:
@@ -33,6 +35,12 @@ class CountedSequences(Summary):
         counting = counting_of(self.sequences)
         assert isinstance(counting, Counting)
         return counting
+
+    def value(self, name: str) -> MatchValue:
+        """The value of a match that one of its attributes is."""
+        value = value_of(self.sequences, self.counting.automaton, name)
+        assert isinstance(value, MatchValue)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +120,9 @@ def _is_own_row(navigation: Navigation, variable: str) -> bool:
     return row == RowOf(row.variables) and (not row.variables or variable in row.variables)
 
 
-def counted(node: Sequences, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> CountedSequences | str:
+def counted(
+    node: Sequences, keys: Sequence[str], aggregates: Sequence[Aggregate], totals: Sequence[Halves]
+) -> CountedSequences | str:
     """The node that yields these groups of the matches without listing them, or why they are listed.
 
     Groups are those of partition and instant of detection, which are finer than those that are asked for.
@@ -121,8 +131,8 @@ def counted(node: Sequences, keys: Sequence[str], aggregates: Sequence[Aggregate
     for key in keys:
         if key not in known:
             return f"their {key} is read, and matches that differ in it count together"
-    for aggregate in aggregates:
-        if aggregate.function is not Function.COUNT or aggregate.argument is not None:
-            return f"{aggregate_text(aggregate)} is asked for"
     counting = counting_of(node)
-    return counting if isinstance(counting, str) else CountedSequences(node, known, tuple(aggregates))
+    if isinstance(counting, str):
+        return counting
+    why = asked(node, counting.automaton, aggregates, totals)
+    return CountedSequences(node, known, tuple(aggregates), tuple(totals)) if why is None else why

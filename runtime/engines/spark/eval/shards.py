@@ -7,21 +7,21 @@ contain is computed once where they share it out alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import polars as pl
+import pyarrow as pa
 
 from tidegate.algebra.terms import TRUE, Term
-from tidegate.runtime.engines.spark.workers import Batches, WriteTarget, reported, store_rows, summary_batch
+from tidegate.runtime.engines.spark.workers import WriteTarget, store_rows
 from tidegate.runtime.eval.increment import common_parts, increment, leaf_rows, no_rows
 from tidegate.runtime.ordered.state import shard_hash, shard_of
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
 from tidegate.runtime.state.segments import Segment, read_shard
 from tidegate.runtime.state.shard_layout import Shard
-from tidegate.runtime.state.store.local import LocalStore
 
 #: Rows that are looked at together, of however many segments: so many are in memory beside those of the shard.
 TOGETHER: Final = 1 << 17
@@ -46,24 +46,17 @@ class ShardJob:
 
 
 def evaluate_shards(
-    target: WriteTarget, groups: Sequence[Sequence[ShardJob]], shards: int
-) -> Callable[[Batches], Batches]:
-    """For `mapInArrow` over shard numbers: evaluates every query over the shard's rows, and stores what is new.
+    target: WriteTarget, groups: Sequence[Sequence[ShardJob]], shards: int, shard: int
+) -> Iterator[str]:
+    """A task: evaluates every query over the shard's rows, and stores what is new.
 
     Queries of a group are evaluated together, the groups one after the other.
     """
-
-    def run(batches: Batches) -> Batches:
-        for batch in batches:
-            for shard in batch.column(0).to_pylist():
-                for jobs in groups:
-                    for job, rows in zip(jobs, _evaluate(target, jobs, shard, shards), strict=True):
-                        if rows.height:
-                            schema = job.query.facts.output.schema
-                            line = store_rows(target, job.query.name, schema, job.feeds, rows, written=job.written)
-                            yield summary_batch([line])
-
-    return reported(run)
+    for jobs in groups:
+        for job, rows in zip(jobs, _evaluate(target, jobs, shard, shards), strict=True):
+            if rows.height:
+                schema = job.query.facts.output.schema
+                yield store_rows(target, job.query.name, schema, job.feeds, rows, written=job.written)
 
 
 def _evaluate(target: WriteTarget, jobs: Sequence[ShardJob], shard: int, shards: int) -> Iterator[pl.DataFrame]:
@@ -80,10 +73,10 @@ def read_shares(
     """For each increment the rows that it reads of the shard, by leaf; static tables whole."""
     statics = target.load_statics(leaf.static for job in jobs for leaf in job.query.leaves if leaf.static is not None)
     parts: dict[tuple[int, int], list[pl.DataFrame]] = {}
-    store = LocalStore(target.root)
+    store = target.held.store
     for share in _shares(jobs, demands):
         wanted = Shard(share.key, shard_hash(), shard, shards)
-        for rows in _together(pl.DataFrame(read_shard(store, segment, wanted)) for segment in share.segments):
+        for rows in _together(read_shard(store, segment, wanted) for segment in share.segments):
             own = rows.filter(shard_of(share.key, shards) == shard)  # NULL is a key
             for (relevant, _), uses in share.views.items():
                 number, index = uses[0]
@@ -102,18 +95,18 @@ def read_shares(
     return read
 
 
-def _together(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _together(tables: Iterable[pa.Table]) -> Iterator[pl.DataFrame]:
     """The same rows in fewer frames: what is done to each costs as much as thousands of rows."""
-    waiting: list[pl.DataFrame] = []
+    waiting: list[pa.Table] = []
     rows = 0
-    for frame in frames:
-        waiting.append(frame)
-        rows += frame.height
+    for table in tables:
+        waiting.append(table)
+        rows += table.num_rows
         if rows >= TOGETHER:
-            yield pl.concat(waiting)
+            yield pl.DataFrame(pa.concat_tables(waiting))
             waiting, rows = [], 0
     if waiting:
-        yield pl.concat(waiting)
+        yield pl.DataFrame(pa.concat_tables(waiting))
 
 
 #: Leaves by relevance and columns, as numbers of job and leaf.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 import polars as pl
@@ -17,17 +16,16 @@ from tidegate.analysis.ordered.sequences.counted import COUNTS
 from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.kernels.over.segments import segmented
-from tidegate.runtime.kernels.paths.counts import MANY, count_all, count_within
+from tidegate.runtime.kernels.paths.counts import count_all, count_within
+from tidegate.runtime.kernels.paths.totals import total_all, total_within
 from tidegate.runtime.ordered.family import Family, Tables
 from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
-from tidegate.runtime.ordered.sequences.counting.layout import LABELS, TIME, Layout, layout_of
+from tidegate.runtime.ordered.sequences.counting.layout import LABELS, TIME, Layout, layout_of, whole
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
-
-_NUMBER: Final = "\0number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +83,7 @@ class _Block:
     partition: Int64Array
     time: Int64Array
     labels: Int64Array
+    values: list[pl.Series]
     order: Int64Array
     offsets: Int64Array
 
@@ -97,49 +96,74 @@ class _Block:
         offsets = np.concatenate([[0], np.cumsum(np.bincount(partition, minlength=partitions))])
         time = np.ascontiguousarray(rows.get_column(of.time).to_numpy())
         require_order(of.readings[0], rows, partition, order)
-        labels = rows.select(layout.labels).to_series()
-        if len(labels) < rows.height:  # a literal alone has one row
-            labels = labels.new_from_index(0, rows.height)
-        return cls(rows, partition, time, labels.to_numpy(), order, offsets.astype(np.int64))
+        labels = whole(rows.select(layout.labels).to_series(), rows.height).to_numpy()
+        return cls(rows, partition, time, labels, layout.values_of(rows), order, offsets.astype(np.int64))
+
+
+def _given(layout: Layout, values: list[pl.Series], rows: int) -> Int64Array:
+    """What rows give to words."""
+    columns = [column.fill_null(0).to_numpy() for column in values]
+    return layout.words.values(columns, [column.is_not_null().to_numpy() for column in values], rows)
 
 
 def _so_far(layout: Layout, before: KeptExtract, block: _Block, until: int) -> tuple[Int64Array, KeptExtract]:
-    """How many matches end at each row, and the number of paths of each partition afterwards."""
-    partitions, states = len(before.partitions), layout.counting.automaton.states
-    numbers = np.zeros((partitions, states), dtype=np.int64)
+    """What is told of the matches that end at each row, and the paths of each partition afterwards."""
+    partitions, states, words = len(before.partitions), layout.counting.automaton.states, layout.words
+    many, skips = len(words.words), layout.counting.skips
+    elements = np.empty((partitions, states, many), dtype=np.int64)
+    elements[:, :] = words.none
     known = before.rows.get_column(PARTITION).to_numpy()
-    for state, name in enumerate(layout.numbers, 1):
-        numbers[known, state] = before.rows.get_column(name).to_numpy()
-    found = np.zeros(block.rows.height, dtype=np.int64)
-    count_all(block.offsets, block.time, block.labels, block.order, layout.steps, layout.counting.skips, numbers, found)
-    held = np.flatnonzero(numbers[:, 1:].any(axis=1)) if until < EVER else np.empty(0, dtype=np.int64)
-    columns = [pl.Series(name, numbers[held, state]) for state, name in enumerate(layout.numbers, 1)]
+    for place, name in enumerate(layout.numbers):
+        elements[known, 1 + place // many, place % many] = before.rows.get_column(name).to_numpy()
+    found = np.zeros((block.rows.height, many), dtype=np.int64)
+    if many > 1:
+        given = _given(layout, block.values, block.rows.height)
+        total_all(
+            block.offsets, block.time, block.labels, block.order, given, words.table, layout.steps, skips, elements,
+            found,
+        )  # fmt: skip
+    else:
+        numbers, ends = np.ascontiguousarray(elements[:, :, 0]), np.zeros(block.rows.height, dtype=np.int64)
+        count_all(block.offsets, block.time, block.labels, block.order, layout.steps, skips, numbers, ends)
+        elements, found = numbers[:, :, None], ends[:, None]
+    held = np.flatnonzero(elements[:, 1:, 0].any(axis=1)) if until < EVER else np.empty(0, dtype=np.int64)
+    columns = [
+        pl.Series(name, elements[held, 1 + place // many, place % many]) for place, name in enumerate(layout.numbers)
+    ]
     rows = pl.DataFrame([pl.Series(PARTITION, held), *columns])
     return found, replace(before, rows=rows, look=np.full(partitions, NO_LOOK))
 
 
 def _within(layout: Layout, before: KeptExtract, block: _Block, until: int) -> tuple[Int64Array, KeptExtract]:
-    """How many matches end at each row, and the rows of which matches to come may consist."""
+    """What is told of the matches that end at each row, and the rows of which matches to come may consist."""
     within, skips, partitions = layout.counting.within, layout.counting.skips, len(before.partitions)
     assert within is not None
-    kept = before.rows.get_column(PARTITION).to_numpy()
+    kept, states, words = before.rows.get_column(PARTITION).to_numpy(), layout.counting.automaton.states, layout.words
     source, offsets, first = segmented(kept, block.partition, block.order, partitions)
     time, labels = (
         np.concatenate([before.rows.get_column(name).to_numpy(), new])[source]
         for name, new in ((TIME, block.time), (LABELS, block.labels))
     )
-    found = np.zeros(len(source), dtype=np.int64)
-    count_within(offsets, first, time, labels, layout.steps, skips, layout.counting.automaton.states, within, found)
+    values = [pl.concat([before.rows.get_column(new.name), new]).gather(source) for new in block.values]
+    found = np.zeros((len(source), len(words.words)), dtype=np.int64)
+    if values:
+        given = _given(layout, values, len(source))
+        total_within(
+            offsets, first, time, labels, given, words.table, layout.steps, skips, states, within, found
+        )  # fmt: skip
+    else:
+        ends = np.zeros(len(source), dtype=np.int64)
+        count_within(offsets, first, time, labels, layout.steps, skips, states, within, ends)
+        found = ends[:, None]
     new = source >= len(kept)
-    at_row = np.zeros(block.rows.height, dtype=np.int64)
+    at_row = np.zeros((block.rows.height, found.shape[1]), dtype=np.int64)
     at_row[source[new] - len(kept)] = found[new]
     of = np.repeat(np.arange(partitions), np.diff(offsets))
     stays = np.flatnonzero((time > until - within) & ((labels != 0) | (not skips)))
     if until >= EVER:
         stays = stays[:0]
-    rows = pl.DataFrame(
-        [pl.Series(PARTITION, of[stays]), pl.Series(TIME, time[stays]), pl.Series(LABELS, labels[stays])]
-    )
+    columns = [pl.Series(TIME, time[stays]), pl.Series(LABELS, labels[stays])]
+    rows = pl.DataFrame([pl.Series(PARTITION, of[stays]), *columns, *(column.gather(stays) for column in values)])
     return at_row, replace(before, rows=rows, look=_looks(layout, rows, partitions))
 
 
@@ -158,10 +182,8 @@ def _looks(layout: Layout, rows: pl.DataFrame, partitions: int) -> Int64Array:
 def _result(layout: Layout, block: _Block, found: Int64Array) -> pl.DataFrame:
     """A row for each partition and instant at which matches end. A number that is beyond its type is NULL."""
     of, node = layout.node.sequences, layout.node
-    at = np.flatnonzero(found)
-    rows, number = block.rows[at], pl.Series(_NUMBER, found[at])
-    number = number.set(number == MANY, None)
+    at = np.flatnonzero(found[:, 0])
+    rows, told = block.rows[at], layout.words.result(found[at])
     instants = [rows.get_column(of.time).alias(name) for name in (LAST, DETECTED)]
-    told = [number.alias(aggregate.name) for aggregate in node.aggregates]
     result = rows.select(of.keys).with_columns(*instants, *told) if of.keys else pl.DataFrame([*instants, *told])
     return only(result, node.schema.names)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate.algebra.terms import Attr, Lit, Term, Value, call
+from tidegate.algebra.schema import MARK
+from tidegate.algebra.terms import Attr, Lit, Term, Value, attributes_of, call
 from tidegate.algebra.types import BIGINT, DOUBLE
 
 BITS: Final = 32
@@ -34,6 +35,17 @@ class Total:
         try_ = "try_" if lenient else ""
         carried = call("add", self.high, call("shift_right", self.low, _HALF))
         return call(f"{try_}add", call(f"{try_}mul", carried, _UNIT), call("bit_and", self.low, _LOW_HALF))
+
+    @classmethod
+    def of(cls, term: Term) -> Total | None:
+        """The sum that a term makes of two hidden attributes; None where it is no such term."""
+        names = sorted(attributes_of(term))
+        if len(names) == 2 and all(name.startswith(MARK) for name in names):
+            for high, low in (names, reversed(names)):
+                total = cls(Attr(high), Attr(low))
+                if total.term(lenient=False) == term:
+                    return total
+        return None
 
     def exact(self, high: Value, low: Value) -> int:
         """The sum of these halves, also where it is beyond a bigint."""

@@ -1,0 +1,103 @@
+"""Jobs of plain tasks: to each task goes a text, its own share of what is to be done, and summaries come back as texts.
+
+Rows never pass: workers read and write files. So a job needs neither a plan of Spark's SQL nor Arrow between JVM and
+Python. What all tasks share, Spark sends with the function; that is one of a module with its arguments, and these are
+plain values of a batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from tidegate.algebra.errors import TidegateError
+from tidegate.runtime.engines.spark.failures import failure_line, read_summaries
+from tidegate.runtime.engines.spark.tasks.still import leave_still
+from tidegate.runtime.state.codec import Json
+from tidegate.runtime.state.errors import memory_errors
+
+Batches = Iterator[pa.RecordBatch]
+SUMMARY = pa.schema([pa.field("summary", pa.string())])
+#: The same for Spark.
+SUMMARIES = "summary string"
+Work = Callable[[Any], Iterable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """Tasks that do the same `work`, each with what is its `own`: JSON values."""
+
+    work: Work
+    own: Sequence[Json]
+
+
+def run_tasks(spark: SparkSession, given: Sequence[Tasks]) -> list[dict[str, Any]]:
+    """The summaries of all tasks, in their order; raises the error of the first that failed."""
+    works, texts = _texts(given)
+    if not texts:
+        return []
+    rows = spark.sparkContext.parallelize(texts, len(texts)).mapPartitions(partial(run_each, works))
+    return read_summaries(rows.collect())
+
+
+def tasks_as_rows(spark: SparkSession, given: Sequence[Tasks]) -> DataFrame:
+    """The summaries of all tasks as rows, to be collected with others in one job."""
+    works, texts = _texts(given)
+    numbers = spark.range(0, len(texts), 1, len(texts))
+    return numbers.mapInArrow(partial(_run_numbered, works, texts), SUMMARIES)
+
+
+def run_each(works: Sequence[Work], texts: Iterable[str]) -> Iterator[str]:
+    """In a worker: the summaries of tasks, one after the other."""
+    with reporting() as failed:
+        for text in texts:
+            number, own = json.loads(text)
+            yield from works[number](own)
+    yield from failed
+
+
+@contextmanager
+def reporting() -> Iterator[list[str]]:
+    """The block of a task. Its own errors do not leave it: their summary is in the list after it."""
+    failed: list[str] = []
+    leave_still()
+    try:
+        with memory_errors("a task of Spark was at work"):
+            yield failed
+    except TidegateError as error:
+        failed.append(failure_line(error))
+
+
+def _run_numbered(works: Sequence[Work], texts: Sequence[str], batches: Batches) -> Batches:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield summary_batch(list(run_each(works, [texts[number]])))
+
+
+def _texts(given: Sequence[Tasks]) -> tuple[tuple[Work, ...], list[str]]:
+    """The works, and of each task the number of its work and what is its own."""
+    texts = [json.dumps([number, own]) for number, tasks in enumerate(given) for own in tasks.own]
+    return tuple(tasks.work for tasks in given), texts
+
+
+def summary_batch(lines: Sequence[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], schema=SUMMARY)
+
+
+def reported(run: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+    """A task over rows whose own errors become its last summary."""
+
+    def run_and_report(batches: Batches) -> Batches:
+        with reporting() as failed:
+            yield from run(batches)
+        if failed:
+            yield summary_batch(failed)
+
+    return run_and_report

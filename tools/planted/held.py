@@ -1,0 +1,104 @@
+"""Slips in what workers hold between two tasks, and in what goes to each task."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+HELD = "runtime/engines/spark/tasks/held.py"
+ORDERED = "runtime/engines/spark/eval/ordered_shards.py"
+GROUP = Group(
+    "held",
+    ("tests/runtime/test_worker_memory.py",),
+    (
+        bug(
+            "an operator is held whatever files say it",
+            HELD,
+            "(held.part, held.reached) == (part, old)",
+            "held.reached == old",
+            required=True,
+        ),
+        bug(
+            "an operator is held however far it has come",
+            HELD,
+            "(held.part, held.reached) == (part, old)",
+            "held.part == part",
+        ),
+        bug("what other tasks have kept is out of date", HELD, "not in (old, new)", "!= old"),
+        bug("nothing is out of date", HELD, "held.reached not in (old, new)", "False"),
+        bug(
+            "what is taken is held still",
+            HELD,
+            "held = self._held.pop((query, shard, shards), None)",
+            "held = self._held.get((query, shard, shards))",
+        ),
+        bug(
+            "an operator is held for any shard",
+            HELD,
+            "held = self._held.pop((query, shard, shards), None)",
+            "held = next((self._held.pop(key) for key in [*self._held] if key[0] == query), None)",
+        ),
+        bug("operators are not held", HELD, "        self._held[query, shard, shards] = held\n", "        pass\n"),
+        bug(
+            "operators are held without bound",
+            HELD,
+            "while sum(one.bytes for one in self._held.values()) > self.most_bytes:",
+            "while False:",
+        ),
+        bug(
+            "tables are held without bound",
+            HELD,
+            "<= self.most_bytes:\n            self._held[path]",
+            "<= 1 << 60:\n            self._held[path]",
+        ),
+        bug("runs are held without bound", HELD, "while len(_RUNS) > MOST_RUNS:", "while False:"),
+        bug(
+            "a run goes on with what another holds",
+            HELD,
+            "_RUNS.pop(run, None) or HeldRun(LocalStore(root))",
+            "next(reversed(_RUNS.values()), None) or HeldRun(LocalStore(root))",
+        ),
+        bug(
+            "every task has the state of the first share",
+            ORDERED,
+            "[of_job[shard] for of_job in parts]",
+            "[of_job[0] for of_job in parts]",
+            required=True,
+        ),
+        bug(
+            "what lies in the same shares is read whole",
+            ORDERED,
+            "found = None if state is None else parts_of(job.query.name, state, shards)",
+            "found = None",
+        ),
+        bug(
+            "the operator before an increment is held",
+            ORDERED,
+            "HeldOperator(kept.part, job.new, kept_on)",
+            "HeldOperator(kept.part, job.new, operator)",
+        ),
+        bug(
+            "what workers do for the first time is a measure",
+            "runtime/engines/spark/executor.py",
+            "        if not new:\n            self.tuner",
+            "        if True:\n            self.tuner",
+        ),
+        bug(
+            "every task does the first work",
+            "runtime/engines/spark/tasks/running.py",
+            "works[number](own)",
+            "works[0](own)",
+        ),
+        bug(
+            "all that is loaded is looked at again",
+            "runtime/engines/spark/tasks/still.py",
+            "        gc.freeze()",
+            "        pass",
+        ),
+        bug(
+            "what each task has made is never let go",
+            "runtime/engines/spark/tasks/still.py",
+            "if number > 1 and not number & (number - 1):",
+            "if number > 1:",
+        ),
+    ),
+)
