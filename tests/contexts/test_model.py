@@ -190,3 +190,11 @@ def test_windows_are_intervals() -> None:
     windows = traffic().windows("accident")
     assert windows.schema.names == ("segment", "ended", "began", "speed")
     assert rows_of(windows, Stopped=STOPS) == [(1, 20, 10, None)]
+
+
+def test_the_first_query_gives_a_window_its_values_and_of_its_rows_the_least() -> None:
+    many, few = MINUTES.where(MINUTES.cars > 50), MINUTES.where(MINUTES.cars < 50)
+    model = MODEL.initiate("full", when=many, values={"speed": many.speed})
+    model = model.initiate("full", when=few, values={"speed": few.speed})
+    minutes: list[Row] = [(1, 10, 60, 30.0), (1, 10, 10, 20.0), (1, 10, 60, 25.0), (2, 10, 60, 1.0), (2, 10, 60, None)]
+    assert rows_of(model.starts("full"), Minutes=minutes) == [(1, 10, 25.0), (2, 10, None)]

@@ -153,8 +153,8 @@ GROUP = Group(
         bug(
             "the last of equal orders is any",
             PAIRS,
-            'sooner | ((own["by"] == other["by"]) & (own["v"] <= other["v"])))',
-            "sooner)",
+            'sooner | ((own["by"] == other["by"]) & (own["v"] <= other["v"]))',
+            "sooner",
         ),
         bug("a window ends with every pane", PANES, "(panes - self.first) % self.step == 0", "panes == panes"),
         bug(
@@ -191,8 +191,8 @@ GROUP = Group(
         bug(
             "windows without rows begin after the last pane",
             PARTIAL,
-            "_each(self.panes.last(pane[follows]) + 1,",
-            "_each(pane[follows] + 1,",
+            "self._windows(self.panes.last(pane[follows]) + 1,",
+            "self._windows(pane[follows] + 1,",
         ),
         bug(
             "no rows have no count",
