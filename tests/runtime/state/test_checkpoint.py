@@ -113,7 +113,9 @@ def test_directory_with_something_else(local: Place) -> None:
     assert "precious.txt" in refused(LOCATION, open_toy, local.store(), local).message
     assert sorted(path.name for path in root.iterdir()) == ["precious.txt"]
     (root / "precious.txt").unlink()
-    (root / "spark").mkdir()  # Spark may have made its own checkpoint below ours before
+    (root / "spark").mkdir()  # begun after ours: one that is there before is of another query
+    assert "spark" in refused(LOCATION, open_toy, local.store(), local).message
+    (root / "spark").rmdir()
     open_toy(local.store(), local).close()
 
 
