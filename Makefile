@@ -33,7 +33,7 @@ demo: $(if $(wildcard $(ready)),$(ready))  ## an operations room for New York's 
 test: said lint checked pytest  ## lint, types, import contracts, tests, docs and examples
 
 said:
-	@echo "lint, types and some 9,000 tests: 13 minutes on two quiet cores, longer on busy ones"
+	@echo "lint, types and some 10,000 tests: about 20 minutes on two quiet cores, longer on busy or slow ones"
 
 # Types on one core, kernels on the other: both take a minute or two in a fresh clone.
 checked: $(ready)
