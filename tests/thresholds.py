@@ -159,6 +159,7 @@ OTHERS = {
     "kernels.paths.totals._SMALL": "numbers that have a product",
     "kernels.paths.totals._SPLIT": "a factor",
     "kernels.sequences.every.ENDED": "a mark",
+    "kernels.sequences.every.MATCHES": "a place",
     "kernels.sequences.machine.DEPTH": "how deep programs are; deeper ones are not compiled",
     "kernels.sequences.machine._GREATEST": "a number",
     "kernels.sequences.machine._LEAST": "a number",

@@ -644,6 +644,7 @@ class Relation:
         empty: bool = True,
         unmatched: bool = False,
         subsets: Mapping[str, Iterable[str]] = MappingProxyType({}),
+        per_start: int | None = None,
         **measures: OfMatch,
     ) -> Relation:
         """The matches of a row pattern in each partition of equal `by`, as SQL's MATCH_RECOGNIZE has them.
@@ -656,7 +657,8 @@ class Relation:
         `matches`: of those that begin at a row the preferred one, after which the search goes on as `skip` says
         (`"past last row"`, `"next row"`, `"first A"`, `"last A"`), or every one: of adjacent rows, skipping till the
         next row that fits, or any rows. `within` bounds the time from the first to the last row, `limits` the time
-        between others. `rows="all"` reports each row of a match, `unmatched` those of none as well.
+        between others. `rows="all"` reports each row of a match, `unmatched` those of none as well. `per_start`: of
+        every match, how many may begin with one row; where more would, the program stops (TG306).
 
         Examples:
             >>> rising = {"B": lambda m: m.B.speed > m.B.prev().speed}
@@ -668,7 +670,7 @@ class Relation:
 
         with Here() as site:
             ordered = self._in_order("sequences", by, order, tie)
-            options = SequenceOptions(define, subsets, within, limits, matches, skip, rows, empty, unmatched)
+            options = SequenceOptions(define, subsets, within, limits, matches, skip, rows, empty, unmatched, per_start)
             node, parts = sequences_node(self, pattern_of(pattern, self, ordered[1]), ordered, options, measures)
             origin = Origin("these matches")
             kept = node.schema if rows == "all" else ordered[0]

@@ -136,6 +136,10 @@ class Family(Generic[N]):
         """The order of the operator's first search, for people."""
         return ()
 
+    def per_start(self, node: N) -> Sequence[str]:
+        """Whether one row may begin exponentially many rows of the result, and what limits them, for people."""
+        return ()
+
     def implied(self, node: N) -> Sequence[str]:
         """What follows from the operator's conditions, and which of them say nothing, for people."""
         return ()

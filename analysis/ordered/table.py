@@ -41,7 +41,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         TransitionsFamily(),
         WindowsFamily(),
     ),
-    optional=("orders", "implied", "completion_hint", "declarations", "summary"),
+    optional=("orders", "per_start", "implied", "completion_hint", "declarations", "summary"),
 )
 
 
@@ -51,6 +51,12 @@ def family_of(node: OrderedNode) -> Family[Any]:
     if family is None:
         raise InternalError("TG904", f"the analysis has no family of {type(node).__name__}")
     return family
+
+
+def operator_growth(query: Query) -> tuple[str, ...]:
+    """Whether one row may begin exponentially many rows of a query's ordered operator, if it has one, for people."""
+    operator = ordered_operator(query.node)
+    return () if operator is None else tuple(family_of(operator).per_start(operator))
 
 
 def operator_state(query: Query) -> StateBound:

@@ -12,7 +12,7 @@ from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.time import INF
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.inner_queries import inner_names
-from tidegate.analysis.ordered.table import operator_state
+from tidegate.analysis.ordered.table import operator_growth, operator_state
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.report.predicate_sets import notes
@@ -114,6 +114,8 @@ def _query_text(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> str:
     holds = _holds(query)
     if holds:
         lines.append(_entry("holds", holds))
+    if growth := operator_growth(query.query):
+        lines.append(_entry("per start", list(growth)))
     if lists := _lists(query, facts):
         lines.append(_entry("lists", lists))
     noted = [problem.message + (f"   {problem.site}" if problem.site else "") for problem in notes(query.query)]
@@ -185,6 +187,8 @@ def _query_dict(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> dict[
     }
     document["whole_past"] = _whole_past(query)
     document["holds"] = _holds(query)
+    if growth := operator_growth(query.query):
+        document["per_start"] = list(growth)
     if lists := _lists(query, facts):
         document["lists"] = lists
     document["notes"] = [problem.to_dict() for problem in notes(query.query)]

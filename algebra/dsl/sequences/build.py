@@ -54,6 +54,7 @@ class SequenceOptions:
     rows: object
     empty: bool
     unmatched: bool
+    per_start: object
 
 
 def pattern_of(given: object, relation: Relation, time: str) -> Pattern:
@@ -102,6 +103,7 @@ def sequences_node(
         _selection(options, read.variables),
         _reported(options),
         subsets,
+        _per_start(options),
     )
     return node, read.parts
 
@@ -226,6 +228,21 @@ def _selection(options: SequenceOptions, variables: Sequence[str]) -> Selection:
             "TG114", f"matches={matches!r} has every match: none is skipped", hint="leave skip out, or matches"
         )
     return EveryMatch("contiguous" if matches == "contiguous" else "next" if matches == "next" else "any")
+
+
+def _per_start(options: SequenceOptions) -> int | None:
+    given = options.per_start
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 < given < 1 << 62:
+        raise QueryError("TG114", f"per_start={shown(given)} is no number of matches", hint="write per_start=1000")
+    if options.matches == "preferred":
+        raise QueryError(
+            "TG114",
+            'matches="preferred" has one match of those that begin with a row: there is nothing to limit',
+            hint='leave per_start out, or write matches="any"',
+        )
+    return given
 
 
 def _reported(options: SequenceOptions) -> Reported:

@@ -10,7 +10,7 @@ from tidegate.algebra.diagnostics.shown import nearest
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN, Automaton, automaton
 from tidegate.algebra.ordered.sequences.definition import EveryMatch, Skip
-from tidegate.algebra.ordered.sequences.navigation import Classifier, MatchNumber, RowsAggregate, RowValue
+from tidegate.algebra.ordered.sequences.navigation import Classifier, MatchNumber, RowsAggregate, RowValue, reach_of
 from tidegate.algebra.ordered.sequences.pattern import (
     Absence,
     Anchor,
@@ -40,6 +40,8 @@ def check(node: Sequences) -> None:
         _check_every(node, node.selection)
     else:
         _check_skip(node, states, node.selection.skip)
+    if node.per_start is not None:
+        _check_per_start(node, node.per_start)
     if node.reported.unmatched and node.reported.rows == "one":
         raise QueryError(
             "TG184",
@@ -185,6 +187,28 @@ def _check_every(node: Sequences, selection: EveryMatch) -> None:
     for holds, why, hint in reasons:
         if holds:
             raise QueryError("TG184", f"every match ({selection.skipping}) is asked for, and {why}", hint=hint)
+
+
+def _check_per_start(node: Sequences, per_start: int) -> None:
+    """Matches that begin with one row are counted as rows come."""
+    read = {name for definition in node.definitions for name in attributes_of(definition.condition)}
+    ahead = reach_of([navigation for navigation in node.navigations if navigation.name in read])[1]
+    reasons = [
+        (per_start < 1, "no match may begin with a row then", "write 1 or more"),
+        (
+            not isinstance(node.selection, EveryMatch),
+            "of the matches that begin with a row the preferred one is taken",
+            "leave the limit out, or take every match",
+        ),
+        (
+            ahead > 0,
+            "a condition reads a row behind its own, so rows to come decide which matches have begun",
+            "leave the limit out, or read rows before: PREV in the place of NEXT",
+        ),
+    ]
+    for holds, why, hint in reasons:
+        if holds:
+            raise QueryError("TG184", f"{per_start:,} matches may begin with a row, and {why}", hint=hint)
 
 
 def _check_skip(node: Sequences, states: Automaton, skip: Skip) -> None:

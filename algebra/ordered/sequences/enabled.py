@@ -32,8 +32,7 @@ def goes_on(partition: Partition, begun: Matched, at: int) -> bool:
     node = partition.node
     times = [*(partition.times[place] for place, _ in begun), partition.times[at]]
     holds: dict[str, bool] = {}
-    named = {v for limit in node.limits for point in (limit.later, limit.earlier) for v in _named(node, point)}
-    for word in words(node.pattern, tuple(variable for _, variable in begun), more=len(named) + 1):
+    for word in words(node.pattern, tuple(variable for _, variable in begun), more=_more(node)):
         if len(word) > len(begun):
             variable = word[len(begun)]
             if variable not in holds:
@@ -43,9 +42,23 @@ def goes_on(partition: Partition, begun: Matched, at: int) -> bool:
     return False
 
 
-def _named(node: Sequences, point: Point) -> tuple[str, ...]:
-    """The variables whose rows a limit asks for: of each, one more row may be needed."""
-    return () if point.variable is None else node.resolved(point.variable)
+def can_end(node: Sequences, labels: Sequence[str], times: Sequence[int], since: int | None = None) -> bool:
+    """Whether rows with these variables and instants can be a match or the first rows of one, as far as limits say;
+    with `since`, the first rows of one of which others come at that instant or later.
+    """
+    return any(
+        can_keep(node, word, times, since)
+        for word in words(node.pattern, labels, more=_more(node))
+        if since is None or len(word) > len(labels)
+    )
+
+
+def _more(node: Sequences) -> int:
+    """How often what may be repeated has to be, so that a match has all rows that its limits ask for: of each variable
+    that they name, one more may be needed.
+    """
+    points = [point for limit in node.limits for point in (limit.later, limit.earlier)]
+    return len({v for point in points if point.variable is not None for v in node.resolved(point.variable)}) + 1
 
 
 def words(pattern: Pattern, begun: Sequence[str], more: int) -> Iterator[tuple[str, ...]]:
@@ -94,15 +107,17 @@ def _repeated(
                 yield from _repeated(part, least - 1, most - 1, way, begun, more)
 
 
-def can_keep(node: Sequences, word: Sequence[str], times: Sequence[int]) -> bool:
+def can_keep(node: Sequences, word: Sequence[str], times: Sequence[int], since: int | None = None) -> bool:
     """Whether the rows of such a match can have instants that keep all limits, where the first ones have these, and the
-    others come in order after them.
+    others come in order after them, and not before `since`.
     """
     # Distances to instant 0, which is the last place: edges (v, w, c) say that w - v is at most c.
     zero = len(word)
     edges = [(later, earlier, 0) for earlier, later in pairwise(range(len(word)))]
     edges += [(zero, place, time) for place, time in enumerate(times)]
     edges += [(place, zero, -time) for place, time in enumerate(times)]
+    if since is not None and len(word) > len(times):
+        edges.append((len(times), zero, -since))
     for limit in node.limits:
         later, earlier = (place_of(node, point, word) for point in (limit.later, limit.earlier))
         if later is not None and earlier is not None:

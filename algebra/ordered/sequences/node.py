@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, check_condition, require_attribute
+from tidegate.algebra.nodes import (
+    ADVICE,
+    Aggregation,
+    Node,
+    OrderedNode,
+    Reading,
+    Row,
+    check_condition,
+    require_attribute,
+)
 from tidegate.algebra.ordered.sequences.checks import check
 from tidegate.algebra.ordered.sequences.definition import (
     DETECTED,
@@ -53,6 +62,8 @@ class Sequences(OrderedNode):
     selection: Selection = PREFERRED
     reported: Reported = ONE_ROW
     subsets: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    #: How many matches may begin with one row; None: any number. No result is another for it: more are an error.
+    per_start: int | None = field(default=None, metadata=ADVICE)
 
     @property
     def readings(self) -> tuple[Reading, ...]:

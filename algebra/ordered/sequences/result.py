@@ -10,17 +10,24 @@ from tidegate.algebra.ordered.events import in_order, partitions
 from tidegate.algebra.ordered.sequences.certain import instants_of
 from tidegate.algebra.ordered.sequences.meaning import Match, matches_of, unmatched
 from tidegate.algebra.ordered.sequences.partition import Partition
+from tidegate.algebra.ordered.sequences.per_start.excess import excess_in, too_many
 
 if TYPE_CHECKING:
     from tidegate.algebra.ordered.sequences.node import Sequences
 
 
 def rows_of(node: Sequences, rows: Sequence[Row], aggregation: Aggregation) -> list[Row]:
-    """The result over all rows of the input."""
+    """The result over all rows of the input; `EvaluationError` TG306 where a row begins more matches than it may."""
     (reading,) = node.readings
+    by_key = [
+        (key, Partition(node, in_order(reading, members), aggregation)) for key, members in partitions(reading, rows)
+    ]
+    if node.per_start is not None:
+        excesses = [excess for key, partition in by_key if (excess := excess_in(partition, key)) is not None]
+        if excesses:
+            raise too_many(node, excesses)
     results: list[Row] = []
-    for key, members in partitions(reading, rows):
-        partition = Partition(node, in_order(reading, members), aggregation)
+    for key, partition in by_key:
         matches = matches_of(partition)
         instants = instants_of(partition, matches)
         for match in matches:

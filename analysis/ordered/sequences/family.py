@@ -31,6 +31,7 @@ from tidegate.analysis.ordered.family import (
     rate_of,
     stream_of,
 )
+from tidegate.analysis.ordered.sequences.growth import growing
 from tidegate.analysis.ordered.sequences.tables import tables_of
 from tidegate.analysis.zones.wording import amount, factor, usual_spans
 from tidegate.analysis.zones.zone import Zone
@@ -165,6 +166,20 @@ class SequencesFamily(Family[Sequences]):
         if isinstance(tables, str):
             return (f"matches are searched for in Python, since {tables}",)
         return ("matches are searched for by compiled kernels",)
+
+    def per_start(self, node: Sequences) -> Sequence[str]:
+        if node.per_start is not None:
+            return (f"limit {node.per_start:,}: a row that begins more matches stops the program (TG306)",)
+        if not (parts := growing(node)):
+            return ()
+        assert isinstance(node.selection, EveryMatch)
+        skips = node.selection.skipping == "any"
+        choice = "a row may be skipped or not" if skips else "a row may have one variable or another"
+        endless = f"{'each of ' if len(parts) > 1 else ''}which has no upper bound"
+        return (
+            f"no limit: {choice} in {' and '.join(parts)}, {endless},",
+            "so every row may double the matches that begin with one; per_start=1000 stops the program there (TG306)",
+        )
 
     def state(self, node: Sequences) -> StateBound:
         return StateBound((_bound(node),), (StoredRows(ROWS, "kept", of="that matches may need"),))

@@ -31,10 +31,15 @@ ENDED: Final = -1
 BEFORE, ITS_STATE, ROW, DEPTH = range(4)
 #: Columns of a match: its partition, first row, length, instant, and where its rows begin in their lists.
 PARTITION, FIRST, LENGTH, DETECTED, ROWS = 0, 1, 2, 3, 5
-#: What an array of options has, by place: which rows are skipped, the variables that a match may begin with, and the
-#: progress before and now.
-SKIPS, BEGINS, AFTER, UNTIL = range(4)
+#: What an array of options has, by place: which rows are skipped, the variables that a match may begin with, the
+#: progress before and now, and how many matches may begin with one row, 0 for any number.
+SKIPS, BEGINS, AFTER, UNTIL, PER_START = range(5)
 CONTIGUOUS, NEXT, ANY = range(3)
+#: Columns of an excess: the row with which there are too many, below 0 where there never are; the row that they begin
+#: with; and whether so many are matches, not only beginnings of some.
+BY, BEGUN, ARE_MATCHES = range(3)
+#: The place of matches among counts; those of threads by their residual are behind it.
+MATCHES: Final = 0
 
 _OUT_STATES = nb.int16[::1]
 
@@ -46,7 +51,7 @@ _OUT_STATES = nb.int16[::1]
         *(TABLE, TABLE, INTS, INTS, INTS),
         *(TABLE, DOUBLE_TABLE, MARKS),
         *(OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
-        *(OUT_TABLE, _OUT_STATES, OUT),
+        *(OUT_TABLE, _OUT_STATES, OUT, INTS, OUT_TABLE, OUT_TABLE),
     ),
     borrows=True,
 )
@@ -59,6 +64,7 @@ def every_match(
     int_columns: Int64Array, double_columns: Float64Array, marks: UInt8Array,
     threads: Int64Array, nodes: Int64Array, stack: Int64Array, double_stack: Float64Array, mark: UInt8Array,
     found: Int64Array, states: Int16Array, places: Int64Array,
+    residuals: Int64Array, counts: Int64Array, excess: Int64Array,
 ) -> int:  # fmt: skip
     """Writes the matches of which the last row is later than the progress before, to `found`, and the states and places
     of their rows to `states` and `places`; the number of matches, or -1 where an array has no room.
@@ -66,8 +72,12 @@ def every_match(
     The automaton is deterministic, so each thread has matched other rows than all others, or with other variables.
     `wanted` has by state the variables of its ways on, as a mask. Partitions are as in `preferred_matches`; `begin` is
     taken on to the first row at which a match may begin that is still to come.
+
+    With a limit per start, `counts` has by the place of a row in its partition how many matches begin with it, and how
+    many threads by the `residuals` of their states, from 1 on. After each row none of these may be more; `excess` has
+    by partition where the first is, and the partition is searched no further.
     """
-    skips, after, until = options[SKIPS], options[AFTER], options[UNTIL]
+    skips, after, until, per_start = options[SKIPS], options[AFTER], options[UNTIL], options[PER_START]
     matches, written, width = 0, 0, threads.shape[1]
     for p in range(len(offsets) - 1):
         first, end = offsets[p], offsets[p + 1]
@@ -76,7 +86,7 @@ def every_match(
             begins = (satisfied[row] & options[BEGINS]) != 0
             if size == 0 and not begins:
                 continue
-            total, ended = size, 0
+            total, ended, too_many = size, 0, end
             if begins:
                 if size == len(threads):
                     return -1
@@ -87,11 +97,16 @@ def every_match(
                 for g in range(len(groups)):
                     if groups[g, 0] == 2:
                         threads[size, REGISTERS + numbers[groups[g, 2]]] = 0
+                if per_start:
+                    for s in range(counts.shape[1]):
+                        counts[row - first, s] = 0
                 total += 1
             current = total
             for a in range(current):
                 state = threads[a, STATE]
                 if threads[a, DEATH] < time[row]:
+                    if per_start:
+                        counts[threads[a, START] - first, residuals[state]] -= 1
                     threads[a, STATE] = ENDED
                     ended += 1
                     continue
@@ -127,6 +142,10 @@ def every_match(
                         before = threads[a, NODE]
                         nodes[used, BEFORE], nodes[used, ITS_STATE], nodes[used, ROW] = before, following, row
                         nodes[used, DEPTH] = 1 if before < 0 else nodes[before, DEPTH] + 1
+                        if ends and per_start:
+                            counts[start - first, MATCHES] += 1
+                            if counts[start - first, MATCHES] > per_start:
+                                too_many = min(too_many, start)
                         if ends and time[row] > after:
                             length = nodes[used, DEPTH]
                             if matches == len(found) or written + length > len(states):
@@ -145,9 +164,22 @@ def every_match(
                             threads[total, NODE], threads[total, DEATH] = used, death
                             used += 1
                             total += 1
+                            if per_start:
+                                counts[start - first, residuals[following]] += 1
                 if state == 0 or skips == CONTIGUOUS or (skips == NEXT and goes_on):
+                    if per_start and state > 0:
+                        counts[threads[a, START] - first, residuals[state]] -= 1
                     threads[a, STATE] = ENDED
                     ended += 1
+            if per_start:
+                for a in range(current, total):
+                    start = threads[a, START]
+                    if counts[start - first, residuals[threads[a, STATE]]] > per_start:
+                        too_many = min(too_many, start)
+                if too_many < end:
+                    excess[p, BY], excess[p, BEGUN] = row, too_many
+                    excess[p, ARE_MATCHES] = counts[too_many - first, MATCHES] > per_start
+                    break
             size = total
             if ended:
                 size = 0

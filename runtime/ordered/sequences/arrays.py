@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.algebra.ordered.sequences.automata.residuals import residuals
 from tidegate.algebra.ordered.sequences.definition import Point
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.analysis.ordered.sequences.conditions import Instruction, Program, Register
@@ -21,7 +22,8 @@ from tidegate.runtime.kernels.sequences.machine import OPERATIONS
 @dataclass(frozen=True, slots=True)
 class PatternArrays:
     """A pattern as kernels take it, in the order of their arguments; `wanted` has by state the variables of its ways
-    on, as a mask: from the first state those that a match may begin with.
+    on, as a mask: from the first state those that a match may begin with. `residuals` has by state, where matches per
+    start are limited, the number from 1 on of those that the same variables of rows to come lead to the end.
     """
 
     tables: SearchTables
@@ -39,6 +41,7 @@ class PatternArrays:
     completions: Int64Array
     completed: Int64Array
     wanted: Int64Array
+    residuals: Int64Array
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -78,7 +81,14 @@ def _arrays(tables: SearchTables) -> PatternArrays:
         _table([(_bits(one.later), _bits(one.earlier)) for some in completions for one in some], 2),
         _starts(completions),
         _ints(wanted),
+        _ints(_residuals(tables) if tables.node.per_start else []),
     )
+
+
+def _residuals(tables: SearchTables) -> list[int]:
+    """By state of an automaton that is deterministic."""
+    numbers = residuals(tables.automaton)
+    return [1 + numbers[frozenset((state,))] for state in range(len(tables.automaton.states))]
 
 
 def _groups(tables: SearchTables) -> tuple[list[tuple[int, int, int, int]], list[int]]:

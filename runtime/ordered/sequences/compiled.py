@@ -8,6 +8,7 @@ import polars as pl
 from tidegate.algebra.ordered.sequences.definition import DETECTED, FIRST, LAST
 from tidegate.algebra.ordered.sequences.navigation import reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
+from tidegate.algebra.ordered.sequences.per_start.excess import Excess, too_many
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.kernels.over.segments import first_tie
@@ -31,17 +32,20 @@ class CompiledSearch:
 
     def increment(
         self, before: KeptExtract, new: pl.DataFrame, of: Int64Array, order: Int64Array, after: int, until: int,
-        keys: pl.DataFrame,
+        keys: pl.DataFrame, *, limited: bool = True,
     ) -> tuple[KeptExtract, pl.DataFrame]:  # fmt: skip
         """What is kept of the partitions of an increment after it, and its results. `of` has the partition of each new
-        row, `order` the new rows by time. `EvaluationError` TG304 for rows of which nothing says which comes first.
+        row, `order` the new rows by time. `EvaluationError` TG304 for rows of which nothing says which comes first; if
+        `limited`, TG306 for one that begins more matches than it may.
         """
         kept = before.rows.rename(by_attribute(self.node))
         rows = OrderedRows(self.node, kept, new, of, order, len(before.partitions))
         if first_tie(rows.offsets, rows.time) >= 0:
             require_order(self.node.readings[0], new, of, order[np.argsort(of[order], kind="stable")])
         standings = Standings.of(kept, rows)
-        found = self.calls.search(rows, standings, after, until)
+        found = self.calls.search(rows, standings, after, until, limited=limited)
+        if len(found.excess):
+            raise too_many(self.node, self._excesses(rows, found, keys))
         result = self._results(rows, found, keys)
         return KeptExtract(before.partitions, self._kept(rows, standings, until), found.look), result
 
@@ -49,7 +53,13 @@ class CompiledSearch:
         """When the partitions of which rows are kept have to be looked at; `none` are no new rows."""
         nothing, reached = np.empty(0, dtype=np.int64), ticks(until)
         keys = pl.DataFrame({name: [] for name in self.node.keys})
-        return self.increment(kept, none, nothing, nothing, reached, reached, keys)[0].look
+        return self.increment(kept, none, nothing, nothing, reached, reached, keys, limited=False)[0].look
+
+    def _excesses(self, rows: OrderedRows, found: Found, keys: pl.DataFrame) -> list[Excess]:
+        return [
+            Excess(keys.row(of) if self.node.keys else (), int(rows.time[start]), int(rows.time[by]), bool(are_matches))
+            for of, by, start, are_matches in found.excess.tolist()
+        ]
 
     def _results(self, rows: OrderedRows, found: Found, keys: pl.DataFrame) -> pl.DataFrame:
         measures = Measures(self.calls.tables, rows, found)

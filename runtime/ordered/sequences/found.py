@@ -52,13 +52,15 @@ class Standings:
 @dataclass(frozen=True, slots=True)
 class Found:
     """Matches in the rows of a table, as the kernels have them, and the states and places of their rows, one match
-    after the other. `look` is when partitions have to be looked at next.
+    after the other. `look` is when partitions have to be looked at next. `excess` has the partitions in which a row
+    begins too many matches: the number of each, and then what kernels say of it.
     """
 
     matches: Int64Array
     states: Int16Array
     places: Int64Array
     look: Int64Array
+    excess: Int64Array
 
     @property
     def partition(self) -> Int64Array:
@@ -105,8 +107,10 @@ class KernelCalls:
         self.end = last_instant(node.input.schema[node.time].type)
         self.threads, self.nodes, self.more = _THREADS, _NODES, 1
 
-    def search(self, rows: OrderedRows, standings: Standings, after: int, until: int) -> Found:
-        """The matches that are certain now. Takes the standings on."""
+    def search(self, rows: OrderedRows, standings: Standings, after: int, until: int, *, limited: bool = True) -> Found:
+        """The matches that are certain now. Takes the standings on. `limited`: so many may begin with one row as the
+        node says, else any number.
+        """
         inputs = (rows.offsets, rows.time, rows.satisfied([one.row for one in self.tables.compiled]))
         values, marks = rows.values(self.tables.conditions)
         columns = (values, values.view(np.float64), marks)
@@ -117,7 +121,8 @@ class KernelCalls:
                     rows, standings, inputs, columns, (selection.skip.to == "next row", after, until)
                 )
             else:
-                found = self._every(rows, standings, inputs, columns, (selection, after, until))
+                per_start = self.node.per_start or 0 if limited else 0
+                found = self._every(rows, standings, inputs, columns, (selection, after, until, per_start))
             if found is not None:
                 return found
             self.threads, self.nodes, self.more = 2 * self.threads, 2 * self.nodes, 2 * self.more
@@ -147,27 +152,34 @@ class KernelCalls:
         standings.begin, standings.number, standings.taken = taken_on
         matches = matches[:count]
         length = matches[:, preferred.LENGTH]
-        return Found(matches, states[: int(length.sum())], ranges(matches[:, preferred.START], length), look)
+        places = ranges(matches[:, preferred.START], length)
+        return Found(matches, states[: int(length.sum())], places, look, np.empty((0, 4), dtype=np.int64))
 
     def _every(
         self, rows: OrderedRows, standings: Standings, inputs: tuple[Any, ...], columns: tuple[Any, ...],
-        how: tuple[EveryMatch, int, int],
+        how: tuple[EveryMatch, int, int, int],
     ) -> Found | None:  # fmt: skip
         """None where there was no room."""
-        selection, after, until = how
-        options = np.array([_SKIPS[selection.skipping], int(self.arrays.wanted[0]), after, until])
+        selection, after, until, per_start = how
+        options = np.array([_SKIPS[selection.skipping], int(self.arrays.wanted[0]), after, until, per_start])
+        partitions = len(rows.offsets) - 1
+        longest = int(np.diff(rows.offsets).max(initial=0)) if per_start else 0
+        counts = np.empty((longest, int(self.arrays.residuals.max(initial=0)) + 1), dtype=np.int64)
+        excess = np.full((partitions if per_start else 0, 3), -1, dtype=np.int64)
         room = self._labels(rows)
         matches, states = np.empty((room, 6), dtype=np.int64), np.empty(room, dtype=np.int16)
         places, begin, look = np.empty(room, dtype=np.int64), standings.begin.copy(), np.empty_like(standings.begin)
         count = every.every_match(
             *inputs, begin, look, *self.arrays.arguments, self.arrays.wanted, options,
             *columns, *self._scratch(self.threads, self.nodes, 4), matches, states, places,
+            self.arrays.residuals, counts, excess,
         )  # fmt: skip
         if count < 0:
             return None
         standings.begin, matches = begin, matches[:count]
         total = int(matches[:, preferred.LENGTH].sum())
-        return Found(matches, states[:total], places[:total], look)
+        beyond = np.flatnonzero(excess[:, every.BY] >= 0)
+        return Found(matches, states[:total], places[:total], look, np.column_stack((beyond, excess[beyond])))
 
     def _labels(self, rows: OrderedRows) -> int:
         return self.more * (2 * rows.height + 64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -11,12 +11,13 @@ import polars as pl
 
 from tidegate.algebra.nodes import Row
 from tidegate.algebra.ordered.sequences.certain import Certainty
-from tidegate.algebra.ordered.sequences.certainty.chain import Standing
+from tidegate.algebra.ordered.sequences.certainty.chain import Certain, Standing
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
 from tidegate.algebra.ordered.sequences.navigation import reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.partition import Partition
 from tidegate.algebra.ordered.sequences.pattern import Anchor, patterns_of
+from tidegate.algebra.ordered.sequences.per_start.excess import excess_in, first_open, too_many
 from tidegate.algebra.ordered.sequences.result import reported, unmatched_row
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.semantics import aggregated
@@ -118,7 +119,8 @@ class _Search:
         keys: pl.DataFrame,
     ) -> tuple[KeptExtract, pl.DataFrame]:
         """What is kept of the partitions of an increment after it, and its results. `of` has the partition of each new
-        row. `EvaluationError` TG304 for rows of which nothing says which comes first.
+        row. `EvaluationError` TG304 for rows of which nothing says which comes first, TG306 for one that begins more
+        matches than it may.
         """
         (reading,) = self.node.readings
         order = order_of(reading, new)
@@ -126,7 +128,9 @@ class _Search:
         partitions = gathered(self.node, before, new[order], of[order])
         results: list[Row] = []
         kept: list[_Kept] = []
-        for key, known in zip(keys.rows() if self.node.keys else [()] * len(partitions), partitions, strict=True):
+        of_keys = list(zip(keys.rows() if self.node.keys else [()] * len(partitions), partitions, strict=True))
+        self.check(of_keys, _instant(after))
+        for key, known in of_keys:
             standing, found = self.found(key, known, _instant(after), _instant(until))
             results += found
             kept.append(self.needed(known.rows, _instant(until), standing))
@@ -137,6 +141,17 @@ class _Search:
         """When the partitions of which rows are kept have to be looked at; `none` are no new rows."""
         return self.looks(gathered(self.node, kept, none, np.empty(0, dtype=np.int32)), until)
 
+    def check(self, partitions: Iterable[tuple[Row, _Kept]], after: int | None) -> None:
+        """`EvaluationError` TG306 where new rows are those with which a row begins more matches than it may."""
+        if self.node.per_start is None:
+            return
+        found = (
+            excess_in(Partition(self.node, known.rows, aggregated), key, known.standing.begin, after)
+            for key, known in partitions
+        )
+        if excesses := [excess for excess in found if excess is not None]:
+            raise too_many(self.node, excesses)
+
     def found(self, key: Row, known: _Kept, after: int | None, until: int | None) -> tuple[Standing, list[Row]]:
         """How far the search comes with these rows, and the rows of the result."""
         partition = Partition(self.node, known.rows, aggregated)
@@ -144,7 +159,12 @@ class _Search:
         rows = [row for match, at in detected.matches for row in reported(partition, key, match, at)]
         if self.node.reported.unmatched:
             rows += [unmatched_row(partition, at, instant) for at, instant in detected.unmatched]
-        return detected.standing, rows
+        standing = detected.standing
+        if self.node.per_start is not None and until is not None:
+            # Beginnings count for as long as limits can be kept, whatever else is known of what may go on with them.
+            begin = first_open(partition, known.standing.begin, until)
+            standing = replace(standing, begin=min(standing.begin, begin))
+        return standing, rows
 
     def needed(self, rows: Sequence[Row], until: int | None, standing: Standing) -> _Kept:
         """The rows that may be part of a match to come, that decide one, or that say of a partition where it stands."""
@@ -171,16 +191,21 @@ class _Search:
             return NO_LOOK
         partition = Partition(self.node, kept.rows, aggregated)
         low, high = until, partition.times[-1] + self.prepared.span
-        now = self.certainty.at(partition, until, kept.standing)
-        if high <= low or self.certainty.at(partition, high, kept.standing) == now:
+        now = self._decided(partition, until, kept.standing)
+        if high <= low or self._decided(partition, high, kept.standing) == now:
             return EVER
         while high - low > 1:
             middle = (low + high) // 2
-            if self.certainty.at(partition, middle, kept.standing) == now:
+            if self._decided(partition, middle, kept.standing) == now:
                 low = middle
             else:
                 high = middle
         return high
+
+    def _decided(self, partition: Partition, until: int, standing: Standing) -> tuple[Certain, int | None]:
+        """What is certain at an instant; with a limit per start also from which row on beginnings are open."""
+        certain = self.certainty.at(partition, until, standing)
+        return certain, None if self.node.per_start is None else first_open(partition, standing.begin, until)
 
 
 @lru_cache(maxsize=256)

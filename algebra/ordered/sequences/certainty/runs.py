@@ -83,6 +83,7 @@ class Skipping:
     def __init__(self, known: Known, *, till_next: bool) -> None:
         self.known, self.prepared, self.till_next = known, known.prepared, till_next
         self.states = self.prepared.automaton.states
+        self.limited = self.prepared.node.per_start is not None
 
     def runs(self, start: int) -> Iterator[Run]:
         waiting = [run for way in self.states[BEGIN].transitions for run in self._with(Run(BEGIN, ()), way, start)]
@@ -111,7 +112,18 @@ class Skipping:
         if True in outcomes:
             absences = (*run.absences, *((absence, len(run.matched)) for absence in way.absences))
             excluded = run.excluded | {at} if to.excluded else run.excluded
-            yield Run(way.to, matched, absences, excluded, run.decided and outcomes == {True})
+            longer = Run(way.to, matched, absences, excluded, run.decided and outcomes == {True})
+            if not self.limited or self._may_end(longer):
+                yield longer
+
+    def _may_end(self, run: Run) -> bool:
+        """Whether a run is a match or may become one, as far as limits and known rows say. A limit of the matches that
+        begin with one row bounds such runs, and no others.
+        """
+        if any(self._absent(absence, before, run.matched) == "one" for absence, before in run.absences):
+            return False
+        at = self.known.partition.times[run.matched[-1][0]]
+        return _Meetable(self.known, at).meets(run.state, run.matched)
 
     def _ended(self, run: Run, way: Transition) -> Run | None:
         """The run as a match, if it can be one."""

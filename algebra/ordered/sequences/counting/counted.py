@@ -61,6 +61,8 @@ class Counting:
 def counting_of(node: Sequences) -> Counting | str:
     """How the matches of a node are counted without listing them, or why they are listed (rule R47)."""
     selection = node.selection
+    if node.per_start is not None:
+        return "a limit of those that begin with one row is declared (per_start)"
     if not isinstance(selection, EveryMatch):
         return "of each start the preferred match is taken, and those are searched for"
     if selection.skipping == "next":
@@ -98,8 +100,11 @@ def _reads_ahead(navigation: Navigation) -> bool:
 def _of_row(node: Sequences, variable: str) -> Term | str:
     """The condition of a variable over the attributes of its row; the reason where it reads more."""
     condition = node.condition_of(variable)
-    if condition is None:
-        return TRUE
+    return TRUE if condition is None else over_row(node, variable, condition)
+
+
+def over_row(node: Sequences, variable: str, condition: Term) -> Term | str:
+    """The condition of a variable, or a part of it, over the attributes of its row; the reason where it reads more."""
     navigations = {navigation.name: navigation for navigation in node.navigations}
     for name in sorted(attributes_of(condition) & navigations.keys()):
         if not _is_own_row(navigations[name], variable):

@@ -13,6 +13,7 @@ import pytest
 from tests.strategies.row_patterns import random_pattern
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN, Automaton, automaton
+from tidegate.algebra.ordered.sequences.automata.residuals import residuals
 from tidegate.algebra.ordered.sequences.partition import Matched, Partition
 from tidegate.algebra.ordered.sequences.pattern import (
     EMPTY,
@@ -179,3 +180,33 @@ def test_many_ways_from_step_to_step_are_refused() -> None:
 
 def test_a_long_pattern_is_no_deep_recursion() -> None:
     assert len(automaton(Repetition(A, 0, 5_000)).states) == 5_001
+
+
+def ends(of: Automaton, states: frozenset[int], rows: int) -> frozenset[tuple[str, ...]]:
+    """The variables of rows that end a match from these states, up to so many of them."""
+    found: set[tuple[str, ...]] = set()
+    for state in states:
+        for way in of.states[state].transitions:
+            if way.to is None:
+                found.add(())
+            elif rows:
+                found |= {(of.variable(way.to), *word) for word in ends(of, frozenset((way.to,)), rows - 1)}
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_residuals_are_equal_where_the_same_variables_end_a_match(seed: int) -> None:
+    of = automaton(random_pattern(random.Random(seed), depth=2, marks=0))
+    numbers = residuals(of)
+    words = {states: ends(of, states, min(len(numbers), 6)) for states in numbers}
+    for one in numbers:
+        for other in numbers:
+            assert (numbers[one] == numbers[other]) == (words[one] == words[other]), (one, other)
+
+
+@pytest.mark.parametrize("pattern", [Repetition(B, 1, None), Concatenation((B, Repetition(B, 0, None)))])
+def test_residuals_do_not_depend_on_how_the_pattern_is_written(pattern: Pattern) -> None:
+    of = automaton(Concatenation((A, pattern, C)))
+    numbers = residuals(of)
+    assert len(set(numbers.values())) == 4
+    assert numbers[of.after("AB")] == numbers[of.after("ABB")] != numbers[of.after("A")]

@@ -1,0 +1,1 @@
+"""The limit of matches that begin with one row."""
