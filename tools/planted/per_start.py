@@ -128,8 +128,8 @@ GROUP = Group(
         bug(
             "a beginning is open for as long as it was when it came",
             BEGINNINGS,
-            "self._instants(matched), self.since)",
-            "self._instants(matched), self.partition.times[matched[-1][0]])",
+            "return self._goes_on(matched, self.since)",
+            "return self._goes_on(matched, self.partition.times[matched[-1][0]])",
         ),
         bug(
             "a whole match may go on",

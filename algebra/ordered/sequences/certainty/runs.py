@@ -95,6 +95,8 @@ class Skipping:
                     yield ended
             skipping = run
             for at in range(run.matched[-1][0] + 1, self.known.count):
+                if self.limited and not self._may_go_on(run, at):
+                    break
                 waiting += [longer for way in ways for longer in self._with(skipping, way, at)]
                 verdict = self.fits(run.matched, at) if self.till_next else "none"
                 if verdict == "one":
@@ -122,8 +124,14 @@ class Skipping:
         """
         if any(self._absent(absence, before, run.matched) == "one" for absence, before in run.absences):
             return False
-        at = self.known.partition.times[run.matched[-1][0]]
-        return _Meetable(self.known, at).meets(run.state, run.matched)
+        return self._meetable(run.matched[-1][0]).meets(run.state, run.matched)
+
+    def _may_go_on(self, run: Run, at: int) -> bool:
+        """Whether rows from a place on may go on with a run, as far as limits say."""
+        return next(self._meetable(at).matches(Beginning(run.state, run.matched)), None) is not None
+
+    def _meetable(self, at: int) -> _Meetable:
+        return _Meetable(self.known, self.known.partition.times[at])
 
     def _ended(self, run: Run, way: Transition) -> Run | None:
         """The run as a match, if it can be one."""

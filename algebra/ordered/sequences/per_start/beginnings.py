@@ -37,6 +37,13 @@ class Beginnings(Search):
                     self.open.setdefault(residual, set()).add(way.matched)
                 yield way
 
+    def _candidates(self, path: Path) -> Iterator[int]:
+        """Without rows behind the last one that limits let go on."""
+        for at in super()._candidates(path):
+            if path.matched and not self._goes_on(path.matched, self.partition.times[at]):
+                return
+            yield at
+
     def _may_end(self, path: Path) -> bool:
         """Whether the rows so far are a match or may become one. The rows are known that must not come before them or
         between two of them.
@@ -52,7 +59,11 @@ class Beginnings(Search):
             return False
         if self.skipping == "next" and any(goes_on(self.partition, matched, at) for at in behind):
             return False
-        return can_end(self.partition.node, _labels(matched), self._instants(matched), self.since)
+        return self._goes_on(matched, self.since)
+
+    def _goes_on(self, matched: Matched, since: int) -> bool:
+        """Whether a match can go on with rows at an instant or later, as far as limits say."""
+        return can_end(self.partition.node, _labels(matched), self._instants(matched), since)
 
     def _instants(self, matched: Matched) -> list[int]:
         return [self.partition.times[place] for place, _ in matched]
