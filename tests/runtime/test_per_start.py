@@ -289,7 +289,7 @@ def test_rows_in_which_there_would_be_too_many_to_list() -> None:
 def test_beginnings_that_limits_have_ended_are_searched_no_more() -> None:
     """Without kernels, too: there are 2^25 of them."""
     far = {"limits": lambda m: [m.C.t - m.B.first().t <= 1, m.C.t - m.A.t >= 2]}
-    assert isinstance(tables_of(sequences("A B+ C", within=99, **far)._node), str)  # type: ignore[arg-type]
+    assert isinstance(tables_of(sequences("A B+ C", within=99, **far)._node), str)
     told = tg.program(R=sequences("A B+ C", within=99, per_start=3, **far))
     assert len(told.run({"E": rows_of("1" + 25 * "2" + "3")})["R"].rows()) == 1
 
