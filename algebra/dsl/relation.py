@@ -658,7 +658,7 @@ class Relation:
         (`"past last row"`, `"next row"`, `"first A"`, `"last A"`), or every one: of adjacent rows, skipping till the
         next row that fits, or any rows. `within` bounds the time from the first to the last row, `limits` the time
         between others. `rows="all"` reports each row of a match, `unmatched` those of none as well. `per_start`: of
-        every match, how many may begin with one row; where more would, the program stops (TG306).
+        every match, how many may begin with one row; where more would, the program stops (TG307).
 
         Examples:
             >>> rising = {"B": lambda m: m.B.speed > m.B.prev().speed}

@@ -204,7 +204,7 @@ def test_what_is_known_not_to_come_counts_as_long_as_limits_can_be_kept(monkeypa
     operator = operator_of(case.node)
     for row in case.rows[:2]:
         operator, _ = operator.step([frame([row])], row[1] - 1, row[1])
-    with pytest.raises(EvaluationError, match="TG306 the row at 0 where k = 1 begins more than 2 matches") as raised:
+    with pytest.raises(EvaluationError, match="TG307 the row at 0 where k = 1 begins more than 2 matches") as raised:
         operator.step([frame(case.rows[2:])], 1, 3)
     assert meant(case) == str(raised.value)
 
@@ -233,7 +233,7 @@ def test_a_partition_without_new_rows_is_let_go_when_its_window_is_over() -> Non
 
 EXPLODING = [*rows_of("1222", key="b", begin=1), *rows_of("122222", key="a")]
 ERROR = (
-    "TG306 the row at 0 where k = 'a' begins more than 4 matches of A B+ C (per_start=4)\n"
+    "TG307 the row at 0 where k = 'a' begins more than 4 matches of A B+ C (per_start=4)\n"
     "  in query      R\n"
     "  because       with the row at 3 there are more beginnings of matches that the same rows to come would end\n"
 )
@@ -271,7 +271,7 @@ def test_a_greater_limit_goes_on_from_the_checkpoint(tmp_path: Path) -> None:
         session.step()
         session.push("E", rows_of("23", begin=2))
         session.finish()
-        with pytest.raises(tg.QueryError, match="TG306"):
+        with pytest.raises(tg.QueryError, match="TG307"):
             session.step()
     with program(3).session(checkpoint=tmp_path) as session:
         session.push("E", rows_of("23", begin=2))
@@ -289,16 +289,16 @@ def test_a_smaller_limit_is_kept_from_the_next_row_on(tmp_path: Path) -> None:
             if limit is None:
                 session.step()
             else:
-                with pytest.raises(tg.QueryError, match="TG306 the row at 0 where k = 'a'"):
+                with pytest.raises(tg.QueryError, match="TG307 the row at 0 where k = 'a'"):
                     session.step()
 
 
 def test_rows_in_which_there_would_be_too_many_to_list() -> None:
     """2^60 beginnings, of which the search has listed few."""
-    with pytest.raises(tg.QueryError, match="TG306"):
+    with pytest.raises(tg.QueryError, match="TG307"):
         tg.program(R=sequences("A B+ C", within=99, per_start=1000)).run({"E": rows_of("1" + 60 * "2")})
     absent = sequences("A B+ !N[3]", within=99, per_start=100, define={"N": lambda m: m.N.v == 9})
-    with pytest.raises(tg.QueryError, match="TG306"):
+    with pytest.raises(tg.QueryError, match="TG307"):
         tg.program(R=absent).run({"E": rows_of("1" + 60 * "2")})
 
 
@@ -319,7 +319,7 @@ def test_matches_that_are_limited_are_listed_where_they_are_counted() -> None:
 
     told = str(counted(4).explain())
     assert "lists       matches one by one: a limit of those that begin with one row is declared (per_start)" in told
-    with pytest.raises(tg.QueryError, match="TG306"):
+    with pytest.raises(tg.QueryError, match="TG307"):
         counted(4).run({"E": rows_of("12223")})
     assert [row["n"] for row in counted(None).run({"E": rows_of("12223")})["R"].rows()] == [7]
 
@@ -378,7 +378,7 @@ def told(relation: tg.Relation) -> list[str]:
     return listed
 
 
-DOUBLES = "so every row may double the matches that begin with one; per_start=1000 stops the program there (TG306)"
+DOUBLES = "so every row may double the matches that begin with one; per_start=1000 stops the program there (TG307)"
 OR = {"A": lambda m: m.A.v > 1, "B": lambda m: m.B.v < 5}
 LESS = {"A": lambda m: m.A.v > 5, "B": lambda m: (m.B.v <= 5) & (m.B.v > m.A.v)}
 
@@ -407,7 +407,7 @@ LESS = {"A": lambda m: m.A.v > 5, "B": lambda m: (m.B.v <= 5) & (m.B.v > m.A.v)}
         ),
         (
             sequences("A B+ C", within=9, per_start=1000),
-            ["limit 1,000: a row that begins more matches stops the program (TG306)"],
+            ["limit 1,000: a row that begins more matches stops the program (TG307)"],
         ),
         (sequences("A B{2,3} C", within=9), []),
         (sequences("A B+ C", within=9, matches="next"), []),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def rows_of(node: Sequences, rows: Sequence[Row], aggregation: Aggregation) -> list[Row]:
-    """The result over all rows of the input; `EvaluationError` TG306 where a row begins more matches than it may."""
+    """The result over all rows of the input; `EvaluationError` TG307 where a row begins more matches than it may."""
     (reading,) = node.readings
     by_key = [
         (key, Partition(node, in_order(reading, members), aggregation)) for key, members in partitions(reading, rows)

@@ -169,7 +169,7 @@ class SequencesFamily(Family[Sequences]):
 
     def per_start(self, node: Sequences) -> Sequence[str]:
         if node.per_start is not None:
-            return (f"limit {node.per_start:,}: a row that begins more matches stops the program (TG306)",)
+            return (f"limit {node.per_start:,}: a row that begins more matches stops the program (TG307)",)
         if not (parts := growing(node)):
             return ()
         assert isinstance(node.selection, EveryMatch)
@@ -178,7 +178,7 @@ class SequencesFamily(Family[Sequences]):
         endless = f"{'each of ' if len(parts) > 1 else ''}which has no upper bound"
         return (
             f"no limit: {choice} in {' and '.join(parts)}, {endless},",
-            "so every row may double the matches that begin with one; per_start=1000 stops the program there (TG306)",
+            "so every row may double the matches that begin with one; per_start=1000 stops the program there (TG307)",
         )
 
     def state(self, node: Sequences) -> StateBound:

@@ -291,7 +291,7 @@ class SparkExecutor:
             if len(jobs) > 1:  # one by one, to learn which of them fails
                 return {key: outcome for job in jobs for key, outcome in self._on_spark(batch, [job], ways).items()}
             # Of rows in several shards that each begin too many matches, the first is named.
-            if not (jobs[0].lenient or jobs[0].untied or error.code == "TG306"):
+            if not (jobs[0].lenient or jobs[0].untied or error.code == "TG307"):
                 raise
         # Only the steps of this process tell which rows fail.
         return {id(jobs[0]): self.local.increments(batch, jobs)[0]}

@@ -36,7 +36,7 @@ class CompiledSearch:
     ) -> tuple[KeptExtract, pl.DataFrame]:  # fmt: skip
         """What is kept of the partitions of an increment after it, and its results. `of` has the partition of each new
         row, `order` the new rows by time. `EvaluationError` TG304 for rows of which nothing says which comes first; if
-        `limited`, TG306 for one that begins more matches than it may.
+        `limited`, TG307 for one that begins more matches than it may.
         """
         kept = before.rows.rename(by_attribute(self.node))
         rows = OrderedRows(self.node, kept, new, of, order, len(before.partitions))

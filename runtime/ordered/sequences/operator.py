@@ -119,7 +119,7 @@ class _Search:
         keys: pl.DataFrame,
     ) -> tuple[KeptExtract, pl.DataFrame]:
         """What is kept of the partitions of an increment after it, and its results. `of` has the partition of each new
-        row. `EvaluationError` TG304 for rows of which nothing says which comes first, TG306 for one that begins more
+        row. `EvaluationError` TG304 for rows of which nothing says which comes first, TG307 for one that begins more
         matches than it may.
         """
         (reading,) = self.node.readings
@@ -142,7 +142,7 @@ class _Search:
         return self.looks(gathered(self.node, kept, none, np.empty(0, dtype=np.int32)), until)
 
     def check(self, partitions: Iterable[tuple[Row, _Kept]], after: int | None) -> None:
-        """`EvaluationError` TG306 where new rows are those with which a row begins more matches than it may."""
+        """`EvaluationError` TG307 where new rows are those with which a row begins more matches than it may."""
         if self.node.per_start is None:
             return
         found = (

@@ -75,7 +75,7 @@ def _beginnings(partition: Partition, states: Automaton, since: int) -> Beginnin
 
 
 def too_many(node: Sequences, excesses: Iterable[Excess]) -> EvaluationError:
-    """TG306 of the first of these: of those of one instant the one whose row came first, or whose key is least as it is
+    """TG307 of the first of these: of those of one instant the one whose row came first, or whose key is least as it is
     written.
     """
     first = min(excesses, key=lambda excess: (excess.by, excess.start, _key_text(node, excess.key)))
@@ -85,7 +85,7 @@ def too_many(node: Sequences, excesses: Iterable[Excess]) -> EvaluationError:
     what = "" if first.found else " beginnings of matches that the same rows to come would end"
     more = f"more than {limit:,} match{'es' if limit > 1 else ''}"
     return EvaluationError(
-        "TG306",
+        "TG307",
         f"the row at {value_text(first.start, type_)}{where} begins {more} of {pattern} (per_start={limit})",
         because=(f"with the row at {value_text(first.by, type_)} there are more{what}",),
         hint="a shorter within=, conditions in define= that fewer rows satisfy, or a greater per_start; matches are "

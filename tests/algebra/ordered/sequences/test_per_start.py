@@ -127,7 +127,7 @@ def test_the_earliest_of_several_partitions_is_named() -> None:
     node = replace(node_of("A B+ C", 1000), keys=("x",))
     error = too_many(node, [Excess((2,), 5, 7, True), Excess((3,), 4, 7, False), Excess((1,), 3, 8, True)])
     assert str(error) == (
-        "TG306 the row at 4 where x = 3 begins more than 1,000 matches of A B+ C (per_start=1000)\n"
+        "TG307 the row at 4 where x = 3 begins more than 1,000 matches of A B+ C (per_start=1000)\n"
         "  because       with the row at 7 there are more beginnings of matches that the same rows to come would end\n"
         "  hint          a shorter within=, conditions in define= that fewer rows satisfy, or a greater per_start; "
         "matches are counted without listing them by group_by(...) and no per_start"
@@ -144,7 +144,7 @@ def test_the_earliest_of_several_partitions_is_named() -> None:
 def test_the_meaning_of_too_many_is_the_error(trace: str) -> None:
     rows = [(t, number, x) for number, (t, x) in enumerate(rows_of(trace))]
     assert len(node_of("A B+ C", 3).rows([rows], aggregated)) == 3
-    with pytest.raises(EvaluationError, match="TG306 the row at 0 begins more than 2 matches"):
+    with pytest.raises(EvaluationError, match="TG307 the row at 0 begins more than 2 matches"):
         node_of("A B+ C", 2).rows([rows], aggregated)
 
 
