@@ -320,8 +320,9 @@ def test_nothing_waits_for_an_end_that_has_not_come(tmp_path: Path) -> None:
         session.step()
         assert found(session.results("Totals")) == [("b", 3, 6, 1)]
         assert len(session.results("Inside")) == 14 + 1
+        # That `a` is open, and `b` no longer; the last change of `a` for rows to come; what its rows have come to.
         kept = session.live_rows()
-        assert sum(rows for name, rows in kept.items() if name.startswith("Totals")) == 2 + 1
+        assert sum(rows for name, rows in kept.items() if name.startswith("Totals")) == 2 + 1 + 1
     (listed,) = (one for one in list_state(LocalStore(tmp_path)).operators if "windows" in one.of.keeps.bounds[0])
     (kind,) = listed.kinds
     assert (kind.kept.rows, kind.kept.bounds) == (1, {"first": (1, 1)})
@@ -357,7 +358,30 @@ def test_a_window_that_has_ended_leaves_nothing(tmp_path: Path) -> None:
 
 def test_explain_says_when_windows_are_final_and_what_is_kept() -> None:
     told = str(tg.program(Totals=MADE.windows(between()).agg(n=tg.count(), total=tg.sum(MADE.v))).explain())
-    assert told == ""
+    for line in (
+        "final when  time <= min(Begun.t, Ended.t)",
+        "final when  t <= min(Made.t, Totals~2.time)",
+        "final when  end <= Totals~4.t",
+        "holds       open: keys(Totals~1 by k) × 1",
+        "holds       last: keys(Totals~2 by open k)",
+        "holds       windows: keys(Totals~4 by k)",
+        "0: where closed or open holds before the row's instant, begins open, unless it holds",
+        "1: where open holds before the row's instant, ends open",
+        "windows from window opened until closes it of r0 by k in order of t: n = count(a row), total = sum(v)",
+    ):
+        assert line in told, line
+    assert "unbounded" not in told
+    (query,) = (
+        q for q in tg.program(Limited=between(LONGEST)).explain().to_dict()["queries"] if q["query"] == "Limited"
+    )
+    assert "end <= start + 7" in query["relations"]
+
+
+def test_a_program_computes_what_is_open_once() -> None:
+    """Whatever number of its queries ask for it."""
+    told = str(program().explain())
+    assert told.count("contexts closed, open of r0 by k") == 2
+    assert told.count("contexts closed, open of r0 by ()") == 1
 
 
 # --- how they are written ---------------------------------------------------------------------------------------------

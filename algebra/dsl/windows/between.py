@@ -160,8 +160,8 @@ def between(
     are judged by what was before: they close the window that was open, and may open the next one. So no window ends as
     it begins.
 
-    A window that no row closes stays open, one row a key. `at_most` ends it so long after its start. `by` are
-    attributes of both relations; a key that is NULL opens nothing. `opens_at`, `closes_at`: the instant of a row, where
+    A window that no row closes stays open; `at_most` ends it so long after its start. `by` are attributes of both
+    relations; a key that is NULL opens nothing. `opens_at`, `closes_at`: the instant of a row, where
     rows hold several.
 
     `relation.windows(these).agg(...)` has aggregates of the rows in each window, with `empty=True` also of windows
