@@ -36,8 +36,8 @@ class Between(Relation, Contexts):
 
     Examples:
         >>> pulling = tg.between(cars.where(cars.accel > 0), cars.where(cars.accel < 0), by="car")
-        >>> show(pulling.select("car", lasted=pulling.end - pulling.start))
-        red, 3
+        >>> show(pulling.where(pulling.end - pulling.start > 2))
+        red, 1, 4
     """
 
     __slots__ = ("_empty", "_opened")
