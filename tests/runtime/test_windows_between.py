@@ -67,7 +67,8 @@ def windows_of(rows: Rows, longest: int | None, key: Any = None) -> list[tuple[A
     """The windows of each key, instant by instant; of all rows together where `key` is given."""
     opens, closes = ({(key or k, t) for k, t in rows[name] if key or k is not None} for name in ("Begun", "Ended"))
     ends = {(k, t + longest) for k, t in opens} if longest is not None else set()
-    found, opened = [], {}
+    found: list[tuple[Any, int, int]] = []
+    opened: dict[Any, int] = {}
     for t, k in sorted({(t, k) for k, t in opens | closes | ends}):
         was = opened.get(k)
         if was is not None and ((k, t) in closes or (longest is not None and t - was >= longest)):

@@ -50,7 +50,7 @@ class Opening:
         opened no later than the row. An earlier one has ended by then.
         """
         distance = self.rows.schema[self.at].type.distance
-        there = [call("is_not_null", Attr(key)) for key in self.keys if self.rows.schema[key].nullable]
+        there: list[Term] = [call("is_not_null", Attr(key)) for key in self.keys if self.rows.schema[key].nullable]
         node: Node = Select(self.rows._node, conjunction(there)) if there else self.rows._node
         node, at, beside = Imbed(node, _NUMBER, Lit(number, BIGINT)), Attr(self.at), [_NUMBER]
         if longest is not None:
@@ -142,8 +142,9 @@ class Opened:
 
     def _ends(self, keys: Sequence[str], time: str) -> Node:
         """Each window as it ends, by these names of keys and of that instant."""
-        ended = [call("eq", Attr(name), Lit(value, STRING)) for name, value in ((CONTEXT, _OPEN), (CHANGE, ENDS))]
-        node = Project(Select(self.changes._node, conjunction(ended)), (*self.keys, TIME, BEGAN))
+        ended = [(CONTEXT, _OPEN), (CHANGE, ENDS)]
+        condition = conjunction([call("eq", Attr(name), Lit(value, STRING)) for name, value in ended])
+        node = Project(Select(self.changes._node, condition), (*self.keys, TIME, BEGAN))
         names = [*zip(self.keys, keys, strict=True), (TIME, time), (BEGAN, _OPENED)]
         return Imbed(renamed(node, names), _CLOSES, TRUE)
 

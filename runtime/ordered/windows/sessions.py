@@ -204,7 +204,8 @@ class PartialOpened(PartialSessions):
         return its
 
     def ends(self, sessions: pl.DataFrame) -> Int64Array:
-        return sessions.get_column(LAST).to_numpy()
+        last: Int64Array = sessions.get_column(LAST).to_numpy()
+        return last
 
 
 @lru_cache(maxsize=256)
