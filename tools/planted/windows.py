@@ -41,8 +41,8 @@ GROUP = Group(
         bug(
             "a session ends with its first rows",
             SESSIONS,
-            "return last[ends[: len(starts)]]",
-            "return last[starts]",
+            "last[ends[: len(starts)]]",
+            "last[starts]",
         ),
         bug(
             "sessions are looked at when rows come only",

@@ -142,7 +142,8 @@ class PartialSessions:
     def _last(self, last: Int64Array, starts: Int64Array) -> Int64Array:
         """The last instants of sessions, which begin with these rows or parts."""
         ends = np.append(starts[1:], len(last)) - 1
-        return last[ends[: len(starts)]]
+        its: Int64Array = last[ends[: len(starts)]]
+        return its
 
     def _numbered(self, of: Int64Array, first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
         """The number of the session of each row or part, and where each number begins. They are in order of partition
