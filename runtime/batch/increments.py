@@ -38,7 +38,8 @@ class Leniency:
     """What is set aside instead of failing a batch.
 
     `queries`: those, by name, of which rows without a value are set aside. `buffers`: those, by id, all of whose
-    readers are such queries. `ties`: the queries of which events are set aside that nothing orders.
+    readers are such queries, and none of which reads rows of a recursion in a recursion. `ties`: the queries of which
+    events are set aside that nothing orders.
     """
 
     queries: frozenset[str]
@@ -54,6 +55,9 @@ class Leniency:
             if on_error.get(query.stream, "quarantine") == "quarantine" and not query.facts.is_static
         )
 
+        # A recursive query fails where a term over its own rows has no value.
+        recursive = frozenset(plan.facts.recursions)
+
         def unties(query: QueryPlan, leaf: Leaf) -> bool:
             """As its source says of the events of a stream, and the query of those of a result."""
             source = None if leaf.buffer is None else options.get(leaf.buffer.stream.name)
@@ -62,9 +66,8 @@ class Leniency:
         strict = {
             leaf.buffer.id
             for query in plan.queries
-            if query.name not in queries
             for leaf in query.leaves
-            if leaf.buffer
+            if leaf.buffer and (query.name not in queries or {query.stream, leaf.buffer.stream.name} <= recursive)
         }
         return cls(
             queries,

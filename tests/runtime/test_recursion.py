@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -321,3 +321,29 @@ def test_of_a_recursion_a_term_without_a_value_fails_and_so_does_a_sum_if_asked_
     )
     with pytest.raises(QueryError, match="TG301"):
         program.run(inputs)
+
+
+@pytest.mark.parametrize("drive", ENGINES[:3], indirect=True)
+def test_of_a_reader_of_a_recursion_rows_without_a_value_are_set_aside(drive: Drive) -> None:
+    """Of k = 2, 1, 0 at ticks 0, 1, 2 the last has no quotient. The other reader has all three."""
+    start = tg.stream("Start", "t bigint, k bigint", progress="t")
+    r = tg.result("R", "t bigint, k bigint", progress="t")
+    again = r.where(r.k > 0).select(t=r.t + 1, k=r.k - 1)
+    program = tg.program(tg.query(r, start), tg.query(r, again), Q=r.select("t", x=r.t / r.k), P=r.select("t"))
+    with drive(program) as run:
+        run.add("Start", [(0, 2), (5, 0)])
+        run.finish()
+        run.step()
+        run.expect(R=[(0, 2), (1, 1), (2, 0), (5, 0)], Q=[(0, 0.0), (1, 1.0)], P=[(0,), (1,), (2,), (5,)])
+        assert counted(run) == {"unevaluable": 2}
+
+
+@pytest.mark.parametrize("on_error", ["quarantine", "fail"])
+def test_a_term_over_its_own_rows_fails_a_recursion(on_error: Literal["quarantine", "fail"]) -> None:
+    """A row for which the next one has no value stops the batch, whatever other readers are to do."""
+    start = tg.stream("Start", "t bigint, k bigint", progress="t")
+    r = tg.result("R", "t bigint, k bigint", progress="t")
+    again = r.select(t=r.t + 1, k=tg.lit(2).div(r.k) - 1)
+    program = tg.program(tg.query(r, start), tg.query(r, again), Q=r.select("t", x=tg.lit(2).div(r.k) - 1))
+    with pytest.raises(QueryError, match="TG302"):
+        program.run({"Start": [(0, 2)]}, on_error=on_error)
