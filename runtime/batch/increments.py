@@ -76,7 +76,8 @@ class Leniency:
             frozenset(
                 query.name
                 for query in plan.queries
-                if query.ordered is not None and all(unties(query, leaf) for leaf in query.leaves)
+                if query.ordered is not None
+                and all(unties(query, query.leaves[n]) for n in query.ordered.ordered_leaves)
             ),
         )
 
