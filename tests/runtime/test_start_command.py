@@ -297,8 +297,10 @@ def test_what_is_loaded_is_no_garbage_to_a_service(
     place: Path, monkeypatch: pytest.MonkeyPatch, once: list[str]
 ) -> None:
     frozen = []
+    stop = Event()
     monkeypatch.setattr("gc.freeze", lambda: frozen.append(results(place)))
-    monkeypatch.setattr(Session, "waiting_files", lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    monkeypatch.setattr(stop, "wait", lambda _: stop.set())
+    monkeypatch.setattr(operation, "_stopping", lambda: nullcontext(stop))
     assert main(["start", "program.py", *once]) == 0
     assert len(frozen) == (0 if once else 1)
 
