@@ -207,6 +207,37 @@ def test_a_row_without_a_key_is_in_no_context() -> None:
         ]
 
 
+def test_which_instant_is_the_rows_own() -> None:
+    """That by which they progress, whatever it is called and was looked up before."""
+    trips = tg.stream(
+        "Trips",
+        "segment bigint, left bigint, time bigint",
+        progress="time",
+        temporal="left",
+        relations=lambda t: (t.left <= t.time) & (t.time <= t.left + 9),
+    )
+    model, renamed = traffic(), trips.rename(time="arrived")
+    with tg.program(
+        Left=trips.in_context(model, "accident", at="left"),
+        Arrived=trips.in_context(model, "accident", at="time"),
+        Renamed=renamed.where(renamed.segment > 0).in_context(model, "accident", at="arrived"),
+        Both=trips.not_in_context(model, "congestion", at="left").in_context(model, "accident", at="time"),
+    ).session() as session:
+        session.push("Stopped", STOPPED)
+        session.advance("Minutes", 30)
+        session.advance("Stopped", 30)
+        session.step()
+        first = {name: lines(str(session.why(name)))[0] for name in ("Left", "Arrived", "Renamed")}
+        assert first == {
+            "Left": "in context  for left > 5 where segment = 4: accident holds",
+            "Arrived": "in context  since 5 where segment = 4: accident holds",
+            "Renamed": "in context  since 5 where segment = 4: accident holds",
+        }
+        both = lines(str(session.why("Both")))
+        assert "for every left in every other partition: congestion does not hold, clear does" in both
+        assert "in context  since 5 where segment = 4: accident holds" in both
+
+
 def test_keys_and_instants_of_other_types() -> None:
     closed = tg.stream("Closed", "road string, day date, at timestamp, shut boolean", progress="at")
     cars = tg.stream("Cars", "road string, day date, at timestamp", progress="at")

@@ -98,7 +98,7 @@ def held_by_key(model: tg.ContextModel, rows: Sequence[Row]) -> dict[object, Hel
     assert model.changes._fed_by is not None
     changes = evaluate(model.changes._fed_by.node, {"Asked": [*rows]})
     held: dict[object, Held] = {key: {"d": None} for key in (*KEYS, UNSEEN)}
-    for key, context, change, _, began in sorted(changes, key=lambda row: (row[3], row[2])):  # type: ignore[arg-type, return-value]
+    for key, context, change, _, began in sorted(changes, key=lambda row: (row[3], row[2])):
         if change == "start":
             held[key][str(context)] = began  # type: ignore[assignment]  # an instant
         else:
