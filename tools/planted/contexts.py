@@ -11,6 +11,7 @@ LOOK_UP = "contexts/look_up.py"
 MODEL = "contexts/model.py"
 STANDING = "contexts/standing.py"
 SUSPENSION = "runtime/inspect/suspension.py"
+FINDINGS = "contexts/findings.py"
 
 GROUP = Group(
     "contexts",
@@ -18,6 +19,7 @@ GROUP = Group(
         "tests/contexts/test_transactions.py",
         "tests/contexts/test_model.py",
         "tests/contexts/test_findings.py",
+        "tests/contexts/test_refuted.py",
         "tests/contexts/test_running.py",
         "tests/contexts/test_why.py",
         "tests/contexts/test_why_is_so.py",
@@ -169,6 +171,36 @@ GROUP = Group(
             SUSPENSION,
             "key: {} if None in key else held for",
             "key: held for",
+        ),
+        bug(
+            "an initiation in its own context does nothing, though this may end",
+            FINDINGS,
+            "                and not self._ending(context)\n",
+            "",
+        ),
+        bug(
+            "a switch takes one cause away",
+            FINDINGS,
+            'one.transition.action == "terminate" and one.transition.one_cause',
+            "one.transition.one_cause",
+        ),
+        bug(
+            "what never counts begins contexts",
+            FINDINGS,
+            "begun = [one for one in self._counting() if",
+            "begun = [one for one in self._alive() if",
+        ),
+        bug(
+            "a switch ends no context",
+            "contexts/explained.py",
+            'return transition.action == "switch" and context in transition.within\n',
+            "return False\n",
+        ),
+        bug(
+            "contexts begin in the default one alone",
+            FINDINGS,
+            "for name in one.transition.within)",
+            "for name in one.transition.within if name == self.default)",
         ),
     ),
 )  # fmt: skip
