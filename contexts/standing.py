@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from tidegate.algebra.dsl.contexts.look_up import ends, holds
 from tidegate.algebra.nodes import Imbed, Node, OrderedNode, Project, Rename, Scan, Select, nodes_of
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.transitions.definition import CHANGE, CONTEXT
@@ -12,7 +13,6 @@ from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.row_wise import ordered_operator
 from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjuncts
 from tidegate.analysis.facts import ProgramFacts
-from tidegate.contexts.look_up import ends, holds
 
 
 @dataclass(frozen=True, slots=True)
