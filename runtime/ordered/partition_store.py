@@ -153,6 +153,9 @@ class PartitionStore(Generic[C]):
             return
         more = max(partitions, known + known // 2) - known
         self.room(known + more)
-        self._look = np.concatenate([self._look, np.full(more, NO_LOOK)])
-        self._is_held = np.concatenate([self._is_held, np.zeros(more, dtype=np.bool_)])
-        self._place = np.empty(known + more, dtype=np.int32)
+        # Together, as there may be no memory for one of them.
+        self._is_held, self._place, self._look = (
+            np.concatenate([self._is_held, np.zeros(more, dtype=np.bool_)]),
+            np.empty(known + more, dtype=np.int32),
+            np.concatenate([self._look, np.full(more, NO_LOOK)]),
+        )

@@ -107,10 +107,14 @@ class Partitions:
         if self._numbers is None:
             self._numbers = {key: number for number, key in enumerate(self._hashable(self.known))}
         before, numbers = len(self._numbers), self._numbers
-        assigned = np.array([numbers.setdefault(key, len(numbers)) for key in self._hashable(keys)], dtype=np.int32)
-        if len(numbers) > before:
-            known = pl.concat([self.known, keys.filter(assigned >= before)])
-            self.known = known.rechunk() if known.n_chunks() > _CHUNKS else known
+        try:
+            assigned = np.array([numbers.setdefault(key, len(numbers)) for key in self._hashable(keys)], dtype=np.int32)
+            if len(numbers) > before:
+                known = pl.concat([self.known, keys.filter(assigned >= before)])
+                self.known = known.rechunk() if known.n_chunks() > _CHUNKS else known
+        except BaseException:  # such as no memory: some numbers are of keys that `known` lacks
+            self._numbers = None
+            raise
         return assigned
 
     def _hashable(self, keys: pl.DataFrame) -> Iterator[tuple[object, ...]]:
