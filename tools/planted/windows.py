@@ -191,8 +191,20 @@ GROUP = Group(
         bug(
             "windows without rows begin after the last pane",
             PARTIAL,
-            "self._windows(self.panes.last(pane[follows]) + 1,",
-            "self._windows(pane[follows] + 1,",
+            "first, last = self.panes.last(pane[follows]) + 1,",
+            "first, last = pane[follows] + 1,",
+        ),
+        bug(
+            "windows before a far row are listed however many they are",
+            PARTIAL,
+            "(many := int((last - first).max()) + 1) > MOST_OF_A_ROW",
+            "(many := int((last - first).max()) + 1) > MOST_OF_A_ROW << 40",
+        ),
+        bug(
+            "another row than the far one is named",
+            PARTIAL,
+            "told[follows[np.argmax(last - first)] + 1]",
+            "told[follows[np.argmin(last - first)] + 1]",
         ),
         bug(
             "no rows have no count",
