@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 
 import tidegate as tg
 from tests.runtime.batchings import in_any_batches, on_spark
 from tests.shards import shards
-from tidegate.algebra.ordered.windows.calendar import Unit
+from tidegate.algebra.ordered.windows.calendar import Unit, beginning, first_from
 from tidegate.algebra.semantics import evaluate
-from tidegate.runtime.ordered.windows import partial_panes
+from tidegate.runtime.ordered.windows import panes, partial_panes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -374,6 +375,29 @@ def boundary(unit: Unit, number: int) -> dt.datetime:
         months = number * {"month": 1, "quarter": 3, "year": 12}[unit]
         day = dt.date(2015 + months // 12, months % 12 + 1, 1)
     return dt.datetime.combine(day, dt.time(), BERLIN).astimezone(dt.UTC)
+
+
+@pytest.mark.parametrize("unit", ["day", "week", "month", "quarter", "year"])
+def test_units_between_instants_that_are_far_apart_are_not_looked_up(
+    unit: Unit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row of the year 9999 costs no more than another."""
+    looked_up = list[int]()
+
+    def beginning_of(unit: Unit, zone: str, number: int) -> int:
+        looked_up.append(number)
+        return beginning(unit, zone, number)
+
+    monkeypatch.setattr(panes, "beginning", beginning_of)
+    near = [utc(2026, 3, 2, hour) for hour in (12, 22, 23)]
+    far = [utc(1, 1, 2, 3), utc(1970, 1, 1), utc(2028, 2, 29), utc(9999, 12, 30, 12)]
+    instants = np.array([round((at - utc(1970, 1, 1)) / dt.timedelta(microseconds=1)) for at in (*far, *near)])
+    found = panes.CalendarPanes(unit, "Europe/Berlin").of(instants, np.zeros_like(instants))
+    assert found.tolist() == [first_from(unit, "Europe/Berlin", int(instant)) for instant in instants]
+    assert len(looked_up) < 20
+    instants = np.sort(instants[4] + np.arange(-2000, 2000) * 3_600_000_000 * 7)
+    found = panes.CalendarPanes(unit, "Europe/Berlin").of(instants, np.zeros_like(instants))
+    assert found.tolist() == [first_from(unit, "Europe/Berlin", int(instant)) for instant in instants]
 
 
 @pytest.mark.parametrize("unit", ["day", "week", "month", "quarter", "year"])

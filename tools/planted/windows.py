@@ -255,6 +255,18 @@ GROUP = Group(
             "if False:",
         ),
         bug(
+            "units of the calendar are looked up however far apart",
+            PANES,
+            "    if high - low <= _YEAR:\n",
+            "    if True:\n",
+        ),
+        bug(
+            "an instant after a year without any is in the units before",
+            PANES,
+            "np.flatnonzero(np.diff(instants) > _YEAR) + 1)",
+            "np.flatnonzero(np.diff(instants) > _YEAR))",
+        ),
+        bug(
             "windows from an instant on are reported for ever",
             PANES,
             "        if self.many == ENDLESS:\n            return pane\n",
