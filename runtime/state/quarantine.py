@@ -59,7 +59,9 @@ class RejectedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long rejected rows are kept: until they are older than `age` (microseconds), and `bytes` of them at most."""
+    """How long rejected rows are kept: until they are older than `age` (microseconds), and `bytes` of them at most, or
+    one file.
+    """
 
     age: int | None = None
     bytes: int | None = None
@@ -110,12 +112,18 @@ class Quarantine:
             yield segment.file
 
     def kept(self, keep: Retention, clock: int) -> Quarantine:
-        """Without the files that retention lets go at this clock."""
+        """Without the files that retention lets go at this clock.
+
+        The size lets go of all but the file with the newest rows, however large it is: otherwise nothing would be known
+        of a batch whose rejected rows alone are more.
+        """
         files, dropped, size = list(self.files), self.dropped, self.bytes
+        newest = max(reversed(self.files), key=lambda file: file.bounds[CLOCK][1], default=None)
         # A batch's files stand in the order of batches, merged ones in the place of their oldest.
         for segment in sorted(self.files, key=lambda file: file.bounds[CLOCK]):
             too_old = keep.age is not None and segment.bounds[CLOCK][1] < clock - keep.age
-            if too_old or (keep.bytes is not None and size > keep.bytes):
+            too_much = keep.bytes is not None and size > keep.bytes and segment is not newest
+            if too_old or too_much:
                 files.remove(segment)
                 size -= segment.bytes
                 dropped = dropped.and_then(segment)

@@ -21,6 +21,12 @@ GROUP = Group(
             "segment.bounds[CLOCK][0] < clock - keep.age",
         ),
         bug(
+            "a size drops the rows of the last batch too",
+            "runtime/state/quarantine.py",
+            " and segment is not newest\n",
+            "\n",
+        ),
+        bug(
             "what was dropped is not counted",
             "runtime/state/quarantine.py",
             "                dropped = dropped.and_then(segment)\n        return self",

@@ -161,6 +161,19 @@ def test_a_size_bounds_the_quarantine(tmp_path: Path) -> None:
         assert kept(tmp_path).dropped.rows > 0
 
 
+def test_rejected_rows_of_one_batch_that_exceed_the_size_stay_until_newer_ones_come(tmp_path: Path) -> None:
+    with opened(tmp_path, quarantine_keep="4 KiB") as session:
+        reject(session, 0)
+        session.push("E", [(n, None) for n in range(1, 5_001)])
+        reject(session, 5_001)
+        assert numbers(session) == list(range(1, 5_002))
+        assert kept(tmp_path).bytes > 4 << 10
+        assert kept(tmp_path).dropped.rows == 1
+        reject(session, 5_002)
+        assert numbers(session) == [5_002]
+        assert kept(tmp_path).dropped.rows == 5_002
+
+
 def test_a_file_that_was_taken_away_counts_as_dropped(tmp_path: Path) -> None:
     with opened(tmp_path) as session:
         for n in range(3):
