@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ from tidegate.runtime.engines.rejections import (
 )
 from tidegate.runtime.ingest.raw_rows import Raw
 from tidegate.runtime.ingest.values import MISSING
+from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts, added, unreadable_files
 from tidegate.runtime.state.store.memory import MemoryStore
 
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from tidegate.algebra.time import Extended
     from tidegate.runtime.batch.report import BatchReport
     from tidegate.runtime.engines.setup import Setup
+
+_logger = logging.getLogger("tidegate.state")
 
 
 class RunWarning(UserWarning):
@@ -74,8 +78,6 @@ class _RejectionStreak:
     row: SourceCounts = field(default_factory=SourceCounts)
     since: int = 0
     """The first batch of those in a row."""
-    clock: int = 0
-    """And its clock."""
     reported_rows: int = 0
     """Of so many rows in a row the last warning was."""
     untold: bool = False
@@ -87,7 +89,7 @@ class _RejectionStreak:
             self.untold, self.row, self.reported_rows = self.is_untold, SourceCounts(), 0
             return False
         if not self.row.rows_in:
-            self.since, self.clock = report.seq, report.clock
+            self.since = report.seq
         self.total, self.batches, self.row = self.total + counts, self.batches + 1, self.row + counts
         due = 1 if self.batches == 1 else due_after(self.reported_rows)
         if self.row.rows_in >= due:
@@ -164,7 +166,7 @@ class Notices:
                 if not earlier or rows >= due_after(earlier):
                     many = count_of(rows, "file" if reason == UNREADABLE else "row")
                     text = f"{names.get(query, query)} set aside {many} up to batch {report.seq}: {reason}"
-                    latest = [row for batch in self._kept(report.clock) for row in last_of(batch, query, reason)]
+                    latest = [row for batch in self._kept(report.seq) for row in last_of(batch, query, reason)]
                     self._warn(
                         query,
                         Problem(
@@ -206,12 +208,15 @@ class Notices:
             if self._goes_on(name):
                 self._judge_progress(name, bounds)
 
-    def _kept(self, since: int) -> pa.RecordBatchReader:
-        """The quarantine since a clock."""
+    def _kept(self, since: int) -> Iterator[pa.RecordBatch]:
+        """The quarantine since a batch. Where it cannot be read, a notice has no example: the batch is committed."""
         from tidegate.runtime.ingest.quarantine import kept_rows
 
         checkpoint = self.setup.checkpoint
-        return kept_rows(checkpoint.store, checkpoint.manifest, since=since)
+        try:
+            yield from kept_rows(checkpoint.store, checkpoint.manifest, since=since)
+        except (OSError, StateError) as error:
+            _logger.warning("a notice has no example of rejected rows: %s", error)
 
     def _judge(self, name: str, report: BatchReport) -> None:
         """Warns if every row of this batch was rejected, and it is the first one or ends many."""
@@ -219,7 +224,7 @@ class Notices:
         if rejecting.after(report, report.counts[name]) and f"{name} ended" not in self.reported:
             first, last = rejecting.since, report.seq
             where = f" in batch {last}" if first == last else f" in batches {first} to {last}"
-            self._warn(name, self._all_rejected(name, rejecting.row, self._kept(rejecting.clock), where))
+            self._warn(name, self._all_rejected(name, rejecting.row, self._kept(rejecting.since), where))
 
     def _all_rejected(
         self, name: str, counts: SourceCounts, quarantine: Iterable[pa.RecordBatch], where: str
@@ -228,7 +233,7 @@ class Notices:
 
     def _judge_files(self, name: str, report: BatchReport) -> None:
         """Warns of files that lack a column, of the first, of ten and so on, where others of the batch are fine."""
-        kept = [row for batch in self._kept(report.clock) for row in rows_of(batch, name, MISSING)]
+        kept = [row for batch in self._kept(report.seq) for row in rows_of(batch, name, MISSING)]
         known = self.lacking.setdefault(name, set())
         for origin in dict.fromkeys(row["origin"] for row in kept):
             if origin in known:

@@ -140,6 +140,11 @@ class _Piece:
     segment: Segment | None
 
 
+def is_full(segment: Segment) -> bool:
+    """Whether a file is merged no more, so that nothing but retention takes it away."""
+    return segment.rows >= _MOST_ROWS or segment.bytes >= _MOST_BYTES
+
+
 def set_aside(store: Store, table: Any, clock: int, seq: int, attempt: str) -> Segment:
     """Write rejected rows as a file of the quarantine; it counts once a manifest names it."""
     segment = write_segment(store, "rows", table, (), seq, attempt, area=AREA)

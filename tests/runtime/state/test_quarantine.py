@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -120,6 +121,60 @@ def test_a_reader_that_lost_its_files_looks_again(tmp_path: Path, monkeypatch: p
         monkeypatch.setattr("tidegate.runtime.ingest.quarantine.kept_rows", slow)
         rows = quarantine_of(LocalStore(tmp_path)).read_all().num_rows
     assert rows == 11
+
+
+def test_a_reading_holds_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files are read at once, and full ones, of which there may be any number, one after the other."""
+    with opened(tmp_path) as session:
+        for n in range(15):
+            reject(session, n)
+        monkeypatch.setattr("tidegate.runtime.state.quarantine._MOST_BYTES", 0)
+        for n in range(15, 60):
+            reject(session, n)
+        assert len(kept(tmp_path).files) > 45
+        before = len(os.listdir("/dev/fd"))
+        reader = session.quarantine()
+        held = []
+        rows = 0
+        for batch in reader:
+            held.append(len(os.listdir("/dev/fd")))
+            rows += batch.num_rows
+    assert rows == 60
+    assert max(held) <= before + 2
+
+
+def test_files_that_may_be_merged_are_held_where_they_are_not_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.runtime.ingest.quarantine._SMALL", 0)
+    with opened(tmp_path) as session:
+        for n in range(3):
+            reject(session, n)
+        reader = session.quarantine()
+        for n in range(3, 40):
+            reject(session, n)
+        assert reader.read_all().num_rows == 3
+
+
+def test_full_files_that_retention_drops_before_their_turn_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.runtime.state.quarantine._MOST_BYTES", 0)
+    days = count()
+    with opened(tmp_path, lambda: BEGIN + dt.timedelta(days=next(days)), quarantine_keep="8d") as session:
+        for n in range(10):
+            reject(session, n)
+        reader = session.quarantine()
+        for n in range(10, 16):
+            reject(session, n)
+        found = [int(row["row"].split(":")[1].split(",")[0]) for row in reader.read_all().to_pylist()]
+        assert found == list(range(found[0], 10))
+        assert 1 < found[0] <= numbers(session)[0]
+        reader = session.quarantine()
+        for path in (tmp_path / "quarantine").rglob("*.parquet"):
+            path.unlink()
+        with pytest.raises(StateError, match="is missing"):
+            reader.read_all()
 
 
 def test_old_rows_are_dropped_whole_and_said(tmp_path: Path) -> None:
