@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from tidegate.algebra.errors import QueryError
+from tidegate.algebra.errors import QueryError, cut
 from tidegate.runtime.arrow_arrays import array_of_values
 from tidegate.runtime.state.errors import DATA, StateError, storage_errors
 from tidegate.runtime.state.segments import (
@@ -244,6 +244,6 @@ def quarantine_table(rows: Sequence[RejectedRow]) -> pa.Table:
 
 
 def error_text(error: QueryError) -> str:
-    """Code and message in a line, of a term with the values of its operands."""
+    """Code and message in a line, of a term with the values of its operands; of very long ones both ends."""
     witness = error.problems[0].because
-    return f"{error.code} {error.message}" + (f": {', '.join(witness)}" if witness else "")
+    return f"{error.code} {cut(error.message)}" + (f": {cut(', '.join(witness))}" if witness else "")

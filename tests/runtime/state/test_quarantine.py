@@ -266,6 +266,21 @@ def test_many_rejected_rows_are_read_in_pieces(tmp_path: Path) -> None:
     assert max(sizes) <= 1 << 16
 
 
+def test_an_error_of_a_very_long_value_is_cut_and_both_ends_stay(tmp_path: Path) -> None:
+    """The row itself is kept whole."""
+    texts = tg.stream("E", "w string, t timestamp", progress="t")
+    value = f"begin{'x' * 100_000}end"
+    with tg.program(Out=texts.with_(n=texts.w.cast("bigint"))).session(checkpoint=tmp_path) as session:
+        session.push("E", [(value, BEGIN), ("1", BEGIN)])
+        session.step()
+        (row,) = session.quarantine_rows()
+    assert value in row["row"]
+    assert len(row["error"]) < 5_000
+    assert row["error"].startswith("TG303 ")
+    assert "begin" in row["error"]
+    assert "end" in row["error"][-20:]
+
+
 @pytest.mark.parametrize(
     "keep", ["10 potatoes", "", (), ("3d", "4d"), ("1 GiB", "2 GiB"), "0s", "0 B", 7, ("3d", None), "-3d"]
 )
