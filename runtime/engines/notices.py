@@ -121,8 +121,8 @@ class Notices:
     """Whether the run has ended: it may be closed several times."""
     gone: set[str] = field(default_factory=set)
     """The sources, and the results by their names, whose directory was not there when it was looked at last."""
-    lacking: dict[str, set[str]] = field(default_factory=dict)
-    """The files that lacked a column, by source: all of their rows were rejected."""
+    lacking: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """How many files lacked a column, and the last of them, by source: all of their rows were rejected."""
     judged_at_end: bool = False
     """Whether `check_accepted` follows, for which no batch warns."""
     batches: int = 0
@@ -234,15 +234,18 @@ class Notices:
     def _judge_files(self, name: str, report: BatchReport) -> None:
         """Warns of files that lack a column, of the first, of ten and so on, where others of the batch are fine."""
         kept = [row for batch in self._kept(report.seq) for row in rows_of(batch, name, MISSING)]
-        known = self.lacking.setdefault(name, set())
+        # Before the rows of this batch are those of others that were merged with them.
+        kept = kept[-report.counts[name].rejected[MISSING] :]
+        files, last = self.lacking.get(name, (0, ""))
         for origin in dict.fromkeys(row["origin"] for row in kept):
-            if origin in known:
+            if origin == last:
                 continue
-            known.add(origin)
-            if is_rejected(report.counts[name]) or len(known) not in (1, due_after(len(known) - 1)):
+            files, last = files + 1, origin
+            self.lacking[name] = files, last
+            if is_rejected(report.counts[name]) or files not in (1, due_after(files - 1)):
                 continue
             rows = [row for row in kept if row["origin"] == origin]
-            self._warn(name, file_rejected(self.setup.streams[name], rows, len(known)))
+            self._warn(name, file_rejected(self.setup.streams[name], rows, files))
 
     def ended(
         self, counts: Mapping[str, SourceCounts], advances: Mapping[tuple[str, str], Extended] = MappingProxyType({})
