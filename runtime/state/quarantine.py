@@ -42,6 +42,8 @@ QUARANTINE_SCHEMA = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
+#: Rejected rows of a batch that are Python values at a time.
+_TOGETHER: Final = 1 << 16
 _logger = logging.getLogger("tidegate.state")
 
 
@@ -241,6 +243,40 @@ def quarantine_table(rows: Sequence[RejectedRow]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * len(QUARANTINE_SCHEMA)
     arrays = [array_of_values(column, f.type) for column, f in zip(columns, QUARANTINE_SCHEMA, strict=True)]
     return pa.Table.from_arrays(arrays, schema=QUARANTINE_SCHEMA)
+
+
+@dataclass(slots=True)
+class RejectedRows:
+    """Rejected rows of a batch on their way to the quarantine: Arrow tables, and the last ones as Python values, which
+    take several times as much memory.
+    """
+
+    _tables: list[pa.Table] = field(default_factory=list)
+    _rows: list[RejectedRow] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return sum(table.num_rows for table in self._tables) + len(self._rows)
+
+    def append(self, row: RejectedRow) -> None:
+        self._rows.append(row)
+        if len(self._rows) >= _TOGETHER:
+            self._pack()
+
+    def extend(self, other: RejectedRows) -> None:
+        """Adds the rows of `other` after these."""
+        if other:
+            self._pack()
+            self._tables += other._tables
+            self._rows += other._rows
+
+    def table(self) -> pa.Table:
+        """All of them, as the quarantine stores them."""
+        return pa.concat_tables([*self._tables, quarantine_table(self._rows)])
+
+    def _pack(self) -> None:
+        if self._rows:
+            self._tables.append(quarantine_table(self._rows))
+            self._rows.clear()
 
 
 def error_text(error: QueryError) -> str:

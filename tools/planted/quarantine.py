@@ -38,5 +38,17 @@ GROUP = Group(
             "        return before.kept(keep, clock)\n",
             "        return before\n",
         ),
+        bug(
+            "rejected rows of a thread come before those of the one before it",
+            "runtime/state/quarantine.py",
+            "            self._pack()\n            self._tables += other._tables\n",
+            "            self._tables += other._tables\n",
+        ),
+        bug(
+            "a file that retention dropped is damage to who reads it",
+            "runtime/ingest/quarantine.py",
+            "    return until is not None and until >= segment.bounds[CLOCK][1]\n",
+            "    return False\n",
+        ),
     ),
 )

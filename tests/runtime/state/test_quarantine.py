@@ -13,12 +13,13 @@ import pytest
 
 import tidegate as tg
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.ingest.ingest import ingest_rows
 from tidegate.runtime.ingest.quarantine import kept_rows, quarantine_of, retention
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
-from tidegate.runtime.state.quarantine import Quarantine
+from tidegate.runtime.state.quarantine import QUARANTINE_SCHEMA, Quarantine, RejectedRow, RejectedRows
 from tidegate.runtime.state.store.local import LocalStore
 
 BEGIN = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
@@ -123,6 +124,40 @@ def test_a_reader_that_lost_its_files_looks_again(tmp_path: Path, monkeypatch: p
     assert rows == 11
 
 
+def test_few_rejected_rows_are_python_values_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.runtime.state.quarantine._TOGETHER", 4)
+    rows, others = RejectedRows(), RejectedRows()
+    assert not rows
+    for n in range(11):
+        (rows if n < 6 else others).append(RejectedRow("E", "push", n, "late", None, "{}", None))
+        assert len(rows._rows) < 4
+    rows.extend(others)
+    assert len(rows._rows) < 4
+    assert len(rows) == 11
+    assert rows.table().schema == QUARANTINE_SCHEMA
+    assert rows.table().column("position").to_pylist() == list(range(11))
+
+
+def test_many_rejected_rows_wait_as_arrow_for_the_commit(tmp_path: Path) -> None:
+    """Of 200,000 rows that wait for the commit no more than 65,536 are Python values."""
+    with opened(tmp_path) as session:
+        intake = ingest_rows
+        held: list[int] = []
+
+        def counted(*given: Any) -> Any:
+            found = intake(*given)
+            held.append(len(found.quarantine._rows))
+            return found
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tidegate.runtime.engines.embedded.executor.ingest_rows", counted)
+            session.push("E", [(n, None) for n in range(200_000)])
+            session.step()
+        assert session.counts["E"].rejected == {"null": 200_000}
+        assert numbers(session) == list(range(200_000))
+    assert sum(held) < 1 << 16
+
+
 def test_a_reading_holds_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small files are read at once, and full ones, of which there may be any number, one after the other."""
     with opened(tmp_path) as session:
@@ -219,13 +254,13 @@ def test_a_size_bounds_the_quarantine(tmp_path: Path) -> None:
 def test_rejected_rows_of_one_batch_that_exceed_the_size_stay_until_newer_ones_come(tmp_path: Path) -> None:
     with opened(tmp_path, quarantine_keep="4 KiB") as session:
         reject(session, 0)
-        session.push("E", [(n, None) for n in range(1, 5_001)])
-        reject(session, 5_001)
-        assert numbers(session) == list(range(1, 5_002))
+        session.push("E", [(n, None) for n in range(10, 5_010)])
+        reject(session, 1)
+        assert numbers(session) == [1, *range(10, 5_010)]
         assert kept(tmp_path).bytes > 4 << 10
         assert kept(tmp_path).dropped.rows == 1
-        reject(session, 5_002)
-        assert numbers(session) == [5_002]
+        reject(session, 2)
+        assert numbers(session) == [2]
         assert kept(tmp_path).dropped.rows == 5_002
 
 
