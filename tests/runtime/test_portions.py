@@ -154,8 +154,9 @@ def test_a_shard_that_took_longer_than_the_mean_is_divided(
 
 def test_queries_that_balance_each_other_are_not_divided() -> None:
     loads = Loads()
-    loads.learn([told("One", 0, 0, 3), told("One", 1, 0, 0), told("Two", 0, 0, 0), told("Two", 1, 0, 3)], 2)
-    assert loads.portions(["One", "Two"], 2) == {}
+    for query, seconds in (("One", (4, 0)), ("Two", (0, 2)), ("Three", (0, 2))):
+        loads.learn([told(query, shard, 0, took) for shard, took in enumerate(seconds)], 2)
+    assert loads.portions(["One", "Two", "Three"], 2) == {}
     assert loads.portions(["One"], 2) == {("One", 0): 2}
 
 
