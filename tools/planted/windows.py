@@ -13,6 +13,7 @@ QUEUES = "runtime/ordered/windows/queues.py"
 PAIRS = "runtime/eval/aggregates/pairs.py"
 CALENDAR = "algebra/ordered/windows/calendar.py"
 ZONES = "analysis/ordered/windows.py"
+OPENED = "algebra/dsl/windows/opened.py"
 
 GROUP = Group(
     "windows of rows",
@@ -21,26 +22,27 @@ GROUP = Group(
         "tests/runtime/test_pane_queues.py",
         "tests/runtime/kernels/test_grouping.py",
         "tests/runtime/test_window_kinds.py",
+        "tests/runtime/test_windows_between.py",
         "tests/properties/test_operators.py",
     ),
     (
         bug(
             "a row at the end of a session begins another",
             SESSIONS,
-            "last[:-1] > self.gap)",
-            "last[:-1] >= self.gap)",
+            "last[:-1] > self.gap\n",
+            "last[:-1] >= self.gap\n",
         ),
         bug(
             "sessions of two keys are one",
             SESSIONS,
-            "(np.diff(of) != 0) | (first",
-            "(first",
+            "(np.diff(of) != 0) | self._begins(",
+            "self._begins(",
         ),
         bug(
             "a session ends with its first rows",
             SESSIONS,
-            "pl.Series(LAST, last[ends[: len(starts)]])",
-            "pl.Series(LAST, last[starts])",
+            "last[ends[: len(starts)]]",
+            "last[starts]",
         ),
         bug(
             "sessions are looked at when rows come only",
@@ -313,6 +315,60 @@ GROUP = Group(
             ZONES,
             'return And((Compare(start, "<=", row), Compare(end, "=", Shift(row, gap)), equal))',
             'return And((Compare(start, "=", row), Compare(end, "=", Shift(row, gap)), equal))',
+        ),
+        bug(
+            "a row opens another window while one is open",
+            OPENED,
+            'Transition("initiate", _OPEN, (_CLOSED, _OPEN))',
+            'Transition("switch", _OPEN, (_CLOSED, _OPEN))',
+        ),
+        bug(
+            "no window starts where the one before ends",
+            OPENED,
+            'Transition("initiate", _OPEN, (_CLOSED, _OPEN))',
+            'Transition("initiate", _OPEN, (_CLOSED,))',
+        ),
+        bug(
+            "a limit ends what was opened before its row",
+            OPENED,
+            'since = call("add", at, Lit(1, distance))',
+            "since = at",
+        ),
+        bug(
+            "a limit ends what was opened after its row",
+            OPENED,
+            'since = call("add", at, Lit(1, distance))',
+            'since = call("add", at, Lit(longest, distance))',
+        ),
+        bug(
+            "a key that is NULL opens windows",
+            OPENED,
+            "if there else self.rows._node",
+            "if False else self.rows._node",
+        ),
+        bug(
+            "windows without rows are there in any case",
+            OPENED,
+            'call("gt", Attr(_ROWS), Lit(0, BIGINT))',
+            'call("ge", Attr(_ROWS), Lit(0, BIGINT))',
+        ),
+        bug(
+            "what closes a window counts as a row",
+            OPENED,
+            "ends = Imbed(ends, name, Lit(None, rows.schema[name].type))",
+            "ends = Imbed(ends, name, TRUE if name == _ROW else Lit(None, rows.schema[name].type))",
+        ),
+        bug(
+            "the next window is the one that has ended",
+            SESSIONS,
+            "begins: BoolArray = first[1:] != first[:-1]",
+            "begins: BoolArray = first[1:] < first[:-1]",
+        ),
+        bug(
+            "rows that do not close a window keep it open",
+            SESSIONS,
+            "np.minimum.reduceat(last, starts)",
+            "np.maximum.reduceat(last, starts)",
         ),
         bug(
             "the last row of a session has any keys",
