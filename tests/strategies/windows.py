@@ -13,14 +13,14 @@ from tidegate.algebra.program import ProgramDef
 
 def random_windows_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
-    drawn = _Windows(random.Random(f"windows {seed}"), random.Random(f"odd {seed}"))
+    drawn = _Windows(*(random.Random(f"{what} {seed}") for what in ("windows", "odd", "whole")))
     program: ProgramDef = tg.program(**drawn.results()).definition
     return Case(seed, program, {stream.name: drawn.rows[stream.name] for stream in program.inputs})
 
 
 class _Windows:
-    def __init__(self, rng: random.Random, odd: random.Random) -> None:
-        self.rng, self.odd = rng, odd
+    def __init__(self, rng: random.Random, odd: random.Random, whole: random.Random) -> None:
+        self.rng, self.odd, self.whole = rng, odd, whole
         self.keys = rng.choice(((), ("k",), ("k",), ("k", "y"), ("k", "u"), ("day",)))
         columns = "k bigint, y double, t bigint, u bigint, n bigint, v bigint, w string, x double, b boolean, s bigint"
         # A second instant, which lies before the first or after it; with it as a key few rows are of one.
@@ -58,8 +58,36 @@ class _Windows:
         if self.chance(0.15):
             every = self.rng.choice((1, 2, 3))
             counted = tg.rows(self.size(every, self.rng.choice((1, 2, 3, 5))), every=every)
+            aggregates |= self.keeping_values(rows)
             return rows.windows(counted, by=self.keys, order="t", tie="s").agg(**aggregates)
-        return rows.windows(self.bounds(), by=self.keys, order="t").agg(**aggregates)
+        bounds = self.bounds()
+        if not repr(bounds).startswith("landmark"):
+            aggregates |= self.keeping_values(rows)
+        return rows.windows(bounds, by=self.keys, order="t").agg(**aggregates)
+
+    def keeping_values(self, rows: tg.Relation) -> dict[str, Any]:
+        """Of two fifths an aggregate that keeps every value, or two."""
+        if self.whole.random() < 0.6:
+            return {}
+        return {f"w{i}": self.of_all_values(rows) for i in range(self.whole.choice((1, 1, 2)))}
+
+    def of_all_values(self, rows: tg.Relation) -> Any:
+        value = self.whole.choice((rows.v, rows.w, rows.x, rows.b, rows.v + rows.n, rows.t))
+        number = self.whole.choice((rows.v, rows.x, rows.n, rows.v * rows.n))
+        return self.whole.choice(
+            (
+                tg.count_distinct(value),
+                tg.variance(number),
+                tg.stddev(number),
+                tg.median(number),
+                tg.quantile(number, 0.3),
+                tg.mode(value),
+                tg.string_agg(rows.w, ",", by=rows.t),
+                tg.string_agg(rows.w, ",", by=rows.n),
+                tg.approx_distinct(value),
+                tg.count_distinct(value, filter=rows.b),
+            )
+        )
 
     def bounds(self) -> tg.WindowBounds:
         every, many = self.rng.choice((1, 2, 3, 5)), self.rng.choice((1, 2, 3, 4, 9, 40))
