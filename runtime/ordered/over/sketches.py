@@ -28,7 +28,7 @@ def running_sketch(
     for start, first, end in bounds:
         if first == end:
             continue
-        text = None
+        text: str | None = None
         if first > start:
             text, written[first - 1] = written[first - 1], None
         sketch = OpenSketch.of(aggregate, text)

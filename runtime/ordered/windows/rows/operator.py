@@ -71,7 +71,7 @@ class RowWindowsOperator(WindowsOperator[KeptRows], KeptRowsOperator):
             return no_windows(node)
         keys = self.held.partitions.rows(partitions[found.of]).select(node.keys) if node.keys else pl.DataFrame()
         bounds = [pl.Series(name, found.bounds[name]) for name in node.bounds]
-        values, beyond = [], list[tuple[int, Aggregate, int]]()
+        values, beyond = list[pl.Series](), list[tuple[int, Aggregate, int]]()
         for aggregate in node.aggregates:
             value, too_large = self._values(aggregate, block, found)
             values.append(value.alias(aggregate.name))
