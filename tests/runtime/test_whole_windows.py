@@ -268,6 +268,28 @@ def test_the_rows_of_open_windows_are_kept() -> None:
     assert live(windows(tg.hopping(12, every=4, align="first"), **whole), 100) == 2
 
 
+@pytest.mark.parametrize("bounds", [tg.session(3), tg.hopping(8, every=4)])
+def test_a_window_ends_though_no_row_comes(bounds: tg.WindowBounds, tmp_path: Path) -> None:
+    """In a run that goes on, and in one that starts from the checkpoint."""
+    told = tg.program(R=windows(bounds, n=tg.count(), middle=tg.median(S.v)))
+    for place in (None, tmp_path):
+        with told.session(checkpoint=place) as session:
+            session.push("S", at(1, 3))
+            session.advance("S", 3)
+            session.step()
+            assert session.results("R") == []
+            if place is None:
+                session.advance("S", 8)
+                session.step()
+                assert {(row["n"], row["middle"]) for row in session.results("R")} == {(2, 2.0)}
+                assert session.live_rows()["R: state"] == 0
+    with told.session(checkpoint=tmp_path) as session:
+        session.advance("S", 8)
+        session.step()
+        assert {(row["n"], row["middle"]) for row in session.results("R")} == {(2, 2.0)}
+        assert session.live_rows()["R: state"] == 0
+
+
 @pytest.mark.parametrize(
     ("bounds", "bound"),
     [
