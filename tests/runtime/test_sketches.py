@@ -51,11 +51,12 @@ def program() -> tg.Program:
     )
     session = S.windows(tg.session(2), by="k").agg(numbers=tg.approx_distinct(S.v))
     quantiles = {"middle": tg.approx_quantile(S.x, 0.5), "low": tg.approx_quantile(S.x, 0.1)}
-    told = {"words": tg.approx_distinct(S.w), **quantiles}
+    told: dict[str, Any] = {"words": tg.approx_distinct(S.w), **quantiles}
     return tg.program(
         Grouped=grouped,
         Hopping=hopping,
         Session=session,
+        Empty=S.windows(tg.hopping(5, every=5, empty=True), by="k").agg(**told),
         Running=S.over(by="k", order="t", **told),
         Moving=S.over(by="k", order="t", range=9, most=tg.max(S.v), **told),
         Ahead=S.over(by="k", order="t", range=(None, 4), **told),
@@ -66,7 +67,7 @@ def program() -> tg.Program:
 COMPLETED = {
     **dict.fromkeys(("Grouped", "Hopping", "Session"), "end"),
     **dict.fromkeys(("Running", "Moving"), "t"),
-    **dict.fromkeys(("Ahead", "Around"), "complete"),
+    **dict.fromkeys(("Ahead", "Around", "Empty"), "complete"),
 }
 NAMES = tuple(COMPLETED)
 
@@ -173,6 +174,10 @@ def test_of_a_class_the_greatest_number_counts() -> None:
     alone = sketches.merged(Sketch.DISTINCT, pl.Series([[5 << 6 | 1]], dtype=pl.List(pl.Int64))).to_list()
     both = pl.Series([[*alone, first]], dtype=pl.List(pl.String))
     assert sketches.merged(Sketch.DISTINCT, both).to_list() == [first]
+    opened = OpenSketch.of(Aggregate("n", Function.APPROX_DISTINCT, Attr("v")), None)
+    for entry in groups[0]:
+        opened.add(entry)
+    assert opened.text() == first
 
 
 def test_a_sketch_in_another_layout_is_refused() -> None:

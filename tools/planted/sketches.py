@@ -74,6 +74,12 @@ GROUP = Group(
             "for first, last in zip(before[start].tolist(), before[end].tolist(), strict=True):",
             "for first, last in zip(start.tolist(), end.tolist(), strict=True):",
         ),
+        bug(
+            "a window without rows has no sketch to read",
+            SKETCHES,
+            "    text = VERSION if text is None else text\n",
+            "    assert text is not None\n",
+        ),
         bug("rows carry sketches", FORMS, "return self.merges and self.form is not Form.SKETCH", "return self.merges"),
     ),
 )

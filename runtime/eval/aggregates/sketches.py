@@ -79,7 +79,7 @@ class OpenSketch:
     @classmethod
     def of(cls, aggregate: Aggregate, text: str | None) -> Self:
         """The sketch that is written so; without a text that of no values."""
-        places, numbers = _read(sketch_of(aggregate), VERSION if text is None else text)
+        places, numbers = _read(sketch_of(aggregate), text)
         opened = cls(aggregate, dict(zip(places.tolist(), numbers.tolist(), strict=True)), sorted(places.tolist()))
         opened.told = opened._estimate()
         return opened
@@ -158,8 +158,9 @@ def _text(sketch: Sketch, sketched: _Sketched) -> str:
     return VERSION + base64.b64encode(data).decode()
 
 
-def _read(sketch: Sketch, text: str) -> _Sketched:
-    """Places and numbers; `StateError` TG504 for a text that is no such sketch."""
+def _read(sketch: Sketch, text: str | None) -> _Sketched:
+    """Places and numbers, none without a text; `StateError` TG504 for a text that is no such sketch."""
+    text = VERSION if text is None else text
     place, number = map(np.dtype, _TYPES[sketch])
     try:
         data = base64.b64decode(text.removeprefix(VERSION), validate=True)

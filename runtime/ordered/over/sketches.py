@@ -21,8 +21,8 @@ def running_sketch(
     """
     found: list[Value] = [None] * block.height
     written: list[str | None] = [None] * block.height
-    for place, value, text in zip(block.kept_places.tolist(), told.to_list(), texts.to_list(), strict=True):
-        found[place], written[place] = value, text
+    for place, value, sketched in zip(block.kept_places.tolist(), told.to_list(), texts.to_list(), strict=True):
+        found[place], written[place] = value, sketched
     places = entries(sketch_of(aggregate), argument, rows).to_list()
     bounds = zip(block.offsets[:-1].tolist(), block.first.tolist(), block.offsets[1:].tolist(), strict=True)
     for start, first, end in bounds:

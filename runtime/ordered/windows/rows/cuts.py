@@ -120,7 +120,8 @@ def _timed(panes: PartialPanes, block: Block, axis: Axis | None, low: Int64Array
         return Cut(nothing, nothing, nothing, {}, kept, look, counted)
     found = found.sort(PARTITION, END)
     its = found.get_column(PARTITION).to_numpy()
-    bounds = {name: found.get_column(name).to_numpy() for name in (START, END, COMPLETE) if name in found.columns}
+    names = (name for name in (START, END, COMPLETE) if name in found.columns)
+    bounds: dict[str, Int64Array] = {name: found.get_column(name).to_numpy() for name in names}
     starts, ends = (first_from(block.offsets, block.time, its, bounds[name], True) for name in (START, END))
     return Cut(its, starts, ends, bounds, kept, look, counted)
 
