@@ -220,7 +220,7 @@ OTHERS = {
     "ordered.windows.lifting._NONE": "an instant before all others",
     "ordered.windows.panes.ENDLESS": "panes of a block that never ends",
     "kernels.over.running._LOW": "a part of a number",
-    "kernels.over.segments.NEVER": "an instant",
+    "kernels.partitions.rows.NEVER": "an instant",
     "ordered.asof.candidates._NONE": "no row",
     "ordered.over.operator._ANY": "no number",
     "ordered.over.values._DECIMAL": "the largest number of a type",

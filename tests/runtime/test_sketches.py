@@ -13,9 +13,8 @@ import polars as pl
 import pytest
 
 import tidegate as tg
-from tests.runtime.batchings import in_any_batches
+from tests.runtime.batchings import in_any_batches, on_spark
 from tests.shards import shards
-from tidegate import testing
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.functions.sketches.distinct import class_of, distinct_estimate
 from tidegate.algebra.functions.sketches.kinds import Sketch
@@ -27,7 +26,6 @@ from tidegate.runtime.eval.aggregates import sketches
 from tidegate.runtime.eval.aggregates.sketches import OpenSketch
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.sketches import running_sketch
-from tidegate.runtime.plan import placement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -202,19 +200,10 @@ def test_they_are_the_same_whatever_the_batching(seed: int, tmp_path: Path) -> N
 @pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_spark_has_the_same(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
-    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
     rows = events(3)
-    with testing.drive(
-        program(), spark=spark, driver_bytes=0 if shard_bytes else 1 << 20, shard_bytes=shard_bytes
-    ) as run:
-        for first in range(0, len(rows), 40):
-            run.add("S", rows[first : first + 40])
-            run.advance("S", t=rows[first : first + 40][-1][1] - 1)
-            run.step()
-        run.finish()
-        run.step()
-        for name in NAMES:
-            assert found(run.results(name)) == meant(program(), rows, name), name
+    results = on_spark(program, rows, 40, shard_bytes, spark, monkeypatch)
+    for name in NAMES:
+        assert found(results[name]) == meant(program(), rows, name), name
 
 
 # --- what is kept, and where they are not -----------------------------------------------------------------------------

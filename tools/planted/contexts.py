@@ -9,6 +9,7 @@ PARTITION = "runtime/ordered/transitions/partition.py"
 OPERATOR = "runtime/ordered/transitions/operator.py"
 LOOK_UP = "contexts/look_up.py"
 MODEL = "contexts/model.py"
+FINDINGS = "contexts/findings.py"
 
 GROUP = Group(
     "contexts",
@@ -16,6 +17,7 @@ GROUP = Group(
         "tests/contexts/test_transactions.py",
         "tests/contexts/test_model.py",
         "tests/contexts/test_findings.py",
+        "tests/contexts/test_refuted.py",
         "tests/contexts/test_running.py",
         "tests/contexts/test_why.py",
         "tests/contexts/test_text.py",
@@ -123,6 +125,36 @@ GROUP = Group(
             PARTITION,
             "            for cause in window.causes.values():\n",
             "            for cause in [*window.causes.values()][:1]:\n",
+        ),
+        bug(
+            "an initiation in its own context does nothing, though this may end",
+            FINDINGS,
+            "                and not self._ending(context)\n",
+            "",
+        ),
+        bug(
+            "a switch takes one cause away",
+            FINDINGS,
+            'one.transition.action == "terminate" and one.transition.one_cause',
+            "one.transition.one_cause",
+        ),
+        bug(
+            "what never counts begins contexts",
+            FINDINGS,
+            "begun = [one for one in self._counting() if",
+            "begun = [one for one in self._alive() if",
+        ),
+        bug(
+            "a switch ends no context",
+            "contexts/explained.py",
+            'return transition.action == "switch" and context in transition.within\n',
+            "return False\n",
+        ),
+        bug(
+            "contexts begin in the default one alone",
+            FINDINGS,
+            "for name in one.transition.within)",
+            "for name in one.transition.within if name == self.default)",
         ),
     ),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
+PARTITIONS = "runtime/kernels/partitions/rows.py"
 SEGMENTS = "runtime/kernels/over/segments.py"
 RUNNING = "runtime/kernels/over/running.py"
 MOVING = "runtime/kernels/over/moving.py"
@@ -36,7 +37,7 @@ GROUP = Group(
         bug("of peers those before count alone", SEGMENTS, "if not peers and after == 0:", "if after == 0:"),
         bug(
             "new rows come in the order in which they are given",
-            SEGMENTS,
+            PARTITIONS,
             "for i in order:",
             "for i in range(len(new)):",
         ),

@@ -170,8 +170,8 @@ GROUP = Group(
         bug(
             "panes of two keys are one group",
             "runtime/kernels/grouping.py",
-            "(key[row] - least) * span + (other[row] - least_other)",
-            "(key[row] - least) + (other[row] - least_other)",
+            "        cells *= greatest - least + 1\n",
+            "",
         ),
         bug(
             "panes are in order of their keys alone",

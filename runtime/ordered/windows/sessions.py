@@ -20,14 +20,13 @@ from tidegate.analysis.ordered.windows import SESSIONS
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import merge, partial
 from tidegate.runtime.eval.columns import polars_type
-from tidegate.runtime.kernels.over.segments import segmented
+from tidegate.runtime.kernels.partitions.rows import segmented
 from tidegate.runtime.ordered.family import Tables
-from tidegate.runtime.ordered.new_events import order_of
+from tidegate.runtime.ordered.new_events import by_partition, order_of
 from tidegate.runtime.ordered.partition_store import NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
 from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, windows_of
-from tidegate.runtime.ordered.windows.partition_order import by_partition
 from tidegate.runtime.plan.aggregate_states import states
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame

@@ -17,13 +17,12 @@ from tidegate.analysis.ordered.windows import ROWS
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
 from tidegate.runtime.ordered.family import Tables
-from tidegate.runtime.ordered.new_events import order_of, require_order
+from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.frames import Framed, finished, total_of
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
 from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, no_windows, windows_of
-from tidegate.runtime.ordered.windows.partition_order import by_partition
 from tidegate.runtime.ordered.windows.rows.cuts import Cut, New, cut, partitions_of
 from tidegate.runtime.ordered.windows.rows.layout import row_layout
 from tidegate.runtime.plan.steps import OrderedStep
