@@ -8,6 +8,7 @@ from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.relation import is_identifier, listed, what_else
 from tidegate.algebra.dsl.contexts.handle import Contexts
+from tidegate.algebra.dsl.contexts.look_up import LookUp
 from tidegate.algebra.dsl.expression import Origin
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.relation import Column, Relation
@@ -35,7 +36,6 @@ from tidegate.contexts.asked import CAUSE, NUMBER, SINCE, Asked, types_of
 from tidegate.contexts.checks import require_context, require_contexts, require_types
 from tidegate.contexts.explained import context_graph, explained
 from tidegate.contexts.findings import findings
-from tidegate.contexts.look_up import LookUp
 from tidegate.contexts.named import named_result
 
 

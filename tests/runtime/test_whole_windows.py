@@ -294,6 +294,14 @@ def test_its_bound(bounds: tg.WindowBounds, bound: str) -> None:
     assert query["holds"] == [bound]
 
 
+def test_rows_between_rows_are_kept_until_one_closes_their_window() -> None:
+    windows = tg.between(S.where(S.v == 0), S.where(S.v == 10), by="k")
+    told = S.windows(windows, by="k").agg(middle=tg.median(S.v), different=tg.count_distinct(S.w))
+    (query,) = (one for one in tg.program(R=told).explain().to_dict()["queries"] if "longest" in str(one["holds"]))
+    assert query["holds"] == ["rows: rate(S) × the longest window"]
+    assert run(told, at(*range(13))) == [("a", 0, 10, 5.5, 3)]
+
+
 def test_bounds_name_spans_of_the_timeline() -> None:
     def bound(of: tg.WindowBounds, *by: str) -> list[str]:
         told = T.windows(of, by=by).agg(middle=tg.median(T.v), n=tg.count())

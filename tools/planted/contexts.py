@@ -7,7 +7,7 @@ from tools.planted.bugs import Group, bug
 VECTOR = "algebra/ordered/transitions/vector.py"
 PARTITION = "runtime/ordered/transitions/partition.py"
 OPERATOR = "runtime/ordered/transitions/operator.py"
-LOOK_UP = "contexts/look_up.py"
+LOOK_UP = "algebra/dsl/contexts/look_up.py"
 MODEL = "contexts/model.py"
 FINDINGS = "contexts/findings.py"
 

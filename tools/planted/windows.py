@@ -16,6 +16,7 @@ CUTS = "runtime/ordered/windows/rows/cuts.py"
 ROWS = "runtime/ordered/windows/rows/operator.py"
 NODE = "algebra/ordered/windows/node.py"
 ZONES = "analysis/ordered/windows.py"
+OPENED = "algebra/dsl/windows/opened.py"
 
 GROUP = Group(
     "windows of rows",
@@ -25,26 +26,27 @@ GROUP = Group(
         "tests/runtime/kernels/test_grouping.py",
         "tests/runtime/test_window_kinds.py",
         "tests/runtime/test_whole_windows.py",
+        "tests/runtime/test_windows_between.py",
         "tests/properties/test_operators.py",
     ),
     (
         bug(
             "a row at the end of a session begins another",
             SESSIONS,
-            "last[:-1] > self.gap)",
-            "last[:-1] >= self.gap)",
+            "last[:-1] > self.gap\n",
+            "last[:-1] >= self.gap\n",
         ),
         bug(
             "sessions of two keys are one",
             SESSIONS,
-            "(np.diff(of) != 0) | (first",
-            "(first",
+            "(np.diff(of) != 0) | self._begins(",
+            "self._begins(",
         ),
         bug(
             "a session ends with its first rows",
             SESSIONS,
-            "pl.Series(LAST, last[ends[: len(starts)]])",
-            "pl.Series(LAST, last[starts])",
+            "last[ends[: len(starts)]]",
+            "last[starts]",
         ),
         bug(
             "sessions are looked at when rows come only",
@@ -268,11 +270,17 @@ GROUP = Group(
         bug(
             "rows of a session are those of every key", CUTS, "begins = starts_of(of)\n", "begins = starts_of(0 * of)\n"
         ),
-        bug("a session of rows is over a tick early", CUTS, "over = end <= until", "over = end <= until + 1"),
+        bug("a session of rows is over a tick early", CUTS, "[first], end <= until", "[first], end <= until + 1"),
+        bug(
+            "a window of kept rows ends with the row that opens it",
+            CUTS,
+            "np.minimum.reduceat(closed, first) if",
+            "closed[first] if",
+        ),
         bug(
             "sessions of rows are looked at when rows come only",
             CUTS,
-            "    look[of[first[~over]]] = end[~over]\n",
+            "    look[of[~over]] = end[~over]\n",
             "",
         ),
         bug(
@@ -365,6 +373,60 @@ GROUP = Group(
             ZONES,
             'return And((Compare(start, "<=", row), Compare(end, "=", Shift(row, gap)), equal))',
             'return And((Compare(start, "=", row), Compare(end, "=", Shift(row, gap)), equal))',
+        ),
+        bug(
+            "a row opens another window while one is open",
+            OPENED,
+            'Transition("initiate", _OPEN, (_CLOSED, _OPEN))',
+            'Transition("switch", _OPEN, (_CLOSED, _OPEN))',
+        ),
+        bug(
+            "no window starts where the one before ends",
+            OPENED,
+            'Transition("initiate", _OPEN, (_CLOSED, _OPEN))',
+            'Transition("initiate", _OPEN, (_CLOSED,))',
+        ),
+        bug(
+            "a limit ends what was opened before its row",
+            OPENED,
+            'since = call("add", at, Lit(1, distance))',
+            "since = at",
+        ),
+        bug(
+            "a limit ends what was opened after its row",
+            OPENED,
+            'since = call("add", at, Lit(1, distance))',
+            'since = call("add", at, Lit(longest, distance))',
+        ),
+        bug(
+            "a key that is NULL opens windows",
+            OPENED,
+            "if there else self.rows._node",
+            "if False else self.rows._node",
+        ),
+        bug(
+            "windows without rows are there in any case",
+            OPENED,
+            'call("gt", Attr(_ROWS), Lit(0, BIGINT))',
+            'call("ge", Attr(_ROWS), Lit(0, BIGINT))',
+        ),
+        bug(
+            "what closes a window counts as a row",
+            OPENED,
+            "ends = Imbed(ends, name, Lit(None, rows.schema[name].type))",
+            "ends = Imbed(ends, name, TRUE if name == _ROW else Lit(None, rows.schema[name].type))",
+        ),
+        bug(
+            "the next window is the one that has ended",
+            SESSIONS,
+            "begins: BoolArray = first[1:] != first[:-1]",
+            "begins: BoolArray = first[1:] < first[:-1]",
+        ),
+        bug(
+            "rows that do not close a window keep it open",
+            SESSIONS,
+            "np.minimum.reduceat(last, starts)",
+            "np.maximum.reduceat(last, starts)",
         ),
         bug(
             "the last row of a session has any keys",

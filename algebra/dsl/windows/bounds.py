@@ -69,7 +69,7 @@ def session(gap: Duration) -> WindowBounds:
         check_duration("gap", gap)
 
         def build(type_: DataType) -> Window:
-            return SessionWindow(_ticks("gap", gap, type_))
+            return SessionWindow(positive_ticks("gap", gap, type_))
 
         return WindowBounds(f"session({gap!r})", build)
 
@@ -178,7 +178,7 @@ def landmark(since: object, *, every: Duration) -> WindowBounds:
             if not isinstance(literal, Lit) or literal.type != type_ or not isinstance(literal.value, int):
                 example = "2026-01-01T00:00Z" if type_.kind is Kind.TIMESTAMP else 0
                 raise QueryError("TG160", f"since={shown(since)} is no instant here", hint=f"write since={example!r}")
-            return LandmarkWindow(literal.value, _ticks("every", every, type_))
+            return LandmarkWindow(literal.value, positive_ticks("every", every, type_))
 
         return WindowBounds(f"landmark({shown(since)}, every={every!r})", build)
 
@@ -210,7 +210,7 @@ def _aligned(
         check_duration(option, given)
 
     def build(type_: DataType) -> Window:
-        whole, step = _ticks("size", size, type_), _ticks("every", every, type_)
+        whole, step = positive_ticks("size", size, type_), positive_ticks("every", every, type_)
         if kind is CumulatingWindow:
             _require_multiple(size, whole, every, step)
         turn = whole if whole % step == 0 else step
@@ -250,7 +250,8 @@ def _require_multiple(size: object, whole: int, every: object, step: int) -> Non
         )
 
 
-def _ticks(option: str, given: Duration, type_: DataType) -> int:
+def positive_ticks(option: str, given: Duration, type_: DataType) -> int:
+    """A duration in ticks of a timeline; `QueryError` TG160 where it is not positive."""
     ticks = duration_in_ticks(given, type_, option)
     if ticks <= 0:
         example = "5m" if type_.kind is Kind.TIMESTAMP else 5

@@ -18,7 +18,7 @@ from tidegate.algebra.nodes import (
     require_attribute,
 )
 from tidegate.algebra.ordered.events import in_order, instant_of, partitions
-from tidegate.algebra.ordered.windows.kinds import CountWindow, LandmarkWindow, Window, shows_empty
+from tidegate.algebra.ordered.windows.kinds import CountWindow, LandmarkWindow, OpenedWindow, Window, shows_empty
 from tidegate.algebra.ordered.windows.meaning import windows_in
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.schema import Attribute, Schema
@@ -50,7 +50,7 @@ class Windows(OrderedNode):
     def readings(self) -> tuple[Reading, ...]:
         terms = terms_of(self.aggregates)
         tie = () if self.tie is None else (self.tie,)
-        read = frozenset((*self.keys, self.time, *tie)).union(*map(attributes_of, terms))
+        read = frozenset((*self.keys, self.time, *tie, *self._marks)).union(*map(attributes_of, terms))
         return (Reading(self.input, self.keys, read, self.time, self.tie, terms),)
 
     def over(self, inputs: tuple[Node, ...]) -> Windows:
@@ -59,6 +59,11 @@ class Windows(OrderedNode):
     @property
     def completed_by(self) -> str:
         return COMPLETE if shows_empty(self.window) else END
+
+    @property
+    def _marks(self) -> tuple[str, ...]:
+        """The attributes that say of each row when its window was opened, and whether it closes it."""
+        return (self.window.opened, self.window.closes) if isinstance(self.window, OpenedWindow) else ()
 
     @property
     def bounds(self) -> tuple[str, ...]:
@@ -81,7 +86,7 @@ class Windows(OrderedNode):
 
     def infer_schema(self) -> Schema:
         schema = self.input.schema
-        for name in (*self.keys, self.time, *(() if self.tie is None else (self.tie,))):
+        for name in (*self.keys, self.time, *(() if self.tie is None else (self.tie,)), *self._marks):
             require_attribute(name, schema)
         if not schema[self.time].temporal:
             raise QueryError("TG117", f"{self.time!r} orders no rows: it holds no instants", hint="name an instant")
@@ -112,12 +117,18 @@ class Windows(OrderedNode):
         results: list[Row] = []
         for key, found in partitions(reading, inputs[0]):
             members = in_order(reading, found) if isinstance(self.window, CountWindow) else found
-            for window in windows_in(self.window, [instant_of(row[place]) for row in members]):
+            opened = [self._opened(row) for row in members] if self._marks else []
+            for window in windows_in(self.window, [instant_of(row[place]) for row in members], opened):
                 inside = [members[at] for at in window.rows]
                 values = tuple(aggregation(aggregate, inside, schema) for aggregate in self.aggregates)
                 complete = (window.complete,) if shows_empty(self.window) else ()
                 results.append((*key, window.start, window.end, *values, *complete))
         return results
+
+    def _opened(self, row: Row) -> tuple[int, bool]:
+        """When the window of a row was opened, and whether the row closes it."""
+        opened, closes = (row[self.input.schema.names.index(name)] for name in self._marks)
+        return instant_of(opened), closes is True
 
     def text(self, inputs: Sequence[str]) -> str:
         instants = self.input.schema[self.time].type

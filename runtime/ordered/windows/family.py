@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.algebra.ordered.windows.kinds import SessionWindow
+from tidegate.algebra.ordered.windows.kinds import OpenedWindow, SessionWindow
 from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.algebra.time import Extended
 from tidegate.runtime.ordered.family import Family, Operator, Tables
@@ -30,6 +30,6 @@ def _fresh(ordered: OrderedStep) -> SessionOperator | GrowingOperator | HoppingO
     window = node.window
     if node.keeps_rows:
         return RowWindowsOperator.fresh(ordered)
-    if isinstance(window, SessionWindow):
+    if isinstance(window, SessionWindow | OpenedWindow):
         return SessionOperator.fresh(ordered)
     return GrowingOperator.fresh(ordered) if panes_of(window).grows else HoppingOperator.fresh(ordered)

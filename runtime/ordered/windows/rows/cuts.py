@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.ordered.windows.kinds import CountWindow, SessionWindow
+from tidegate.algebra.ordered.windows.kinds import CountWindow, OpenedWindow, SessionWindow
 from tidegate.algebra.ordered.windows.node import COMPLETE, END, START, Windows
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import BoolArray, Int64Array
@@ -21,6 +21,7 @@ from tidegate.runtime.ordered.windows.layout import FIRST, PANE, ROWS, SINCE
 from tidegate.runtime.ordered.windows.lifting import Arrival, starts_of
 from tidegate.runtime.ordered.windows.panes import AnchoredPanes, Axis
 from tidegate.runtime.ordered.windows.partial_panes import PartialPanes, partial_panes
+from tidegate.runtime.ordered.windows.rows.layout import CLOSED, OPENED
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ def cut(node: Windows, block: Block, came: New, after: Extended, until: Extended
     """The windows that are complete at progress `until` and were not at `after`."""
     if isinstance(node.window, SessionWindow):
         return _sessions(block, node.window.gap, ticks(until))
+    if isinstance(node.window, OpenedWindow):
+        return _opened(block, ticks(until))
     panes = panes_alone(node)
     arrival = Arrival(panes, came.known, came.rows, came.of, len(block.first))
     low, high = arrival.complete_before(after), arrival.complete(until)
@@ -78,13 +81,26 @@ def _sessions(block: Block, gap: int, until: int) -> Cut:
     begins = starts_of(of)
     begins[1:] |= np.diff(time) > gap
     first = np.flatnonzero(begins)
-    after = np.append(first[1:], len(time))[: len(first)]
-    end = time[after - 1] + gap
-    over = end <= until
+    last = np.append(first[1:], len(time))[: len(first)] - 1
+    return _bounded(block, first, time[first], time[last] + gap, until)
+
+
+def _opened(block: Block, until: int) -> Cut:
+    """Windows that rows open and close: the rows of one say when it was opened."""
+    opened, closed = (block.column(name).to_numpy() for name in (OPENED, CLOSED))
+    first = np.flatnonzero(starts_of(partitions_of(block), opened))
+    end = np.minimum.reduceat(closed, first) if len(first) else closed
+    return _bounded(block, first, opened[first], end, until)
+
+
+def _bounded(block: Block, first: Int64Array, start: Int64Array, end: Int64Array, until: int) -> Cut:
+    """Windows that follow each other: each begins with the row at its place `first`."""
+    of, over = partitions_of(block)[first], end <= until
+    after = np.append(first[1:], block.height)[: len(first)]
     look = np.full(len(block.first), NO_LOOK)
-    look[of[first[~over]]] = end[~over]
-    bounds = {START: time[first[over]], END: end[over]}
-    return Cut(of[first[over]], first[over], after[over], bounds, np.repeat(~over, after - first), look)
+    look[of[~over]] = end[~over]
+    bounds = {START: start[over], END: end[over]}
+    return Cut(of[over], first[over], after[over], bounds, np.repeat(~over, after - first), look)
 
 
 def _counted(panes: PartialPanes, block: Block, known: pl.DataFrame, low: Int64Array, high: Int64Array) -> Cut:

@@ -9,7 +9,6 @@ from typing import Literal
 from tidegate.algebra.dsl.checks.relation import free_name
 from tidegate.algebra.dsl.expression import Origin
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.dsl.sources import Result
 from tidegate.algebra.errors import Site
 from tidegate.algebra.nodes import Node, Project, Rename, Select
 from tidegate.algebra.ordered.asof import AsOf
@@ -22,7 +21,7 @@ from tidegate.algebra.types import STRING
 class LookUp:
     """Which rows: those with these keys and instants, whose context is one of these, or none of them."""
 
-    changes: Result
+    changes: Relation
     default: str
     keys: tuple[str, ...]
     rows: Relation
