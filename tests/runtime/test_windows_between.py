@@ -94,6 +94,10 @@ def total(values: Sequence[Any], of: Any) -> Any:
     return of(known) if known else None
 
 
+def most_frequent(values: Sequence[Any]) -> Any:
+    return min(values, key=lambda value: (-values.count(value), value))
+
+
 def expected(rows: Rows) -> dict[str, list[Row]]:
     """All results by loops over the rows."""
     free, limited, made = windows_of(rows, None), windows_of(rows, LONGEST), rows["Made"]
@@ -110,7 +114,7 @@ def expected(rows: Rows) -> dict[str, list[Row]]:
             sums = total([v for *_, v, _ in its], sum), total([x for *_, x in its], max)
             results["Totals"].append((*window, len(its), *sums, late, max(t for _, t, *_ in its)))
             values = [v for *_, v, _ in its if v is not None]
-            usual = total(values, lambda known: min(known, key=lambda v: (-known.count(v), v)))
+            usual = total(values, most_frequent)
             middle = total([x for *_, x in its], statistics.median)
             results["Values"].append((*window, len({*values}), middle, usual, len(its)))
     for window in limited:
