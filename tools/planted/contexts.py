@@ -9,6 +9,8 @@ PARTITION = "runtime/ordered/transitions/partition.py"
 OPERATOR = "runtime/ordered/transitions/operator.py"
 LOOK_UP = "algebra/dsl/contexts/look_up.py"
 MODEL = "contexts/model.py"
+STANDING = "contexts/standing.py"
+SUSPENSION = "runtime/inspect/suspension.py"
 FINDINGS = "contexts/findings.py"
 
 GROUP = Group(
@@ -20,6 +22,7 @@ GROUP = Group(
         "tests/contexts/test_refuted.py",
         "tests/contexts/test_running.py",
         "tests/contexts/test_why.py",
+        "tests/contexts/test_why_is_so.py",
         "tests/contexts/test_text.py",
     ),
     (
@@ -125,6 +128,49 @@ GROUP = Group(
             PARTITION,
             "            for cause in window.causes.values():\n",
             "            for cause in [*window.causes.values()][:1]:\n",
+        ),
+        bug(
+            "any look-up of the last change is a context",
+            STANDING,
+            "                if join.ended != (None if is_default else ends(change)):\n                    return None\n",
+            "",
+        ),
+        bug(
+            "a query in one of several contexts stands in none",
+            STANDING,
+            "len(alternatives) > 1 and",
+            "len(alternatives) > 9 and",
+        ),
+        bug(
+            "an instant beside the rows' own is theirs",
+            STANDING,
+            "return stream.progress == (at,)",
+            "return True",
+        ),
+        bug(
+            "what a query is outside of lets its rows through",
+            SUSPENSION,
+            "held.keys().isdisjoint(self.standing.contexts) is self.standing.outside",
+            "not held.keys().isdisjoint(self.standing.contexts)",
+        ),
+        bug("since the last of several windows", SUSPENSION, "return min(begun)", "return max(begun)"),
+        bug(
+            "the default has not held since the last window began",
+            SUSPENSION,
+            "return min(held.values()) if",
+            "return max(held.values()) if",
+        ),
+        bug(
+            "other windows tell since when a context does not hold",
+            SUSPENSION,
+            "if self.standing.contexts == (self.node.default,) else None",
+            "if held else None",
+        ),
+        bug(
+            "rows without a key are in contexts",
+            SUSPENSION,
+            "key: {} if None in key else held for",
+            "key: held for",
         ),
         bug(
             "an initiation in its own context does nothing, though this may end",
