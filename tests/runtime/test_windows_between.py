@@ -424,7 +424,6 @@ def test_a_program_computes_what_is_open_once() -> None:
         ),
         (lambda: MADE.windows(between(), by="v"), "TG102 'v' is bigint, and 'k' of the windows is string"),
         (lambda: MADE.windows(between(), tie="v"), "TG114 windows between rows (?s:.*)tg.rows"),
-        (lambda: MADE.windows(between()).agg(m=tg.median(MADE.v)), "TG132 median keeps every value"),
         (lambda: MADE.windows(between()).agg(start=tg.count()), "TG103 attribute 'start' exists already"),
         (lambda: MADE.in_context(between(), "open"), "TG187 these windows are one context, and in_context names"),
         (lambda: MADE.in_context(between(), values={"v": "start"}), "TG103 attribute 'v' exists already"),
