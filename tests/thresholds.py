@@ -107,6 +107,8 @@ THRESHOLDS = (
     Threshold("state.store.packs", "LARGEST_PART", (0, 100), "files"),
     Threshold("state.quarantine", "_MOST_BYTES", (0, 100)),
     Threshold("state.quarantine", "_MOST_ROWS", (0, 2)),
+    Threshold("state.quarantine", "_TOGETHER", (1, 2)),
+    Threshold("ingest.quarantine", "_SMALL", (0, 100), "files"),
     Threshold("connectors.directory", "APART", (0, 1), "files"),
     Threshold("connectors.directory", "SMALL_DIRECTORY", (0, 1), "files"),
     Threshold("connectors.directory", "_TOGETHER", (1, 2), "files"),

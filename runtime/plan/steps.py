@@ -216,6 +216,11 @@ class OrderedStep:
         return next(exact, None)
 
     @property
+    def ordered_leaves(self) -> frozenset[int]:
+        """The leaves of whose events ties matter."""
+        return frozenset(self.leaves[number] for number in self.node.ordered_inputs)
+
+    @property
     def reads_events(self) -> bool:
         """Whether it reads events, of which it keeps something, or rows alone that are stored for it."""
         return any(reading.time is not None for reading in self.node.readings)

@@ -14,7 +14,7 @@ from tidegate.algebra.dsl.expression import Origin
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.over.build import require_once
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.dsl.windows.bounds import positive_ticks
+from tidegate.algebra.dsl.windows.bounds import WindowsOfRows, positive_ticks
 from tidegate.algebra.dsl.windows.build import Windowed
 from tidegate.algebra.dsl.windows.opened import Opened, Opening
 from tidegate.algebra.errors import QueryError, Site
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @checked_calls
-class Between(Relation, Contexts):
+class Between(Relation, Contexts, WindowsOfRows):
     """Windows that some rows open and others close, made by `tg.between`: a relation with the keys, `start` and `end`
     of each.
 
@@ -75,6 +75,9 @@ class Between(Relation, Contexts):
         site: Site | None,
     ) -> Relation:
         return self._opened.outside(rows, *self._asked(rows, contexts, by, at, "not_in_context"), site)
+
+    def _windowed(self, of: Relation, keys: tuple[str, ...], time: str, tie: str | None) -> WindowedBetween:
+        return WindowedBetween(of, self, keys, time, tie)
 
     def _asked(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
@@ -26,6 +26,10 @@ from tidegate.algebra.ordered.windows.kinds import (
 )
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.types import DataType, Kind
+
+if TYPE_CHECKING:
+    from tidegate.algebra.dsl.relation import Relation
+    from tidegate.algebra.dsl.windows.build import Windowed
 
 _Build: TypeAlias = Callable[[DataType], Window]
 _Aligned: TypeAlias = Callable[[int, int, int, bool], HoppingWindow | CumulatingWindow | AnchoredWindow]
@@ -52,6 +56,16 @@ class WindowBounds:
 
     def __repr__(self) -> str:
         return self._shown
+
+
+class WindowsOfRows:
+    """Windows that are rows themselves: what aggregates of the rows in each are made of."""
+
+    __slots__ = ()
+
+    def _windowed(self, of: Relation, keys: tuple[str, ...], time: str, tie: str | None) -> Windowed:
+        """A relation in these windows."""
+        raise NotImplementedError
 
 
 @called(gap=("TG160", 'say how far apart rows of a session may be: tg.session("5m")'))

@@ -12,7 +12,7 @@ from tidegate.algebra.dsl.checks.suggestions import group_hint
 from tidegate.algebra.dsl.expression import Expression, Origin
 from tidegate.algebra.dsl.grouping import aggregate_of, given_aggregate
 from tidegate.algebra.dsl.here import Here, unknown_name
-from tidegate.algebra.dsl.windows.bounds import WindowBounds
+from tidegate.algebra.dsl.windows.bounds import WindowBounds, WindowsOfRows
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node
@@ -22,7 +22,6 @@ from tidegate.algebra.types import DataType
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Relation
-    from tidegate.algebra.dsl.windows.between import Between
 
 
 @checked_calls
@@ -98,13 +97,11 @@ class Windowed:
 
 
 def windowed(
-    of: Relation, bounds: WindowBounds | Between, keys: tuple[str, ...], time: str, tie: str | None
+    of: Relation, bounds: WindowBounds | WindowsOfRows, keys: tuple[str, ...], time: str, tie: str | None
 ) -> Windowed:
-    """The rows of a relation in windows; those between rows are of a kind of their own."""
-    from tidegate.algebra.dsl.windows.between import Between, WindowedBetween
-
-    if isinstance(bounds, Between):
-        return WindowedBetween(of, bounds, keys, time, tie)
+    """The rows of a relation in windows."""
+    if isinstance(bounds, WindowsOfRows):
+        return bounds._windowed(of, keys, time, tie)
     return Windowed(of, bounds, keys, time, tie)
 
 
