@@ -7,7 +7,6 @@ from tools.planted.bugs import Group, bug
 SKETCHES = "runtime/eval/aggregates/sketches.py"
 DISTINCT = "algebra/functions/sketches/distinct.py"
 QUANTILES = "algebra/functions/sketches/quantiles.py"
-FORMS = "algebra/functions/aggregates.py"
 RUNNING = "runtime/ordered/over/sketches.py"
 
 GROUP = Group(
@@ -80,6 +79,5 @@ GROUP = Group(
             "    text = VERSION if text is None else text\n",
             "    assert text is not None\n",
         ),
-        bug("rows carry sketches", FORMS, "return self.merges and self.form is not Form.SKETCH", "return self.merges"),
     ),
 )
