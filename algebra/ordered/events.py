@@ -45,6 +45,16 @@ def tied(at: Value, type_: DataType) -> EvaluationError:
     )
 
 
+def too_far(many: int, what: str, at: Value, type_: DataType) -> EvaluationError:
+    """TG306 of an instant that is so far after the one before that what lies between is more than memory holds."""
+    hint = "leave out rows that are too far ahead: in the input, or by a condition before this operator"
+    if type_.kind is not Kind.BIGINT:
+        hint += "; skew_guard= of a source sets aside rows that are ahead of the clock"
+    return EvaluationError(
+        "TG306", f"{many:,} {what} {value_text(at, type_)}: this instant is too far from the one before", hint=hint
+    )
+
+
 def _compare(left: Value, right: Value) -> int:
     """Below 0 where one value comes before the other, 0 where both are one; NULL comes before all others."""
     if left is None or right is None:

@@ -197,8 +197,20 @@ GROUP = Group(
         bug(
             "windows without rows begin after the last pane",
             PARTIAL,
-            "self._windows(self.panes.last(pane[follows]) + 1,",
-            "self._windows(pane[follows] + 1,",
+            "first, last = self.panes.last(pane[follows]) + 1,",
+            "first, last = pane[follows] + 1,",
+        ),
+        bug(
+            "windows before a far row are listed however many they are",
+            PARTIAL,
+            "(many := int((last - first).max()) + 1) > MOST_OF_A_ROW",
+            "(many := int((last - first).max()) + 1) > MOST_OF_A_ROW << 40",
+        ),
+        bug(
+            "another row than the far one is named",
+            PARTIAL,
+            "told[follows[np.argmax(last - first)] + 1]",
+            "told[follows[np.argmin(last - first)] + 1]",
         ),
         bug(
             "no rows have no count",
@@ -247,6 +259,18 @@ GROUP = Group(
             LIFTING,
             "if isinstance(self.layout.window, LandmarkWindow) and (pane <= 0).any():",
             "if False:",
+        ),
+        bug(
+            "units of the calendar are looked up however far apart",
+            PANES,
+            "    if high - low <= _YEAR:\n",
+            "    if True:\n",
+        ),
+        bug(
+            "an instant after a year without any is in the units before",
+            PANES,
+            "np.flatnonzero(np.diff(instants) > _YEAR) + 1)",
+            "np.flatnonzero(np.diff(instants) > _YEAR))",
         ),
         bug(
             "windows from an instant on are reported for ever",
