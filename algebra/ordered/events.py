@@ -11,7 +11,7 @@ from tidegate.algebra.nodes import Reading, Row
 from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.terms import Value
 from tidegate.algebra.typed.kernels import compare
-from tidegate.algebra.types import DataType
+from tidegate.algebra.types import DataType, Kind
 
 
 def partitions(reading: Reading, events: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
