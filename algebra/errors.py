@@ -73,17 +73,17 @@ class Problem:
     query: str | None = None
 
     def __str__(self) -> str:
-        lines = [f"{self.code} {_cut(self.message)}"]
+        lines = [f"{self.code} {cut(self.message)}"]
         if self.query is not None:
-            lines.append(f"  in query      {_cut(self.query)}")
+            lines.append(f"  in query      {cut(self.query)}")
         if self.site is not None:
             lines.append(f"  {self.site}")
-        because = [_cut(text) for text in self.because[:_LINES]]
+        because = [cut(text) for text in self.because[:_LINES]]
         if len(self.because) > _LINES:
             because.append(f"… and {len(self.because) - _LINES} more")
         lines += [("  because       " if i == 0 else "                ") + text for i, text in enumerate(because)]
         if self.hint:
-            lines.append(f"  hint          {_cut(self.hint)}")
+            lines.append(f"  hint          {cut(self.hint)}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, object]:
@@ -99,15 +99,15 @@ class Problem:
             site |= {} if self.site.column is None else {"column": self.site.column}
         return {
             "code": self.code,
-            "message": _cut(self.message),
+            "message": cut(self.message),
             "query": self.query,
             "site": site,
-            "because": list(map(_cut, self.because[:_LINES])),
-            "hint": _cut(self.hint),
+            "because": list(map(cut, self.because[:_LINES])),
+            "hint": cut(self.hint),
         }
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
     """A line of a message; of a very long one both ends: what it is about, and what is wrong with it."""
     half = _LINE // 2
     return text if len(text) <= _LINE else f"{text[:half]} … {text[-half:]}"

@@ -220,6 +220,11 @@ class OrderedNode(CachedNode):
     def inputs(self) -> tuple[Node, ...]:
         return tuple(reading.input for reading in self.readings)
 
+    @property
+    def ordered_inputs(self) -> tuple[int, ...]:
+        """The positions of the inputs of whose events ties matter: the order of others changes no result."""
+        return tuple(range(len(self.readings)))
+
     def over(self, inputs: tuple[Node, ...]) -> OrderedNode:
         """The same operator over other inputs."""
         raise NotImplementedError

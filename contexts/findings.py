@@ -1,8 +1,8 @@
 """What looks like a mistake in a model of contexts as a whole: contexts that never hold or never end, idle transitions.
 
 Nothing is said that is not so whatever rows come. Transitions are judged one by one, and any rows may come that the
-conditions of a query do not exclude. With these, reachability over single contexts is exact: a query stands in *one of*
-its contexts, and each of these may hold for itself.
+conditions of a query do not exclude, also rows of all queries at one instant. With these, reachability over single
+contexts is exact: a query stands in *one of* its contexts, and each of these may hold for itself.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ class _Findings:
     def _alive(self) -> list[Asked]:
         """The queries that may have rows."""
         return [one for number, one in enumerate(self.asked) if number not in self.dead]
+
+    def _counting(self) -> list[Asked]:
+        """The queries that may have rows in a context that may hold."""
+        return [one for one in self._alive() if not self.reachable.isdisjoint(one.transition.within)]
 
     def _reachable(self) -> set[str]:
         """The contexts that may hold at some time: the default one, and what begins while one of them holds."""
@@ -99,8 +103,14 @@ class _Findings:
                 never = ", ".join(transition.within)
                 because, hint = f"it stands in {never}, which never holds", "let something begin that context first"
                 yield Problem(CODE, f"{transition} never fires", one.site, (because,), hint)
-            elif alone and transition.action == "initiate" and held_by[context] == "transition":
-                because = f"it stands in {context} alone, which holds then, and goes on"
+            elif (
+                alone
+                and transition.action == "initiate"
+                and held_by[context] == "transition"
+                # What ends the context at the same instant lets the initiation begin a new window.
+                and not self._ending(context)
+            ):
+                because = f"it stands in {context} alone, which holds then, and nothing ends it"
                 hint = f"name contexts in which {context} does not hold yet, such as within={self.default!r}"
                 yield Problem(CODE, f"{transition} does nothing", one.site, (because,), hint)
             elif alone and transition.action == "switch" and context == self.default:
@@ -114,7 +124,7 @@ class _Findings:
         for name in self._names():
             if name == self.default or name not in self.reachable or self._ending(name):
                 continue
-            begun = [one for one in self._alive() if one.transition.context == name]
+            begun = [one for one in self._counting() if one.transition.context == name]
             because = tuple(f"{one.transition} begins it{_at(one)}" for one in begun)
             dead = [one for one in self.asked if ends(one, name)]
             because += tuple(f"{one.transition}, which would end it, has no rows" for one in dead)
@@ -122,14 +132,16 @@ class _Findings:
             yield Problem(CODE, f"{name} never ends once it holds", begun[0].site, because, hint)
 
     def never_cleared(self) -> Iterator[Problem]:
-        """Contexts that hold by causes, of which one that is NULL is never cleared."""
+        """Contexts that hold by causes, of which one that is NULL is never cleared. A switch ends them whatever these
+        are.
+        """
         for type_ in self.types:
             ending = self._ending(type_.name)
             if type_.held_by == "transition" or not ending or type_.name not in self.reachable:
                 continue
-            if not all(one.transition.one_cause and not _cause_may_be_null(one) for one in ending):
+            if not all(_clears_one_cause(one) and not _cause_may_be_null(one) for one in ending):
                 continue
-            for one in self._alive():
+            for one in self._counting():
                 if one.transition.action != "terminate" and one.transition.context == type_.name and one.cause is None:
                     because = "it gives no cause, which is NULL; only these clear causes, and theirs are never NULL"
                     lines = (because, *(f"{other.transition}{_at(other)}" for other in ending))
@@ -154,6 +166,13 @@ def _no_rows(one: Asked) -> Problem | None:
     except QueryError:
         return None
     return problems[0] if problems else None
+
+
+def _clears_one_cause(one: Asked) -> bool:
+    """Whether a query that ends a context does so only as it takes its last cause away. The cause of a switch is one of
+    the context that it begins.
+    """
+    return one.transition.action == "terminate" and one.transition.one_cause
 
 
 def _cause_may_be_null(one: Asked) -> bool:

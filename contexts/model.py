@@ -8,6 +8,7 @@ from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.relation import is_identifier, listed, what_else
 from tidegate.algebra.dsl.contexts.handle import Contexts
+from tidegate.algebra.dsl.contexts.look_up import LookUp
 from tidegate.algebra.dsl.expression import Origin
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.relation import Column, Relation
@@ -29,12 +30,12 @@ from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.printing.drawing import svg
 from tidegate.algebra.printing.graph import mermaid
 from tidegate.algebra.printing.plans import DisplayText, preformatted
+from tidegate.algebra.program import ProgramDef
 from tidegate.algebra.schema import checked_name
 from tidegate.contexts.asked import CAUSE, NUMBER, SINCE, Asked, types_of
 from tidegate.contexts.checks import require_context, require_contexts, require_types
 from tidegate.contexts.explained import context_graph, explained
 from tidegate.contexts.findings import findings
-from tidegate.contexts.look_up import LookUp
 from tidegate.contexts.named import named_result
 
 
@@ -285,13 +286,20 @@ class ContextModel(Contexts):
             TG188 closed never holds
             TG188 slow never ends once it holds
         """
+        refused: list[Problem] = []
         try:
             self.changes  # noqa: B018  # analysed for its problems
         except QueryError as error:
-            broken = [problem for problem in error.problems if problem.code != "TG204"]
+            refused = list(error.problems)
+            # TG204 of a query without rows is said as a finding, with what follows from it.
+            broken = [problem for problem in refused if problem.code != "TG204"]
             if broken or not self._asked:
                 return broken
-        return findings(self._default, self._types, self._asked, self._site)
+        return findings(self._default, self._types, self._asked, self._site) or refused
+
+    def _is_read_by(self, program: ProgramDef) -> bool:
+        """Whether a program reads the contexts of this very model, and not those of another one with its name."""
+        return self._result is not None and any(query is self._result._fed_by for query in program.queries)
 
     def _inside(
         self,

@@ -11,7 +11,7 @@ import pytest
 
 from tools import mutants, test_all
 from tools.fuzz import code_hash
-from tools.mutation import live
+from tools.mutation import children, live
 from tools.mutation.groups import GROUPS, TIMED, Group
 from tools.mutation.operators import mutants_of, mutated
 
@@ -149,23 +149,45 @@ def test_a_mutant_is_put_into_a_child_only() -> None:
         return {"changed": str(joins._side.__code__ is not before)}
 
     before = joins._side.__code__
-    assert mutants.forked(told, 60) == {"changed": "True"}
+    assert children.forked(told, 60) == {"changed": "True"}
     assert joins._side.__code__ is before
 
 
 def test_a_child_that_does_not_end_is_ended() -> None:
     def forever() -> dict[str, str]:
-        mutants.limit_own_time(100)
-        mutants.limit_own_time(0.1)
+        children.limit_own_time(100)
+        children.limit_own_time(0.1)
         while True:
             pass
 
-    assert mutants.forked(forever, 60) is None
+    assert children.forked(forever, 60) is None
 
     def wrong() -> dict[str, str]:
         raise KeyError("no such")
 
-    assert mutants.forked(wrong, 60) == {"error": "KeyError: 'no such'"}
+    assert children.forked(wrong, 60) == {"error": "KeyError: 'no such'"}
+
+
+def test_another_text_of_a_file_is_put_where_bodies_of_functions_differ() -> None:
+    from tidegate.runtime.plan import join_parts as joins
+
+    file = "runtime/plan/join_parts.py"
+    text = (mutants.ROOT / file).read_text()
+    (first,) = [part for part in text.split("\n\n\n") if part.startswith("def _side(")]
+    returns = "    return None  # whatever comes\n"
+    head, _, body = first.partition(":\n")
+
+    def put(text: str) -> dict[str, str]:
+        before = joins._side.__code__
+        live.put_text(mutants.ROOT, file, text)
+        return {"changed": str(joins._side.__code__ is not before)}
+
+    # Lines of other functions move, and they stay what they are.
+    longer = text.replace(first, f"{head}:\n{returns}{body}")
+    assert longer != text
+    assert children.forked(lambda: put(longer), 60) == {"changed": "True"}
+    told = children.forked(lambda: put(text + "\nMORE = 1\n"), 60)
+    assert told == {"error": f"ValueError: {file} differs outside the bodies of functions"}
 
 
 JOINS = "runtime/plan/join_parts.py"

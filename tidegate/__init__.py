@@ -81,6 +81,7 @@ from tidegate.runtime.program import Program, program, result_of
 from tidegate.version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from tidegate.algebra.dsl.windows.between import Between, between
     from tidegate.algebra.text.printer import query_text
     from tidegate.algebra.text.reader import AmbiguousRelationWarning, read_query
     from tidegate.contexts.model import ContextModel, context_model
@@ -106,8 +107,10 @@ if TYPE_CHECKING:
 # (decision 18).
 os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
 
-#: Names that only running a program, queries in text or contexts need, loaded when they are first used.
+#: Names that only running a program, queries in text, contexts or windows between rows need, loaded when they are first
+#: used.
 _WHEN_USED = {
+    **dict.fromkeys(("Between", "between"), "tidegate.algebra.dsl.windows.between"),
     **dict.fromkeys(("ContextModel", "context_model"), "tidegate.contexts.model"),
     "read_contexts": "tidegate.contexts.text.reader",
     "ContextQueries": "tidegate.contexts.text.queries",
@@ -207,6 +210,7 @@ __all__ = [
     "calendar",
     "landmark",
     "rows",
+    "between",
     # aggregates; min and max of several values are the least and greatest of a row
     "count",
     "count_distinct",
@@ -262,6 +266,7 @@ __all__ = [
     "ContextModel",
     "ContextQueries",
     "WindowBounds",
+    "Between",
     "Program",
     "Deployment",
     "Session",

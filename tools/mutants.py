@@ -21,18 +21,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -47,6 +43,7 @@ import pytest  # noqa: E402  # found from wherever this is started
 
 from tools.fuzz import code_hash  # noqa: E402
 from tools.mutation import live  # noqa: E402
+from tools.mutation.children import failed, forked, limit_own_time  # noqa: E402
 from tools.mutation.groups import GROUPS, TIMED, Group  # noqa: E402
 from tools.mutation.operators import Mutant, mutants_of  # noqa: E402
 
@@ -57,7 +54,6 @@ SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests", "tools")
 SLOWER, MORE = 10, 5
 #: Seconds that a child may take at most, whatever it does: one that waits takes no time of its own.
 WAITING = 300
-MEMORY = 8 << 30
 
 
 @dataclass(slots=True)
@@ -272,65 +268,6 @@ class Plugin:
         elif "error" in found:
             found = {"verdict": "unfit", "by": found["error"]}
         return {**found, "seconds": round(time.monotonic() - began, 2)}
-
-
-def failed(item: pytest.Item) -> str | None:
-    """Runs a test alone, with all of its fixtures; what it says where it fails."""
-    from _pytest.runner import runtestprotocol
-
-    for report in runtestprotocol(item, log=False, nextitem=None):
-        if report.failed:
-            return str(report.longrepr)[-2000:]
-    return None
-
-
-def limit_own_time(seconds: float) -> None:
-    """Ends this process when it has computed for so long from now on."""
-    _, most = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + seconds) + 1, most))
-
-
-def forked(run: Callable[[], dict[str, Any]], waiting: float | None) -> dict[str, Any] | None:
-    """What a function returns in a child of this process; None where the child died or took too long."""
-    reading, writing = os.pipe()
-    sys.stdout.flush()
-    child = os.fork()
-    if child == 0:  # pragma: no cover  # ends here, whatever happens
-        status = 1
-        try:
-            os.setpgid(0, 0)
-            os.close(reading)
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            for number in (0, 1, 2):
-                os.dup2(nowhere, number)
-            resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-            try:
-                found = run()
-            except Exception as error:  # noqa: BLE001  # told to the parent
-                found = {"error": f"{type(error).__name__}: {error}"}
-            with os.fdopen(writing, "w") as pipe:
-                json.dump(found, pipe)
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writing)
-    watch = threading.Timer(waiting, _kill, [child]) if waiting is not None else None
-    if watch is not None:
-        watch.daemon = True
-        watch.start()
-    with os.fdopen(reading) as pipe:
-        text = pipe.read()
-    os.waitpid(child, 0)
-    if watch is not None:
-        watch.cancel()
-    _kill(child)
-    return json.loads(text) if text else None
-
-
-def _kill(child: int) -> None:
-    """Ends a child's process group: the child, and what its tests have started."""
-    with suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)
 
 
 def _run_group(group: Group, keys: list[str], options: argparse.Namespace) -> int:

@@ -3,12 +3,14 @@
     python tools/planted_bugs.py [--group NAME ...] [--only NAME ...] [--jobs 2] [--resume FILE] [--list] [--record]
 
 A bug is a patch: one file, a text that occurs in it exactly once, and what stands there instead. A patch that no
-longer fits fails the run, and so does a run that is broken before any bug is planted. `planted/killers.toml` names for
-each bug the test that kills it, which may be a long one; a bug that passes this test has survived, whatever other tests
-say. For a bug without such a test the quick tests of its group run, up to the first that fails; `--record` does so for
-all, and writes down which test that is. Tests that do not end in time have not noticed the bug, unless it is marked as
-one that loops. Exit status 0 iff all bugs of the required list are killed and at least 95 % of all. A resume file
-remembers what was found of this code; a run that is started again leaves that out.
+longer fits fails the run, and so does a run that is broken before any bug is planted. `planted/killers.toml` names
+for each bug the test that kills it, which may be a long one; a bug that passes this test has survived, whatever other
+tests say. A bug in the body of a function is tried first in a child of a process that has collected the tests; only
+what this does not kill has a copy of the tree. For a bug without such a test the quick tests of its group run, up to
+the first that fails; `--record` does so for all, and writes down which test that is. Tests that do not end in time
+have not noticed the bug, unless it is marked as one that loops. Exit status 0 iff all bugs of the required list are
+killed and at least 95 % of all. A resume file remembers what was found of this code; a run that is started again
+leaves that out.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.fuzz import code_hash  # noqa: E402  # found from wherever this is started
+from tools.mutation.planted import find_kills  # noqa: E402
 from tools.planted import GROUPS  # noqa: E402  # found from wherever this is started
 from tools.planted.bugs import Bug, Patch  # noqa: E402
 
@@ -87,18 +90,29 @@ def main() -> int:
     started = time.monotonic()
     _compile()
     known_outcomes = _remembered(options.resume)
-    if not options.only and not known_outcomes:
-        sound = _run(None, tuple(dict.fromkeys(test for _, tests in chosen for test in tests)))
+    bugs = {bug.name: bug for bug, _ in chosen}
+
+    def found(name: str, test: str, seconds: float) -> None:
+        known_outcomes[name] = Outcome(bugs[name], test, seconds)
+        print(known_outcomes[name], flush=True)
+        _remember(options.resume, [*known_outcomes.values()])
+
+    asked = {name: named[name] for name in bugs if name in named and name not in known_outcomes}
+    find_kills(asked, options.jobs, found)
+    left = [tests for bug, tests in chosen if bug.name not in known_outcomes]
+    if left and not options.only:
+        sound = _run(None, tuple(dict.fromkeys(test for tests in left for test in tests)))
         if sound.killed_by is not None or sound.timed_out:
             print(f"the tests fail before any bug is planted: {sound}\n{sound.detail}")
             return 2
         print(f"no bug: all pass in {sound.seconds:.0f} s", flush=True)
-    outcomes: list[Outcome] = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(lambda one: known_outcomes.get(one[0].name) or _run(*one), chosen):
-            outcomes.append(outcome)
+        for outcome in pool.map(lambda one: _run(*one), [one for one in chosen if one[0].name not in known_outcomes]):
+            assert outcome.bug is not None
+            known_outcomes[outcome.bug.name] = outcome
             print(outcome, flush=True)
-            _remember(options.resume, outcomes)
+            _remember(options.resume, [*known_outcomes.values()])
+    outcomes = [known_outcomes[name] for name in bugs]
     if options.record:
         record({o.bug.name: o.killed_by for o in outcomes if o.bug and o.killed_by})
     print(f"{summary(outcomes)}, in {time.monotonic() - started:.0f} s")

@@ -66,8 +66,8 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         ]
 
     def mutants(number: int, *groups: str) -> Sequence[str]:
-        """70 of each group. Their tests run once without a mutant, in both halves about as long."""
-        drawn = ["--group", *groups, "--count", str(70 * len(groups)), "--at-least", "0.85"]
+        """50 of each group. Their tests run once without a mutant, in both halves about as long."""
+        drawn = ["--group", *groups, "--count", str(50 * len(groups)), "--at-least", "0.85"]
         return ["tools/mutants.py", *drawn, "--resume", str(folder / f"mutants-{number}.json")]
 
     python: dict[str, Commands] = {

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from tidegate.algebra.dsl.situations import Intervals, Partitioned
     from tidegate.algebra.dsl.sources import Result
     from tidegate.algebra.dsl.versions.build import Versioned
+    from tidegate.algebra.dsl.windows.between import Between
     from tidegate.algebra.dsl.windows.bounds import WindowBounds
     from tidegate.algebra.dsl.windows.build import Windowed
     from tidegate.algebra.ordered.asof import Direction
@@ -604,7 +605,7 @@ class Relation:
     @called(bounds=("TG114", 'say which windows: windows(tg.session("5m"), by="key")'))
     def windows(
         self,
-        bounds: WindowBounds,
+        bounds: WindowBounds | Between,
         *,
         by: Column | Iterable[Column] = (),
         order: Column | None = None,
@@ -612,20 +613,21 @@ class Relation:
     ) -> Windowed:
         """Windows that depend on the rows or overlap, of the rows of equal `by`; `agg` says what each yields.
 
-        `bounds` are `tg.session`, `tg.hopping`, `tg.cumulating`, `tg.calendar`, `tg.landmark` or `tg.rows`. `order` may
-        be left out where rows hold one instant only (else `QueryError` TG117). `tie` orders rows of one instant where
-        they are counted. A window has the keys, `start`, `end` and its aggregates, and is complete at its end. Windows
-        that do not overlap are groups: `group_by(w=tg.ceil(time, "1h"))`.
+        `bounds` are `tg.session`, `tg.hopping`, `tg.cumulating`, `tg.calendar`, `tg.landmark`, `tg.rows`, or
+        `tg.between`, whose keys `by` may be left out. `order` may be left out where rows hold one instant only (else
+        `QueryError` TG117). `tie` orders rows of one instant where they are counted. A window has the keys, `start`,
+        `end` and its aggregates, and is complete at its end. Windows that do not overlap are groups:
+        `group_by(w=tg.ceil(time, "1h"))`.
 
         Examples:
             >>> show(cars.windows(tg.session(1), by="car").agg(n=tg.count(), fastest=tg.max(cars.speed)))
             red, 1, 7, 6, 95.0
         """
-        from tidegate.algebra.dsl.windows.build import Windowed
+        from tidegate.algebra.dsl.windows.build import windowed
 
         with Here():
             keys, time, last = self._in_order("windows", by, order, tie)
-            return Windowed(self, bounds, keys, time, last)
+            return windowed(self, bounds, keys, time, last)
 
     @called(pattern=("TG114", 'say which rows follow each other: sequences("A B+", by="key", define=...)'))
     def sequences(

@@ -73,6 +73,11 @@ class AsOf(OrderedNode):
             Reading(self.right, self.right_keys, right, self.right_time, self.tie, self._terms),
         )
 
+    @property
+    def ordered_inputs(self) -> tuple[int, ...]:
+        """The right one: no left row depends on another."""
+        return (1,)
+
     def over(self, inputs: tuple[Node, ...]) -> AsOf:
         left, right = inputs
         return replace(self, left=left, right=right)

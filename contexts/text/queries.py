@@ -71,9 +71,7 @@ class ContextQueries:
         return str(self)
 
 
-def head_text(
-    name: str, keys: Sequence[str], contexts: Sequence[tuple[str, str | None]], default: str
-) -> str:  # fmt: skip
+def head_text(name: str, keys: Sequence[str], contexts: Sequence[tuple[str, str | None]], default: str) -> str:
     """The clause MODEL. Each context has what it is held by, if by causes."""
     by = f" BY {', '.join(map(_NAMES.name, keys))}" if keys else ""
     listed = (f"{_NAMES.name(context)}{f' HELD BY {held.upper()}' if held else ''}" for context, held in contexts)

@@ -26,8 +26,9 @@ from tidegate.runtime.state.segments import Segment
 #: After so many steps that read nothing but their own component's rows, a recursion is taken to be endless.
 ENDLESS: Final = 10_000
 #: A recursion that has found more rows in a batch is refused if these are also more than so many a step for each row
-#: that it began with, and have been more in each of the last steps than in the one before. Where a row leads to two,
-#: one and two ticks later, 35 steps are ten million rows, 45 a billion.
+#: that it began with, and have been more in so many of its steps than in any before, the last one among these: between
+#: such steps there may be others, where rows of several kinds take turns. Where a row leads to two, one and two ticks
+#: later, 35 steps are ten million rows, 45 a billion.
 MANY_ROWS: Final = 5_000_000
 ROWS_PER_STEP: Final = 100
 GROWING_STEPS: Final = 12
@@ -38,7 +39,8 @@ class Leniency:
     """What is set aside instead of failing a batch.
 
     `queries`: those, by name, of which rows without a value are set aside. `buffers`: those, by id, all of whose
-    readers are such queries. `ties`: the queries of which events are set aside that nothing orders.
+    readers are such queries, and none of which reads rows of a recursion in a recursion. `ties`: the queries of which
+    events are set aside that nothing orders.
     """
 
     queries: frozenset[str]
@@ -54,6 +56,9 @@ class Leniency:
             if on_error.get(query.stream, "quarantine") == "quarantine" and not query.facts.is_static
         )
 
+        # A recursive query fails where a term over its own rows has no value.
+        recursive = frozenset(plan.facts.recursions)
+
         def unties(query: QueryPlan, leaf: Leaf) -> bool:
             """As its source says of the events of a stream, and the query of those of a result."""
             source = None if leaf.buffer is None else options.get(leaf.buffer.stream.name)
@@ -62,9 +67,8 @@ class Leniency:
         strict = {
             leaf.buffer.id
             for query in plan.queries
-            if query.name not in queries
             for leaf in query.leaves
-            if leaf.buffer
+            if leaf.buffer and (query.name not in queries or {query.stream, leaf.buffer.stream.name} <= recursive)
         }
         return cls(
             queries,
@@ -72,7 +76,8 @@ class Leniency:
             frozenset(
                 query.name
                 for query in plan.queries
-                if query.ordered is not None and all(unties(query, leaf) for leaf in query.leaves)
+                if query.ordered is not None
+                and all(unties(query, query.leaves[n]) for n in query.ordered.ordered_leaves)
             ),
         )
 
@@ -162,7 +167,7 @@ class Evaluation:
         level_streams = {query.stream for query in level}
         finished = any(INF in p.values() for p in new.values())
         limit, idle = None, 0
-        steps = rows = given = growing = last = 0
+        steps = rows = given = growing = most = 0
         # What is not relevant to one stratum is not to a later one: each looks at what the one before read, and at new
         # rows.
         read = {query.name: offered(query, self.segments) for query in queries}
@@ -179,10 +184,11 @@ class Evaluation:
             if stratum is None:
                 break
             more = sum(increment.rows for increment in stratum.increments)
-            growing, last = growing + 1 if more > last else 0, more
             steps, rows = steps + 1, rows + more
-            if growing >= GROWING_STEPS and rows > max(MANY_ROWS, ROWS_PER_STEP * given * steps):
-                raise multiplying(level, rows, given, steps)
+            if more > most:
+                growing, most = growing + 1, more
+                if growing >= GROWING_STEPS and rows > max(MANY_ROWS, ROWS_PER_STEP * given * steps):
+                    raise multiplying(level, rows, given, steps)
             fresh: dict[str, tuple[Segment, ...]] = {}
             for job, increment in zip(jobs, stratum.increments, strict=True):
                 done[job.query.name] = done.get(job.query.name, Increment(0)).and_then(increment)

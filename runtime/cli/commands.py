@@ -17,6 +17,7 @@ from tidegate.algebra.errors import Problem, QueryError, TidegateError
 from tidegate.version import VERSION
 
 if TYPE_CHECKING:
+    from tidegate.contexts.model import ContextModel
     from tidegate.runtime.cli.quarantine import QuarantineListing
     from tidegate.runtime.cli.run_query import QueryRun
     from tidegate.runtime.engines.explanation import ProgramExplanation
@@ -257,10 +258,15 @@ def _add_query_options(command: argparse.ArgumentParser) -> None:
 
 def _programs(options: argparse.Namespace) -> Mapping[str, Program]:
     """The programs of a Python file, or the one of a query as text."""
-    from tidegate.runtime.cli.program_files import load_programs
+    return _checked(options)[0]
+
+
+def _checked(options: argparse.Namespace) -> tuple[Mapping[str, Program], Mapping[str, ContextModel]]:
+    """The programs with the models of contexts that they read, where the file binds these to names."""
+    from tidegate.runtime.cli.program_files import load_checked
 
     _check_query_options(options)
-    return load_programs(options.file) if options.query is None else {"query": _run_request(options).as_program()}
+    return load_checked(options.file) if options.query is None else ({"query": _run_request(options).as_program()}, {})
 
 
 def _check_query_options(options: argparse.Namespace) -> None:
@@ -275,8 +281,9 @@ def _check(options: argparse.Namespace) -> int:
 
     worded = list[Problem] if options.query is None else in_words
     file, problems = options.query or options.file, dict[str, list[Problem]]()
+    models: Mapping[str, ContextModel] = {}
     try:
-        programs = _programs(options)
+        programs, models = _checked(options)
         problems = {name: worded(program.check()) for name, program in programs.items()}
         raised: list[Problem] = []
     except TidegateError as error:
@@ -284,6 +291,7 @@ def _check(options: argparse.Namespace) -> int:
     notes = (
         {name: worded(program.notes()) for name, program in programs.items() if not problems[name]} if problems else {}
     )
+    found = [(name, finding) for name, model in models.items() for finding in model.check()]
     all_problems = [*raised, *(problem for those in problems.values() for problem in those)]
     if options.json:
         answer = {
@@ -292,11 +300,13 @@ def _check(options: argparse.Namespace) -> int:
             "programs": {name: {"valid": not those} for name, those in problems.items()},
             "problems": [problem.to_dict() for problem in raised]
             + [{**problem.to_dict(), "program": name} for name, those in problems.items() for problem in those],
-            "notes": [{**note.to_dict(), "program": name} for name, those in notes.items() for note in those],
+            "notes": [{**note.to_dict(), "program": name} for name, those in notes.items() for note in those]
+            + [{**finding.to_dict(), "model": name} for name, finding in found],
         }
         print(json.dumps(answer, indent=2))
         return 1 if all_problems else 0
-    for problem in (*all_problems, *(note for those in notes.values() for note in those)):
+    noted = [*(note for those in notes.values() for note in those), *(finding for _, finding in found)]
+    for problem in (*all_problems, *noted):
         print(problem, end="\n\n")
     for name, those in problems.items():
         print(f"{file}: {name} is {'not valid' if those else 'valid'}")

@@ -8,11 +8,14 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tidegate.algebra.errors import QueryError, Site, TidegateError
 from tidegate.runtime.cli.deployment import Deployment, read_deployment
 from tidegate.runtime.program import Program
+
+if TYPE_CHECKING:
+    from tidegate.contexts.model import ContextModel
 
 _T = TypeVar("_T")
 
@@ -23,7 +26,26 @@ def load_programs(path: Path) -> Mapping[str, Program]:
     The file runs as an import of it would: what stands under `if __name__ == "__main__"` does not. `QueryError` where
     there is no such file or program, where the file fails, or where a query in it is wrong.
     """
-    programs = _bound(path, Program)
+    return _programs(path, _names(path))
+
+
+def load_checked(path: Path) -> tuple[Mapping[str, Program], Mapping[str, ContextModel]]:
+    """The programs that a file binds to names, and the models of contexts there that these read, each by its first
+    name. A model to which queries are added is not read, the one with all of them is. `QueryError` as `load_programs`.
+    """
+    from tidegate.contexts.model import ContextModel
+    from tidegate.contexts.text.queries import ContextQueries
+
+    names = _names(path)
+    programs = _programs(path, names)
+    definitions = [program.definition for program in programs.values()]
+    models = {name: one.model if isinstance(one, ContextQueries) else one for name, one in names.items()}
+    read = _of(ContextModel, models).items()
+    return programs, {name: model for name, model in read if any(map(model._is_read_by, definitions))}
+
+
+def _programs(path: Path, names: Mapping[str, object]) -> dict[str, Program]:
+    programs = _of(Program, names)
     if not programs:
         raise QueryError("TG141", f"{path} defines no program", hint="write program = tg.program(Name=relation) in it")
     return programs
@@ -36,7 +58,7 @@ def load_deployment(path: Path, settings: Path | None, name: str | None) -> Depl
     """
     if settings is not None:
         return read_deployment(settings, only(path, load_programs(path), name))
-    deployments = _bound(path, Deployment)
+    deployments = _of(Deployment, _names(path))
     if not deployments:
         raise QueryError(
             "TG141",
@@ -56,14 +78,14 @@ def only(path: Path, objects: Mapping[str, _T], name: str | None) -> _T:
     return next(iter(objects.values())) if name is None else objects[name]
 
 
-def _bound(path: Path, kind: type[_T]) -> dict[str, _T]:
-    """What a file binds to names of this kind, by the first name of each."""
+def _names(path: Path) -> dict[str, object]:
+    """What a file binds to names."""
     if not path.is_file():
         raise QueryError("TG140", f"there is no file {path}", hint="name a Python file that defines a program")
     # What the file prints is no part of our answer.
     with _imports_beside(path), redirect_stdout(sys.stderr):
         try:
-            names = runpy.run_path(str(path), run_name=path.stem)
+            return runpy.run_path(str(path), run_name=path.stem)
         except TidegateError:
             raise
         except Exception as error:  # whatever the user's file raises is the finding
@@ -72,6 +94,10 @@ def _bound(path: Path, kind: type[_T]) -> dict[str, _T]:
             raise _failed(path, f"{type(error).__name__}: {error}", hint, error) from error
         except SystemExit as error:
             raise _failed(path, f"it exits, with status {error.code or 0}", _UNDER_MAIN, error) from error
+
+
+def _of(kind: type[_T], names: Mapping[str, object]) -> dict[str, _T]:
+    """Those of a kind, by the first name of each."""
     bound: dict[str, _T] = {}
     for name, value in names.items():
         if isinstance(value, kind) and not any(value is known for known in bound.values()):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ from tidegate.runtime.engines.rejections import (
 )
 from tidegate.runtime.ingest.raw_rows import Raw
 from tidegate.runtime.ingest.values import MISSING
+from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts, added, unreadable_files
 from tidegate.runtime.state.store.memory import MemoryStore
 
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from tidegate.algebra.time import Extended
     from tidegate.runtime.batch.report import BatchReport
     from tidegate.runtime.engines.setup import Setup
+
+_logger = logging.getLogger("tidegate.state")
 
 
 class RunWarning(UserWarning):
@@ -74,8 +78,6 @@ class _RejectionStreak:
     row: SourceCounts = field(default_factory=SourceCounts)
     since: int = 0
     """The first batch of those in a row."""
-    clock: int = 0
-    """And its clock."""
     reported_rows: int = 0
     """Of so many rows in a row the last warning was."""
     untold: bool = False
@@ -87,7 +89,7 @@ class _RejectionStreak:
             self.untold, self.row, self.reported_rows = self.is_untold, SourceCounts(), 0
             return False
         if not self.row.rows_in:
-            self.since, self.clock = report.seq, report.clock
+            self.since = report.seq
         self.total, self.batches, self.row = self.total + counts, self.batches + 1, self.row + counts
         due = 1 if self.batches == 1 else due_after(self.reported_rows)
         if self.row.rows_in >= due:
@@ -119,8 +121,8 @@ class Notices:
     """Whether the run has ended: it may be closed several times."""
     gone: set[str] = field(default_factory=set)
     """The sources, and the results by their names, whose directory was not there when it was looked at last."""
-    lacking: dict[str, set[str]] = field(default_factory=dict)
-    """The files that lacked a column, by source: all of their rows were rejected."""
+    lacking: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """How many files lacked a column, and the last of them, by source: all of their rows were rejected."""
     judged_at_end: bool = False
     """Whether `check_accepted` follows, for which no batch warns."""
     batches: int = 0
@@ -164,7 +166,7 @@ class Notices:
                 if not earlier or rows >= due_after(earlier):
                     many = count_of(rows, "file" if reason == UNREADABLE else "row")
                     text = f"{names.get(query, query)} set aside {many} up to batch {report.seq}: {reason}"
-                    latest = [row for batch in self._kept(report.clock) for row in last_of(batch, query, reason)]
+                    latest = [row for batch in self._kept(report.seq) for row in last_of(batch, query, reason)]
                     self._warn(
                         query,
                         Problem(
@@ -206,12 +208,15 @@ class Notices:
             if self._goes_on(name):
                 self._judge_progress(name, bounds)
 
-    def _kept(self, since: int) -> pa.RecordBatchReader:
-        """The quarantine since a clock."""
+    def _kept(self, since: int) -> Iterator[pa.RecordBatch]:
+        """The quarantine since a batch. Where it cannot be read, a notice has no example: the batch is committed."""
         from tidegate.runtime.ingest.quarantine import kept_rows
 
         checkpoint = self.setup.checkpoint
-        return kept_rows(checkpoint.store, checkpoint.manifest, since=since)
+        try:
+            yield from kept_rows(checkpoint.store, checkpoint.manifest, since=since)
+        except (OSError, StateError) as error:
+            _logger.warning("a notice has no example of rejected rows: %s", error)
 
     def _judge(self, name: str, report: BatchReport) -> None:
         """Warns if every row of this batch was rejected, and it is the first one or ends many."""
@@ -219,7 +224,7 @@ class Notices:
         if rejecting.after(report, report.counts[name]) and f"{name} ended" not in self.reported:
             first, last = rejecting.since, report.seq
             where = f" in batch {last}" if first == last else f" in batches {first} to {last}"
-            self._warn(name, self._all_rejected(name, rejecting.row, self._kept(rejecting.clock), where))
+            self._warn(name, self._all_rejected(name, rejecting.row, self._kept(rejecting.since), where))
 
     def _all_rejected(
         self, name: str, counts: SourceCounts, quarantine: Iterable[pa.RecordBatch], where: str
@@ -228,16 +233,19 @@ class Notices:
 
     def _judge_files(self, name: str, report: BatchReport) -> None:
         """Warns of files that lack a column, of the first, of ten and so on, where others of the batch are fine."""
-        kept = [row for batch in self._kept(report.clock) for row in rows_of(batch, name, MISSING)]
-        known = self.lacking.setdefault(name, set())
+        kept = [row for batch in self._kept(report.seq) for row in rows_of(batch, name, MISSING)]
+        # Before the rows of this batch are those of others that were merged with them.
+        kept = kept[-report.counts[name].rejected[MISSING] :]
+        files, last = self.lacking.get(name, (0, ""))
         for origin in dict.fromkeys(row["origin"] for row in kept):
-            if origin in known:
+            if origin == last:
                 continue
-            known.add(origin)
-            if is_rejected(report.counts[name]) or len(known) not in (1, due_after(len(known) - 1)):
+            files, last = files + 1, origin
+            self.lacking[name] = files, last
+            if is_rejected(report.counts[name]) or files not in (1, due_after(files - 1)):
                 continue
             rows = [row for row in kept if row["origin"] == origin]
-            self._warn(name, file_rejected(self.setup.streams[name], rows, len(known)))
+            self._warn(name, file_rejected(self.setup.streams[name], rows, files))
 
     def ended(
         self, counts: Mapping[str, SourceCounts], advances: Mapping[tuple[str, str], Extended] = MappingProxyType({})

@@ -14,7 +14,7 @@ from typing import Final
 import polars as pl
 
 from tidegate.algebra.errors import InternalError
-from tidegate.algebra.evaluation import EvaluationError, evaluator, sum_out_of_range
+from tidegate.algebra.evaluation import EvaluationError, sum_out_of_range
 from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.nodes import (
     Difference,
@@ -30,7 +30,7 @@ from tidegate.algebra.nodes import (
     Select,
     Union,
 )
-from tidegate.algebra.printing.terms import term_text, value_text
+from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.rewrites.totals import Total
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import split_by_failure
@@ -52,6 +52,7 @@ from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.increment import keep_true
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.terms import compile_pair, compile_term
+from tidegate.runtime.eval.unevaluable import TermFailures
 from tidegate.runtime.plan.aggregate_states import has_partials, states
 from tidegate.runtime.plan.steps import Progress, QueryPlan
 from tidegate.runtime.state.quarantine import RejectedRow, error_text
@@ -218,8 +219,7 @@ class Lenient:
 
     def evaluable(self, rows: pl.DataFrame, term: Term, schema: Schema, passes: Term | None) -> pl.DataFrame:
         """The rows for which a term has a value. Each other row is noted in the increment in which it passes."""
-        typed = resolve(term, schema)
-        if not typed.fallible or not rows.height:
+        if not resolve(term, schema).fallible or not rows.height:
             return rows
         error = compile_pair(term, schema).error
         assert error is not None
@@ -227,16 +227,12 @@ class Lenient:
         fails = numbered.select("\0n", error.is_not_null().alias("\0fails")).get_column("\0fails")
         if not fails.any():
             return rows
-        value = evaluator(typed)
+        failures = TermFailures.of(term, schema)
         for row in _passing(only(rows.filter(fails), schema.names), passes, schema).iter_rows(named=True):
-            try:
-                value(row)
-            except EvaluationError as failure:
-                if self.sums_alone:
-                    raise
-                self.aside.append(SetAside(UNEVALUABLE, None, row, schema, failure))
-            else:
-                raise InternalError("TG901", f"engines disagree whether {term_text(term)} fails for {row}")
+            failure = failures.error(row)
+            if self.sums_alone:
+                raise failure
+            self.aside.append(SetAside(UNEVALUABLE, None, row, schema, failure))
         return rows.filter(~fails)
 
 

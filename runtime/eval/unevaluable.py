@@ -15,7 +15,7 @@ from tidegate.algebra.nodes import Imbed, Join, Node, Product, Project, Rename, 
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.row_wise import is_static, with_terms
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.terms import Term, attributes_of
+from tidegate.algebra.terms import Term, Value, attributes_of
 from tidegate.algebra.typed.failures import has_fallible_term
 from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.types import BIGINT
@@ -33,7 +33,7 @@ MOST_PAIRS: Final = 1 << 20
 def failures(
     nodes: Sequence[Node], rows: pl.DataFrame, statics: Mapping[str, pl.DataFrame]
 ) -> dict[int, EvaluationError]:
-    """The error of the first term that has no value, by the number of the row.
+    """The error of the first term that has no value, by the number of the row. Rows with equal operands share one.
 
     `nodes` are row-wise parts over the stream of the rows, in the order in which they are evaluated. Terms are those of
     the reference evaluation: a row that a selection leaves out is not looked at above it. A term over a static table
@@ -150,10 +150,10 @@ class _Walk:
             return None
         read = sorted(attributes_of(term))
         first = frame.filter(fails).unique(_ROW, keep="first", maintain_order=True)
-        value = evaluator(resolve(term, schema))
+        failures = TermFailures.of(term, schema)
         for row in first.select(_ROW, *read).iter_rows(named=True):
             if row[_ROW] not in self.errors:
-                self.errors[row[_ROW]] = _error_of(value, row, term)
+                self.errors[row[_ROW]] = failures.error(row)
         return fails
 
     def _matchable(self, join: Join, left: pl.DataFrame, right: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -185,9 +185,32 @@ def _scan(node: Node, name: str) -> Scan:
     return Scan(StreamDef(name, node.schema, static=True))
 
 
-def _error_of(value: Evaluator, row: Values, term: Term) -> EvaluationError:
-    try:
-        value(row)
-    except EvaluationError as error:
+@dataclass(frozen=True, slots=True)
+class TermFailures:
+    """Why a term has no value: rows with equal operands share one error, which holds nothing of the evaluation."""
+
+    term: Term
+    value: Evaluator
+    operands: tuple[str, ...]
+    _known: dict[tuple[Value, ...], EvaluationError] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, term: Term, schema: Schema) -> TermFailures:
+        return cls(term, evaluator(resolve(term, schema)), tuple(sorted(attributes_of(term))))
+
+    def error(self, row: Values) -> EvaluationError:
+        """The error of a row on which the term fails."""
+        values = (row[name] for name in self.operands)
+        operands = tuple(str(value) if isinstance(value, float) else value for value in values)  # 0.0 == -0.0
+        error = self._known.get(operands)
+        if error is None:
+            error = self._known[operands] = self._error_of(row)
         return error
-    raise InternalError("TG901", f"engines disagree whether {term_text(term)} fails for {row}")
+
+    def _error_of(self, row: Values) -> EvaluationError:
+        try:
+            self.value(row)
+        except EvaluationError as error:
+            error.__traceback__ = error.__context__ = None  # frames hold the row
+            return error
+        raise InternalError("TG901", f"engines disagree whether {term_text(self.term)} fails for {row}")

@@ -45,7 +45,7 @@ from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.rows import Rows as HeldRows
 from tidegate.runtime.rows import as_frame
 from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts
-from tidegate.runtime.state.quarantine import RejectedRow, error_text, quarantine_table
+from tidegate.runtime.state.quarantine import RejectedRow, RejectedRows, error_text
 from tidegate.runtime.state.segments import read_segments
 from tidegate.runtime.state.store.interface import Store
 
@@ -92,7 +92,7 @@ class IngestedRows:
     greatest: dict[str, int] = field(default_factory=dict)
     punctuation: dict[str, int] = field(default_factory=dict)
     stored: dict[str, HeldRows] = field(default_factory=dict)
-    quarantine: list[RejectedRow] = field(default_factory=list)
+    quarantine: RejectedRows = field(default_factory=RejectedRows)
     first_rejected: str = ""
     """One rejected row with its place and what is wrong with it, for an error."""
     seen: pl.DataFrame | None = None
@@ -113,11 +113,8 @@ class IngestedRows:
         for own, others in ((self.greatest, other.greatest), (self.punctuation, other.punctuation)):
             for attribute, value in others.items():
                 own[attribute] = max(value, own.get(attribute, value))
-        self.quarantine += other.quarantine
+        self.quarantine.extend(other.quarantine)
         self.first_rejected = self.first_rejected or other.first_rejected
-
-    def quarantine_table(self) -> pa.Table:
-        return quarantine_table(self.quarantine)
 
 
 def ingest_rows(
@@ -269,7 +266,8 @@ class _Ingest:
             place = min(errors)
             raise _with_place(errors[place], self.intake.stream.name, rows[POSITION][place], origin)
         positions = rows[POSITION].gather(list(errors))
-        failed = {position: error_text(error) for position, error in zip(positions, errors.values(), strict=True)}
+        texts = {id(error): error_text(error) for error in errors.values()}  # rows with equal operands share one
+        failed = {position: texts[id(error)] for position, error in zip(positions, errors.values(), strict=True)}
         return rows.filter(~pl.col(POSITION).is_in(positions.implode())), failed
 
     def store(self) -> None:

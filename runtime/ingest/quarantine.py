@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Final, TypeAlias
+from typing import BinaryIO, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +20,7 @@ from tidegate.algebra.time import duration_ticks
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import DATA, StateError, memory_errors, storage_errors
 from tidegate.runtime.state.manifest import Manifest
-from tidegate.runtime.state.quarantine import CLOCK, QUARANTINE_SCHEMA, Quarantine, Retention
+from tidegate.runtime.state.quarantine import CLOCK, QUARANTINE_SCHEMA, Quarantine, Retention, is_full
 from tidegate.runtime.state.segments import Segment, check_size
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
@@ -33,7 +34,11 @@ _UNITS: Final = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB
 }
 #: Readings of a checkpoint whose writer merges files meanwhile.
 _TRIES: Final = 20
+#: Bytes up to which a file is read when a reading begins, and not held open.
+_SMALL: Final = 1 << 18
 _HINT: Final = 'give an age, a size, or both: quarantine_keep="30d", "10 GiB" or ("30d", "10 GiB")'
+
+_logger = logging.getLogger("tidegate.state")
 
 
 def retention(keep: Keep | None) -> Retention:
@@ -84,14 +89,17 @@ def quarantine_of(store: Store) -> pa.RecordBatchReader:
 
 
 def kept_rows(store: Store, manifest: Manifest | None, *, since: int | None = None) -> pa.RecordBatchReader:
-    """The rows of all files that the manifest names, each once. The files are open from now on, so none can go
-    meanwhile.
+    """The rows of all files that the manifest names, each once.
 
-    With `since`, of those alone that have a row of a batch with this clock or a later one.
+    Files that a writer may merge are read or open from now on, so none of them can go meanwhile. Full ones, of which
+    there may be any number, are opened one after the other: what retention drops before its turn is left out.
+
+    With `since`, of those files alone that this batch, by its number, or a later one wrote: all that have rows of
+    them, and of older ones what was merged with these.
     """
     kept = Quarantine() if manifest is None else manifest.quarantine
     with ExitStack() as stack:
-        files = (file for file in kept.files if since is None or file.bounds[CLOCK][1] >= since)
+        files = (file for file in kept.files if since is None or file.batch >= since)
         opened = [_opened(store, segment, stack) for segment in files]
         rest = stack.pop_all()
 
@@ -113,23 +121,57 @@ def _opened(store: Store, segment: Segment, stack: ExitStack) -> Callable[[], It
         with storage_errors(f"reading {path}"):
             table = store.read_table(path)
         return lambda: iter(table.to_batches())
+    if is_full(segment):
+        return lambda: _in_turn(store, segment, place)
+    with storage_errors(f"reading {path}"):
+        handle = _handle(store, segment, place)
+        if segment.bytes > _SMALL:
+            stack.enter_context(handle)
+            return lambda: _batches(store, segment, handle)
+        with handle:
+            content = handle.read()
+    return lambda: _batches(store, segment, pa.BufferReader(content))
+
+
+def _handle(store: Store, segment: Segment, place: str) -> BinaryIO:
     try:
-        handle = stack.enter_context(open(place, "rb"))  # noqa: SIM115  # the stack closes it
+        return open(place, "rb")
     except FileNotFoundError:
         check_size(store, segment.file)
         raise
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        try:
-            with memory_errors(f"reading {path}"):
-                yield from pq.ParquetFile(handle, page_checksum_verification=True).iter_batches()
-        except (OSError, pa.ArrowException) as error:
-            raise StateError(
-                DATA,
-                f"{path} in {store.where} is damaged: {error}",
-                hint=(
-                    "move the file away: a run goes on without it, and counts its rows as dropped when it merges files"
-                ),
-            ) from error
 
-    return batches
+def _in_turn(store: Store, segment: Segment, place: str) -> Iterator[pa.RecordBatch]:
+    """The rows of a full file, none where retention has dropped it meanwhile."""
+    try:
+        with storage_errors(f"reading {segment.path}"):
+            handle = _handle(store, segment, place)
+    except StateError:
+        if not _is_dropped(store, segment):
+            raise
+        _logger.warning("%s was dropped before its %d rejected rows were read", segment.path, segment.rows)
+        return
+    with handle:
+        yield from _batches(store, segment, handle)
+
+
+def _is_dropped(store: Store, segment: Segment) -> bool:
+    """Whether retention has let go of a file: the last batch does not name it, and dropped rows as new as its own."""
+    manifest = inspect(store).manifest
+    if manifest is None or any(file.path == segment.path for file in manifest.quarantine.files):
+        return False
+    until = manifest.quarantine.dropped.until
+    return until is not None and until >= segment.bounds[CLOCK][1]
+
+
+def _batches(store: Store, segment: Segment, source: BinaryIO | pa.BufferReader) -> Iterator[pa.RecordBatch]:
+    path = segment.path
+    try:
+        with memory_errors(f"reading {path}"):
+            yield from pq.ParquetFile(source, page_checksum_verification=True).iter_batches()
+    except (OSError, pa.ArrowException) as error:
+        raise StateError(
+            DATA,
+            f"{path} in {store.where} is damaged: {error}",
+            hint="move the file away: a run goes on without it, and counts its rows as dropped when it merges files",
+        ) from error

@@ -34,17 +34,12 @@ def number_groups(columns: Sequence[Int64Array]) -> tuple[Int64Array, Int64Array
     width, rows = len(columns), len(columns[0])
     numbers = np.empty(rows, dtype=np.int64)
     firsts = np.empty(rows, dtype=np.int64)
-    if rows and width <= 2:
+    if rows:
         bounds = [(int(column.min()), int(column.max())) for column in columns]
-        spans = [greatest - least + 1 for least, greatest in bounds]
-        cells = math.prod(spans)
+        cells = math.prod(greatest - least + 1 for least, greatest in bounds)
         if cells <= CELLS_PER_ROW * rows:
-            made = np.full(cells, _FREE, dtype=np.int32), numbers, firsts
-            (least, _), (least_other, _) = bounds[0], bounds[-1]
-            if width == 1:
-                groups = _look_up(columns[0], least, *made)
-            else:
-                groups = _look_up_pairs(columns[0], columns[1], least, least_other, spans[1], *made)
+            key, least = (columns[0], bounds[0][0]) if width == 1 else (_cells(columns, bounds), 0)
+            groups = _look_up(key, least, np.full(cells, _FREE, dtype=np.int32), numbers, firsts)
             return numbers, firsts[:groups]
     keys = np.ascontiguousarray(np.stack(columns))
     size = 1 << 13
@@ -62,29 +57,23 @@ def number_groups(columns: Sequence[Int64Array]) -> tuple[Int64Array, Int64Array
         _enter(known, groups, table)
 
 
+def _cells(columns: Sequence[Int64Array], bounds: Sequence[tuple[int, int]]) -> Int64Array:
+    """The cell of every row in a table of all combinations of keys within these bounds, in row-major order. Such a
+    table has less than 2^63 cells.
+    """
+    cells = columns[0] - bounds[0][0]
+    for column, (least, greatest) in zip(columns[1:], bounds[1:], strict=True):
+        cells *= greatest - least + 1
+        cells += column - least
+    return cells
+
+
 @compiled(nb.int64(INTS, nb.int64, OUT_NUMBERS, OUT, OUT), nogil=True)
 def _look_up(key: Int64Array, least: int, table: Int32Array, numbers: Int64Array, firsts: Int64Array) -> int:
     """Numbers all rows by a table with a cell for each key. Returns the count of groups."""
     groups = 0
     for row in range(len(key)):
         cell = key[row] - least
-        if table[cell] == _FREE:
-            table[cell] = groups
-            firsts[groups] = row
-            groups += 1
-        numbers[row] = table[cell]
-    return groups
-
-
-@compiled(nb.int64(INTS, INTS, nb.int64, nb.int64, nb.int64, OUT_NUMBERS, OUT, OUT), nogil=True)
-def _look_up_pairs(
-    key: Int64Array, other: Int64Array, least: int, least_other: int, span: int, table: Int32Array, numbers: Int64Array,
-    firsts: Int64Array,
-) -> int:  # fmt: skip
-    """The same with a cell for each pair of keys, of which the second ones have so large a span."""
-    groups = 0
-    for row in range(len(key)):
-        cell = (key[row] - least) * span + (other[row] - least_other)
         if table[cell] == _FREE:
             table[cell] = groups
             firsts[groups] = row

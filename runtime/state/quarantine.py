@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from tidegate.algebra.errors import QueryError
+from tidegate.algebra.errors import QueryError, cut
 from tidegate.runtime.arrow_arrays import array_of_values
 from tidegate.runtime.state.errors import DATA, StateError, storage_errors
 from tidegate.runtime.state.segments import (
@@ -42,6 +42,8 @@ QUARANTINE_SCHEMA = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
+#: Rejected rows of a batch that are Python values at a time.
+_TOGETHER: Final = 1 << 16
 _logger = logging.getLogger("tidegate.state")
 
 
@@ -59,7 +61,9 @@ class RejectedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long rejected rows are kept: until they are older than `age` (microseconds), and `bytes` of them at most."""
+    """How long rejected rows are kept: until they are older than `age` (microseconds), and `bytes` of them at most, or
+    one file.
+    """
 
     age: int | None = None
     bytes: int | None = None
@@ -110,12 +114,18 @@ class Quarantine:
             yield segment.file
 
     def kept(self, keep: Retention, clock: int) -> Quarantine:
-        """Without the files that retention lets go at this clock."""
+        """Without the files that retention lets go at this clock.
+
+        The size lets go of all but the file with the newest rows, however large it is: otherwise nothing would be known
+        of a batch whose rejected rows alone are more.
+        """
         files, dropped, size = list(self.files), self.dropped, self.bytes
+        newest = max(reversed(self.files), key=lambda file: file.bounds[CLOCK][1], default=None)
         # A batch's files stand in the order of batches, merged ones in the place of their oldest.
         for segment in sorted(self.files, key=lambda file: file.bounds[CLOCK]):
             too_old = keep.age is not None and segment.bounds[CLOCK][1] < clock - keep.age
-            if too_old or (keep.bytes is not None and size > keep.bytes):
+            too_much = keep.bytes is not None and size > keep.bytes and segment is not newest
+            if too_old or too_much:
                 files.remove(segment)
                 size -= segment.bytes
                 dropped = dropped.and_then(segment)
@@ -130,6 +140,11 @@ class _Piece:
     schema: str
     shard: int
     segment: Segment | None
+
+
+def is_full(segment: Segment) -> bool:
+    """Whether a file is merged no more, so that nothing but retention takes it away."""
+    return segment.rows >= _MOST_ROWS or segment.bytes >= _MOST_BYTES
 
 
 def set_aside(store: Store, table: Any, clock: int, seq: int, attempt: str) -> Segment:
@@ -230,7 +245,41 @@ def quarantine_table(rows: Sequence[RejectedRow]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=QUARANTINE_SCHEMA)
 
 
+@dataclass(slots=True)
+class RejectedRows:
+    """Rejected rows of a batch on their way to the quarantine: Arrow tables, and the last ones as Python values, which
+    take several times as much memory.
+    """
+
+    _tables: list[pa.Table] = field(default_factory=list)
+    _rows: list[RejectedRow] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return sum(table.num_rows for table in self._tables) + len(self._rows)
+
+    def append(self, row: RejectedRow) -> None:
+        self._rows.append(row)
+        if len(self._rows) >= _TOGETHER:
+            self._pack()
+
+    def extend(self, other: RejectedRows) -> None:
+        """Adds the rows of `other` after these."""
+        if other:
+            self._pack()
+            self._tables += other._tables
+            self._rows += other._rows
+
+    def table(self) -> pa.Table:
+        """All of them, as the quarantine stores them."""
+        return pa.concat_tables([*self._tables, quarantine_table(self._rows)])
+
+    def _pack(self) -> None:
+        if self._rows:
+            self._tables.append(quarantine_table(self._rows))
+            self._rows.clear()
+
+
 def error_text(error: QueryError) -> str:
-    """Code and message in a line, of a term with the values of its operands."""
+    """Code and message in a line, of a term with the values of its operands; of very long ones both ends."""
     witness = error.problems[0].because
-    return f"{error.code} {error.message}" + (f": {', '.join(witness)}" if witness else "")
+    return f"{error.code} {cut(error.message)}" + (f": {cut(', '.join(witness))}" if witness else "")

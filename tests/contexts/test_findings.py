@@ -16,6 +16,7 @@ Model = tg.ContextModel
 ROADS = tg.context_model("Roads", by="segment", default="clear", contexts=("full", "closed"))
 FULL = ROADS.initiate("full", when=MINUTES).terminate("full", when=MINUTES.where(MINUTES.cars == 0))
 BACK = FULL.switch("closed", when=STOPPED).switch("clear", when=STOPPED)
+AGAIN = FULL.initiate("closed", when=STOPPED).initiate("closed", when=STOPPED, within="closed")
 CAUSED = tg.context_model("Roads", by="segment", default="clear", contexts="closed", causes={"closed": "bag"})
 CERTAIN = tg.stream("Certain", "segment bigint, time bigint, place bigint not null", progress="time")
 NEVER = MINUTES.where(MINUTES.cars > 50, MINUTES.cars < 30)
@@ -44,13 +45,17 @@ def found(model: Model) -> list[str]:
                 "TG188 terminate closed in closed never fires",
             ],
         ),
+        # At the instant at which it ends, it begins anew.
+        (lambda: AGAIN.terminate("closed", when=STOPPED), []),
+        (lambda: AGAIN.switch("clear", when=STOPPED), []),
+        (lambda: AGAIN, ["TG188 initiate closed in closed does nothing", "TG188 closed never ends once it holds"]),
         (
-            lambda: (
-                FULL.initiate("closed", when=STOPPED)
-                .initiate("closed", when=STOPPED, within="closed")
-                .terminate("closed", when=STOPPED)
-            ),
-            ["TG188 initiate closed in closed does nothing"],
+            lambda: AGAIN.terminate("closed", when=BEFORE_ITSELF),
+            [
+                "TG188 terminate closed in closed never fires: its query has no rows",
+                "TG188 initiate closed in closed does nothing",
+                "TG188 closed never ends once it holds",
+            ],
         ),
         (
             lambda: (
@@ -82,6 +87,15 @@ def found(model: Model) -> list[str]:
         (
             lambda: CAUSED.initiate("closed", when=STOPPED).terminate("closed", when=CERTAIN, cause="place"),
             ["TG188 closed never ends once initiate closed in clear, closed has counted"],
+        ),
+        # Of queries that never count nothing follows.
+        (
+            lambda: (
+                CAUSED.initiate("closed", when=STOPPED, cause="place", within="clear")
+                .initiate("closed", when=NEVER)
+                .terminate("closed", when=CERTAIN, cause="place")
+            ),
+            ["TG188 initiate closed in clear, closed never fires: its query has no rows"],
         ),
         # A cause that may be NULL, or an end whatever the causes.
         (lambda: CAUSED.initiate("closed", when=STOPPED).terminate("closed", when=STOPPED, cause="place"), []),
@@ -131,6 +145,21 @@ def test_a_finding_says_where_and_why() -> None:
     closed = next(problem for problem in model.check() if problem.message == "closed never holds")
     assert closed.because == ("no query initiates it, or switches to it",)
     assert closed.hint == "add initiate('closed', when=...)"
+
+
+def test_only_what_may_count_is_said_to_begin_a_context() -> None:
+    model = tg.context_model("Roads", by="segment", default="clear", contexts=("full", "closed"))
+    model = model.initiate("closed", when=STOPPED, within="full").initiate("closed", when=STOPPED, within="clear")
+    ends = next(problem for problem in model.check() if problem.message == "closed never ends once it holds")
+    (because,) = ends.because
+    assert because.startswith("initiate closed in clear begins it (test_findings.py:")
+
+
+def test_a_model_that_is_refused_is_not_without_problems() -> None:
+    """A part of a query contradicts itself, and another one has rows."""
+    before = BEFORE_ITSELF.over(by="segment", order="time", last=tg.lag(BEFORE_ITSELF.place)).select(*STOPPED.schema)
+    model = FULL.initiate("closed", when=before.union(STOPPED)).terminate("closed", when=STOPPED)
+    assert [problem.code for problem in model.check()] == ["TG204"]
 
 
 def test_other_problems_of_its_queries_come_first() -> None:

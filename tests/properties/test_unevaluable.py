@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,10 +22,12 @@ from tests.properties.families import seeds
 from tests.shards import shards
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.nodes import Imbed, children
 from tidegate.algebra.semantics import Row, bags_equal, evaluate_leniently, evaluate_program, unevaluable
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.eval import unevaluable as engine
 from tidegate.runtime.eval.joins import ranges as joins
+from tidegate.runtime.eval.lenient import Lenient
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -457,3 +460,22 @@ def test_what_a_selection_leaves_out_is_not_judged_and_a_pair_with_a_row_of_a_ta
         results = made.run({"S": rows, "T": [(1, 1), (2, 0), (7, 0)]})
         assert results.reports[0].counts["S"].rejected == {"unevaluable": 1}
         assert [row["k"] for row in results.rows("Q")] == ([1] if kind == "join" else [0])
+
+
+def test_rows_with_equal_operands_share_an_error_that_holds_no_frames() -> None:
+    s = tg.stream("S", "x bigint, y double, t bigint", progress="t")
+    node = tg.program(Q=s.with_(c=s.x / s.y)).definition.queries[0].node
+    while not isinstance(node, Imbed):
+        (node,) = children(node)
+    rows = pl.DataFrame({"x": [1, 1, 2, 1], "y": [0.0, -0.0, 0.0, 0.0], "t": [1, 2, 3, 4]})
+    walk = Lenient({})
+    walk.evaluable(rows, node.term, node.input.schema, None)
+    for errors in (engine.failures((node,), rows, {}), [row.error for row in walk.aside]):
+        assert len(errors) == 4
+        assert errors[0] is errors[3]
+        assert [", ".join(errors[place].problems[0].because) for place in range(3)] == [
+            "x = 1.0, y = 0.0",
+            "x = 1.0, y = -0.0",
+            "x = 2.0, y = 0.0",
+        ]
+        assert errors[0].__traceback__ is errors[0].__context__ is None

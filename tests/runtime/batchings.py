@@ -5,9 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 import tidegate as tg
+from tidegate import testing
+from tidegate.runtime.plan import placement
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Rows = Mapping[str, list[dict[str, Any]]]
 
@@ -45,3 +52,31 @@ def in_any_batches(
                 assert not any(session.live_rows().values())
                 results = {query.stream: session.results(query.stream) for query in program().definition.queries}
     return results
+
+
+def on_spark(
+    program: Callable[[], tg.Program],
+    rows: Sequence[tuple[Any, ...]],
+    size: int,
+    shard_bytes: int,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Rows:
+    """The results on Spark over rows of S in order of `t`, their second attribute, in batches of `size` rows.
+
+    They are computed in the driver where `shard_bytes` is 0, else shard by shard in the workers.
+    """
+    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
+    with testing.drive(
+        program(), spark=spark, driver_bytes=0 if shard_bytes else 1 << 20, shard_bytes=shard_bytes
+    ) as run:
+        for first in range(0, len(rows), size):
+            batch = rows[first : first + size]
+            run.add("S", batch)
+            run.advance("S", t=batch[-1][1] - 1)
+            run.step()
+        run.finish()
+        run.step()
+        places = {place for report in run.reports for place in report.places.values()}
+        assert ("sharded" in places) == (shard_bytes > 0), places
+        return {query.stream: run.results(query.stream) for query in program().definition.queries}

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import tidegate as tg
-from tests.runtime.batchings import in_any_batches
+from tests.runtime.batchings import in_any_batches, on_spark
 from tests.runtime.test_counted_sequences import counts_of, found
-from tidegate import testing
 from tidegate.algebra.evaluation import comparable
 from tidegate.algebra.nodes import OrderedNode, nodes_of
 from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences
@@ -21,7 +20,6 @@ from tidegate.algebra.rewrites.totals import Total
 from tidegate.algebra.semantics import evaluate
 from tidegate.algebra.terms import Attr
 from tidegate.runtime.ordered.sequences.counting.words import halves
-from tidegate.runtime.plan import placement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,18 +149,10 @@ def test_none_of_them_lists_matches() -> None:
 @pytest.mark.spark
 def test_spark_has_them_too(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shard by shard in the workers."""
-    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
     rows = events(3)
-    with testing.drive(program(), spark=spark, driver_bytes=0, shard_bytes=1) as run:
-        for first in (0, 9):
-            run.add("S", rows[first : first + 9])
-            run.advance("S", t=rows[first : first + 9][-1][1] - 1)
-            run.step()
-        run.finish()
-        run.step()
-        for name in NAMES:
-            assert compared(found(run.results(name))) == meant(rows, name), name
-        assert {place for report in run.reports for place in report.places.values()} >= {"sharded"}
+    results = on_spark(program, rows, 9, 1, spark, monkeypatch)
+    for name in NAMES:
+        assert compared(found(results[name])) == meant(rows, name), name
 
 
 LISTED: Any = {

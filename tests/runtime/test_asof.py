@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import duckdb
 import polars as pl
@@ -149,6 +149,17 @@ def test_equal_doubles_are_equal_keys() -> None:
     rows = {"A": [(-0.0, 3), (float("nan"), 3), (1.0, 3)], "B": [(0.0, 1), (float("nan"), 2), (1.5, 1)]}
     told = tg.program(Q=a.asof_join(b, by=[("x", "y")]).select("t", "u"))
     assert found(told.run(rows)["Q"].rows()) == [(3, 1), (3, 2), (3, None)]
+
+
+@pytest.mark.parametrize("ties_of_left", ["fail", "quarantine"])
+def test_the_right_source_says_what_happens_to_its_ties(ties_of_left: Literal["fail", "quarantine"]) -> None:
+    """Nothing depends on the order of left rows, so their source has no say, and equal ones are no ties."""
+    left, right = [("a", 3, 0), ("a", 3, 0)], [("a", 1, 0, 1), ("a", 2, 1, 8), ("a", 2, 2, 7)]
+    program = tg.program(Q=joined().select("t", "p"))
+    sources = {"L": tg.source(left, ties=ties_of_left), "R": tg.source(right, ties="quarantine")}
+    assert found(program.run(sources)["Q"].rows()) == [(3, 1), (3, 1)]
+    with pytest.raises(tg.TidegateError, match="TG304"):
+        program.run({**sources, "R": tg.source(right, ties="fail")})
 
 
 def test_two_rows_of_one_instant_need_an_order() -> None:

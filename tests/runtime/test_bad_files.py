@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -388,6 +389,22 @@ def test_a_file_that_lacks_a_column_keeps_its_content_and_is_warned_of(tmp_path:
     assert warning.startswith("TG430 3 rows of S, all of a file, were rejected: missing column\n")
     assert 'b.csv: {"K": "007", "t": "1", "Text": "a"}: missing column, for k\n' in warning
     assert "the columns of the file are: K, t, Text\n" in warning
+
+
+def test_files_that_lack_a_column_are_counted_and_not_listed(tmp_path: Path) -> None:
+    """Their rows are merged with those of batches before, which are not counted again."""
+    warned = []
+    (tmp_path / "in").mkdir()
+    with PROGRAM.session(sources={"S": tg.csv(tmp_path / "in", delay=1)}, checkpoint=tmp_path / "state") as session:
+        for n in range(1, 13):
+            put(tmp_path / "in", 2 * n, b"k,t,s\n1,1,a\n", f"fine {n}.csv")
+            put(tmp_path / "in", 2 * n + 1, OTHER_HEADER.encode(), f"other {n}.csv")
+            with warnings.catch_warnings(record=True, action="always") as caught:
+                list(session.process())
+            warned += [(n, str(one.message).splitlines()[0]) for one in caught]
+        assert session._notices.lacking == {"S": (12, str(tmp_path / "in" / "other 12.csv"))}
+    text = "TG430 3 rows of S, all of a file, were rejected: missing column"
+    assert warned == [(1, text), (10, f"{text}; it is file 10 of its kind")]
 
 
 @pytest.mark.parametrize("lines", [b"1;1;a\n", b"1;1,5;a\n"])

@@ -32,6 +32,24 @@ bad = tg.program(
     Never=smoke.where(smoke.time < smoke.until, smoke.until < smoke.time),
 )
 """
+MODELS = """
+import tidegate as tg
+minutes = tg.stream("Minutes", "segment bigint, end bigint, cars bigint", progress="end")
+roads = tg.context_model("Roads", by="segment", default="clear", contexts=("full", "closed"))
+begun = roads.initiate("full", when=minutes.where(minutes.cars > 50))
+mended = begun.terminate("full", when=minutes.where(minutes.cars < 30))
+read = begun
+program = tg.program(Toll=minutes.in_context(begun, "full"))
+"""
+TEXT = """
+text = '''
+MODEL Roads BY segment CONTEXT clear, full DEFAULT clear;
+INITIATE CONTEXT full PATTERN Minutes m WHERE m.cars > 50;
+DERIVE Toll(m.segment, m.end) PATTERN Minutes m CONTEXT full
+'''
+queries = tg.read_contexts(text, {"Minutes": minutes})
+program = tg.program(Toll=queries.results["Toll"])
+"""
 
 
 def write(folder: Path, text: str) -> str:
@@ -66,6 +84,31 @@ def test_conditions_in_vain_are_noted_in_a_valid_file(tmp_path: Path, capsys: py
     assert main(["check", path, "--json"]) == 0
     (note,) = json.loads(capsys.readouterr().out)["notes"]
     assert (note["code"], note["program"], note["query"]) == ("TG220", "program", "Alarm")
+
+
+def test_findings_of_the_models_that_programs_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of each once, and none of models that are only steps on the way."""
+    path = write(tmp_path, MODELS)
+    assert main(["check", path]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("TG188 closed never holds\n  alarm.py:4   roads = ")
+    assert text.count("TG188") == 2
+    assert text.endswith(f"{path}: program is valid\n")
+    assert main(["check", path, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["valid"]
+    assert [(note["code"], note["model"], note["message"]) for note in answer["notes"]] == [
+        ("TG188", "begun", "closed never holds"),
+        ("TG188", "begun", "full never ends once it holds"),
+    ]
+
+
+def test_findings_of_a_model_that_is_read_from_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    minutes = "".join(MODELS.splitlines(keepends=True)[:3])
+    path = write(tmp_path, minutes + TEXT)
+    assert main(["check", path, "--json"]) == 0
+    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    assert (note["model"], note["message"]) == ("queries", "full never ends once it holds")
 
 
 def test_all_problems_of_all_programs_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tidegate as tg
-from tests.runtime.batchings import in_any_batches
+from tests.runtime.batchings import in_any_batches, on_spark
 from tests.runtime.test_counted_sequences import found
-from tidegate import testing
 from tidegate.algebra.nodes import OrderedNode, nodes_of
 from tidegate.algebra.ordered.match.counted import CountedMatches
 from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.semantics import evaluate
-from tidegate.runtime.plan import placement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,18 +76,10 @@ def test_every_one_of_them_is_counted() -> None:
 @pytest.mark.spark
 def test_spark_counts_them_too(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shard by shard in the workers."""
-    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
     rows = events(3)
-    with testing.drive(program(), spark=spark, driver_bytes=0, shard_bytes=1) as run:
-        half = len(rows) // 2
-        for batch in (rows[:half], rows[half:]):
-            run.add("S", batch)
-            run.advance("S", t=batch[-1][1] - 1)
-            run.step()
-        run.finish()
-        run.step()
-        for name in NAMES:
-            assert found(run.results(name)) == meant(rows, name), name
+    results = on_spark(program, rows, 40, 1, spark, monkeypatch)
+    for name in NAMES:
+        assert found(results[name]) == meant(rows, name), name
 
 
 def test_others_are_listed_and_it_is_said_why() -> None:

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tidegate as tg
-from tests.runtime.batchings import in_any_batches
-from tidegate import testing
+from tests.runtime.batchings import in_any_batches, on_spark
 from tidegate.algebra.nodes import OrderedNode, nodes_of
 from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences
 from tidegate.algebra.semantics import evaluate
-from tidegate.runtime.plan import placement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,18 +94,10 @@ def test_every_one_of_them_is_counted() -> None:
 @pytest.mark.spark
 def test_spark_counts_them_too(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shard by shard in the workers."""
-    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
     rows = events(3)
-    with testing.drive(program(), spark=spark, driver_bytes=0, shard_bytes=1) as run:
-        for first in (0, 9):
-            run.add("S", rows[first : first + 9])
-            run.advance("S", t=rows[first : first + 9][-1][1] - 1)
-            run.step()
-        run.finish()
-        run.step()
-        for name in NAMES:
-            assert found(run.results(name)) == meant(rows, name), name
-        assert {place for report in run.reports for place in report.places.values()} >= {"sharded"}
+    results = on_spark(program, rows, 9, 1, spark, monkeypatch)
+    for name in NAMES:
+        assert found(results[name]) == meant(rows, name), name
 
 
 LISTED = {

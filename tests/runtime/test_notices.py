@@ -17,6 +17,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.time import INF
+from tidegate.runtime.state.errors import StateError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -490,6 +491,22 @@ def test_sources_are_looked_for_before_anything_that_takes_long(tmp_path: Path, 
         "  hint          check the path; for files still to come, make the directory",
         "[]",
     ]
+
+
+@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), StateError("TG505", "damaged")])
+def test_where_the_quarantine_cannot_be_read_a_notice_has_no_example_and_the_run_goes_on(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*given: object, **options: object) -> object:
+        raise error
+
+    with program.session(sources={"E": tg.source(None, delay="1m")}) as session:
+        monkeypatch.setattr("tidegate.runtime.ingest.quarantine.kept_rows", failing)
+        (told,) = told_by(session, [BAD])
+        assert told.startswith("TG430 the only row of E in batch 1 was rejected: 1 unparseable")
+        assert "such as" not in told
+        session.push("E", [GOOD])
+        assert session.step().counts["E"].accepted == 1
 
 
 def test_rows_that_a_query_sets_aside_are_told_at_the_first_at_ten_and_so_on() -> None:

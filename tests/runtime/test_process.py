@@ -17,7 +17,7 @@ import pytest
 
 import tidegate as tg
 from tests.operators import Bursts, Changes, Silences, Words
-from tests.runtime.batchings import in_any_batches
+from tests.runtime.batchings import in_any_batches, on_spark
 from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
@@ -84,21 +84,10 @@ def test_a_timer_goes_off_with_no_event() -> None:
 @pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_spark_has_the_same_rows(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
-    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
     rows = events(3)
-    with testing.drive(
-        program(), spark=spark, driver_bytes=0 if shard_bytes else 1 << 20, shard_bytes=shard_bytes
-    ) as run:
-        for first in range(0, len(rows), 30):
-            run.add("S", rows[first : first + 30])
-            run.advance("S", t=rows[first : first + 30][-1][1])
-            run.step()
-        run.finish()
-        run.step()
-        for name in ("Changed", "Long", "All", "Counted"):
-            assert found(run.results(name)) == wanted(rows, name)
-        if shard_bytes:
-            assert {place for report in run.reports for place in report.places.values()} >= {"sharded"}
+    results = on_spark(program, rows, 30, shard_bytes, spark, monkeypatch)
+    for name in ("Changed", "Long", "All", "Counted"):
+        assert found(results[name]) == wanted(rows, name)
 
 
 def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:

@@ -293,6 +293,33 @@ def test_another_version_stays(tmp_path: Path) -> None:
     assert path.exists()
 
 
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_file_that_is_written_again_while_it_leaves_stays(
+    tmp_path: Path, way: dict[str, Any], *, in_place: bool
+) -> None:
+    """Nobody has read the new rows, and to archive the old ones can take seconds."""
+    path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
+    before = path.stat()
+
+    def write_again() -> None:
+        other = tmp_path / "other"
+        if in_place:
+            with path.open("ab") as file:
+                file.write(b"more")
+            return
+        pl.DataFrame({"n": [8], "t": [8]}).write_parquet(other)
+        other.replace(path)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    store.failpoints.arm("put-away-archived" if "archive" in way else "put-away-before", write_again)
+    with opened(tmp_path, store=store, **way) as session:
+        session.step()
+    assert path.stat().st_size != before.st_size or path.stat().st_ino != before.st_ino
+    assert below(tmp_path / "in") == ["day=0/000.parquet"]
+    assert known(tmp_path) == 1
+
+
 def test_a_directory_that_is_not_there_for_a_while(tmp_path: Path) -> None:
     """What was not seen to leave may come back, and is not read twice: a mount that failed."""
     put(tmp_path, 0)

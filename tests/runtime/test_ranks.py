@@ -12,12 +12,10 @@ import polars as pl
 import pytest
 
 import tidegate as tg
-from tests.runtime.batchings import in_any_batches
+from tests.runtime.batchings import in_any_batches, on_spark
 from tests.shards import shards
-from tidegate import testing
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
-from tidegate.runtime.plan import placement
 from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -178,21 +176,10 @@ def test_places_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_pa
 @pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_spark_has_the_same_places(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
-    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
     rows = events(3)
-    with testing.drive(
-        program(), spark=spark, driver_bytes=0 if shard_bytes else 1 << 20, shard_bytes=shard_bytes
-    ) as run:
-        for first in range(0, len(rows), 30):
-            run.add("S", rows[first : first + 30])
-            run.advance("S", t=rows[first : first + 30][-1][1] - 1)
-            run.step()
-        run.finish()
-        run.step()
-        for name in NAMES:
-            assert found(run.results(name)) == meant(program(), rows, name), name
-        if shard_bytes:
-            assert {place for report in run.reports for place in report.places.values()} >= {"sharded"}
+    results = on_spark(program, rows, 30, shard_bytes, spark, monkeypatch)
+    for name in NAMES:
+        assert found(results[name]) == meant(program(), rows, name), name
 
 
 # --- when they are complete, and what is kept -------------------------------------------------------------------------

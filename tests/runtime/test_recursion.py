@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -170,6 +170,34 @@ def test_a_recursion_that_multiplies_its_rows_is_stopped(monkeypatch: pytest.Mon
         assert not run.new("R")
 
 
+def test_a_recursion_that_multiplies_in_every_other_step_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows with k = 1 are twice as many 2 ticks later; the one with k = 0 at every tick makes a stratum between."""
+    monkeypatch.setattr("tidegate.runtime.batch.increments.MANY_ROWS", 1_000)
+    start = tg.stream("Start", "t bigint, k bigint", progress="t")
+    r = tg.result("R", "t bigint, k bigint", progress="t")
+    one = r.where(r.k == 0).select(r.k, t=r.t + 1)
+    two = r.where(r.k == 1).select(r.k, t=r.t + 2)
+    with testing.drive(tg.program(tg.query(r, start), tg.query(r, one), tg.query(r, two.union(two)))) as run:
+        run.add("Start", [(0, 0), (1, 1)])
+        run.advance("Start", t=34)
+        with pytest.raises(QueryError, match=r"TG442(.|\n)*began with 2 rows and has found 8,217 in 26 steps"):
+            run.step()
+
+
+def test_a_recursion_that_has_multiplied_and_stays_as_large_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1, 2, 4, ... 4,096 rows in 13 steps, and as many in each of 8 steps more."""
+    monkeypatch.setattr("tidegate.runtime.batch.increments.MANY_ROWS", 10_000)
+    start = tg.stream("Start", "t bigint", progress="t")
+    r = tg.result("R", "t bigint", progress="t")
+    again = r.where(r.t < 20).select(t=r.t + 1)
+    doubled = again.where(again.t <= 12)
+    with testing.drive(tg.program(tg.query(r, start), tg.query(r, again), tg.query(r, doubled))) as run:
+        run.add("Start", [(0,)])
+        run.finish()
+        run.step()
+        assert len(run.new("R")) == 2**13 - 1 + 8 * 2**12
+
+
 def test_what_a_recursion_may_find_grows_with_its_steps_and_the_rows_that_came(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 20 rows each leads to one for 100 steps; of equal ones one counts, so that nothing multiplies."""
     monkeypatch.setattr("tidegate.runtime.batch.increments.MANY_ROWS", 100)
@@ -321,3 +349,29 @@ def test_of_a_recursion_a_term_without_a_value_fails_and_so_does_a_sum_if_asked_
     )
     with pytest.raises(QueryError, match="TG301"):
         program.run(inputs)
+
+
+@pytest.mark.parametrize("drive", ENGINES[:3], indirect=True)
+def test_of_a_reader_of_a_recursion_rows_without_a_value_are_set_aside(drive: Drive) -> None:
+    """Of k = 2, 1, 0 at ticks 0, 1, 2 the last has no quotient. The other reader has all three."""
+    start = tg.stream("Start", "t bigint, k bigint", progress="t")
+    r = tg.result("R", "t bigint, k bigint", progress="t")
+    again = r.where(r.k > 0).select(t=r.t + 1, k=r.k - 1)
+    program = tg.program(tg.query(r, start), tg.query(r, again), Q=r.select("t", x=r.t / r.k), P=r.select("t"))
+    with drive(program) as run:
+        run.add("Start", [(0, 2), (5, 0)])
+        run.finish()
+        run.step()
+        run.expect(R=[(0, 2), (1, 1), (2, 0), (5, 0)], Q=[(0, 0.0), (1, 1.0)], P=[(0,), (1,), (2,), (5,)])
+        assert counted(run) == {"unevaluable": 2}
+
+
+@pytest.mark.parametrize("on_error", ["quarantine", "fail"])
+def test_a_term_over_its_own_rows_fails_a_recursion(on_error: Literal["quarantine", "fail"]) -> None:
+    """A row for which the next one has no value stops the batch, whatever other readers are to do."""
+    start = tg.stream("Start", "t bigint, k bigint", progress="t")
+    r = tg.result("R", "t bigint, k bigint", progress="t")
+    again = r.select(t=r.t + 1, k=tg.lit(2).div(r.k) - 1)
+    program = tg.program(tg.query(r, start), tg.query(r, again), Q=r.select("t", x=tg.lit(2).div(r.k) - 1))
+    with pytest.raises(QueryError, match="TG302"):
+        program.run({"Start": [(0, 2)]}, on_error=on_error)

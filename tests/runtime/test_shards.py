@@ -63,7 +63,9 @@ def found(target: WriteTarget, groups: list[list[ShardJob]]) -> dict[str, list[s
     """The rows of every query, of all shards."""
     result: dict[str, list[str]] = {}
     for shard in range(SHARDS):
-        for line in map(json.loads, evaluate_shards(target, groups, SHARDS, shard)):
+        for line in map(json.loads, evaluate_shards(target, groups, SHARDS, [shard, []])):
+            if "load" in line:
+                continue
             lines = LocalStore(target.root).read_table(line["output"][0]).to_pylist()
             result.setdefault(line["query"], []).extend(map(str, lines))
     return {name: sorted(lines) for name, lines in result.items()}

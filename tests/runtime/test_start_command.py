@@ -292,6 +292,19 @@ def test_a_port_that_cannot_be_served_is_told(
     assert results(place) == []
 
 
+@pytest.mark.parametrize("once", [[], ["--once"]])
+def test_what_is_loaded_is_no_garbage_to_a_service(
+    place: Path, monkeypatch: pytest.MonkeyPatch, once: list[str]
+) -> None:
+    frozen = []
+    stop = Event()
+    monkeypatch.setattr("gc.freeze", lambda: frozen.append(results(place)))
+    monkeypatch.setattr(stop, "wait", lambda _: stop.set())
+    monkeypatch.setattr(operation, "_stopping", lambda: nullcontext(stop))
+    assert main(["start", "program.py", *once]) == 0
+    assert len(frozen) == (0 if once else 1)
+
+
 def test_looks_without_anything_new_are_no_batches(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[int] = []
     real = Session.step

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import tidegate as tg
-from tests.runtime.batchings import in_any_batches
+from tests.runtime.batchings import in_any_batches, on_spark
 from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.ordered.ticks import Ticks
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.ordered.ticks import spans
 from tidegate.runtime.ordered.ticks.spans import Spans
-from tidegate.runtime.plan import placement
 from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -126,6 +126,20 @@ def test_durations_are_those_of_the_timeline() -> None:
     assert str(row["tick"]) == "2026-03-05"  # a Thursday, as the epoch was
 
 
+def test_more_ticks_than_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a limit a row has few, however far it is."""
+    monkeypatch.setattr(spans, "MOST_OF_A_ROW", 10)
+    told = S.ticks(4, by="k")
+    assert len(run(told, at(0, 36))) == 10
+    assert len(run(S.ticks(4, by="k", within=20), at(0, 10**13))) == 12
+    with tg.program(R=told).session() as session:
+        session.push("S", [*at(0), *at(30, 72, key="b")])
+        session.finish()
+        for _ in range(2):
+            with pytest.raises(tg.QueryError, match="TG306 19 ticks come up to 72: this instant is too far"):
+                session.step()
+
+
 def test_they_follow_several_relations() -> None:
     """Whichever has the first row, and up to where all have come."""
     told = tg.program(R=tg.ticks(3, S, U))
@@ -200,21 +214,10 @@ def test_an_increment_makes_its_own_ticks_alone(within: int | None) -> None:
 @pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_spark_has_the_same_ticks(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
-    monkeypatch.setattr(placement, "MOST_SHARDS", 4)
     rows = events(3)
-    with testing.drive(
-        program(), spark=spark, driver_bytes=0 if shard_bytes else 1 << 20, shard_bytes=shard_bytes
-    ) as run:
-        for first in range(0, len(rows), 30):
-            run.add("S", rows[first : first + 30])
-            run.advance("S", t=rows[first : first + 30][-1][1] - 1)
-            run.step()
-        run.finish()
-        run.step()
-        for name in NAMES:
-            assert found(run.results(name)) == meant(program(), rows, name)
-        if shard_bytes:
-            assert {place for report in run.reports for place in report.places.values()} >= {"sharded"}
+    results = on_spark(program, rows, 30, shard_bytes, spark, monkeypatch)
+    for name in NAMES:
+        assert found(results[name]) == meant(program(), rows, name)
 
 
 # --- when they are complete, and where they end -----------------------------------------------------------------------

@@ -137,7 +137,7 @@ GROUPS = (
     ),
     Group(
         "kernels of rows",
-        ("runtime/kernels/over/*.py", "runtime/kernels/asof/*.py"),
+        tuple(f"runtime/kernels/{folder}/*.py" for folder in ("partitions", "over", "asof")),
         tuple(f"tests/runtime/kernels/test_{name}.py" for name in ("over", "asof")),
         uncompiled=True,
     ),

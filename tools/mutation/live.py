@@ -52,6 +52,29 @@ def put(root: Path, mutant: Mutant) -> None:
         cache.cache_clear()
 
 
+def put_text(root: Path, file: str, text: str) -> None:
+    """Puts another text of a file into this process. `ValueError` where more than bodies of functions differs, or a
+    function can not be reached: then the file has to be imported anew.
+    """
+    path = root / file
+    before, after = ast.parse(path.read_text(encoding="utf-8")), ast.parse(text)
+    changed = []
+    for (name, old), (same, new) in zip([*functions(before)], [*functions(after)], strict=True):
+        if name == same and [ast.dump(one) for one in old.body] != [ast.dump(one) for one in new.body]:
+            changed.append(name)
+        old.body, new.body = [], []
+    if ast.dump(before) != ast.dump(after):
+        raise ValueError(f"{file} differs outside the bodies of functions")
+    codes = [*_codes(compile(text, str(path), "exec"))]
+    for name in changed:
+        target = reached(file, name)
+        if target is None:
+            raise ValueError(f"{name} can not be reached")
+        (target.__code__,) = [code for code in codes if code.co_qualname == name]
+    for cache in caches():
+        cache.cache_clear()
+
+
 def watch(root: Path, file: str, called: set[str]) -> None:
     """Has each function of a file say in `called` that it was called; inner ones say so of the outer."""
     path = root / file

@@ -15,6 +15,12 @@ GROUP = Group(
             "file.result.last <= newest",
         ),
         bug(
+            "the newest batch is that of all queries",
+            "runtime/state/outputs/compaction.py",
+            "max(file.result.last for file in own)",
+            "max(file.result.last for file in files)",
+        ),
+        bug(
             "merged parts stay in the directory",
             "runtime/state/outputs/compaction.py",
             "if result.name not in gone:",

@@ -7,8 +7,11 @@ from tools.planted.bugs import Group, bug
 VECTOR = "algebra/ordered/transitions/vector.py"
 PARTITION = "runtime/ordered/transitions/partition.py"
 OPERATOR = "runtime/ordered/transitions/operator.py"
-LOOK_UP = "contexts/look_up.py"
+LOOK_UP = "algebra/dsl/contexts/look_up.py"
 MODEL = "contexts/model.py"
+STANDING = "contexts/standing.py"
+SUSPENSION = "runtime/inspect/suspension.py"
+FINDINGS = "contexts/findings.py"
 
 GROUP = Group(
     "contexts",
@@ -16,8 +19,10 @@ GROUP = Group(
         "tests/contexts/test_transactions.py",
         "tests/contexts/test_model.py",
         "tests/contexts/test_findings.py",
+        "tests/contexts/test_refuted.py",
         "tests/contexts/test_running.py",
         "tests/contexts/test_why.py",
+        "tests/contexts/test_why_is_so.py",
         "tests/contexts/test_text.py",
     ),
     (
@@ -123,6 +128,79 @@ GROUP = Group(
             PARTITION,
             "            for cause in window.causes.values():\n",
             "            for cause in [*window.causes.values()][:1]:\n",
+        ),
+        bug(
+            "any look-up of the last change is a context",
+            STANDING,
+            "                if join.ended != (None if is_default else ends(change)):\n                    return None\n",
+            "",
+        ),
+        bug(
+            "a query in one of several contexts stands in none",
+            STANDING,
+            "len(alternatives) > 1 and",
+            "len(alternatives) > 9 and",
+        ),
+        bug(
+            "an instant beside the rows' own is theirs",
+            STANDING,
+            "return stream.progress == (at,)",
+            "return True",
+        ),
+        bug(
+            "what a query is outside of lets its rows through",
+            SUSPENSION,
+            "held.keys().isdisjoint(self.standing.contexts) is self.standing.outside",
+            "not held.keys().isdisjoint(self.standing.contexts)",
+        ),
+        bug("since the last of several windows", SUSPENSION, "return min(begun)", "return max(begun)"),
+        bug(
+            "the default has not held since the last window began",
+            SUSPENSION,
+            "return min(held.values()) if",
+            "return max(held.values()) if",
+        ),
+        bug(
+            "other windows tell since when a context does not hold",
+            SUSPENSION,
+            "if self.standing.contexts == (self.node.default,) else None",
+            "if held else None",
+        ),
+        bug(
+            "rows without a key are in contexts",
+            SUSPENSION,
+            "key: {} if None in key else held for",
+            "key: held for",
+        ),
+        bug(
+            "an initiation in its own context does nothing, though this may end",
+            FINDINGS,
+            "                and not self._ending(context)\n",
+            "",
+        ),
+        bug(
+            "a switch takes one cause away",
+            FINDINGS,
+            'one.transition.action == "terminate" and one.transition.one_cause',
+            "one.transition.one_cause",
+        ),
+        bug(
+            "what never counts begins contexts",
+            FINDINGS,
+            "begun = [one for one in self._counting() if",
+            "begun = [one for one in self._alive() if",
+        ),
+        bug(
+            "a switch ends no context",
+            "contexts/explained.py",
+            'return transition.action == "switch" and context in transition.within\n',
+            "return False\n",
+        ),
+        bug(
+            "contexts begin in the default one alone",
+            FINDINGS,
+            "for name in one.transition.within)",
+            "for name in one.transition.within if name == self.default)",
         ),
     ),
 )  # fmt: skip

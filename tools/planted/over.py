@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
+PARTITIONS = "runtime/kernels/partitions/rows.py"
 SEGMENTS = "runtime/kernels/over/segments.py"
 RUNNING = "runtime/kernels/over/running.py"
 MOVING = "runtime/kernels/over/moving.py"
 ARRAYS = "runtime/ordered/row_arrays.py"
 BLOCK = "runtime/ordered/over/block.py"
 VALUES = "runtime/ordered/over/values.py"
+FRAMES = "runtime/ordered/over/frames.py"
 WHOLE = "runtime/ordered/over/whole.py"
 OPERATOR = "runtime/ordered/over/operator.py"
 EVENTS = "runtime/ordered/new_events.py"
@@ -35,7 +37,7 @@ GROUP = Group(
         bug("of peers those before count alone", SEGMENTS, "if not peers and after == 0:", "if after == 0:"),
         bug(
             "new rows come in the order in which they are given",
-            SEGMENTS,
+            PARTITIONS,
             "for i in order:",
             "for i in range(len(new)):",
         ),
@@ -125,7 +127,7 @@ GROUP = Group(
             "places[kept]",
         ),
         bug("a default stands for NULL", VALUES, "pl.Series(places < 0)", "values.is_null()"),
-        bug("the greatest is the least", VALUES, "keys if form is Form.LEAST else ~keys", "keys"),
+        bug("the greatest is the least", FRAMES, "keys if form is Form.LEAST else ~keys", "keys"),
         bug("a sum that does not fit is NULL in silence", VALUES, "if self.failed is None:", "if False:"),
         bug(
             "ties come in any order",

@@ -19,6 +19,12 @@ GROUP = Group(
             "if False:",
         ),
         bug(
+            "a file leaves that was written again while it was archived",
+            AWAY,
+            "if _version(now) != _version(status):",
+            "if False:",
+        ),
+        bug(
             "links leave",
             AWAY,
             "            if not stat.S_ISREG(status.st_mode):\n                _logger",

@@ -21,6 +21,12 @@ GROUP = Group(
             "segment.bounds[CLOCK][0] < clock - keep.age",
         ),
         bug(
+            "a size drops the rows of the last batch too",
+            "runtime/state/quarantine.py",
+            " and segment is not newest\n",
+            "\n",
+        ),
+        bug(
             "what was dropped is not counted",
             "runtime/state/quarantine.py",
             "                dropped = dropped.and_then(segment)\n        return self",
@@ -31,6 +37,18 @@ GROUP = Group(
             "runtime/state/quarantine.py",
             "        return before.kept(keep, clock)\n",
             "        return before\n",
+        ),
+        bug(
+            "rejected rows of a thread come before those of the one before it",
+            "runtime/state/quarantine.py",
+            "            self._pack()\n            self._tables += other._tables\n",
+            "            self._tables += other._tables\n",
+        ),
+        bug(
+            "a file that retention dropped is damage to who reads it",
+            "runtime/ingest/quarantine.py",
+            "    return until is not None and until >= segment.bounds[CLOCK][1]\n",
+            "    return False\n",
         ),
     ),
 )

@@ -20,7 +20,7 @@ GROUP = Group(
         bug(
             "rejected rows of other shares are not set aside",
             INTAKE,
-            "        self.quarantine += other.quarantine\n",
+            "        self.quarantine.extend(other.quarantine)\n",
             "",
         ),
         bug(

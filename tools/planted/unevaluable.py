@@ -28,6 +28,12 @@ GROUP = Group(
             "        if gone and not rows.height:\n",
         ),
         bug(
+            "errors of operands that are equal and written differently are one",
+            UNEVALUABLE,
+            "tuple(str(value) if isinstance(value, float) else value for value in values)",
+            "tuple(values)",
+        ),
+        bug(
             "rows that fail move progress",
             INTAKE,
             "        return rows.filter(~pl.col(POSITION).is_in(positions.implode())), failed\n",

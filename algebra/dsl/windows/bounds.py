@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
@@ -26,6 +26,10 @@ from tidegate.algebra.ordered.windows.kinds import (
 )
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.types import DataType, Kind
+
+if TYPE_CHECKING:
+    from tidegate.algebra.dsl.relation import Relation
+    from tidegate.algebra.dsl.windows.build import Windowed
 
 _Build: TypeAlias = Callable[[DataType], Window]
 _Aligned: TypeAlias = Callable[[int, int, int, bool], HoppingWindow | CumulatingWindow | AnchoredWindow]
@@ -54,6 +58,16 @@ class WindowBounds:
         return self._shown
 
 
+class WindowsOfRows:
+    """Windows that are rows themselves: what aggregates of the rows in each are made of."""
+
+    __slots__ = ()
+
+    def _windowed(self, of: Relation, keys: tuple[str, ...], time: str, tie: str | None) -> Windowed:
+        """A relation in these windows."""
+        raise NotImplementedError
+
+
 @called(gap=("TG160", 'say how far apart rows of a session may be: tg.session("5m")'))
 def session(gap: Duration) -> WindowBounds:
     """Sessions: rows of one key of which each is at most `gap` after the one before.
@@ -69,7 +83,7 @@ def session(gap: Duration) -> WindowBounds:
         check_duration("gap", gap)
 
         def build(type_: DataType) -> Window:
-            return SessionWindow(_ticks("gap", gap, type_))
+            return SessionWindow(positive_ticks("gap", gap, type_))
 
         return WindowBounds(f"session({gap!r})", build)
 
@@ -178,7 +192,7 @@ def landmark(since: object, *, every: Duration) -> WindowBounds:
             if not isinstance(literal, Lit) or literal.type != type_ or not isinstance(literal.value, int):
                 example = "2026-01-01T00:00Z" if type_.kind is Kind.TIMESTAMP else 0
                 raise QueryError("TG160", f"since={shown(since)} is no instant here", hint=f"write since={example!r}")
-            return LandmarkWindow(literal.value, _ticks("every", every, type_))
+            return LandmarkWindow(literal.value, positive_ticks("every", every, type_))
 
         return WindowBounds(f"landmark({shown(since)}, every={every!r})", build)
 
@@ -210,7 +224,7 @@ def _aligned(
         check_duration(option, given)
 
     def build(type_: DataType) -> Window:
-        whole, step = _ticks("size", size, type_), _ticks("every", every, type_)
+        whole, step = positive_ticks("size", size, type_), positive_ticks("every", every, type_)
         if kind is CumulatingWindow:
             _require_multiple(size, whole, every, step)
         turn = whole if whole % step == 0 else step
@@ -250,7 +264,8 @@ def _require_multiple(size: object, whole: int, every: object, step: int) -> Non
         )
 
 
-def _ticks(option: str, given: Duration, type_: DataType) -> int:
+def positive_ticks(option: str, given: Duration, type_: DataType) -> int:
+    """A duration in ticks of a timeline; `QueryError` TG160 where it is not positive."""
     ticks = duration_in_ticks(given, type_, option)
     if ticks <= 0:
         example = "5m" if type_.kind is Kind.TIMESTAMP else 5

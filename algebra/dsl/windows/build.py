@@ -12,8 +12,10 @@ from tidegate.algebra.dsl.checks.suggestions import group_hint
 from tidegate.algebra.dsl.expression import Expression, Origin
 from tidegate.algebra.dsl.grouping import aggregate_of, given_aggregate
 from tidegate.algebra.dsl.here import Here, unknown_name
-from tidegate.algebra.dsl.windows.bounds import WindowBounds
-from tidegate.algebra.errors import QueryError
+from tidegate.algebra.dsl.windows.bounds import WindowBounds, WindowsOfRows
+from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.functions.aggregates import Aggregate
+from tidegate.algebra.nodes import Node
 from tidegate.algebra.ordered.windows.kinds import CountWindow, Window
 from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.algebra.types import DataType
@@ -45,10 +47,24 @@ class Windowed:
                 hint="leave it out; it is for tg.rows(...)",
             )
 
+    @property
+    def _shown(self) -> str:
+        """Which windows, as users write it."""
+        return repr(self._bounds)
+
+    @property
+    def _others(self) -> tuple[Relation, ...]:
+        """Relations beside this one that the windows depend on."""
+        return ()
+
+    def _made(self, aggregates: tuple[Aggregate, ...], site: Site | None) -> Node:
+        """The windows with these aggregates: the keys, `start`, `end` and the aggregates first."""
+        return Windows(self._of._node, self._keys, self._time, self._window, aggregates, self._tie)
+
     def __repr__(self) -> str:
         by = f" by {', '.join(self._keys)}" if self._keys else ""
         order = self._time if self._tie is None else f"{self._time}, {self._tie}"
-        return f"{self._bounds!r}{by}, in order of {order}; say what each window yields: .agg(...)"
+        return f"{self._shown}{by}, in order of {order}; say what each window yields: .agg(...)"
 
     if not TYPE_CHECKING:  # type checkers shall refuse unknown methods themselves
 
@@ -63,7 +79,7 @@ class Windowed:
         there are also windows without rows, and `complete`.
 
         `QueryError` TG115 for what is no aggregate, TG103 for a name that is taken, TG132 for an aggregate that keeps
-        every value.
+        every value of all rows since an instant.
 
         Examples:
             >>> show(cars.windows(tg.session(5), by="car").agg(n=tg.count()))
@@ -73,10 +89,20 @@ class Windowed:
             parts: list[Expression] = []
             given = {name: given_aggregate(self._of, name, one, "name it in by=") for name, one in named.items()}
             aggregates = tuple(aggregate_of(self._of, name, one, parts) for name, one in given.items())
-            node = Windows(self._of._node, self._keys, self._time, self._window, aggregates, self._tie)
+            node = self._made(aggregates, site)
             origin = Origin("these windows")
             kept = {key: self._of._origins.get(key, origin) for key in self._keys}
-            return self._of._with(node, {name: kept.get(name, origin) for name in node.schema}, site, parts)
+            origins = {name: kept.get(name, origin) for name in node.schema}
+            return self._of._with(node, origins, site, parts, self._others)
+
+
+def windowed(
+    of: Relation, bounds: WindowBounds | WindowsOfRows, keys: tuple[str, ...], time: str, tie: str | None
+) -> Windowed:
+    """The rows of a relation in windows."""
+    if isinstance(bounds, WindowsOfRows):
+        return bounds._windowed(of, keys, time, tie)
+    return Windowed(of, bounds, keys, time, tie)
 
 
 def window_of(bounds: object, type_: DataType) -> Window:
@@ -85,6 +111,7 @@ def window_of(bounds: object, type_: DataType) -> Window:
         raise QueryError(
             "TG114",
             f"{shown(bounds)} says not which windows there are",
-            hint='write tg.session("5m"), tg.hopping("1h", every="10m"), tg.cumulating("1d", every="1h") or tg.rows(5)',
+            hint='write tg.session("5m"), tg.hopping("1h", every="10m"), tg.cumulating("1d", every="1h"), tg.rows(5), '
+            'or tg.between(begun, ended, by="key")',
         )
     return bounds._build(type_)

@@ -38,6 +38,21 @@ class CountWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenedWindow:
+    """The rows with one instant in `opened`, where the window starts, up to the row for which `closes` is true.
+
+    Rows of a partition come window by window: each is later than all of a window that was opened sooner, and `opened`
+    is not later than the row. A window without a row that closes it has not ended.
+    """
+
+    opened: str
+    closes: str
+
+    def text(self, instants: DataType) -> str:
+        return f"from {self.opened} until {self.closes}"
+
+
+@dataclass(frozen=True, slots=True)
 class HoppingWindow:
     """(end - size, end] for each end that is a multiple of `every`, plus `offset`. `empty`: also those without rows,
     between two rows.
@@ -129,7 +144,7 @@ class AnchoredWindow:
 #: Windows with the same ends in every partition, all that consist of panes in time, and those that rows bound.
 FixedWindow: TypeAlias = HoppingWindow | CumulatingWindow | CalendarWindow | LandmarkWindow
 TimedWindow: TypeAlias = FixedWindow | AnchoredWindow
-RowWindow: TypeAlias = SessionWindow | CountWindow
+RowWindow: TypeAlias = SessionWindow | CountWindow | OpenedWindow
 Window: TypeAlias = RowWindow | TimedWindow
 
 

@@ -12,6 +12,7 @@ from tidegate.algebra.ordered.windows.kinds import (
     FixedWindow,
     HoppingWindow,
     LandmarkWindow,
+    OpenedWindow,
     SessionWindow,
     Window,
 )
@@ -28,9 +29,13 @@ class Found:
     complete: int
 
 
-def windows_in(window: Window, times: Sequence[int]) -> list[Found]:
-    """All windows over rows at these instants, which ascend where the window counts rows."""
+def windows_in(window: Window, times: Sequence[int], opened: Sequence[tuple[int, bool]] = ()) -> list[Found]:
+    """All windows over rows at these instants, which ascend where the window counts rows. `opened` says of each row of
+    windows that rows open when its window was opened, and whether it closes it.
+    """
     match window:
+        case OpenedWindow():
+            return list(_opened(times, opened))
         case SessionWindow(gap):
             return list(_sessions(gap, times))
         case CountWindow(size, every):
@@ -51,6 +56,12 @@ def _sessions(gap: int, times: Sequence[int]) -> Iterator[Found]:
         rows = order[first:after]
         end = times[rows[-1]] + gap
         yield Found(times[rows[0]], end, rows, end)
+
+
+def _opened(times: Sequence[int], opened: Sequence[tuple[int, bool]]) -> Iterator[Found]:
+    for end, (start, closes) in zip(times, opened, strict=True):
+        if closes:
+            yield Found(start, end, [at for at, (its, _) in enumerate(opened) if its == start], end)
 
 
 def _timed(window: FixedWindow, times: Sequence[int]) -> Iterator[Found]:

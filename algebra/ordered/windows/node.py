@@ -17,12 +17,13 @@ from tidegate.algebra.nodes import (
     aggregate_attribute,
     require_attribute,
 )
-from tidegate.algebra.ordered.events import in_order, instant_of, partitions, require_mergeable
-from tidegate.algebra.ordered.windows.kinds import CountWindow, Window, shows_empty
+from tidegate.algebra.ordered.events import in_order, instant_of, partitions
+from tidegate.algebra.ordered.windows.kinds import CountWindow, LandmarkWindow, OpenedWindow, Window, shows_empty
 from tidegate.algebra.ordered.windows.meaning import windows_in
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Term, attributes_of
+from tidegate.algebra.types import DataType, Kind
 
 #: The attributes of a window's bounds, and when it is known which rows it has, where that may be later than its end.
 START: Final = "start"
@@ -49,7 +50,7 @@ class Windows(OrderedNode):
     def readings(self) -> tuple[Reading, ...]:
         terms = terms_of(self.aggregates)
         tie = () if self.tie is None else (self.tie,)
-        read = frozenset((*self.keys, self.time, *tie)).union(*map(attributes_of, terms))
+        read = frozenset((*self.keys, self.time, *tie, *self._marks)).union(*map(attributes_of, terms))
         return (Reading(self.input, self.keys, read, self.time, self.tie, terms),)
 
     def over(self, inputs: tuple[Node, ...]) -> Windows:
@@ -60,9 +61,19 @@ class Windows(OrderedNode):
         return COMPLETE if shows_empty(self.window) else END
 
     @property
+    def _marks(self) -> tuple[str, ...]:
+        """The attributes that say of each row when its window was opened, and whether it closes it."""
+        return (self.window.opened, self.window.closes) if isinstance(self.window, OpenedWindow) else ()
+
+    @property
     def bounds(self) -> tuple[str, ...]:
         """The attributes of a row beside keys and aggregates."""
         return (START, END, COMPLETE) if shows_empty(self.window) else (START, END)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether an aggregate needs every value of a window: the rows of open ones are kept then."""
+        return not all(aggregate.entry.merges for aggregate in self.aggregates)
 
     @property
     def produces(self) -> str:
@@ -75,7 +86,7 @@ class Windows(OrderedNode):
 
     def infer_schema(self) -> Schema:
         schema = self.input.schema
-        for name in (*self.keys, self.time, *(() if self.tie is None else (self.tie,))):
+        for name in (*self.keys, self.time, *(() if self.tie is None else (self.tie,)), *self._marks):
             require_attribute(name, schema)
         if not schema[self.time].temporal:
             raise QueryError("TG117", f"{self.time!r} orders no rows: it holds no instants", hint="name an instant")
@@ -91,7 +102,8 @@ class Windows(OrderedNode):
             if aggregate.name in taken:
                 raise QueryError("TG103", f"attribute {aggregate.name!r} exists already", hint="choose a new name")
             taken.add(aggregate.name)
-            require_mergeable(aggregate, "windows that depend on rows or overlap", self.time, schema)
+            if isinstance(self.window, LandmarkWindow):
+                _require_partial(aggregate, schema[self.time].type)
         start, end, *complete = (
             Attribute(name, schema[self.time].type, nullable=False, temporal=True) for name in self.bounds
         )
@@ -105,12 +117,18 @@ class Windows(OrderedNode):
         results: list[Row] = []
         for key, found in partitions(reading, inputs[0]):
             members = in_order(reading, found) if isinstance(self.window, CountWindow) else found
-            for window in windows_in(self.window, [instant_of(row[place]) for row in members]):
+            opened = [self._opened(row) for row in members] if self._marks else []
+            for window in windows_in(self.window, [instant_of(row[place]) for row in members], opened):
                 inside = [members[at] for at in window.rows]
                 values = tuple(aggregation(aggregate, inside, schema) for aggregate in self.aggregates)
                 complete = (window.complete,) if shows_empty(self.window) else ()
                 results.append((*key, window.start, window.end, *values, *complete))
         return results
+
+    def _opened(self, row: Row) -> tuple[int, bool]:
+        """When the window of a row was opened, and whether the row closes it."""
+        opened, closes = (row[self.input.schema.names.index(name)] for name in self._marks)
+        return instant_of(opened), closes is True
 
     def text(self, inputs: Sequence[str]) -> str:
         instants = self.input.schema[self.time].type
@@ -119,6 +137,18 @@ class Windows(OrderedNode):
         window = self.window.text(instants)
         order = self.time if self.tie is None else f"{self.time}, {self.tie}"
         return f"windows {window} of {inputs[0]} by {keys} in order of {order}: {computed or 'no aggregates'}"
+
+
+def _require_partial(aggregate: Aggregate, instants: DataType) -> None:
+    """`QueryError` TG132 for an aggregate that keeps every value of all rows since an instant."""
+    if not aggregate.entry.merges:
+        size, every = ('"1d"', '"1h"') if instants.kind is Kind.TIMESTAMP else ("100", "10")
+        raise QueryError(
+            "TG132",
+            f"{aggregate.function.value} keeps every value, and the rows since an instant are more and more",
+            hint=f"take windows that begin anew: tg.cumulating({size}, every={every}); or a sketch, such as "
+            "tg.approx_distinct",
+        )
 
 
 def terms_of(aggregates: Sequence[Aggregate]) -> tuple[Term, ...]:

@@ -92,7 +92,7 @@ class EmbeddedExecutor:
             intake, options = intakes[name], self.options[name]
             rows = self._ingested(name, arrivals, intake, options)
             if rows.quarantine:
-                batch.quarantine(rows.quarantine_table())
+                batch.quarantine(rows.quarantine.table())
             segments = {
                 buffer.id: (self._pending.keep(batch, buffer, stored),)
                 for buffer in intakes[name].buffers

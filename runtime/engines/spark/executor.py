@@ -36,7 +36,8 @@ from tidegate.runtime.engines.spark.eval.increment import (
 from tidegate.runtime.engines.spark.eval.lying import stored_shards
 from tidegate.runtime.engines.spark.eval.names import col
 from tidegate.runtime.engines.spark.eval.ordered_shards import evaluate_ordered, ordered_tasks
-from tidegate.runtime.engines.spark.eval.shards import ShardJob, evaluate_shards
+from tidegate.runtime.engines.spark.eval.portions import Loads, shard_tasks
+from tidegate.runtime.engines.spark.eval.shards import ShardJob
 from tidegate.runtime.engines.spark.failures import read_summaries
 from tidegate.runtime.engines.spark.input.locations import literal
 from tidegate.runtime.engines.spark.jobs import described
@@ -112,6 +113,7 @@ class SparkExecutor:
     """Names this start of the program: by it workers know what they hold."""
     _tried: set[str] = field(init=False, default_factory=set)
     """Steps that workers have done."""
+    _loads: Loads = field(init=False, default_factory=Loads)
     statics: Mapping[str, DataFrame] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -328,7 +330,7 @@ class SparkExecutor:
         relational = [job for job in sharded if job.query.ordered is None]
         tasks: list[Tasks] = []
         if relational:
-            tasks.append(self._sharded(batch, relational))
+            tasks += self._sharded(batch, relational)
         if ordered:
             tasks.append(self._operators(batch, ordered, max(ways[id(job)].tasks for job in ordered)))
         names = ", ".join(job.query.name for job in (*jobs, *sharded))
@@ -339,7 +341,7 @@ class SparkExecutor:
             else:
                 summaries = run_tasks(self.spark, tasks)
         by_query: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in (*jobs, *sharded)}
-        for summary in summaries:
+        for summary in self._loads.learn(summaries, self.parallelism):
             if summary.get("interleaved"):
                 raise InterleavedRuns
             by_query[summary["query"]].append(summary)
@@ -349,12 +351,11 @@ class SparkExecutor:
             for job, place in zip((*jobs, *sharded), places, strict=True)
         ]
 
-    def _sharded(self, batch: Batch, jobs: Sequence[Job]) -> Tasks:
-        """A task per share of the keys."""
+    def _sharded(self, batch: Batch, jobs: Sequence[Job]) -> list[Tasks]:
+        """A task per share of the keys, or several for one that took long."""
         written = self.local.written
         groups = [[_shard_job(job, written) for job in some] for some in self._groups(jobs)]
-        work = partial(evaluate_shards, self.target(batch), groups, self.parallelism)
-        return Tasks(work, range(self.parallelism))
+        return shard_tasks(self.target(batch), groups, self.parallelism, self._loads)
 
     def _operators(self, batch: Batch, jobs: Sequence[Job], shards: int) -> Tasks:
         """A task per share of the partitions."""

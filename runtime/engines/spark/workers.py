@@ -102,7 +102,7 @@ class IngestContext:
         seen[stream] = rows.seen
         refused = None
         if rows.quarantine:
-            table = rows.quarantine_table()
+            table = rows.quarantine.table()
             refused = write_segment(store, "rows", table, (), self.target.seq, self.target.attempt, area=QUARANTINE)
         segments = {
             buffer.id: _segment(store, self.target, buffer, stored)

@@ -1,7 +1,6 @@
-"""The rows of an increment partition by partition, behind those that are kept of each.
+"""The rows around each row: frames and neighbours, when these are there, and which rows later ones need.
 
-Rows are numbered in one array, of which partition p has the segment from `offsets[p]` to `offsets[p + 1]`: first the
-rows that were kept, then from `first[p]` on the new ones. Compiled once for these types into a cache beside this file.
+Rows are numbered as `kernels.partitions.rows` does it. Compiled once for these types into a cache beside this file.
 """
 
 from __future__ import annotations
@@ -11,48 +10,10 @@ import numpy as np
 
 from tidegate.runtime.arrays import Int64Array, UInt8Array
 from tidegate.runtime.kernels.compiling import BYTES, INTS, OUT, compiled
-
-#: Later than every instant, and than every sum of one and a duration.
-NEVER = (1 << 63) - 1
+from tidegate.runtime.kernels.partitions.rows import NEVER
 
 _THREE = nb.types.UniTuple(OUT, 3)  # type: ignore[no-untyped-call]  # numba has no types for it
 _TWO = nb.types.UniTuple(OUT, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
-
-
-@compiled(_THREE(INTS, INTS, INTS, nb.int64))
-def segmented(kept: Int64Array, new: Int64Array, order: Int64Array, partitions: int):  # type: ignore[no-untyped-def]  # numba
-    """Rows by partition: int64[n] `source`, int64[P + 1] `offsets` and int64[P] `first`.
-
-    `kept` and `new` have the partition of each row, `kept` in ascending order. `order` has the new rows in order of
-    time. Place i holds row `source[i]` of the kept ones and then the new ones.
-    """
-    offsets, first = np.zeros(partitions + 1, dtype=np.int64), np.zeros(partitions, dtype=np.int64)
-    for p in kept:
-        offsets[p + 1] += 1
-        first[p] += 1
-    for p in new:
-        offsets[p + 1] += 1
-    for p in range(partitions):
-        offsets[p + 1] += offsets[p]
-        first[p] += offsets[p]
-    source, place = np.empty(len(kept) + len(new), dtype=np.int64), offsets[:-1].copy()
-    for i in range(len(kept)):
-        source[place[kept[i]]] = i
-        place[kept[i]] += 1
-    for i in order:
-        source[place[new[i]]] = len(kept) + i
-        place[new[i]] += 1
-    return source, offsets, first
-
-
-@compiled(nb.int64(INTS, INTS))
-def first_tie(offsets: Int64Array, time: Int64Array) -> int:
-    """The place of a row that has the instant of the row before it in its partition; -1 where there is none."""
-    for p in range(len(offsets) - 1):
-        for i in range(offsets[p] + 1, offsets[p + 1]):
-            if time[i] == time[i - 1]:
-                return i
-    return -1
 
 
 @compiled(_TWO(INTS, nb.int64, nb.int64))

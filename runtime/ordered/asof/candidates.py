@@ -13,9 +13,9 @@ from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.asof.places import first_from
-from tidegate.runtime.kernels.over.segments import NEVER, first_tie, segmented
+from tidegate.runtime.kernels.partitions.rows import NEVER, first_tie, segmented
 from tidegate.runtime.ordered.asof.kept import KeptExtract, layout_of
-from tidegate.runtime.ordered.new_events import order_of, require_order
+from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK
 from tidegate.runtime.ordered.row_arrays import PARTITION
 
@@ -56,7 +56,7 @@ class RightRows:
         source, offsets, _ = segmented(kept_of, places, order, len(before.partitions))
         time = every.get_column(layout.right_time).head(kept.height + rows.height).to_numpy()[source]
         if first_tie(offsets, time) >= 0:
-            require_order(node.readings[1], rows, places, order[np.argsort(places[order], kind="stable")])
+            require_order(node.readings[1], rows, places, by_partition(places, order, len(before.partitions)))
         ended = np.zeros(every.height, dtype=np.bool_)
         if node.ended is not None:
             ends = evaluated(rows, compile_term(node.ended, node.right.schema)).to_series()
@@ -164,7 +164,7 @@ class Candidates:
             last = rows.insert_column(0, pl.Series(PARTITION, of))
         if node.waits:
             at = np.flatnonzero(self.complete > until)
-            at = at[np.argsort(self.of[at], kind="stable")]
+            at = at[by_partition(self.of[at], np.arange(len(at)), len(before.partitions))]
             parts = [self.left[at], *([self.right.rows[self.behind[at]]] if layout.remembers else [])]
             waiting = pl.concat(parts, how="horizontal").insert_column(0, pl.Series(PARTITION, self.of[at]))
             due = self.complete[at]

@@ -13,7 +13,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.asof import LAST, WAITING
 from tidegate.runtime.eval.lenient import SetAside
-from tidegate.runtime.kernels.over.segments import NEVER
+from tidegate.runtime.kernels.partitions.rows import NEVER
 from tidegate.runtime.ordered.asof.candidates import Candidates, deadlines, looks, remembered_times
 from tidegate.runtime.ordered.asof.kept import KeptExtract, KeptRows, layout_of
 from tidegate.runtime.ordered.family import Family, Tables

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.arrays import Float64Array, Int64Array, UInt8Array
-from tidegate.runtime.kernels.over.segments import segmented
+from tidegate.runtime.kernels.partitions.rows import segmented
 
 T = TypeVar("T", bound=np.generic)
 

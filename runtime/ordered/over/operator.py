@@ -18,8 +18,9 @@ from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.over import segments
+from tidegate.runtime.kernels.partitions.rows import NEVER, first_tie
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import order_of, require_order
+from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.layout import TIME, layout_of
 from tidegate.runtime.ordered.over.values import Values, next_different
@@ -55,16 +56,16 @@ class OverOperator(KeptRowsOperator):
         rows, state, reached = as_frame(events[0]), self.settled(), ticks(until)
         state.ready()
         before, places, block = self._behind(state, rows, reached)
-        if self.node.needs_order and (tie := segments.first_tie(block.offsets, block.time)) >= 0:
+        if self.node.needs_order and (tie := first_tie(block.offsets, block.time)) >= 0:
             if self.node.merges_equal:
                 rows = rows.unique(maintain_order=True)
                 before, places, block = self._behind(state, rows, reached)
-                tie = segments.first_tie(block.offsets, block.time)
+                tie = first_tie(block.offsets, block.time)
             if tie >= 0:
                 (reading,) = self.node.readings
                 order = order_of(reading, rows)
-                require_order(reading, rows, places, order[np.argsort(places[order], kind="stable")])
-        complete = _complete(self.node, block, segments.NEVER if close_at is None else close_at)
+                require_order(reading, rows, places, by_partition(places, order, len(before.partitions)))
+        complete = _complete(self.node, block, NEVER if close_at is None else close_at)
         left = _left(self.node, before, block, complete, reached)
         values = Values(layout_of(self.node), block, None if self.noted is None else [])
         result = _completed(self.node, values, rows, complete, ticks(after), reached)
@@ -106,7 +107,7 @@ class OverFamily(Family[Over]):
             places = stored.rows.get_column(PARTITION).to_numpy()
             nothing = np.empty(0, dtype=np.int64)
             block = Block.of(rows, places, rows.clear(), nothing, nothing, count, TIME)
-            complete = _complete(node, block, segments.NEVER)
+            complete = _complete(node, block, NEVER)
             left = _left(node, stored, block, complete, ticks(reached))
             state.put(replace(stored, look=left.look))
         return fresh

@@ -15,7 +15,7 @@ from tidegate.algebra.terms import Attr, Term, attributes_of
 from tidegate.analysis.ordered.sequences.conditions import Conditions
 from tidegate.runtime.arrays import BoolArray, Int64Array, UInt8Array
 from tidegate.runtime.eval.terms import compile_pair, compile_term
-from tidegate.runtime.kernels.over.segments import segmented
+from tidegate.runtime.kernels.partitions.rows import segmented
 from tidegate.runtime.kernels.sequences.machine import FAILED, NULL, VALUE
 from tidegate.runtime.ordered.row_arrays import PARTITION
 

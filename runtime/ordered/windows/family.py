@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.algebra.ordered.windows.kinds import SessionWindow
+from tidegate.algebra.ordered.windows.kinds import OpenedWindow, SessionWindow
 from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.algebra.time import Extended
 from tidegate.runtime.ordered.family import Family, Operator, Tables
@@ -10,6 +10,7 @@ from tidegate.runtime.ordered.windows.growing import GrowingOperator
 from tidegate.runtime.ordered.windows.hopping import HoppingOperator
 from tidegate.runtime.ordered.windows.operator import windows_of
 from tidegate.runtime.ordered.windows.panes import panes_of
+from tidegate.runtime.ordered.windows.rows.operator import RowWindowsOperator
 from tidegate.runtime.ordered.windows.sessions import SessionOperator
 from tidegate.runtime.plan.steps import OrderedStep
 
@@ -24,8 +25,11 @@ class WindowsFamily(Family[Windows]):
         return _fresh(ordered).loaded(tables, reached)
 
 
-def _fresh(ordered: OrderedStep) -> SessionOperator | GrowingOperator | HoppingOperator:
-    window = windows_of(ordered).window
-    if isinstance(window, SessionWindow):
+def _fresh(ordered: OrderedStep) -> SessionOperator | GrowingOperator | HoppingOperator | RowWindowsOperator:
+    node = windows_of(ordered)
+    window = node.window
+    if node.keeps_rows:
+        return RowWindowsOperator.fresh(ordered)
+    if isinstance(window, SessionWindow | OpenedWindow):
         return SessionOperator.fresh(ordered)
     return GrowingOperator.fresh(ordered) if panes_of(window).grows else HoppingOperator.fresh(ordered)

@@ -13,6 +13,7 @@ from tidegate.algebra.nodes import Group, Scan
 from tidegate.algebra.ordered.windows.kinds import (
     AnchoredWindow,
     CountWindow,
+    OpenedWindow,
     SessionWindow,
     TimedWindow,
     shows_empty,
@@ -48,7 +49,7 @@ class PaneLayout:
 
     @cached_property
     def window(self) -> CountWindow | TimedWindow:
-        assert not isinstance(self.node.window, SessionWindow)
+        assert not isinstance(self.node.window, SessionWindow | OpenedWindow)
         return self.node.window
 
     @cached_property

@@ -12,12 +12,11 @@ from tidegate.algebra.ordered.windows.kinds import AnchoredWindow, CountWindow, 
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.partials import partial
-from tidegate.runtime.ordered.new_events import order_of, require_order
+from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.windows.layout import FIRST, NUMBER, OF, PANE, ROWS, SINCE, PaneLayout
 from tidegate.runtime.ordered.windows.panes import AnchoredPanes, Axis, axis_of
-from tidegate.runtime.ordered.windows.partition_order import by_partition
 from tidegate.runtime.plan.aggregate_states import states
 
 

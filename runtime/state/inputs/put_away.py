@@ -93,6 +93,9 @@ def _put_one_away(rule: PuttingAway, file: SourceFile, failpoints: Failpoints, k
             if rule.archive is not None:
                 _archive(rule.archive, folders, name, folder, status)
                 failpoints.hit("put-away-archived")
+            now = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if _version(now) != _version(status):
+                return "kept"  # written again while it was archived
             os.unlink(name, dir_fd=folder)
             failpoints.hit("put-away-removed")
             return "gone"
@@ -100,6 +103,10 @@ def _put_one_away(rule: PuttingAway, file: SourceFile, failpoints: Failpoints, k
         # Before a crash it may have been put away. It may as well be where nobody sees it now, and come back.
         archived = rule.archive is not None and _is_archived(rule.archive, folders, name, file)
         return "gone" if known or archived else "kept"
+
+
+def _version(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _archive(top: str, folders: Sequence[str], name: str, folder: int, status: os.stat_result) -> None:

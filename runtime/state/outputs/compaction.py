@@ -105,7 +105,7 @@ def compact(
     fanout: int = FANOUT,
     known: Known | None = None,
 ) -> CompactionResult:
-    """Merge the small files of each query in a directory of results, but those of the newest batch there.
+    """Merge the small files of each query in a directory of results, but those of its newest batch there.
 
     Only files that are not `known` are opened, and known from then on.
     `StateError` TG526 where the directory is none, holds anything else or can not be exchanged, TG527 while a program
@@ -327,12 +327,14 @@ def _plan(files: Sequence[_File], fanout: int) -> list[list[_File]]:
     """The groups to merge: neighbours in the order of batches, of one query and schema.
 
     Tier by tier, from the small to the large: `fanout` files of a tier become one with what lies between them, so a row
-    is written again once a tier. A file of the newest batch may have to be published again after a crash, and stays.
+    is written again once a tier. The files of a query's newest batch may have to be published again after a crash, and
+    stay. Queries of several checkpoints may share the directory, so batches of one say nothing of those of another.
     """
-    newest = max((file.result.last for file in files), default=0)
     plan = []
     for query in dict.fromkeys(file.result.query for file in files):
-        runs = [[file] for file in files if file.result.query == query and file.result.last < newest]
+        own = [file for file in files if file.result.query == query]
+        newest = max(file.result.last for file in own)
+        runs = [[file] for file in own if file.result.last < newest]
         levels = sorted({tier_of(_rows(run), fanout) for run in runs})
         for level in range(levels[-1] + 1 if levels else 0):
             runs = _merged(runs, level, fanout)

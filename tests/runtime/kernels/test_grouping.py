@@ -40,6 +40,23 @@ def test_groups_differ_by_any_of_their_keys() -> None:
     agreed(np.array([[1, 1, 1, 2, 1, 1], [5, 6, 5, 5, 5, 5], [9, 9, 8, 9, 9, 8]]))
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_three_keys_of_small_range_are_looked_up(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not hashed, with two cells a row and least values anywhere."""
+    monkeypatch.setattr(grouping, "_fill", None)
+    rng = np.random.default_rng(seed)
+    ranges = ((-3, 2), (1 << 40, 5), (-(1 << 63), 12))
+    keys = np.stack([rng.integers(least, least + span, 60) for least, span in ranges])
+    keys[:, :2] = [[least, least + span - 1] for least, span in ranges]
+    agreed(keys)
+
+
+def test_keys_with_more_combinations_than_an_integer_holds_are_hashed() -> None:
+    """In 64 bits their number would be 0, and so would that of the first two keys."""
+    last = (1 << 32) - 1
+    agreed(np.array([[0, last, 0, last, 0], [0, 0, last, last, 0], [7, 7, 7, 7, 8]]))
+
+
 @pytest.mark.parametrize("count", [4095, 4096, 4097, 5000])
 def test_more_groups_than_the_table_first_holds(count: int) -> None:
     """The table is twice as large as its groups are many, and grows between two rows; what came before comes again."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tidegate.runtime.kernels.over import moving, running, segments
+from tidegate.runtime.kernels.partitions.rows import NEVER, first_tie, segmented
 
 #: Sizes of partitions: kept rows, and new ones.
 SIZES = ((0, 0), (0, 3), (2, 0), (1, 4), (3, 1), (0, 1), (5, 9))
@@ -31,7 +32,7 @@ def test_rows_stand_by_partition_and_kept_ones_first(seed: int) -> None:
     rng = np.random.default_rng(seed)
     kept, new = np.sort(rng.integers(0, 6, 9)), rng.integers(0, 6, 20)
     order = rng.permutation(20)
-    source, offsets, first = segments.segmented(kept, new, order, 6)
+    source, offsets, first = segmented(kept, new, order, 6)
     for p in range(6):
         own = source[offsets[p] : offsets[p + 1]].tolist()
         assert own[: first[p] - offsets[p]] == np.flatnonzero(kept == p).tolist()
@@ -98,7 +99,7 @@ def test_rows_are_kept_that_a_later_one_needs(seed: int) -> None:
         if waits < own.stop:
             wanted = min(wanted, needed(waits, int(time[waits])))
             assert look[p] == min(waiting[i] for i in own if i >= waits)
-        elif look[p] != segments.NEVER:
+        elif look[p] != NEVER:
             assert needed(own.stop, int(look[p]) + 1) > wanted == needed(own.stop, int(look[p]))
         assert starts[p] == wanted
 
@@ -208,8 +209,8 @@ def test_values_over_frames_that_move(before: int, after: int, seed: int) -> Non
 
 
 def test_ties_are_found_within_partitions_alone() -> None:
-    assert segments.first_tie(np.array([0, 2, 4]), np.array([1, 2, 2, 3])) == -1
-    assert segments.first_tie(np.array([0, 2, 4]), np.array([1, 2, 3, 3])) == 3
+    assert first_tie(np.array([0, 2, 4]), np.array([1, 2, 2, 3])) == -1
+    assert first_tie(np.array([0, 2, 4]), np.array([1, 2, 3, 3])) == 3
 
 
 def test_a_sum_of_doubles_beyond_all_is_infinite() -> None:

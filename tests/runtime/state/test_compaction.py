@@ -27,6 +27,7 @@ from tidegate.runtime.state.failpoints import COMPACTION, Failpoints, SimulatedC
 from tidegate.runtime.state.outputs import compaction as module
 from tidegate.runtime.state.outputs.compaction import compact, hold, parts_of
 from tidegate.runtime.state.outputs.names import Result, output_name, result_of
+from tidegate.runtime.state.store.local import LocalStore
 
 events = tg.stream("E", "n bigint, t bigint", progress="t")
 
@@ -215,6 +216,29 @@ def test_a_batch_may_be_published_again_after_a_compaction(tmp_path: Path) -> No
         assert rows(tmp_path / "out") == list(range(20))
         batches(session, 20, 1)
     assert rows(tmp_path / "out") == list(range(21))
+
+
+@pytest.mark.parametrize("failpoint", ["store-publish-linked", "commit-before-marker"])
+def test_a_batch_may_be_published_again_beside_newer_ones_of_another_checkpoint(tmp_path: Path, failpoint: str) -> None:
+    def session(name: str, store: LocalStore | None = None) -> Session:
+        program = tg.program(**{name: events.select("n", "t")})
+        sink = tg.parquet_sink(tmp_path / "out")
+        return Session(program.facts, store or LocalStore(tmp_path / name), sinks={name: sink})
+
+    store = LocalStore(tmp_path / "Mine")
+    died = session("Mine", store)
+    batches(died, 0, 19)
+    store.failpoints.arm(failpoint, crash)
+    with pytest.raises(SimulatedCrash):
+        batches(died, 19, 1)
+    died._setup.checkpoint._lock.release()
+    with session("Other") as other:
+        batches(other, 0, 25)
+    compact(tmp_path / "out")
+    with session("Mine") as again:
+        assert [row["n"] for row in again.results("Mine")] == list(range(20))
+        batches(again, 20, 1)
+    assert sorted(pl.read_parquet(f"{tmp_path}/out/*-Mine-*.parquet")["n"]) == list(range(21))
 
 
 def test_a_checkpoint_that_was_restored_does_not_add_rows_to_merged_files(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from tidegate.runtime.state.errors import FOREIGN, LOCATION, StateError
 from tidegate.runtime.state.failpoints import FAILPOINTS, PUT_AWAY, SimulatedCrash, crash
 from tidegate.runtime.state.manifest import AREAS, intent_path, manifest_path, marker_path
 from tidegate.runtime.state.segments import new_path
+from tidegate.runtime.state.shard_layout import Shard
+from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.own_files import TOP, is_own
 
@@ -338,6 +340,7 @@ USES: dict[str, Callable[[LocalStore, str], object]] = {
     "note": LocalStore.note,
     "write_table": lambda store, path: store.write_table(path, pa.table({"a": [1]})),
     "read_table": LocalStore.read_table,
+    "read_shard": lambda store, path: store.read_shard(path, Shard("a", "h", 0, 1)),
     "list_files": lambda store, path: store.list_files(path.partition("/")[0]),
     "list_all_files": lambda store, path: store.list_files(""),
     "foreign_files": lambda store, path: store.foreign_files(path.partition("/")[0]),
@@ -355,6 +358,16 @@ USES: dict[str, Callable[[LocalStore, str], object]] = {
     "target_size": LocalStore.target_size,
     "local_path": LocalStore.local_path,
 }
+#: Operations that are given no path of a file of the checkpoint: the names at its top, those of a directory of results,
+#: which may be a link, and the lock.
+WITHOUT_PATH = {"names", "target_names", "lock"}
+
+
+def test_every_operation_of_a_store_is_among_those_that_are_tried_on_links() -> None:
+    operations = {name for name, value in vars(Store).items() if callable(value) and not name.startswith("_")}
+    assert {"read_bytes", "read_shard"} < operations
+    assert operations - WITHOUT_PATH <= USES.keys()
+    assert operations >= WITHOUT_PATH
 
 
 @pytest.mark.parametrize("use", sorted(USES))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -12,12 +13,13 @@ import pytest
 
 import tidegate as tg
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.ingest.ingest import ingest_rows
 from tidegate.runtime.ingest.quarantine import kept_rows, quarantine_of, retention
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
-from tidegate.runtime.state.quarantine import Quarantine
+from tidegate.runtime.state.quarantine import QUARANTINE_SCHEMA, Quarantine, RejectedRow, RejectedRows
 from tidegate.runtime.state.store.local import LocalStore
 
 BEGIN = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
@@ -122,6 +124,94 @@ def test_a_reader_that_lost_its_files_looks_again(tmp_path: Path, monkeypatch: p
     assert rows == 11
 
 
+def test_few_rejected_rows_are_python_values_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.runtime.state.quarantine._TOGETHER", 4)
+    rows, others = RejectedRows(), RejectedRows()
+    assert not rows
+    for n in range(11):
+        (rows if n < 6 else others).append(RejectedRow("E", "push", n, "late", None, "{}", None))
+        assert len(rows._rows) < 4
+    rows.extend(others)
+    assert len(rows._rows) < 4
+    assert len(rows) == 11
+    assert rows.table().schema == QUARANTINE_SCHEMA
+    assert rows.table().column("position").to_pylist() == list(range(11))
+
+
+def test_many_rejected_rows_wait_as_arrow_for_the_commit(tmp_path: Path) -> None:
+    """Of 200,000 rows that wait for the commit no more than 65,536 are Python values."""
+    with opened(tmp_path) as session:
+        intake = ingest_rows
+        held: list[int] = []
+
+        def counted(*given: Any) -> Any:
+            found = intake(*given)
+            held.append(len(found.quarantine._rows))
+            return found
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tidegate.runtime.engines.embedded.executor.ingest_rows", counted)
+            session.push("E", [(n, None) for n in range(200_000)])
+            session.step()
+        assert session.counts["E"].rejected == {"null": 200_000}
+        assert numbers(session) == list(range(200_000))
+    assert sum(held) < 1 << 16
+
+
+def test_a_reading_holds_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files are read at once, and full ones, of which there may be any number, one after the other."""
+    with opened(tmp_path) as session:
+        for n in range(15):
+            reject(session, n)
+        monkeypatch.setattr("tidegate.runtime.state.quarantine._MOST_BYTES", 0)
+        for n in range(15, 60):
+            reject(session, n)
+        assert len(kept(tmp_path).files) > 45
+        before = len(os.listdir("/dev/fd"))
+        reader = session.quarantine()
+        held = []
+        rows = 0
+        for batch in reader:
+            held.append(len(os.listdir("/dev/fd")))
+            rows += batch.num_rows
+    assert rows == 60
+    assert max(held) <= before + 2
+
+
+def test_files_that_may_be_merged_are_held_where_they_are_not_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.runtime.ingest.quarantine._SMALL", 0)
+    with opened(tmp_path) as session:
+        for n in range(3):
+            reject(session, n)
+        reader = session.quarantine()
+        for n in range(3, 40):
+            reject(session, n)
+        assert reader.read_all().num_rows == 3
+
+
+def test_full_files_that_retention_drops_before_their_turn_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.runtime.state.quarantine._MOST_BYTES", 0)
+    days = count()
+    with opened(tmp_path, lambda: BEGIN + dt.timedelta(days=next(days)), quarantine_keep="8d") as session:
+        for n in range(10):
+            reject(session, n)
+        reader = session.quarantine()
+        for n in range(10, 16):
+            reject(session, n)
+        found = [int(row["row"].split(":")[1].split(",")[0]) for row in reader.read_all().to_pylist()]
+        assert found == list(range(found[0], 10))
+        assert 1 < found[0] <= numbers(session)[0]
+        reader = session.quarantine()
+        for path in (tmp_path / "quarantine").rglob("*.parquet"):
+            path.unlink()
+        with pytest.raises(StateError, match="is missing"):
+            reader.read_all()
+
+
 def test_old_rows_are_dropped_whole_and_said(tmp_path: Path) -> None:
     days = count()
     clock = lambda: BEGIN + dt.timedelta(days=next(days))  # noqa: E731  # one a batch
@@ -161,6 +251,19 @@ def test_a_size_bounds_the_quarantine(tmp_path: Path) -> None:
         assert kept(tmp_path).dropped.rows > 0
 
 
+def test_rejected_rows_of_one_batch_that_exceed_the_size_stay_until_newer_ones_come(tmp_path: Path) -> None:
+    with opened(tmp_path, quarantine_keep="4 KiB") as session:
+        reject(session, 0)
+        session.push("E", [(n, None) for n in range(10, 5_010)])
+        reject(session, 1)
+        assert numbers(session) == [1, *range(10, 5_010)]
+        assert kept(tmp_path).bytes > 4 << 10
+        assert kept(tmp_path).dropped.rows == 1
+        reject(session, 2)
+        assert numbers(session) == [2]
+        assert kept(tmp_path).dropped.rows == 5_002
+
+
 def test_a_file_that_was_taken_away_counts_as_dropped(tmp_path: Path) -> None:
     with opened(tmp_path) as session:
         for n in range(3):
@@ -196,6 +299,21 @@ def test_many_rejected_rows_are_read_in_pieces(tmp_path: Path) -> None:
         sizes = [batch.num_rows for batch in session.quarantine()]
     assert sum(sizes) == 150_000
     assert max(sizes) <= 1 << 16
+
+
+def test_an_error_of_a_very_long_value_is_cut_and_both_ends_stay(tmp_path: Path) -> None:
+    """The row itself is kept whole."""
+    texts = tg.stream("E", "w string, t timestamp", progress="t")
+    value = f"begin{'x' * 100_000}end"
+    with tg.program(Out=texts.with_(n=texts.w.cast("bigint"))).session(checkpoint=tmp_path) as session:
+        session.push("E", [(value, BEGIN), ("1", BEGIN)])
+        session.step()
+        (row,) = session.quarantine_rows()
+    assert value in row["row"]
+    assert len(row["error"]) < 5_000
+    assert row["error"].startswith("TG303 ")
+    assert "begin" in row["error"]
+    assert "end" in row["error"][-20:]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.state.batch import Batch
-from tidegate.runtime.state.quarantine import quarantine_table
+from tidegate.runtime.state.quarantine import RejectedRows
 
 
 @dataclass(slots=True)
@@ -48,8 +48,10 @@ class AsideRows:
         aside = self._rows.pop(query, None)
         if not aside:
             return {}
-        rows = [row.as_row(where, number) for number, (where, row) in enumerate(aside)]
-        batch.quarantine(quarantine_table(rows))
+        rejected = RejectedRows()
+        for number, (where, row) in enumerate(aside):
+            rejected.append(row.as_row(where, number))
+        batch.quarantine(rejected.table())
         return Counter((where, row.reason) for where, row in aside)
 
 

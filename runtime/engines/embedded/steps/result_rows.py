@@ -17,7 +17,7 @@ from tidegate.runtime.eval.columns import only, to_user_table
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.lenient import UNEVALUABLE, SetAside
 from tidegate.runtime.eval.unevaluable import failures, terms_of
-from tidegate.runtime.ingest.buffering import absorb, absorbed
+from tidegate.runtime.ingest.buffering import absorbed
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
 from tidegate.runtime.rows import Rows, as_frame, as_table
 from tidegate.runtime.state.batch import Batch
@@ -52,7 +52,7 @@ class ResultRows:
         stored = {
             buffer.id: (self.pending.hold(batch, buffer, part),)
             for buffer, admission in job.feeds
-            if (part := absorb(rows, buffer, admission, self.statics)).height
+            if (part := self._absorbed(job, rows, buffer, admission)).height
         }
         if self._strata is None or self._strata[0] is not batch:
             self._strata = batch, {}

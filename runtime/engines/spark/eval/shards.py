@@ -7,6 +7,8 @@ contain is computed once where they share it out alike.
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +22,7 @@ from tidegate.runtime.eval.increment import common_parts, increment, leaf_rows, 
 from tidegate.runtime.ordered.state import shard_hash, shard_of
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import Buffer, Progress, QueryPlan
+from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.segments import Segment, read_shard
 from tidegate.runtime.state.shard_layout import Shard
 
@@ -45,26 +48,45 @@ class ShardJob:
         return self.query.shard_key
 
 
-def evaluate_shards(
-    target: WriteTarget, groups: Sequence[Sequence[ShardJob]], shards: int, shard: int
-) -> Iterator[str]:
+def evaluate_shards(target: WriteTarget, groups: Sequence[Sequence[ShardJob]], shards: int, own: Json) -> Iterator[str]:
     """A task: evaluates every query over the shard's rows, and stores what is new.
 
-    Queries of a group are evaluated together, the groups one after the other.
+    Queries of a group are evaluated together, the groups one after the other. `own`: the number of the shard, and the
+    queries that others evaluate there.
     """
+    shard, elsewhere = own
     for jobs in groups:
-        for job, rows in zip(jobs, _evaluate(target, jobs, shard, shards), strict=True):
-            if rows.height:
-                schema = job.query.facts.output.schema
-                yield store_rows(target, job.query.name, schema, job.feeds, rows, written=job.written)
+        if here := [job for job in jobs if job.query.name not in elsewhere]:
+            yield from _evaluate(target, here, shard, shards)
 
 
-def _evaluate(target: WriteTarget, jobs: Sequence[ShardJob], shard: int, shards: int) -> Iterator[pl.DataFrame]:
-    """The new rows of each increment in the shard."""
+def _evaluate(target: WriteTarget, jobs: Sequence[ShardJob], shard: int, shards: int) -> Iterator[str]:
+    """Summaries of the new rows of each increment in the shard, and of what it took."""
+    began = time.perf_counter()
     demands = [Demand.of(job.query, job.old, job.new, job.keys) for job in jobs]
     read = read_shares(target, jobs, demands, shard, shards)
-    for job, leaves, ready in zip(jobs, read, common_parts(demands, read), strict=True):
-        yield increment(job.query, leaves, job.old, job.new, ready)
+    seconds = (time.perf_counter() - began) / len(jobs)
+    began = time.perf_counter()
+    ready = common_parts(demands, read)
+    together = (time.perf_counter() - began) / len(jobs)
+    for job, leaves, parts in zip(jobs, read, ready, strict=True):
+        began = time.perf_counter()
+        rows = increment(job.query, leaves, job.old, job.new, parts)
+        if rows.height:
+            schema = job.query.facts.output.schema
+            yield store_rows(target, job.query.name, schema, job.feeds, rows, written=job.written)
+        yield from load_line(target, job.query.name, shard, 1, seconds, together + time.perf_counter() - began)
+
+
+def load_line(
+    target: WriteTarget, query: str, shard: int, portions: int, read: float, evaluated: float
+) -> Iterator[str]:
+    """The summary of what a query took in a shard, or in one of so many portions of it: seconds to read, and to
+    evaluate and store. Nothing of what a worker does for the first time, as it loads then what it needs.
+    """
+    if query in target.held.evaluated:
+        yield json.dumps({"query": query, "load": [shard, portions, read, evaluated]})
+    target.held.evaluated.add(query)
 
 
 def read_shares(

@@ -86,11 +86,14 @@ class HeldTables:
 
 @dataclass(slots=True)
 class HeldRun:
-    """What is held of a run: its store, which knows the directories that are there, static tables, and operators."""
+    """What is held of a run: its store, which knows the directories that are there, static tables, and operators; and
+    the queries that were evaluated here.
+    """
 
     store: LocalStore
     tables: HeldTables = field(default_factory=HeldTables)
     operators: HeldOperators = field(default_factory=HeldOperators)
+    evaluated: set[str] = field(default_factory=set)
 
 
 _RUNS: OrderedDict[str, HeldRun] = OrderedDict()

@@ -15,11 +15,11 @@ from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.sequences.counted import COUNTS
 from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.eval.columns import only
-from tidegate.runtime.kernels.over.segments import segmented
+from tidegate.runtime.kernels.partitions.rows import segmented
 from tidegate.runtime.kernels.paths.counts import count_all, count_within
 from tidegate.runtime.kernels.paths.totals import total_all, total_within
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import order_of, require_order
+from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
@@ -90,9 +90,8 @@ class _Block:
     @classmethod
     def of(cls, layout: Layout, rows: pl.DataFrame, places: Int32Array, partitions: int) -> _Block:
         of = layout.node.sequences
-        by_time = order_of(of.readings[0], rows)
         partition = places.astype(np.int64)
-        order = by_time[np.argsort(partition[by_time], kind="stable")]
+        order = by_partition(partition, order_of(of.readings[0], rows), partitions)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(partition, minlength=partitions))])
         time = np.ascontiguousarray(rows.get_column(of.time).to_numpy())
         require_order(of.readings[0], rows, partition, order)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from tidegate.algebra.dsl.checks.relation import free_name
 from tidegate.algebra.dsl.expression import Origin
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.dsl.sources import Result
 from tidegate.algebra.errors import Site
 from tidegate.algebra.nodes import Node, Project, Rename, Select
 from tidegate.algebra.ordered.asof import AsOf
@@ -22,7 +21,7 @@ from tidegate.algebra.types import STRING
 class LookUp:
     """Which rows: those with these keys and instants, whose context is one of these, or none of them."""
 
-    changes: Result
+    changes: Relation
     default: str
     keys: tuple[str, ...]
     rows: Relation
@@ -38,7 +37,7 @@ class LookUp:
         conditions: list[Term] = []
         for context in contexts:
             node, here = self._with_change(node, context, only=False)
-            conditions.append(self._holds(context, here))
+            conditions.append(self._holds_in(context, here))
         held = conditions[0]
         for condition in conditions[1:]:
             held = call("or", held, condition)
@@ -50,7 +49,7 @@ class LookUp:
         conditions: list[Term] = []
         for context in contexts:
             node, here = self._with_change(node, context, only=False)
-            conditions.append(call("not", self._holds(context, here)))
+            conditions.append(call("not", self._holds_in(context, here)))
         return self._relation(Project(Select(node, conjunction(conditions)), kept), {}, {}, site)
 
     def _with_change(self, node: Node, context: str, *, only: bool) -> tuple[Node, dict[str, str]]:
@@ -70,20 +69,15 @@ class LookUp:
         is_default = context == self.default
         # The default context holds where nothing has changed yet: there the last change has to be known, not only a
         # window that holds.
-        ended = None if is_default else call("eq", Attr(here[CHANGE]), Lit(END, STRING))
+        ended = None if is_default else ends(here[CHANGE])
         how: Literal["left", "inner"] = "inner" if only and not is_default else "left"
         looked = AsOf(node, right, self.of, keys, self.at, here[TIME], here[CHANGE], strict=True, how=how, ended=ended)
         if only and is_default:
-            return Select(looked, self._holds(context, here)), here
+            return Select(looked, self._holds_in(context, here)), here
         return looked, here
 
-    def _holds(self, context: str, here: Mapping[str, str]) -> Term:
-        """Whether a context holds, of a row with its last change."""
-        change = Attr(here[CHANGE])
-        if context != self.default:
-            return call("is_not_null", change)
-        parts = [call("coalesce", call("eq", change, Lit(START, STRING)), TRUE)]
-        return conjunction([*parts, *(call("is_not_null", Attr(key)) for key in self.of)])
+    def _holds_in(self, context: str, here: Mapping[str, str]) -> Term:
+        return holds(here[CHANGE], self.of, is_default=context == self.default)
 
     def _relation(self, node: Node, here: Mapping[str, str], values: Mapping[str, str], site: Site | None) -> Relation:
         """The rows with their own attributes, and these of the window: by the names that are asked for."""
@@ -95,3 +89,16 @@ class LookUp:
         origin = Origin("this in_context")
         origins = {name: self.rows._origins.get(name, origin) for name in node.schema}
         return self.rows._with(node, origins, site, (), (self.changes,))
+
+
+def holds(change: str, keys: Iterable[str], *, is_default: bool) -> Term:
+    """Whether a context holds, of a row with these keys and its last change, under this name."""
+    if not is_default:
+        return call("is_not_null", Attr(change))
+    started = call("coalesce", call("eq", Attr(change), Lit(START, STRING)), TRUE)
+    return conjunction([started, *(call("is_not_null", Attr(key)) for key in keys)])
+
+
+def ends(change: str) -> Term:
+    """Whether a change ends a window."""
+    return call("eq", Attr(change), Lit(END, STRING))

@@ -1,0 +1,219 @@
+"""Windows that rows of one relation open and rows of another close, as users ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.checks.calls import called, checked_calls
+from tidegate.algebra.dsl.checks.durations import Duration, check_duration
+from tidegate.algebra.dsl.checks.relation import listed, what_else
+from tidegate.algebra.dsl.contexts.handle import Contexts
+from tidegate.algebra.dsl.expression import Origin
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.over.build import require_once
+from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.dsl.windows.bounds import WindowsOfRows, positive_ticks
+from tidegate.algebra.dsl.windows.build import Windowed
+from tidegate.algebra.dsl.windows.opened import Opened, Opening
+from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.functions.aggregates import Aggregate
+from tidegate.algebra.nodes import Node
+from tidegate.algebra.ordered.windows.node import END, START
+from tidegate.algebra.schema import checked_name
+
+if TYPE_CHECKING:
+    from tidegate.algebra.dsl.relation import Column
+
+
+@checked_calls
+class Between(Relation, Contexts, WindowsOfRows):
+    """Windows that some rows open and others close, made by `tg.between`: a relation with the keys, `start` and `end`
+    of each.
+
+    `relation.windows(these).agg(...)` has aggregates of the rows in each, `relation.in_context(these)` the rows.
+
+    Examples:
+        >>> pulling = tg.between(cars.where(cars.accel > 0), cars.where(cars.accel < 0), by="car")
+        >>> show(pulling.where(pulling.end - pulling.start > 2))
+        red, 1, 4
+    """
+
+    __slots__ = ("_empty", "_opened")
+    _opened: Opened
+    _empty: bool
+
+    def _inside(
+        self,
+        rows: Relation,
+        contexts: tuple[str, ...],
+        by: Column | Iterable[Column] | None,
+        at: Column | None,
+        values: Mapping[str, str],
+        site: Site | None,
+    ) -> Relation:
+        keys, time = self._asked(rows, contexts, by, at, "in_context")
+        if len(values) > 1 or any(name != START for name in values.values()):
+            raise QueryError(
+                "TG101",
+                f"of a window that is open {shown(values)} is not known",
+                hint='values={"since": "start"} is when the window of the row was opened',
+            )
+        for new in values:
+            if new in rows.schema:
+                raise QueryError("TG103", f"attribute {new!r} exists already", hint="choose a new name")
+            checked_name(new, "an attribute")
+        return self._opened.inside(rows, keys, time, next(iter(values), ""), site)
+
+    def _outside(
+        self,
+        rows: Relation,
+        contexts: tuple[str, ...],
+        by: Column | Iterable[Column] | None,
+        at: Column | None,
+        site: Site | None,
+    ) -> Relation:
+        return self._opened.outside(rows, *self._asked(rows, contexts, by, at, "not_in_context"), site)
+
+    def _windowed(self, of: Relation, keys: tuple[str, ...], time: str, tie: str | None) -> WindowedBetween:
+        return WindowedBetween(of, self, keys, time, tie)
+
+    def _asked(
+        self,
+        rows: Relation,
+        contexts: tuple[str, ...],
+        by: Column | Iterable[Column] | None,
+        at: Column | None,
+        where: str,
+    ) -> tuple[tuple[str, ...], str]:
+        """The keys of rows, and the instant at which they are in a window or in none."""
+        if contexts:
+            raise QueryError(
+                "TG187",
+                f"these windows are one context, and {where} names {', '.join(map(shown, contexts))}",
+                hint=f"leave the names out: {where}(windows)",
+            )
+        return self._placed(rows, () if by is None else listed(by), rows._order(at, where, "at"), where)
+
+    def _placed(self, rows: Relation, by: Sequence[Column], time: str, where: str) -> tuple[tuple[str, ...], str]:
+        """The names of rows' keys and instants; `QueryError` TG114 for other keys than those of the windows, TG102 for
+        other types.
+        """
+        names = self._opened.names
+        keys = tuple(rows._name_of(key, where) for key in by or names)
+        if len(keys) != len(names):
+            raise QueryError(
+                "TG114",
+                f"{where} goes by {', '.join(keys)}, and these windows are those of {', '.join(names) or 'all rows'}",
+                hint="name as many attributes; none where they have the same names",
+            )
+        for here, there in ((time, END), *zip(keys, names, strict=True)):
+            _require_same(rows, here, self, there, "the windows")
+        return keys, time
+
+
+@checked_calls
+class WindowedBetween(Windowed):
+    """A relation in windows that rows open and close, waiting for `agg`."""
+
+    __slots__ = ("_windows",)
+
+    def __init__(self, of: Relation, windows: Between, by: Sequence[str], time: str, tie: str | None) -> None:
+        if tie is not None:
+            raise QueryError(
+                "TG114",
+                f"windows between rows have the same rows whichever comes first: tie={tie!r} says nothing",
+                hint="leave it out; it is for tg.rows(...)",
+            )
+        self._of, self._windows, self._tie = of, windows, None
+        self._keys, self._time = windows._placed(of, by, time, "windows")
+
+    @property
+    def _shown(self) -> str:
+        return "between rows that open and rows that close"
+
+    @property
+    def _others(self) -> tuple[Relation, ...]:
+        return (self._windows,)
+
+    def _made(self, aggregates: tuple[Aggregate, ...], site: Site | None) -> Node:
+        windows = self._windows
+        return windows._opened.aggregated(self._of, self._keys, self._time, aggregates, site, empty=windows._empty)
+
+
+@called(
+    opens=("TG114", 'say which rows open windows, and which close them: tg.between(begun, ended, by="key")'),
+    closes=("TG114", 'say which rows close windows: tg.between(begun, ended, by="key")'),
+)
+def between(
+    opens: Relation,
+    closes: Relation,
+    *,
+    by: Column | Iterable[Column] = (),
+    at_most: Duration = None,
+    empty: bool = False,
+    opens_at: Column | None = None,
+    closes_at: Column | None = None,
+) -> Between:
+    """Windows that rows of one relation open and rows of another close: the keys, `start` and `end` of each.
+
+    Of each key one window is open at most: where one is, another row of `opens` changes nothing. A row of `closes` ends
+    it. As with `tg.hopping` and contexts, a window has its end and not its start: (start, end]. All rows of one instant
+    are judged by what was before: they close the window that was open, and may open the next one. So no window ends as
+    it begins.
+
+    A window that no row closes stays open; `at_most` ends it so long after its start. `by` are attributes of both
+    relations; a key that is NULL opens nothing. `opens_at`, `closes_at`: the instant of a row, where
+    rows hold several.
+
+    `relation.windows(these).agg(...)` has aggregates of the rows in each window, with `empty=True` also of windows
+    without rows. `relation.in_context(these)` has the rows, and waits for no end.
+
+    `QueryError` TG102 for keys or instants of two types, TG114 for what is no relation, TG117 where it has several
+    instants, TG160 for an `at_most` that is no duration.
+
+    Examples:
+        >>> pulling = tg.between(cars.where(cars.accel > 0), cars.where(cars.accel < 0), by="car")
+        >>> show(pulling)
+        red, 1, 4
+        >>> show(cars.windows(pulling, by="car").agg(n=tg.count(), fastest=tg.max(cars.speed)))
+        red, 1, 4, 3, 95.0
+        >>> show(cars.in_context(pulling, values={"since": "start"}).select("time", "speed", "since"))
+        2, 90.0, 1
+        3, 95.0, 1
+        4, 85.0, 1
+    """
+    with Here() as site:
+        for relation in (opens, closes):
+            if not isinstance(relation, Relation):
+                raise QueryError(
+                    "TG114",
+                    f"between got {what_else(relation)}",
+                    hint='write tg.between(begun, ended, by="key"); a value is compared by x.between(low, high)',
+                )
+        keys = tuple(opens._name_of(key, "between") for key in listed(by))
+        names = tuple(key.rpartition(".")[2] for key in keys)
+        require_once(names)
+        opening = Opening(opens, keys, opens._order(opens_at, "between", "opens_at"))
+        closing = Opening(
+            closes,
+            tuple(closes._name_of(name, "between") for name in names),
+            closes._order(closes_at, "between", "closes_at"),
+        )
+        for first, second in zip((*opening.keys, opening.at), (*closing.keys, closing.at), strict=True):
+            _require_same(opens, first, closes, second, "rows that close")
+        check_duration("at_most", at_most)
+        longest = None if at_most is None else positive_ticks("at_most", at_most, opens.schema[opening.at].type)
+        opened = Opened.of(opening, closing, names, longest, site)
+        node = opened.whole()
+        made = opened.changes._with(node, dict.fromkeys(node.schema, Origin("these windows")), site)
+        windows = Between(made._node, made._origins, made._sites, made._results)
+        windows._opened, windows._empty = opened, empty
+        return windows
+
+
+def _require_same(left: Relation, first: str, right: Relation, second: str, of: str) -> None:
+    """`QueryError` TG102 for two attributes of different types."""
+    if (its := left.schema[first].type) != (other := right.schema[second].type):
+        raise QueryError("TG102", f"{first!r} is {its}, and {second!r} of {of} is {other}", hint="cast one")

@@ -1,0 +1,163 @@
+"""Shards that take longer than others, as one key has most rows, are evaluated in portions: a task for each.
+
+What shards took in the last increments of a query says which these are. No result depends on it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import polars as pl
+
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.nodes import occurrences
+from tidegate.algebra.schema import Schema
+from tidegate.runtime.engines.spark.eval.divisions import Division, divisions
+from tidegate.runtime.engines.spark.eval.shards import ShardJob, evaluate_shards, load_line, read_shares
+from tidegate.runtime.engines.spark.tasks.running import Tasks
+from tidegate.runtime.engines.spark.workers import WriteTarget, store_rows
+from tidegate.runtime.eval.increment import increment
+from tidegate.runtime.eval.terms import compile_term
+from tidegate.runtime.plan.shared_parts import Demand
+from tidegate.runtime.state.codec import Json
+
+#: A shard may take so many times as long as the mean.
+UNEVEN: Final = 1.3
+#: Seconds; what takes less is not worth another task.
+WORTH: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Seconds that a query took in a shard: to read its rows, which every portion does, and to evaluate and store."""
+
+    read: float = 0.0
+    evaluated: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return self.read + self.evaluated
+
+    def beside(self, portion: Load) -> Load:
+        """The load of a shard with another of its portions."""
+        return Load(max(self.read, portion.read), self.evaluated + portion.evaluated)
+
+
+@dataclass(slots=True)
+class Loads:
+    """What each shard took in the last increment of a query of which all shards were measured."""
+
+    _of: dict[str, Mapping[int, Load]] = field(default_factory=dict)
+
+    def learn(self, summaries: Sequence[Mapping[str, Any]], shards: int) -> list[Mapping[str, Any]]:
+        """Takes what tasks say of so many shards from the summaries of a job; the others are left."""
+        left: list[Mapping[str, Any]] = []
+        told: dict[str, dict[int, list[tuple[int, Load]]]] = {}
+        for summary in summaries:
+            if "load" in summary:
+                shard, portions, *seconds = summary["load"]
+                told.setdefault(summary["query"], {}).setdefault(shard, []).append((portions, Load(*seconds)))
+            else:
+                left.append(summary)
+        for query, by_shard in told.items():
+            if len(by_shard) == shards and all(len(some) == some[0][0] for some in by_shard.values()):
+                self._of[query] = {shard: _together(some) for shard, some in by_shard.items()}
+        return left
+
+    def portions(self, queries: Collection[str], shards: int) -> dict[tuple[str, int], int]:
+        """Into how many portions shards of these queries would better be divided, where a task evaluates a shard of all
+        of them: so many that each takes about the mean, or reads as long as it evaluates.
+        """
+        known = {query: self._of[query] for query in queries if query in self._of}
+        took = [sum(of[shard].seconds for of in known.values()) for shard in range(shards)]
+        mean = sum(took) / shards
+        found: dict[tuple[str, int], int] = {}
+        for shard, seconds in enumerate(took):
+            if seconds < WORTH or seconds <= UNEVEN * mean:
+                continue
+            for query, of in known.items():
+                load = of[shard]
+                portions = min(shards, math.ceil(load.evaluated / max(mean - load.read, load.read)))
+                if portions > 1:
+                    found[query, shard] = portions
+        return found
+
+
+def _together(some: Sequence[tuple[int, Load]]) -> Load:
+    """The load of a shard from those of its portions."""
+    whole = Load()
+    for _, load in some:
+        whole = whole.beside(load)
+    return whole
+
+
+@dataclass(frozen=True, slots=True)
+class PortionJob:
+    """An increment of which some shards are divided in this way."""
+
+    job: ShardJob
+    division: Division
+
+
+def shard_tasks(target: WriteTarget, groups: Sequence[Sequence[ShardJob]], shards: int, loads: Loads) -> list[Tasks]:
+    """A task for each shard, and before them one for each portion of those that would take long."""
+    jobs = [job for some in groups for job in some]
+    portions = loads.portions([job.query.name for job in jobs], shards)
+    asked = {query for query, _ in portions}
+    divided = [PortionJob(job, division) for job in jobs if job.query.name in asked and (division := _best(job))]
+    own: list[Json] = []
+    elsewhere: list[list[Json]] = [[] for _ in range(shards)]
+    for number, one in enumerate(divided):
+        for (query, shard), count in portions.items():
+            if query == one.job.query.name:
+                elsewhere[shard].append(query)
+                own += [[number, shard, portion, count] for portion in range(count)]
+    shares: list[Json] = [[shard, list(queries)] for shard, queries in enumerate(elsewhere)]
+    tasks = [Tasks(partial(evaluate_portion, target, divided, shards), own)] if own else []
+    return [*tasks, Tasks(partial(evaluate_shards, target, groups, shards), shares)]
+
+
+def _best(job: ShardJob) -> Division | None:
+    """How to divide an increment: the leaf with the most rows, as every portion reads all rows of the others."""
+
+    def rows(division: Division) -> int:
+        return sum(segment.rows for segment in job.inputs[division.leaf])
+
+    return max(divisions(job.query), key=rows, default=None)
+
+
+def evaluate_portion(target: WriteTarget, jobs: Sequence[PortionJob], shards: int, own: Json) -> Iterator[str]:
+    """A task: evaluates a portion of a shard of one query, and stores what is new.
+
+    `own`: the numbers of the job, the shard and the portion, and how many portions there are.
+    """
+    number, shard, portion, portions = own
+    job, division = jobs[number].job, jobs[number].division
+    began = time.perf_counter()
+    (leaves,) = read_shares(target, [job], [Demand.of(job.query, job.old, job.new, job.keys)], shard, shards)
+    read = time.perf_counter()
+    schema = occurrences(job.query.tree)[division.leaf].schema
+    leaves[division.leaf] = portion_of(leaves[division.leaf], division, schema, portion, portions)
+    rows = increment(job.query, leaves, job.old, job.new, {})
+    if rows.height:
+        output = job.query.facts.output.schema
+        yield store_rows(target, job.query.name, output, job.feeds, rows, written=job.written)
+    yield from load_line(target, job.query.name, shard, portions, read - began, time.perf_counter() - read)
+
+
+def portion_of(rows: pl.DataFrame, division: Division, schema: Schema, portion: int, portions: int) -> pl.DataFrame:
+    """The rows of a leaf that are in a portion. Of rows that lie in order of time, a portion is a span of time where
+    they are divided row by row.
+    """
+    if division.by is None:
+        low, high = (rows.height * number // portions for number in (portion, portion + 1))
+        return rows.slice(low, high - low)
+    try:
+        return rows.filter(compile_term(division.by, schema).hash(0) % portions == portion)
+    except EvaluationError:  # perhaps of a row that has no partner
+        return rows if portion == 0 else rows.clear()

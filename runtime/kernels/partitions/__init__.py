@@ -1,0 +1,1 @@
+"""Compiled kernels that put the rows of all partitions in order."""
