@@ -104,10 +104,12 @@ def compact(
     failpoints: Failpoints | None = None,
     fanout: int = FANOUT,
     known: Known | None = None,
+    tries: int | None = None,
 ) -> CompactionResult:
     """Merge the small files of each query in a directory of results, but those of its newest batch there.
 
-    Only files that are not `known` are opened, and known from then on.
+    Only files that are not `known` are opened, and known from then on. `tries`: how often it asks for the directory
+    before it merges anything; for two seconds unless said. Whoever holds it for long costs no merging.
     `StateError` TG526 where the directory is none, holds anything else or can not be exchanged, TG527 while a program
     reads it as a stream, or another compaction goes on. A crash leaves the directory as it was or compacted, nothing
     between.
@@ -127,6 +129,8 @@ def compact(
         if not plan:
             return CompactionResult(str(top), len(names), len(names), before, before, 0)
         _check_exchange(top)
+        with _alone(top, tries):
+            pass  # else all would be merged in vain
         with _beside(top) as target:
             merged = [_merge(group, target) for group in plan]
             points.hit("compaction-merged")
@@ -192,8 +196,11 @@ def hold(directory: str | os.PathLike[str]) -> int | None:
 
 
 @contextmanager
-def _alone(top: Path) -> Iterator[None]:
-    """Locks the directory and those above it: nobody publishes into it, and nobody reads one of them as a stream."""
+def _alone(top: Path, tries: int | None = None) -> Iterator[None]:
+    """Locks the directory and those above it: nobody publishes into it, and nobody reads one of them as a stream.
+
+    It asks for each so often (`_TRIES` times unless said), and then raises `StateError` TG527.
+    """
     descriptors: list[int] = []
     try:
         for directory in (top, *top.parents):
@@ -204,7 +211,7 @@ def _alone(top: Path) -> Iterator[None]:
                     raise
                 continue
             descriptors.append(descriptor)
-            _lock(descriptor, directory, top)
+            _lock(descriptor, directory, top, _TRIES if tries is None else tries)
             if directory != top:
                 descriptors.remove(descriptor)
                 os.close(descriptor)
@@ -214,12 +221,12 @@ def _alone(top: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
-def _lock(descriptor: int, directory: Path, top: Path) -> None:
-    for attempt in range(_TRIES):
+def _lock(descriptor: int, directory: Path, top: Path, tries: int) -> None:
+    for attempt in range(tries):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if attempt < _TRIES - 1:
+            if attempt < tries - 1:
                 time.sleep(_APART)
         except OSError as error:
             if directory == top:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 from time import sleep
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -414,6 +415,42 @@ def test_two_compactions_at_once_and_batches_that_publish(tmp_path: Path, monkey
         compact(out)
     os.close(other)
     assert compact(out).files == 2
+
+
+def test_nothing_is_merged_while_somebody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else all files were merged again and again, in vain."""
+    monkeypatch.setattr("tidegate.runtime.state.outputs.compaction._TRIES", 1)
+    out, points = tmp_path / "out", Failpoints()
+    published(out, 20)
+    points.record()
+    with tg.hold_compaction(out), pytest.raises(StateError, match="TG527"):
+        compact(out, failpoints=points)
+    assert points.passed == {}
+    assert parts(tmp_path) == ["out"]
+
+
+def test_a_run_asks_less_and_less_while_somebody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried, slept, seq = list[int](), list[float](), 0
+    whole = module.compact
+
+    def noted(*arguments: Any, **options: Any) -> Any:
+        tried.append(seq)
+        return whole(*arguments, **options)
+
+    monkeypatch.setattr("tidegate.runtime.engines.compactions.compact", noted)
+    monkeypatch.setattr("tidegate.runtime.state.outputs.compaction.time", SimpleNamespace(sleep=slept.append))
+    with opened(tmp_path, compact=True) as session:
+        with tg.hold_compaction(tmp_path / "out"):
+            for seq in range(1, 130):
+                batches(session, seq, 1)
+        assert tried == [16, 48, 112]
+        assert slept == []
+        assert len(parts(tmp_path / "out")) == 129
+        for seq in range(130, 257):
+            batches(session, seq, 1)
+        assert tried == [16, 48, 112, 240, 256]
+        assert len(parts(tmp_path / "out")) < 40
+    assert rows(tmp_path / "out") == list(range(1, 257))
 
 
 def test_a_directory_below_the_home_directory_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
