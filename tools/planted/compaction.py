@@ -39,6 +39,24 @@ GROUP = Group(
             ")",
         ),
         bug(
+            "files that were merged are in sight beside the directory",
+            "runtime/state/outputs/compaction.py",
+            "                _hide(target, gone)\n",
+            "",
+        ),
+        bug(
+            "a reader does not find the files that were merged",
+            "runtime/engines/reading_results.py",
+            "(name, name + MERGED)",
+            "(name,)",
+        ),
+        bug(
+            "a reader does not find the files that were not merged",
+            "runtime/engines/reading_results.py",
+            "os.open(os.path.join(directory, name), flags | os.O_NOFOLLOW)",
+            "os.open(name, flags | os.O_NOFOLLOW, dir_fd=descriptor)",
+        ),
+        bug(
             "merged parts stay in the directory",
             "runtime/state/outputs/compaction.py",
             "if result.name not in gone:",

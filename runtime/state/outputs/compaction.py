@@ -16,7 +16,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.printing.plans import count_of
 from tidegate.runtime.state.errors import StateError, is_damage, storage_errors
 from tidegate.runtime.state.failpoints import Failpoints
-from tidegate.runtime.state.outputs.names import Result, result_of
+from tidegate.runtime.state.outputs.names import MERGED, Result, result_of
 from tidegate.runtime.state.segments import schema_id, tier_of
 from tidegate.runtime.state.store.local import sync_directory
 from tidegate.runtime.state.store.paths import local_directory
@@ -145,6 +145,7 @@ def compact(
                 _exchange(top, target)
                 points.hit("compaction-exchanged")
                 sync_directory(top.parent)
+                _hide(target, gone)
             left = [path.stat().st_size for path in top.iterdir()]
     rows = sum(file.rows for group in plan for file in group)
     assert len(merged) == len(plan)
@@ -247,8 +248,8 @@ def _lock(descriptor: int, directory: Path, top: Path, tries: int) -> None:
 
 @contextmanager
 def _beside(top: Path) -> Iterator[Path]:
-    """An empty directory beside the other, for one compaction at a time. After the exchange it holds what was there
-    before.
+    """An empty directory beside the other, for one compaction at a time. After the exchange it holds the files that
+    were merged.
     """
     target = top.with_name(f".{top.name}.compacted")
     with suppress(FileExistsError):
@@ -259,19 +260,35 @@ def _beside(top: Path) -> Iterator[Path]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StateError(READ, f"{top} is being compacted", hint="wait for the other compaction") from None
-        for result in _names(target):  # of a crash, or of the compaction before
-            os.unlink(target / result.name)
+        for result in _names(target, MERGED):  # of a crash, or of the compaction before
+            for name in (result.name, result.name + MERGED):
+                with suppress(FileNotFoundError):
+                    os.unlink(target / name)
         yield target
     finally:
         os.close(descriptor)
 
 
-def _names(top: Path) -> list[Result]:
-    """The files of results in a directory, in the order of their batches; `StateError` TG526 for anything else."""
+def _hide(before: Path, gone: Collection[str]) -> None:
+    """Takes files out of the sight of readers of all directories below the one above (`**/*.parquet`): `gone` ones get
+    another ending, others are in the compacted directory too.
+    """
+    for result in _names(before):
+        if result.name in gone:
+            os.rename(before / result.name, before / (result.name + MERGED))
+        else:
+            os.unlink(before / result.name)
+
+
+def _names(top: Path, ending: str = "") -> list[Result]:
+    """The files of results in a directory, in the order of their batches, also with an `ending` after their names.
+
+    `StateError` TG526 for anything else.
+    """
     results = []
     with os.scandir(top) as entries:
         for entry in entries:
-            result = result_of(entry.name)
+            result = result_of(entry.name.removesuffix(ending))
             if result is None or not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
                 raise StateError(
                     FOREIGN,

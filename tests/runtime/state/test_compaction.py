@@ -189,6 +189,27 @@ def test_a_reader_that_asks_for_each_file_holds_the_directory(tmp_path: Path) ->
     assert not all((out / name).is_file() for name in listed)
 
 
+def test_readers_of_all_directories_below_one_see_each_row_once(tmp_path: Path) -> None:
+    """They look into hidden ones too, as the one beside is."""
+    published(tmp_path / "out", 20)
+    for last in (20, 40, 60):
+        for seq in range(last - 19, last + 1):
+            pq.write_table(pa.table({"n": [seq]}), tmp_path / "out" / output_name(seq, "Q", 0))
+        assert compact(tmp_path / "out").rows
+        assert rows(tmp_path / "**") == list(range(1, last + 1))
+        assert {path.parent for path in tmp_path.rglob("*.parquet")} == {tmp_path / "out"}
+
+
+def test_a_reader_of_the_session_goes_on_while_its_directory_is_exchanged(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        batches(session, 0, 20)
+        reader = session.reader("Out")
+        first = reader.read_next_batch()
+        compact(tmp_path / "out")
+        assert [*first["n"].to_pylist(), *reader.read_all()["n"].to_pylist()] == list(range(20))
+        assert session.table("Out")["n"] == list(range(20))
+
+
 @pytest.mark.parametrize("failpoint", COMPACTION)
 def test_a_crash_leaves_every_row_once(tmp_path: Path, failpoint: str) -> None:
     out = tmp_path / "out"
@@ -470,7 +491,8 @@ def test_whoever_waited_for_the_directory_gets_the_new_one(tmp_path: Path) -> No
     assert now is not None
     assert os.path.samestat(os.fstat(now), os.stat(out))
     assert not os.path.samestat(os.fstat(now), os.fstat(before))
-    assert len(os.listdir(before)) == 20  # whoever has the old one open reads on
+    merged = sorted(f"{output_name(seq, 'Q', 0)}.merged" for seq in range(1, 20))
+    assert sorted(os.listdir(before)) == merged  # whoever has the old one open reads on
     os.close(before)
     os.close(now)
     assert hold(str(tmp_path / "none")) is None
