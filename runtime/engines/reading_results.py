@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import BinaryIO
@@ -81,9 +82,11 @@ def _published(stream: str, directory: str, queries: Iterable[str]) -> Iterator[
                         with open(name, "rb", opener=opened) as file:
                             yield _table(file, f"{directory}/{name}")
         finally:
-            os.close(descriptor)
+            close()
 
-    return tables()
+    made = tables()
+    close = weakref.finalize(made, os.close, descriptor)  # also where nobody begins to read
+    return made
 
 
 def _table(file: BinaryIO, path: str) -> pa.Table:
