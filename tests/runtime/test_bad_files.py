@@ -126,7 +126,8 @@ def test_a_file_that_changed_after_it_was_read_is_passed_over(tmp_path: Path) ->
         assert warning.startswith("TG443 S: 1 file that changed after it was read, so what changed is in no result\n")
         assert f"S: {first} was read with {len(FINE)} bytes and was written again, and is not read again" in warning
         assert session.counts["S"].accepted == 3
-        assert told(session) == []  # once
+        for _ in range(10):
+            assert told(session) == []  # once
         first.write_bytes(LATER["parquet"])
         assert told(session) == []  # of ten next
         more = {n: written(pa.table({"k": [n], "t": [n], "s": [str(n)]})) for n in range(4, 13)}
