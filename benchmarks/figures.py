@@ -28,6 +28,11 @@ STALLS = ((1_000_000, 10_000), (25_000_000, 100_000))
 #: Queries of whose state garbage collection can free nothing, and one whose rows are folded: how many keys are live in
 #: the end.
 STALLED = {"part payments": STALLS, "undelivered": STALLS, "latest price": ((500_000, 10_000), (2_000_000, 10_000))}
+#: Windows whose keys or panes come and go: keys, and rows of a batch.
+PASSING = {
+    "sessions of text keys": ((100_000, 2_500), (400_000, 10_000)),
+    "hopping windows of 60 panes": ((5_000, 2_500), (10_000, 10_000)),
+}
 #: Joins of which a batch is measured beside few live rows and many: with as many keys as rows, and with as many as the
 #: few have.
 LOOK_UPS = (
@@ -169,6 +174,9 @@ def _declared() -> Iterator[tuple[str, Target]]:
             yield f"{shape}, {rows:,} live rows: longest batch / median", Target(most=3)
             yield f"{shape}, {rows:,} live rows: CPU a batch, default / off", Target(better="less")
             yield f"{shape}, {rows:,} live rows: peak memory / (2 x live state + 1 GiB)", Target(most=1)
+    for shape, sizes in PASSING.items():
+        for keys, _ in sizes:
+            yield f"{shape}, {keys:,} keys: longest batch / median", Target(most=3)
     for shape in LOOK_UPS:
         yield f"{shape}: CPU a batch, {LIVE_ROWS[-1]:,} live rows / {LIVE_ROWS[0]:,}", Target(most=1.5)
     yield "a batch of 50 rows, five queries, embedded", Target("ms", most=10)

@@ -1,11 +1,11 @@
 """Whether garbage collection stalls where it can free nothing, or folds what many keys have: CPU of each batch of a
-state that only grows, and memory.
+state that only grows, and memory. And whether a batch stalls where keys or panes of windows come and go.
 
 A process of its own for each run:
 
-python benchmarks/stalls.py SHAPE ROWS BATCH MODE FOLDER prints what was measured as JSON; SHAPE is a key of SHAPES,
-ROWS those that are live in the end, BATCH those of a batch, MODE the garbage collection; with FOLDER "-" there is no
-checkpoint.
+python benchmarks/stalls.py SHAPE ROWS BATCH MODE FOLDER prints what was measured as JSON; SHAPE is a key of SHAPES
+or WINDOWS, ROWS those that are live in the end, or keys, BATCH the rows of a batch, MODE the garbage collection; with
+FOLDER "-" there is no checkpoint.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
-from benchmarks.figures import PAIRS, STALLED, Figure, compared, declared
+from benchmarks.figures import PAIRS, PASSING, STALLED, Figure, compared, declared
 from benchmarks.memory import resident
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.connectors.sinks import DiscardSink
@@ -38,6 +38,7 @@ from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.memory import MemoryStore
 
 COLUMNS = "id bigint, amount bigint, t bigint"
+visits = tg.stream("Visits", "id string, amount bigint, t bigint", progress="t")
 orders, payments, deliveries, prices = (
     tg.stream(name, COLUMNS, progress="t") for name in ("Orders", "Payments", "Deliveries", "Prices")
 )
@@ -45,6 +46,8 @@ orders, payments, deliveries, prices = (
 LONG = 1 << 40
 #: The first batches, in which caches are filled, are left out.
 WARM = 5
+#: Batches of windows, and the first ones of these, in which the state gets as large as it stays.
+PASSED, FILLED = 200, 70
 #: Prices that come for each key, and for each order.
 PRICES, PER_ORDER = 3, 10
 
@@ -78,6 +81,23 @@ SHAPES: dict[str, Callable[[], tg.Program]] = dict(
 )
 
 
+def sessions(keys: int, size: int) -> tg.Program:
+    """Each key comes once; so many are live."""
+    return tg.program(
+        Sessions=visits.windows(tg.session(keys // size), by="id").agg(n=tg.count(), total=tg.sum(visits.amount))
+    )
+
+
+def hopping(_keys: int, _size: int) -> tg.Program:
+    """Blocks of 60 panes, of all keys at once."""
+    return tg.program(
+        Windows=orders.windows(tg.hopping(60, every=1), by="id").agg(n=tg.count(), most=tg.max(orders.amount))
+    )
+
+
+WINDOWS: dict[str, Callable[[int, int], tg.Program]] = dict(zip(PASSING, (sessions, hopping), strict=True))
+
+
 def measure() -> tuple[list[Figure], bool]:
     """Longest batch beside the median, CPU and memory with the default garbage collection beside none, in PAIRS
     pairs.
@@ -93,6 +113,15 @@ def measure() -> tuple[list[Figure], bool]:
                     for mode in ("off", "amortised"):
                         shutil.rmtree(f"{folder}/{mode}")
                 figures += _figures(f"{shape}, {rows:,} live rows", pairs)
+        for shape, sizes in PASSING.items():
+            for keys, size in sizes:
+                ratios = []
+                for _ in range(PAIRS):
+                    cpu = process(shape, keys, size, "amortised", f"{folder}/state")["cpu"][FILLED:]
+                    ratios.append(max(cpu) / statistics.median(cpu))
+                    shutil.rmtree(f"{folder}/state")
+                figures.append(compared(f"{shape}, {keys:,} keys: longest batch / median", ratios))
+                print(figures[-1].line(), flush=True)
     return figures, True
 
 
@@ -131,7 +160,7 @@ def process(shape: str, rows: int, size: int, mode: str, folder: str) -> dict[st
 
 def run(shape: str, rows: int, size: int, mode: GarbageCollection, folder: str) -> dict[str, Any]:
     """CPU seconds of each batch, the greatest live state in bytes, and memory beyond that of the process before."""
-    program = SHAPES[shape]()
+    program = WINDOWS[shape](rows, size) if shape in WINDOWS else SHAPES[shape]()
     (result,) = program.facts.streams
     store = MemoryStore() if folder == "-" else LocalStore(folder)
     cpu, live = [], 0
@@ -140,16 +169,40 @@ def run(shape: str, rows: int, size: int, mode: GarbageCollection, folder: str) 
     ) as session:
         base = resident("VmRSS")
         names = {stream.name for stream in program.facts.program.inputs}
-        for given in _given(rows, size) if "Payments" in names else _asked(rows, size):
+        for given in _batches(names, rows, size):
             for name, frame in given.items():
                 session.push(name, frame)
             for name in names:
-                session.advance(name, {"t": given["Orders"]["t"][-1]})
+                session.advance(name, {"t": given["Orders" if "Orders" in given else name]["t"][-1]})
             begun = time.process_time()
             report = session.step()
             cpu.append(time.process_time() - begun)
             live = max(live, sum(report.live_bytes.values()))
         return {"cpu": cpu, "live": live, "more": resident("VmHWM") - base, "rows": sum(report.live_rows.values())}
+
+
+def _batches(names: Collection[str], rows: int, size: int) -> Iterator[dict[str, pl.DataFrame]]:
+    """The batches of the streams that a shape reads."""
+    if "Payments" in names:
+        return _given(rows, size)
+    if "Prices" in names:
+        return _asked(rows, size)
+    return _visits(size) if "Visits" in names else _panes(rows, size)
+
+
+def _visits(size: int) -> Iterator[dict[str, pl.DataFrame]]:
+    """A batch a tick, of keys that never came before."""
+    for t in range(PASSED):
+        amount = np.arange(t * size, (t + 1) * size)
+        yield {"Visits": pl.DataFrame({"id": [f"user-{n}" for n in amount], "amount": amount, "t": np.full(size, t)})}
+
+
+def _panes(keys: int, size: int) -> Iterator[dict[str, pl.DataFrame]]:
+    """A batch a tick, of any keys."""
+    rng = np.random.default_rng(5)
+    for t in range(PASSED):
+        rows = {"id": rng.integers(0, keys, size), "amount": rng.integers(0, 100, size), "t": np.full(size, t)}
+        yield {"Orders": pl.DataFrame(rows)}
 
 
 def _given(rows: int, size: int) -> Iterator[dict[str, pl.DataFrame]]:

@@ -32,6 +32,7 @@ from benchmarks.figures import (
     DECLARED,
     END,
     PAIRS,
+    PASSING,
     STALLED,
     UNMEASURED,
     compared,
@@ -228,6 +229,16 @@ def test_of_a_state_that_only_grows_no_row_goes(shape: str, tmp_path: Path) -> N
     else:
         assert made["rows"] == 40_000
         assert len(made["cpu"]) == 4
+
+
+@pytest.mark.parametrize("shape", PASSING)
+def test_a_state_of_windows_gets_as_large_as_it_stays(
+    shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stalls, "PASSED", 120)
+    made = stalls.run(shape, 2000, 50, "amortised", str(tmp_path))
+    assert len(made["cpu"]) == 120
+    assert 2000 <= made["rows"] <= 3200  # of sessions one a key, of panes those of 60 batches that have rows
 
 
 @pytest.mark.long

@@ -263,6 +263,7 @@ OTHERS = {
     "plan.lower.MOST_CONDITIONS": "bits of an integer: tests/runtime/test_event_runs.py",
     "ingest.raw_rows._CONTINUED": "a byte",
     "ingest.raw_rows._MOST_BYTES": "a limit of Arrow's offsets",
+    "ordered.row_arrays.MOST_OF_A_ROW": "a limit beyond which an instant is refused",
     "batch.increments.ENDLESS": "a limit beyond which a program is refused",
     "batch.increments.MANY_ROWS": "likewise",
     "batch.increments.ROWS_PER_STEP": "likewise",

@@ -43,8 +43,8 @@ tells the analysis nothing.
 ## Aggregates
 
 Aggregates of [groups](operators.md#group_byagg-tsa-def-15) skip NULL, and are NULL where nothing is left, counts 0. Each takes `filter=`, a
-condition. What *merges* keeps a few numbers for each group while rows arrive, or a sketch, which is for groups and windows alone; the others keep
-every value: they are for groups and for [frames](operators.md#over) that have a beginning. But for count_distinct those are computed in Python.
+condition. What *merges* keeps a few numbers for each group while rows arrive, or a sketch, which situations do not have; the others keep
+every value: they are for groups, for [windows](operators.md#windows) that end and for [frames](operators.md#over) that have a beginning. But for count_distinct those are computed in Python.
 
 """
 

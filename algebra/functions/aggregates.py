@@ -74,9 +74,9 @@ class Form(Enum):
     GREATEST = "greatest"
     EARLIEST = "earliest"
     LATEST = "latest"
-    SKETCH = "sketch"  # of groups and windows: it merges, and is no plain value
-    DISTINCT = "distinct"  # of whole groups only: it has no bounded state that merges; of runs, all values are held
-    WHOLE = "whole"  # of whole groups only: every value is held, and Python computes the result
+    SKETCH = "sketch"  # it merges, and is no plain value
+    DISTINCT = "distinct"  # it has no bounded state that merges: rows are held; of runs, all values
+    WHOLE = "whole"  # every value is held, and Python computes the result
 
 
 @dataclass(frozen=True, slots=True)

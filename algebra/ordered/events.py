@@ -6,12 +6,9 @@ import itertools
 from collections.abc import Sequence
 from functools import cmp_to_key
 
-from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError, key_of
-from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Reading, Row
 from tidegate.algebra.printing.terms import value_text
-from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Value
 from tidegate.algebra.typed.kernels import compare
 from tidegate.algebra.types import DataType, Kind
@@ -48,6 +45,16 @@ def tied(at: Value, type_: DataType) -> EvaluationError:
     )
 
 
+def too_far(many: int, what: str, at: Value, type_: DataType) -> EvaluationError:
+    """TG306 of an instant that is so far after the one before that what lies between is more than memory holds."""
+    hint = "leave out rows that are too far ahead: in the input, or by a condition before this operator"
+    if type_.kind is not Kind.BIGINT:
+        hint += "; skew_guard= of a source sets aside rows that are ahead of the clock"
+    return EvaluationError(
+        "TG306", f"{many:,} {what} {value_text(at, type_)}: this instant is too far from the one before", hint=hint
+    )
+
+
 def _compare(left: Value, right: Value) -> int:
     """Below 0 where one value comes before the other, 0 where both are one; NULL comes before all others."""
     if left is None or right is None:
@@ -58,15 +65,3 @@ def _compare(left: Value, right: Value) -> int:
 def instant_of(value: Value) -> int:
     assert isinstance(value, int)
     return value
-
-
-def require_mergeable(aggregate: Aggregate, of: str, time: str, schema: Schema) -> None:
-    """`QueryError` TG132 for an aggregate of rows in order of time that would keep every value."""
-    if not aggregate.entry.merges:
-        size = '"1h"' if schema[time].type.kind is Kind.TIMESTAMP else "10"
-        raise QueryError(
-            "TG132",
-            f"{aggregate.function.value} keeps every value: it is an aggregate of groups, not of {of}",
-            hint=f"group by windows that do not overlap: group_by(..., end=tg.ceil(r.{time}, {size})); "
-            f"or take the rows before each row: over(..., range={size})",
-        )

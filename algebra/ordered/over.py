@@ -297,7 +297,7 @@ def column_text(column: OverColumn, instants: DataType) -> str:
 
 
 def _require_possible(column: FrameAggregate, instants: DataType) -> None:
-    """`QueryError` TG132 for an aggregate that keeps every value of more and more rows, and for a sketch."""
+    """`QueryError` TG132 for an aggregate that keeps every value of more and more rows."""
     function, entry = column.aggregate.function.value, column.aggregate.entry
     if not entry.merges and column.frame.before is None:
         span = '"1h"' if instants.kind is Kind.TIMESTAMP else "10"
@@ -305,12 +305,6 @@ def _require_possible(column: FrameAggregate, instants: DataType) -> None:
             "TG132",
             f"{function} keeps every value, and the rows before a row are more and more",
             hint=f"say how far it looks back: over(..., range={span}) or over(..., rows=(9, 0))",
-        )
-    if entry.form is Form.SKETCH:
-        raise QueryError(
-            "TG132",
-            f"{function} is an aggregate of groups and windows, not of the rows before a row",
-            hint="take windows that overlap: windows(tg.hopping(...), by=...).agg(...)",
         )
 
 

@@ -33,18 +33,21 @@ from tidegate.analysis.ordered.family import (
     completing,
     equal_instants,
     held,
+    rate_of,
     stream_of,
 )
+from tidegate.analysis.zones.wording import amount, factor
 from tidegate.analysis.zones.zone import Layout, Zone
 
 #: The names of what is kept: open sessions, windows that no row has closed, what windows that grow have come to, and
-#: the panes of which those consist that hop.
+#: the panes of which those consist that hop; and the rows of open windows, where an aggregate needs every value.
 SESSIONS: Final = "sessions"
 OPEN: Final = "windows"
 #: The column of their starts.
 FIRST: Final = "first"
 TOTALS: Final = "totals"
 PANES: Final = "panes"
+ROWS: Final = "rows"
 #: Attributes of a row of the window while zones are built; no attribute of a user has such a name.
 _ROW: Final = "\0row"
 _KEY: Final = "\0{}"
@@ -99,6 +102,8 @@ class WindowsFamily(Family[Windows]):
     def state(self, node: Windows) -> StateBound:
         many = f"keys({stream_of(node.input)[1]} by {', '.join(node.keys)})" if node.keys else ""
         window = node.window
+        if node.keeps_rows:
+            return StateBound((f"{ROWS}: {_rows(node, many)}",), (StoredRows(ROWS, "open", of="of windows"),))
         if isinstance(window, SessionWindow):
             return StateBound((f"{SESSIONS}: {many or 1}",), (StoredRows(SESSIONS, "open", of="of sessions"),))
         if isinstance(window, OpenedWindow):
@@ -131,6 +136,23 @@ def panes_in(window: CountWindow | TimedWindow) -> int | None:
             return window.size // window.pane if window.size > window.pane else None
         case _:
             assert_never(window)
+
+
+def _rows(node: Windows, keys: str) -> str:
+    """How many rows are in windows that are not complete, for people; some stay that count panes."""
+    window, rate = node.window, rate_of(node.input)
+    match window:
+        case SessionWindow():
+            return f"{rate} × the longest session"
+        case OpenedWindow():
+            return f"{rate} × the longest window"
+        case CountWindow(size=size):
+            last = f"{max(size - 1, 1):,}"
+            return f"{keys} × {last}" if keys else last
+        case _:
+            span = amount(_longest(window), node.input.schema[node.time].type)
+            stays = window.empty or isinstance(window, AnchoredWindow)
+            return f"{keys or 1} + {rate} × {factor(span)}" if stays else f"{rate} × {factor(span)}"
 
 
 def _with_keys_renamed(zone: Zone) -> Zone:

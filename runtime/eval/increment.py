@@ -18,7 +18,7 @@ from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan import shared_parts as common
 from tidegate.runtime.plan.shared_parts import Demand, compute_common
 from tidegate.runtime.plan.steps import Buffer, CommonPart, Leaf, Progress, QueryPlan
-from tidegate.runtime.rows import Unsupported
+from tidegate.runtime.rows import Rows, Unsupported, as_frame
 
 Ready = common.Ready[pl.DataFrame]
 
@@ -48,6 +48,18 @@ def leaf_rows(leaf: Leaf, frame: pl.DataFrame, relevant: Term) -> pl.DataFrame:
     assert leaf.buffer is not None
     frame = keep_true(frame, relevant, leaf.buffer.schema, view=True)
     return only(frame, leaf.columns) if leaf.columns else frame
+
+
+def joined_leaves(
+    query: QueryPlan, leaves: Mapping[int, Rows], statics: Mapping[str, pl.DataFrame]
+) -> Mapping[int, Rows]:
+    """What an operator reads, by leaf: the stored rows, some with their matches in static tables."""
+    joined = dict(leaves)
+    for index, leaf in enumerate(query.leaves):
+        if (join := leaf.joined) is not None:
+            tables = {place: statics[name] for place, name in join.tables}
+            joined[index] = evaluate(join.node, {join.place: as_frame(leaves[index]), **tables})
+    return joined
 
 
 def no_rows(buffer: Buffer) -> pl.DataFrame:

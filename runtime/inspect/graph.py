@@ -41,6 +41,7 @@ def plan_graph(plan: Plan) -> Graph:
         if feeding[query.stream] != place:
             edges.append(Edge(place, feeding[query.stream]))
         tables = dict.fromkeys(leaf.static for leaf in query.leaves if leaf.static is not None)
+        tables |= dict.fromkeys(name for leaf in query.leaves for name in leaf.later)
         edges += [Edge(feeding[name], place) for name in tables if name in feeding]
     for buffer in plan.buffers:
         place = places["buffer", buffer.id]

@@ -59,21 +59,22 @@ class PartitionNumbers:
         known = self.keys
         both = [ends for part in (known, coming) if len(part) for ends in (int(part.min()), int(part.max()))]
         low, high = (min(both), max(both)) if both else (0, 0)
+        dense: Int32Array | None = None
         if high - low < _SMALL_RANGE:
             if len(known):  # half as much again on both sides, or keys that creep on would cost a table a batch
                 low, high = max(low - (high - low) // 2, _LEAST), min(high + (high - low) // 2, _GREATEST)
-            self._low = low
-            self._dense = np.full(high - low + 1, _FREE, dtype=np.int32)
-            self._dense[known - low] = np.arange(len(known), dtype=np.int32)
             room = high - low + 1
+            numbers, table = np.full(room, _FREE, dtype=np.int32), np.empty(0, dtype=np.int32)
+            numbers[known - low] = np.arange(len(known), dtype=np.int32)
+            dense = numbers
         else:
-            self._dense = None
             size = 1 << max(12, (4 * len(known)).bit_length())
-            self._table = np.full(size, _FREE, dtype=np.int32)
-            _enter(known, self._table)
-            room = size // 2
-        self._keys = np.empty(room, dtype=np.int64)
-        self._keys[: len(known)] = known
+            room, table = size // 2, np.full(size, _FREE, dtype=np.int32)
+            _enter(known, table)
+        keys = np.empty(room, dtype=np.int64)
+        keys[: len(known)] = known
+        # Only now, as there may be no memory: with a table that is larger than `_keys` a kernel writes past its end.
+        self._low, self._dense, self._table, self._keys = low, dense, table, keys
 
 
 @compiled(

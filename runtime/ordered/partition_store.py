@@ -54,8 +54,12 @@ class PartitionStore(Generic[C]):
     replaces it.
 
     What an increment costs depends on the partitions that it takes out, not on those held; only when to look at them is
-    compared for all. Numbers of partitions of which nothing is held are given up once they are most.
+    compared for all. Numbers of partitions of which nothing is held are given up once they are most; where such
+    partitions leave nothing behind (`gives_again`), other keys have their numbers before that. So batches in which
+    as many keys go as come cost alike.
     """
+
+    gives_again: ClassVar[bool] = False
 
     def __init__(self, keys: Schema) -> None:
         self.partitions = Partitions.of(keys)
@@ -66,6 +70,7 @@ class PartitionStore(Generic[C]):
         self._look = np.empty(0, dtype=np.int64)
         self._is_held = np.zeros(0, dtype=np.bool_)
         self._place = np.empty(0, dtype=np.int32)
+        self._left: list[Int64Array] = []
 
     def emptied(self) -> Self:
         """A store of the same kind that is empty."""
@@ -84,12 +89,18 @@ class PartitionStore(Generic[C]):
         raise NotImplementedError
 
     def ready(self) -> None:
-        """Prepares an increment: renumbers the partitions without those that are empty, if these are many."""
+        """Prepares an increment: lets others have the numbers of partitions that are empty. If these are many, the
+        others are renumbered without them.
+        """
         if len(self.partitions) > LOOSE + 2 * self.held and len(self.partitions.schema):
             fresh = self.part(np.flatnonzero(self._is_held))
             fresh.last, fresh.version = self.last, self.version
             fresh.numbering = self.numbering + 1
             vars(self).update(vars(fresh))
+        elif self._left and self.partitions.gives_again:
+            left = np.concatenate(self._left)
+            self.partitions.free(left[~self._is_held[left]])
+        self._left = []
 
     def part(self, partitions: Int64Array) -> Self:
         """The state of these partitions alone, renumbered 0, 1, ..."""
@@ -135,6 +146,8 @@ class PartitionStore(Generic[C]):
         self._look[extract.partitions] = extract.look
         self.held += int(np.count_nonzero(is_held) - np.count_nonzero(self._is_held[extract.partitions]))
         self._is_held[extract.partitions] = is_held
+        if self.gives_again:
+            self._left.append(extract.partitions[~is_held])
         self.last, self.version = extract, self.version + 1
 
     def settle(self, before: C, after: C) -> None:
@@ -153,6 +166,9 @@ class PartitionStore(Generic[C]):
             return
         more = max(partitions, known + known // 2) - known
         self.room(known + more)
-        self._look = np.concatenate([self._look, np.full(more, NO_LOOK)])
-        self._is_held = np.concatenate([self._is_held, np.zeros(more, dtype=np.bool_)])
-        self._place = np.empty(known + more, dtype=np.int32)
+        # Together, as there may be no memory for one of them.
+        self._is_held, self._place, self._look = (
+            np.concatenate([self._is_held, np.zeros(more, dtype=np.bool_)]),
+            np.empty(known + more, dtype=np.int32),
+            np.concatenate([self._look, np.full(more, NO_LOOK)]),
+        )

@@ -1,8 +1,10 @@
-"""The numbers of partitions. Each combination of keys has one for as long as it has state."""
+"""The numbers of partitions. Each combination of keys has one for as long as it has state; then another may have it."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import numpy as np
@@ -11,7 +13,7 @@ import pyarrow as pa
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import DataType, Kind
-from tidegate.runtime.arrays import Int32Array, Int64Array
+from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 from tidegate.runtime.arrow_arrays import array_of_numbers
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.columns import polars_schema
@@ -24,11 +26,15 @@ _CHUNKS: Final = 256
 
 
 class Partitions:
-    """The partitions seen so far. Each combination of keys has a number, by first appearance."""
+    """The partitions seen so far. Each combination of keys has a number, by first appearance, or one that was free."""
 
     def __init__(self, schema: Schema, known: pl.DataFrame) -> None:
         """`schema` has the key attributes, `known` the keys of partitions 0, 1, ..."""
         self.schema, self.known = schema, known
+        # Of each number the row of `known` with its keys; None: the row of this number. Keys of free numbers have a
+        # row, too, until others have the number.
+        self._row: Int64Array | None = None
+        self._free, self._is_free = np.empty(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
         alone = schema.attributes[0] if len(schema) == 1 else None
         self._integer = alone is not None and alone.type.is_integer_held
         self._integers: PartitionNumbers | None = None
@@ -42,12 +48,14 @@ class Partitions:
         return cls(schema, pl.DataFrame(schema=polars_schema(schema)) if len(schema) else pl.DataFrame({"": [0]}))
 
     def __len__(self) -> int:
-        return self.known.height if self._integers is None else len(self._integers)
+        if self._integers is not None:
+            return len(self._integers)
+        return self.known.height if self._row is None else len(self._row)
 
     def rows(self, numbers: Int64Array | Int32Array) -> pl.DataFrame:
         """The keys of the partitions with these numbers, one row each."""
         if self._integers is None:
-            return self.known[numbers]
+            return self.known[numbers if self._row is None else self._row[numbers]]
         (name,) = self.schema.names
         return pl.DataFrame({name: self._integers.keys[numbers]})
 
@@ -55,7 +63,7 @@ class Partitions:
         """The keys of the partitions with these numbers, as Arrow columns."""
         if self._integers is not None:
             return [array_of_numbers(self._integers.keys[numbers])]
-        table = self.known[numbers].to_arrow(compat_level=pl.CompatLevel.oldest())
+        table = self.rows(numbers).to_arrow(compat_level=pl.CompatLevel.oldest())
         return [column.combine_chunks() for column in table.columns]
 
     def kept(self, numbers: Int64Array) -> pl.DataFrame:
@@ -69,6 +77,25 @@ class Partitions:
             return self.assign(rows)
         names = enumerate(self.schema.names)
         return self.assign(rows.select(pl.col(KEY.format(place)).alias(name) for place, name in names))
+
+    @property
+    def gives_again(self) -> bool:
+        """Whether numbers can be free: not those of integer keys, whose tables are made anew in less time."""
+        return self._integers is None and len(self.schema) > 0
+
+    def free(self, numbers: Int64Array) -> None:
+        """From now on other keys may have these numbers."""
+        self._is_free = _padded(self._is_free, len(self))
+        gone = np.unique(numbers)
+        gone = gone[~self._is_free[gone]]
+        if not len(gone):
+            return
+        with self._consistent():
+            known = self._by_keys()
+            for key in self._hashable(self.rows(gone)):
+                del known[key]
+            self._free = np.concatenate([self._free, gone])
+        self._is_free[gone] = True
 
     def read(self, events: pl.DataFrame, time: str) -> EventColumns:
         """Events as run-length encoding reads them: block by block, with integer keys looked up per block."""
@@ -102,16 +129,52 @@ class Partitions:
     def _assign(self, keys: pl.DataFrame) -> Int32Array:
         """The partition numbers of keys that are all different."""
         if not self.known.height:
-            self.known = keys
+            self.known, self._numbers = keys, None
             return np.arange(keys.height, dtype=np.int32)
-        if self._numbers is None:
-            self._numbers = {key: number for number, key in enumerate(self._hashable(self.known))}
-        before, numbers = len(self._numbers), self._numbers
-        assigned = np.array([numbers.setdefault(key, len(numbers)) for key in self._hashable(keys)], dtype=np.int32)
-        if len(numbers) > before:
-            known = pl.concat([self.known, keys.filter(assigned >= before)])
-            self.known = known.rechunk() if known.n_chunks() > _CHUNKS else known
+        with self._consistent():
+            known, many = self._by_keys(), len(self)
+            before, fresh = len(known), itertools.chain(self._free.tolist(), itertools.count(many))
+            assigned = np.fromiter(
+                (
+                    number if (number := known.get(key)) is not None else known.setdefault(key, next(fresh))
+                    for key in self._hashable(keys)
+                ),
+                dtype=np.int32,
+                count=keys.height,
+            )
+            if len(known) > before:
+                is_free = _padded(self._is_free, max(many, int(assigned.max()) + 1))
+                new = is_free[assigned] | (assigned >= many)
+                self._enter(keys.filter(new), assigned[new], len(is_free))
+                is_free[assigned] = False
+                self._is_free, self._free = is_free, self._free[len(known) - before :]
         return assigned
+
+    def _enter(self, keys: pl.DataFrame, numbers: Int32Array, many: int) -> None:
+        """These keys have these numbers now, of so many."""
+        known, row = pl.concat([self.known, keys]), self._row
+        if row is not None or known.height > many:
+            row = np.arange(many) if row is None else np.concatenate([row, np.empty(many - len(row), dtype=np.int64)])
+            row[numbers] = self.known.height + np.arange(keys.height)
+        if row is not None and known.height > 2 * many:
+            known, row = known[row], None
+        self.known, self._row = known.rechunk() if known.n_chunks() > _CHUNKS else known, row
+
+    def _by_keys(self) -> dict[tuple[object, ...], int]:
+        """The numbers that are not free, by keys."""
+        if self._numbers is None:
+            numbers = np.flatnonzero(~_padded(self._is_free, len(self)))
+            self._numbers = dict(zip(self._hashable(self.rows(numbers)), numbers.tolist(), strict=True))
+        return self._numbers
+
+    @contextmanager
+    def _consistent(self) -> Iterator[None]:
+        """Where something breaks off, such as for want of memory, the numbers are read from the known keys again."""
+        try:
+            yield
+        except BaseException:
+            self._numbers = None
+            raise
 
     def _hashable(self, keys: pl.DataFrame) -> Iterator[tuple[object, ...]]:
         """The rows, with a value that equals itself in the place of NaN."""
@@ -137,6 +200,13 @@ class EventColumns:
 
     def times(self, first: int, end: int) -> Int64Array:
         return self._time.slice(first, end - first).to_numpy()
+
+
+def _padded(marks: BoolArray, many: int) -> BoolArray:
+    """A copy of these marks; those further on, up to so many, are not set."""
+    padded = np.zeros(many, dtype=np.bool_)
+    padded[: len(marks)] = marks
+    return padded
 
 
 def _key(name: str, type_: DataType) -> pl.Expr:

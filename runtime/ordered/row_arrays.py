@@ -14,6 +14,8 @@ from tidegate.runtime.arrays import BoolArray, Int64Array
 PARTITION: Final = "partition"
 #: Places without a row may be so many, beside twice as many as the others.
 LOOSE: Final = 4096
+#: Rows of a result that may follow from one row and the one before it, such as ticks: a column of them takes 256 MiB.
+MOST_OF_A_ROW: Final = 1 << 25
 
 
 def counts(rows: pl.DataFrame, partitions: int) -> Int64Array:

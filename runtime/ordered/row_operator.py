@@ -133,6 +133,8 @@ class KeptExtract:
 class KeptRows(RowStore[KeptExtract]):
     """The kept rows of all partitions, in a table of this name."""
 
+    gives_again = True
+
     def __init__(self, keys: Schema, table: str, columns: Mapping[str, pl.DataType]) -> None:
         super().__init__(keys)
         self.table, self.columns, self.rows = table, columns, RowArrays(columns)

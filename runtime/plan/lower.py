@@ -62,6 +62,7 @@ from tidegate.runtime.plan.steps import (
     Buffer,
     CommonPart,
     EncodedReading,
+    LaterJoin,
     Leaf,
     OrderedStep,
     Plan,
@@ -218,6 +219,7 @@ class _LeafDraft:
     columns: tuple[str, ...] = ()
     outputs: tuple[tuple[str, str, int], ...] = ()
     later: tuple[str, ...] = ()
+    joined: LaterJoin | None = None
 
     def finished(self, buffers: Mapping[_Key, Buffer]) -> Leaf:
         buffer = None if self.key is None else buffers[self.key]
@@ -225,7 +227,7 @@ class _LeafDraft:
         if occurrence is not None and isinstance(occurrence.bound, Bounded) and self.later:
             before = tuple(table for table in occurrence.bound.tables if table not in self.later)
             occurrence = replace(occurrence, bound=replace(occurrence.bound, tables=before))
-        return Leaf(buffer, self.static, occurrence, self.columns, self.outputs, later=self.later)
+        return Leaf(buffer, self.static, occurrence, self.columns, self.outputs, later=self.later, joined=self.joined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,15 +309,20 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
     """The operator over stored rows. Inputs that read the same events share a leaf; each input of intervals has its
     own.
 
-    Events are needed once. Which intervals are needed depends on their place in the operator.
+    Events are needed once. Which intervals are needed depends on their place in the operator. Events with several
+    matches in a static table are joined with it when they are read.
     """
     parts: dict[_Part, dict[str, None]] = {}
     bare: list[tuple[Reading, _Part, dict[str, str]]] = []
     scans: dict[_Part, int] = {}
+    later: dict[Node, dict[str, str]] = {}
     first = 0
     for number, reading in enumerate(operator.readings):
         streams = occurrences(reading.input)
         part, names = _bare(reading.input)
+        if _is_joined_later(reading, layout):
+            later[reading.input] = names
+            part, names = reading.input, {name: name for name in reading.input.schema}
         key = part, number if reading.time is None else None
         alike = [peer.attributes for peer in operator.readings if peer.events == reading.events]
         read = {outer: name for outer, name in names.items() if outer in frozenset().union(*alike)}
@@ -328,6 +335,11 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
     if not conditions:
         for key, columns in parts.items():
             part, scan = key[0], scans[key]
+            if part in later:
+                leaves.append(_later_leaf(facts, part, tuple(columns), scan, layout))
+                stored_columns = leaves[-1].columns
+                later[part] = {outer: name for outer, name in later[part].items() if name in stored_columns}
+                continue
             layout.want((part, None), columns, occurrences(node)[scan].schema.temporal)
             leaves.append(_LeafDraft((part, None), None, facts.occurrences[scan], tuple(columns)))
     stored_operator = operator.over(
@@ -341,15 +353,46 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
     keys = None
     if (by := plan.sharded_by) is not None:
         columns_of = [
-            {names[event_reading.keys[by]] for event_reading, key, names in bare if key == leaf} for leaf in order
+            {
+                later.get(key[0], names).get(event_reading.keys[by], "")
+                for event_reading, key, names in bare
+                if key == leaf
+            }
+            for leaf in order
         ]
-        # Rows that are read by two keys are in the shards of both: none can be evaluated by itself.
+        # Rows that are read by two keys are in the shards of both: none can be evaluated by itself. Nor can those be
+        # shared out that get their key from a table when they are read.
         keys = (
             tuple(min(key_columns) for key_columns in columns_of)
-            if all(len(key_columns) == 1 for key_columns in columns_of)
+            if all(len(key_columns) == 1 and "" not in key_columns for key_columns in columns_of)
             else None
         )
     return _QueryDraft(facts, _above(node, operator), tuple(leaves), ordered=plan, conditions=conditions, keys=keys)
+
+
+def _is_joined_later(reading: Reading, layout: _Layout) -> bool:
+    """Whether the events of a stream are stored once, and joined with a table of several matches when they are read.
+
+    Not those of which only conditions matter: they are stored as event runs. Nor those of results, whose terms are
+    judged as they are stored.
+    """
+    if reading.time is None or reading.conditions or not _multiplied(reading.input, layout.multiplies):
+        return False
+    return not any(stream.name in layout.results for stream in occurrences(reading.input))
+
+
+def _later_leaf(facts: QueryFacts, part: Node, columns: tuple[str, ...], scan: int, layout: _Layout) -> _LeafDraft:
+    """The leaf of a part whose rows are joined when they are read, into these columns; `scan` is its stream's
+    occurrence.
+    """
+    cut: list[_LeafDraft] = []
+    inside = next(i for i, stream in enumerate(occurrences(part)) if not stream.static)
+    tree = _cut(Project(part, columns), facts, scan - inside, layout.multiplies, cut)
+    place, stored = next((i, leaf) for i, leaf in enumerate(cut) if leaf.key is not None)
+    assert stored.key is not None
+    layout.want(stored.key, stored.columns, facts.occurrences[scan].stream.schema.temporal)
+    tables = tuple((i, leaf.static) for i, leaf in enumerate(cut) if leaf.static is not None)
+    return replace(stored, joined=LaterJoin(tree, place, tables))
 
 
 def _encoded_leaf(

@@ -98,13 +98,25 @@ def one_of(holds: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class LaterJoin:
+    """How stored rows are joined with static tables when an operator reads them.
+
+    The rows are the occurrence `place` of `node`, the tables its others, by their places.
+    """
+
+    node: Node
+    place: int
+    tables: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """An input of a query's tree: a buffer, with the occurrence whose keep and relevance it obeys, or a static table.
 
     `columns` are the stored columns that the tree reads (of partials and event runs: all); `outputs`, of partials, each
     promised attribute with the grouping key and the constant whose sum it is. `partner` and `kill`: whether these rules
     free rows. `later` names the static tables that are joined to its rows when they are read, as a row has several
-    matches there.
+    matches there; the tree joins them, or `joined` where an operator reads the rows.
     """
 
     buffer: Buffer | None
@@ -115,6 +127,7 @@ class Leaf:
     partner: bool = False
     kill: bool = False
     later: tuple[str, ...] = ()
+    joined: LaterJoin | None = None
 
     def keep(self, p: Progress) -> Term:
         """The stored rows that may still matter, as a condition over stored columns (rule R14)."""

@@ -484,6 +484,7 @@ def test_what_the_analysis_allows_and_the_runtime_does_not_is_said_by_name() -> 
     doubles = o.join(price, o.k == price.k, price.t <= o.t).group_by(o.k, o.t)
     unfit = {
         "median(p.v) needs every value": pairs.group_by(o.k, o.t).agg(m=tg.median(p.v)),
+        "approx_distinct(p.v) counts each value by itself": pairs.group_by(o.k, o.t).agg(m=tg.approx_distinct(p.v)),
         "sum(d.v) adds doubles": doubles.agg(s=tg.sum(price.v)),
         "the result has each row by itself": pairs.select(o.k, o.t, p.v),
         "o.qty * p.v can fail": pairs.group_by(o.k, o.t).agg(s=tg.sum(o.qty * p.v)),

@@ -8,18 +8,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import tidegate as tg
 from tests.runtime.batchings import in_any_batches, on_spark
 from tests.shards import shards
+from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.functions.sketches.distinct import class_of, distinct_estimate
 from tidegate.algebra.functions.sketches.kinds import Sketch
 from tidegate.algebra.functions.sketches.quantiles import middle_of, part_of
 from tidegate.algebra.semantics import evaluate
+from tidegate.algebra.terms import Attr
 from tidegate.algebra.types import BIGINT, DOUBLE, STRING, DataType, decimal
 from tidegate.runtime.eval.aggregates import sketches
+from tidegate.runtime.eval.aggregates.sketches import OpenSketch
+from tidegate.runtime.ordered.over.block import Block
+from tidegate.runtime.ordered.over.sketches import running_sketch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,10 +48,26 @@ def program() -> tg.Program:
         words=tg.approx_distinct(S.w, filter=S.v > 0), low=tg.approx_quantile(S.x, 0.1)
     )
     session = S.windows(tg.session(2), by="k").agg(numbers=tg.approx_distinct(S.v))
-    return tg.program(Grouped=grouped, Hopping=hopping, Session=session)
+    quantiles = {"middle": tg.approx_quantile(S.x, 0.5), "low": tg.approx_quantile(S.x, 0.1)}
+    told: dict[str, Any] = {"words": tg.approx_distinct(S.w), **quantiles}
+    return tg.program(
+        Grouped=grouped,
+        Hopping=hopping,
+        Session=session,
+        Empty=S.windows(tg.hopping(5, every=5, empty=True), by="k").agg(**told),
+        Running=S.over(by="k", order="t", **told),
+        Moving=S.over(by="k", order="t", range=9, most=tg.max(S.v), **told),
+        Ahead=S.over(by="k", order="t", range=(None, 4), **told),
+        Around=S.over(by="k", order="t", range=(3, 4), **told),
+    )
 
 
-NAMES = ("Grouped", "Hopping", "Session")
+COMPLETED = {
+    **dict.fromkeys(("Grouped", "Hopping", "Session"), "end"),
+    **dict.fromkeys(("Running", "Moving"), "t"),
+    **dict.fromkeys(("Ahead", "Around", "Empty"), "complete"),
+}
+NAMES = tuple(COMPLETED)
 
 
 def events(seed: int, many: int = 80) -> list[Event]:
@@ -150,6 +172,10 @@ def test_of_a_class_the_greatest_number_counts() -> None:
     alone = sketches.merged(Sketch.DISTINCT, pl.Series([[5 << 6 | 1]], dtype=pl.List(pl.Int64))).to_list()
     both = pl.Series([[*alone, first]], dtype=pl.List(pl.String))
     assert sketches.merged(Sketch.DISTINCT, both).to_list() == [first]
+    opened = OpenSketch.of(Aggregate("n", Function.APPROX_DISTINCT, Attr("v")), None)
+    for entry in groups[0]:
+        opened.add(entry)
+    assert opened.text() == first
 
 
 def test_a_sketch_in_another_layout_is_refused() -> None:
@@ -165,7 +191,7 @@ def test_a_sketch_in_another_layout_is_refused() -> None:
 def test_they_are_the_same_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """In disorder that progress permits, and with a start from the checkpoint in between."""
     rows = events(seed)
-    results = in_any_batches(program, rows, seed, tmp_path, dict.fromkeys(NAMES, "end"))
+    results = in_any_batches(program, rows, seed, tmp_path, COMPLETED)
     for name in NAMES:
         assert found(results[name]) == meant(program(), rows, name), name
 
@@ -198,13 +224,44 @@ def test_groups_keep_sketches_and_no_rows() -> None:
     assert row["end"] == 100
 
 
+def test_a_running_sketch_goes_on_from_the_last_row_of_each_key(tmp_path: Path) -> None:
+    """That is all that is kept, whatever other columns look back at; one of many values is the one of all at once."""
+    rng = random.Random(4)
+    rows = [(rng.choice("ab"), t, rng.randrange(3_000), rng.gauss(), None) for t in range(1, 1_001)]
+    told = S.over(by="k", order="t", n=tg.approx_distinct(S.v), q=tg.approx_quantile(S.x, 0.9))
+    (query,) = tg.program(R=told).explain().to_dict()["queries"]
+    assert query["holds"] == ["rows: keys(S by k) × 1"]
+    with tg.program(R=told).session(checkpoint=tmp_path) as session:
+        for first in range(0, 1_000, 250):
+            session.push("S", rows[first : first + 250])
+            session.advance("S", first + 250)
+            session.step()
+            assert session.live_rows()["R: state"] == 2
+        found = {row["k"]: row for row in sorted(session.results("R"), key=lambda row: row["t"])}
+    grouped = S.group_by("k", end=tg.ceil(S.t, 1_000)).agg(n=tg.approx_distinct(S.v), q=tg.approx_quantile(S.x, 0.9))
+    for row in tg.program(G=grouped).run({"S": rows}).rows("G"):
+        assert (found[row["k"]]["n"], found[row["k"]]["q"]) == (row["n"], row["q"])
+
+
+def test_the_last_row_of_a_partition_alone_has_the_sketch() -> None:
+    aggregate = Aggregate("n", Function.APPROX_DISTINCT, Attr("v"))
+    sketch = OpenSketch.of(aggregate, None)
+    assert sketch.told == 0
+    for entry in sketches.entries(Sketch.DISTINCT, BIGINT, pl.Series([7, 8])):
+        sketch.add(entry)
+    times = pl.DataFrame({"t": [1, 2]}), pl.DataFrame({"t": [3, 4, 5]})
+    kept_in, new_in = np.array([0, 0]), np.array([0, 0, 1])
+    block = Block.of(times[0], kept_in, times[1], new_in, np.arange(3), 2, "t")
+    told, texts = pl.Series([1, 2]), pl.Series([None, sketch.text()])
+    parts = running_sketch(aggregate, BIGINT, pl.Series([7, 8, 8, None, 9]), block, told, texts)
+    assert parts["v"].to_list() == [1, 2, 2, 2, 1]
+    assert parts["sketch"].is_null().to_list() == [True, True, True, False, False]
+    assert OpenSketch.of(aggregate, parts["sketch"][3]).told == 2
+
+
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (
-            lambda: S.over(by="k", order="t", n=tg.approx_distinct(S.v)),
-            "TG132 approx_distinct is an aggregate of groups and",
-        ),
         (
             lambda: S.partition_by("k").derive(A=tg.situation(S.v > 1, n=tg.approx_distinct(S.v))),
             "TG132 approx_distinct keeps more than a few values",

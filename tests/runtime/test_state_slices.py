@@ -23,6 +23,7 @@ from tidegate.runtime.state.store.interface import FileRef
 from tidegate.runtime.state.store.memory import MemoryStore
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
+LAST = readings.over(by="k", order="t", before=tg.lag(readings.x))
 
 
 def stepped(query: tg.Relation) -> OrderedStep:
@@ -35,8 +36,7 @@ def stepped(query: tg.Relation) -> OrderedStep:
 class Run:
     """The operator of a query with its state, and how many rows each batch has written and read."""
 
-    def __init__(self, *, slices: bool = True) -> None:
-        query = readings.over(by="k", order="t", before=tg.lag(readings.x))
+    def __init__(self, query: tg.Relation = LAST, *, slices: bool = True) -> None:
         self.ordered, self.store, self.slices = stepped(query), MemoryStore(), slices
         self.operator: Operator = start_operator(self.ordered)
         self.kept: Kept | None = None
@@ -44,10 +44,10 @@ class Run:
         self.written: list[int] = []
         self._paths = count()
 
-    def batch(self, keys: Int64Array) -> None:
+    def batch(self, keys: Int64Array | pl.Series) -> None:
         """A row of each of these keys."""
         begin = 0 if self.reached == -np.inf else int(self.reached) + 1
-        rows = pl.DataFrame({"k": keys, "t": begin + np.arange(len(keys)), "x": keys})
+        rows = pl.DataFrame({"k": keys, "t": begin + np.arange(len(keys)), "x": np.arange(len(keys))})
         until = begin + len(keys) - 1
         self.written.append(0)
         events = self.operator.events({0: rows}, self.reached, until)
@@ -116,6 +116,27 @@ def test_no_batch_writes_a_large_state_whole() -> None:
     for _ in range(BATCHES):
         whole.batch(rng.integers(0, KEYS, ARRIVING))
     assert max(whole.written) > KEYS // 2, "what it was before"
+
+
+def test_slices_are_by_numbers_that_other_keys_are_given() -> None:
+    """Keys come and go, and some come again, with another number; what goes and comes is written as changes."""
+    events = tg.stream("R", "k string, t bigint, x bigint", progress="t")
+    run = Run(events.over(by="k", order="t", range=20 * ARRIVING, n=tg.count()))
+    rng, renewed = np.random.default_rng(3), 0
+    for number in range(BATCHES):
+        new = number * ARRIVING // 3 + np.arange(ARRIVING // 3)
+        again = rng.integers(max(0, int(new[0]) - 40 * ARRIVING // 3), new[-1] + 1, 2 * ARRIVING // 3)
+        run.batch(pl.Series(np.concatenate([new, again])).cast(pl.String))
+        assert run.kept is not None
+        renewed += run.kept.renewal is not None
+        if number % 4 == 0:
+            run.check()
+    span = run.operator.span()
+    assert span is not None
+    assert renewed > 10, "so that it shows"
+    assert span.numbering == 0
+    assert span.end < len(new) * BATCHES // 2
+    run.check()
 
 
 def test_a_renewal_begins_anew_after_a_restart() -> None:

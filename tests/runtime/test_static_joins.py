@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 import pytest
 
 import tidegate as tg
 from tests.runtime.conftest import EITHER, Start
+from tidegate import testing
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.runtime.engines.embedded.session import Session
@@ -24,12 +25,17 @@ from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.store.local import LocalStore
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 events = tg.stream("E", "k bigint, t bigint", progress="t")
 others = tg.stream("O", "k bigint, t bigint", progress="t")
 names = tg.table("N", "k bigint, part bigint")
 sides = tg.table("M", "part bigint, side string")
 e, o, n, m = events.as_("e"), others.as_("o"), names.as_("n"), sides.as_("m")
 joined = e.join(n, n.k == e.k)
+matched = joined.select(k=e.k, t=e.t, part=n.part)
+unequal = matched.where(matched.k < 3)  # the table has no row twice for these
 
 MANY = [(1, part) for part in range(20)] + [(3, 1), (3, 1), (None, 4)]
 ONCE = [(k, k) for k in range(3)]
@@ -50,6 +56,14 @@ QUERIES: dict[str, tg.Relation] = {
     ).select(k=e.k, t=e.t),
     "a join of two streams": joined.join(o, e.k == o.k, e.t <= o.t, o.t <= e.t + 5).select(t=e.t, at=o.t, part=n.part),
     "distinct": joined.select(k=e.k, t=e.t).distinct(),
+    "an operator above": unequal.over(by="k", order="t", tie="part", before=tg.lag(unequal.part)),
+    "an operator by a key of the table": unequal.where(unequal.part < unequal.t + 9).over(
+        by="part", order="t", tie="k", total=tg.sum(unequal.t)
+    ),
+    "right of an as-of join": others.asof_join(
+        unequal.select("part", j=unequal.k, u=unequal.t), by=[("k", "j")], tie="part", strict=True
+    ).select("k", "t", "u", "part"),
+    "windows above": matched.windows(tg.hopping(6, every=3), by="k").agg(count=tg.count(), total=tg.sum(matched.part)),
 }
 E_ROWS = [(k, t) for t in range(0, 24, 2) for k in (1, 2, 3, None)]
 O_ROWS = [(k, t) for t in range(1, 24, 5) for k in (1, 3)]
@@ -127,6 +141,34 @@ def test_rows_are_stored_once(tmp_path: Path) -> None:
         Session(program.facts, LocalStore(tmp_path / "state"), statics=fewer)
 
 
+def test_events_are_stored_once_below_an_operator() -> None:
+    """A hundred rows, a thousand matches each, while none of them is final."""
+    totals = matched.over(by="k", total=tg.sum(matched.part)).select("k", "t", "total")
+    statics = {"N": [(1, part) for part in range(1000)]}
+    with tg.program(Q=totals).session(sources={"E": tg.source(None, delay=1000)}, statics=statics) as session:
+        session.push("E", [(k, t) for t in range(100) for k in (1, 2)])
+        assert session.step().live_rows["E#0"] == 100
+        session.finish()
+        session.step()
+        rows = session.results("Q")
+    assert len(rows) == 100_000
+    assert max(row["total"] for row in rows) == 100 * sum(range(1000))
+
+
+def test_an_operator_is_shared_out_by_what_is_stored() -> None:
+    """Not by an attribute of the table, which rows get when they are read."""
+    for by, key in (("k", ("k",)), ("part", None)):
+        (query,) = plan_of(matched.over(by=by, n=tg.count()), (1, 1), (1, 2)).queries
+        assert query.leaves[0].later == ("N",)
+        assert query.shard_key == key
+
+
+def test_events_of_which_conditions_matter_are_stored_as_runs() -> None:
+    made = matched.partition_by("k").derive(A=tg.situation(matched.part > 1))
+    (buffer,) = plan_of(made.A, (1, 1), (1, 2)).buffers
+    assert buffer.encoding is not None
+
+
 def test_the_listing_says_how_matches_count(tmp_path: Path) -> None:
     said: list[tuple[Literal["inner", "left", "semi", "anti"], str]] = [
         ("inner", "a row for each match"),
@@ -200,3 +242,19 @@ def test_either_engine(start: Start) -> None:
         run.finish()
         run.step()
         run.expect(Q=[tuple(row) for row in expected(what, MANY)])
+
+
+@pytest.mark.spark
+def test_workers_join_what_operators_read(spark: SparkSession) -> None:
+    """Shard by shard where the operator's key is stored, in the driver where the table has it."""
+    named = {"Stored": "an operator above", "Tables": "an operator by a key of the table"}
+    program = tg.program(**{name: QUERIES[what] for name, what in named.items()})
+    with testing.drive(program, statics={"N": MANY}, spark=spark, driver_bytes=0, shard_bytes=1) as run:
+        run.add("E", E_ROWS)
+        run.advance("E", t=12)
+        run.step()
+        run.finish()
+        run.step()
+        assert run.reports[0].places == {"Stored": "sharded", "Tables": "driver"}
+        for name, what in named.items():
+            assert as_bag([tuple(row.values()) for row in run.results(name)]) == as_bag(expected(what, MANY)), name

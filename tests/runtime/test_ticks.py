@@ -17,6 +17,7 @@ from tidegate import testing
 from tidegate.algebra.ordered.ticks import Ticks
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.ordered.ticks import spans
 from tidegate.runtime.ordered.ticks.spans import Spans
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -123,6 +124,20 @@ def test_durations_are_those_of_the_timeline() -> None:
     days = tg.stream("D", "k bigint, day date", progress="day")
     (row,) = tg.program(R=days.ticks("7d", by="k", within="7d")).run({"D": [(1, "2026-03-02")]})["R"].rows()
     assert str(row["tick"]) == "2026-03-05"  # a Thursday, as the epoch was
+
+
+def test_more_ticks_than_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a limit a row has few, however far it is."""
+    monkeypatch.setattr(spans, "MOST_OF_A_ROW", 10)
+    told = S.ticks(4, by="k")
+    assert len(run(told, at(0, 36))) == 10
+    assert len(run(S.ticks(4, by="k", within=20), at(0, 10**13))) == 12
+    with tg.program(R=told).session() as session:
+        session.push("S", [*at(0), *at(30, 72, key="b")])
+        session.finish()
+        for _ in range(2):
+            with pytest.raises(tg.QueryError, match="TG306 19 ticks come up to 72: this instant is too far"):
+                session.step()
 
 
 def test_they_follow_several_relations() -> None:

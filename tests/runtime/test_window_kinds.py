@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 
 import tidegate as tg
 from tests.runtime.batchings import in_any_batches, on_spark
 from tests.shards import shards
-from tidegate.algebra.ordered.windows.calendar import Unit
+from tidegate.algebra.ordered.windows.calendar import Unit, beginning, first_from
 from tidegate.algebra.semantics import evaluate
+from tidegate.runtime.ordered.windows import panes, partial_panes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -133,6 +135,40 @@ def test_windows_without_rows_are_those_between_two_with_rows() -> None:
         ("a", 8, 16, 0, 18),
     ]
     assert run(told, at(1)) == [("a", 0, 4, 1, 1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "each", "many", "fits"),
+    [
+        (tg.hopping(4, every=4, empty=True), 1, 12, 52),
+        (tg.hopping(6, every=4, empty=True), 2, 11, 48),
+        (tg.cumulating(8, every=4, empty=True), 1, 11, 52),
+        (tg.hopping(4, every=4, align="first", empty=True), 1, 12, 52),
+    ],
+)
+def test_a_row_that_is_too_far_ahead_is_named(
+    bounds: tg.WindowBounds, each: int, many: int, fits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch that has it fails as often as it is done; a row a step before is fine."""
+    told = windows(bounds, n=tg.count())
+    monkeypatch.setattr(partial_panes, "MOST_OF_A_ROW", many * each - 1)
+    rows = [*at(1, 9), *at(1, 300, 900, key="b")]
+    with tg.program(R=told).session() as session:
+        session.push("S", rows)
+        session.finish()
+        for _ in range(2):
+            with pytest.raises(tg.QueryError, match=r"TG306 \d+ windows without rows come before the row at 900: "):
+                session.step()
+    assert run(told, at(1, fits))
+    with pytest.raises(tg.QueryError, match=rf"TG306 {many} windows .* at {fits + 4}: "):
+        run(told, at(1, fits + 4))
+
+
+def test_an_instant_that_is_too_far_ahead_is_shown_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partial_panes, "MOST_OF_A_ROW", 1000)
+    told = T.windows(tg.hopping("1h", every="1h", empty=True), by="k").agg(n=tg.count())
+    with pytest.raises(tg.QueryError, match=r"TG306 [\d,]+ windows .* at 9999-12-31(?s:.*)skew_guard="):
+        tg.program(R=told).run({"T": [("a", "2026-03-02T12:00Z"), ("a", "9999-12-31T00:00Z")]})
 
 
 def test_windows_that_grow_and_have_no_row_yet() -> None:
@@ -339,6 +375,29 @@ def boundary(unit: Unit, number: int) -> dt.datetime:
         months = number * {"month": 1, "quarter": 3, "year": 12}[unit]
         day = dt.date(2015 + months // 12, months % 12 + 1, 1)
     return dt.datetime.combine(day, dt.time(), BERLIN).astimezone(dt.UTC)
+
+
+@pytest.mark.parametrize("unit", ["day", "week", "month", "quarter", "year"])
+def test_units_between_instants_that_are_far_apart_are_not_looked_up(
+    unit: Unit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row of the year 9999 costs no more than another."""
+    looked_up = list[int]()
+
+    def beginning_of(unit: Unit, zone: str, number: int) -> int:
+        looked_up.append(number)
+        return beginning(unit, zone, number)
+
+    monkeypatch.setattr(panes, "beginning", beginning_of)
+    near = [utc(2026, 3, 2, hour) for hour in (12, 22, 23)]
+    far = [utc(1, 1, 2, 3), utc(1970, 1, 1), utc(2028, 2, 29), utc(9999, 12, 30, 12)]
+    instants = np.array([round((at - utc(1970, 1, 1)) / dt.timedelta(microseconds=1)) for at in (*far, *near)])
+    found = panes.CalendarPanes(unit, "Europe/Berlin").of(instants, np.zeros_like(instants))
+    assert found.tolist() == [first_from(unit, "Europe/Berlin", int(instant)) for instant in instants]
+    assert len(looked_up) < 20
+    instants = np.sort(instants[4] + np.arange(-2000, 2000) * 3_600_000_000 * 7)
+    found = panes.CalendarPanes(unit, "Europe/Berlin").of(instants, np.zeros_like(instants))
+    assert found.tolist() == [first_from(unit, "Europe/Berlin", int(instant)) for instant in instants]
 
 
 @pytest.mark.parametrize("unit", ["day", "week", "month", "quarter", "year"])

@@ -294,7 +294,6 @@ def test_a_key_that_is_an_instant_is_related_to_the_bounds() -> None:
     ("make", "says"),
     [
         (lambda: windows(tg.session(3), c=S.v), "TG115 c=v is no aggregate"),
-        (lambda: windows(tg.session(3), c=tg.median(S.v)), r"TG132 median keeps every value(?s:.*)tg.ceil\(r.t, 10\)"),
         (lambda: T.windows(tg.session(0), by="k"), "TG160 gap=0 is not positive(?s:.*)write gap=.5m"),
         (lambda: S.windows(tg.session(0), by="k"), "TG160 gap=0 is not positive(?s:.*)write gap=5"),
         (

@@ -16,14 +16,14 @@ _SPANS = (0, 1, 2, 3, 5, 8)
 
 def random_over_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
-    drawn = _Overs(random.Random(f"over {seed}"), random.Random(f"whole {seed}"))
+    drawn = _Overs(*(random.Random(f"{what} {seed}") for what in ("over", "whole", "sketched")))
     program: ProgramDef = tg.program(**drawn.results()).definition
     return Case(seed, program, {stream.name: drawn.rows[stream.name] for stream in program.inputs})
 
 
 class _Overs:
-    def __init__(self, rng: random.Random, whole: random.Random) -> None:
-        self.rng, self.whole = rng, whole
+    def __init__(self, rng: random.Random, whole: random.Random, sketched: random.Random) -> None:
+        self.rng, self.whole, self.sketched = rng, whole, sketched
         self.keys = rng.choice(((), ("k",), ("k",), ("k", "y")))
         self.tie = "n" if self.chance(0.3) else None
         # Peers: rows of one instant, of which nothing says which comes first.
@@ -65,6 +65,8 @@ class _Overs:
             frame = self.frame()
             if any(before is not None for before, _ in frame.values()) and self.whole.random() < 0.5:
                 columns |= {f"w{number}": self.keeping_values(rows)}
+            if self.sketched.random() < 0.3:
+                columns |= {f"s{number}": self.sketch(rows)}
             rows = rows.over(by=self.keys, order="t", tie=self.tie, **frame, **columns)
             if self.chance(0.2) and number == 0:
                 # The next ones are then no columns of the same operator.
@@ -99,6 +101,12 @@ class _Overs:
                 tg.stddev(number, filter=rows.b),
             )
         )
+
+    def sketch(self, rows: tg.Relation) -> Any:
+        value = self.sketched.choice((rows.v, rows.w, rows.x, rows.b, rows.v + rows.n, rows.t))
+        number = self.sketched.choice((rows.v, rows.x, rows.n, rows.v * rows.n))
+        quantile = tg.approx_quantile(number, self.sketched.choice((0, 0.3, 1)))
+        return self.sketched.choice((tg.approx_distinct(value), quantile, tg.approx_distinct(value, filter=rows.b)))
 
     def column(self, rows: tg.Relation) -> Any:
         """A column over rows; of one that looks ahead in whatever way a quarter."""

@@ -13,14 +13,14 @@ from tidegate.algebra.program import ProgramDef
 
 def random_windows_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
-    drawn = _Windows(random.Random(f"windows {seed}"), random.Random(f"odd {seed}"), random.Random(f"between {seed}"))
+    drawn = _Windows(*(random.Random(f"{what} {seed}") for what in ("windows", "odd", "between", "whole")))
     program: ProgramDef = tg.program(**drawn.results()).definition
     return Case(seed, program, {stream.name: drawn.rows[stream.name] for stream in program.inputs})
 
 
 class _Windows:
-    def __init__(self, rng: random.Random, odd: random.Random, opening: random.Random) -> None:
-        self.rng, self.odd, self.opening = rng, odd, opening
+    def __init__(self, rng: random.Random, odd: random.Random, opening: random.Random, whole: random.Random) -> None:
+        self.rng, self.odd, self.opening, self.whole = rng, odd, opening, whole
         self.keys = rng.choice(((), ("k",), ("k",), ("k", "y"), ("k", "u"), ("day",)))
         columns = "k bigint, y double, t bigint, u bigint, n bigint, v bigint, w string, x double, b boolean, s bigint"
         # A second instant, which lies before the first or after it; with it as a key few rows are of one.
@@ -59,8 +59,36 @@ class _Windows:
         if self.chance(0.15):
             every = self.rng.choice((1, 2, 3))
             counted = tg.rows(self.size(every, self.rng.choice((1, 2, 3, 5))), every=every)
+            aggregates |= self.keeping_values(rows)
             return rows.windows(counted, by=self.keys, order="t", tie="s").agg(**aggregates)
-        return rows.windows(self.bounds(), by=self.keys, order="t").agg(**aggregates)
+        bounds = self.bounds()
+        if not repr(bounds).startswith("landmark"):
+            aggregates |= self.keeping_values(rows)
+        return rows.windows(bounds, by=self.keys, order="t").agg(**aggregates)
+
+    def keeping_values(self, rows: tg.Relation) -> dict[str, Any]:
+        """Of two fifths an aggregate that keeps every value, or two."""
+        if self.whole.random() < 0.6:
+            return {}
+        return {f"w{i}": self.of_all_values(rows) for i in range(self.whole.choice((1, 1, 2)))}
+
+    def of_all_values(self, rows: tg.Relation) -> Any:
+        value = self.whole.choice((rows.v, rows.w, rows.x, rows.b, rows.v + rows.n, rows.t))
+        number = self.whole.choice((rows.v, rows.x, rows.n, rows.v * rows.n))
+        return self.whole.choice(
+            (
+                tg.count_distinct(value),
+                tg.variance(number),
+                tg.stddev(number),
+                tg.median(number),
+                tg.quantile(number, 0.3),
+                tg.mode(value),
+                tg.string_agg(rows.w, ",", by=rows.t),
+                tg.string_agg(rows.w, ",", by=rows.n),
+                tg.approx_distinct(value),
+                tg.count_distinct(value, filter=rows.b),
+            )
+        )
 
     def between(self) -> tg.Relation:
         """Windows that rows of the stream open and close, with aggregates of its rows or these themselves."""
@@ -79,7 +107,11 @@ class _Windows:
         if style < 0.5:
             return rows.not_in_context(windows, by=keys, at="t")
         found = rows.windows(windows, by=keys, order="t").agg(
-            n=tg.count(), total=tg.sum(rows.v * rows.n), most=tg.max(rows.w), last=tg.last(rows.v, by=rows.t)
+            n=tg.count(),
+            total=tg.sum(rows.v * rows.n),
+            most=tg.max(rows.w),
+            last=tg.last(rows.v, by=rows.t),
+            **self.keeping_values(rows),
         )
         if style < 0.7 and longest is not None:
             b, w = rows.select(at="t").as_("b"), found.select("n", "start", "end").as_("w")

@@ -11,6 +11,7 @@ MOVING = "runtime/kernels/over/moving.py"
 ARRAYS = "runtime/ordered/row_arrays.py"
 BLOCK = "runtime/ordered/over/block.py"
 VALUES = "runtime/ordered/over/values.py"
+FRAMES = "runtime/ordered/over/frames.py"
 WHOLE = "runtime/ordered/over/whole.py"
 OPERATOR = "runtime/ordered/over/operator.py"
 EVENTS = "runtime/ordered/new_events.py"
@@ -126,7 +127,7 @@ GROUP = Group(
             "places[kept]",
         ),
         bug("a default stands for NULL", VALUES, "pl.Series(places < 0)", "values.is_null()"),
-        bug("the greatest is the least", VALUES, "keys if form is Form.LEAST else ~keys", "keys"),
+        bug("the greatest is the least", FRAMES, "keys if form is Form.LEAST else ~keys", "keys"),
         bug("a sum that does not fit is NULL in silence", VALUES, "if self.failed is None:", "if False:"),
         bug(
             "ties come in any order",

@@ -7,6 +7,7 @@ from tools.planted.bugs import Group, bug
 CELLS = "runtime/kernels/cells.py"
 POOL = "runtime/kernels/pool.py"
 NUMBERS = "runtime/kernels/partition_numbers.py"
+PARTITIONS = "runtime/ordered/partitions.py"
 STATES = "runtime/ordered/derive/partition_states.py"
 HELD = "runtime/ordered/partition_store.py"
 TABLES = "runtime/ordered/derive/tables.py"
@@ -19,6 +20,7 @@ GROUP = Group(
         "tests/runtime/kernels/test_pool.py",
         "tests/runtime/kernels/test_partition_numbers.py",
         "tests/runtime/test_partition_states.py",
+        "tests/runtime/test_partitions.py",
         "tests/runtime/test_state_deltas.py",
         "tests/runtime/test_state_slices.py",
         "tests/runtime/faults/test_poison.py::test_poisoned_state_of_a_pattern",
@@ -102,11 +104,11 @@ GROUP = Group(
             "while number != _FREE and known[number] != key:",
             "while False:",
         ),
-        bug("a larger table forgets who was there", NUMBERS, "            _enter(known, self._table)\n", ""),
+        bug("a larger table forgets who was there", NUMBERS, "            _enter(known, table)\n", ""),
         bug(
             "keys seen before get new numbers in another range",
             NUMBERS,
-            "            self._dense[known - low] = np.arange(len(known), dtype=np.int32)\n",
+            "            numbers[known - low] = np.arange(len(known), dtype=np.int32)\n",
             "",
         ),
         bug(
@@ -117,6 +119,51 @@ GROUP = Group(
             NUMBERS,
             "max(low - (high - low) // 2, _LEAST)",
             "low - (high - low) // 2",
+        ),
+        bug(
+            "a larger table is taken before there is room for its keys",
+            NUMBERS,
+            "        keys = np.empty(room, dtype=np.int64)\n",
+            "        self._low, self._dense, self._table = low, dense, table\n        keys = np.empty(room, dtype=np.int64)\n",
+        ),
+        bug(
+            "numbers given in vain stay with their keys",
+            PARTITIONS,
+            "            self._numbers = None\n            raise\n",
+            "            raise\n",
+        ),
+        bug(
+            "numbers that are free are left",
+            PARTITIONS,
+            "itertools.chain(self._free.tolist(), itertools.count(many))",
+            "itertools.count(many)",
+        ),
+        bug("a number is free twice", PARTITIONS, "        gone = gone[~self._is_free[gone]]\n", ""),
+        bug("a number that was given stays free", PARTITIONS, "                is_free[assigned] = False\n", ""),
+        bug(
+            "a number that was given is given again",
+            PARTITIONS,
+            "self._free[len(known) - before :]",
+            "self._free[len(known) - before - 1 :]",
+        ),
+        bug(
+            "keys keep the numbers that are free",
+            PARTITIONS,
+            "                del known[key]\n",
+            "                pass\n",
+        ),
+        bug(
+            "free numbers have keys where these are read again",
+            PARTITIONS,
+            "numbers = np.flatnonzero(~_padded(self._is_free, len(self)))",
+            "numbers = np.arange(len(self))",
+        ),
+        bug("keys are kept for ever", PARTITIONS, "known.height > 2 * many", "known.height > many << 40"),
+        bug(
+            "no number is free",
+            HELD,
+            "        elif self._left and self.partitions.gives_again:\n",
+            "        elif False:\n",
         ),
         bug(
             "a key that is entered again takes the place of another",

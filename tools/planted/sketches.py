@@ -7,7 +7,7 @@ from tools.planted.bugs import Group, bug
 SKETCHES = "runtime/eval/aggregates/sketches.py"
 DISTINCT = "algebra/functions/sketches/distinct.py"
 QUANTILES = "algebra/functions/sketches/quantiles.py"
-FORMS = "algebra/functions/aggregates.py"
+RUNNING = "runtime/ordered/over/sketches.py"
 
 GROUP = Group(
     "sketches",
@@ -43,6 +43,41 @@ GROUP = Group(
             "small numbers are not corrected", DISTINCT, "z += CLASSES * _sigma(counts[0] / CLASSES)", "z += counts[0]"
         ),
         bug("a quantile is the one above", QUANTILES, "if place < 0:", "if place < -1:"),
-        bug("rows carry sketches", FORMS, "return self.merges and self.form is not Form.SKETCH", "return self.merges"),
+        bug(
+            "a running sketch starts anew in each batch",
+            RUNNING,
+            "sketch = OpenSketch.of(aggregate, text)",
+            "sketch = OpenSketch.of(aggregate, None)",
+        ),
+        bug(
+            "every kept row has a sketch",
+            RUNNING,
+            "text, written[first - 1] = written[first - 1], None",
+            "text = written[first - 1]",
+        ),
+        bug(
+            "a row without a value says nothing of those before",
+            RUNNING,
+            "            found[place] = sketch.told",
+            "            found[place] = sketch.told if entry is not None else None",
+        ),
+        bug(
+            "a running class has the last number",
+            SKETCHES,
+            "if not adds and number <= known:",
+            "if not adds and number == known:",
+        ),
+        bug(
+            "a sketch of a frame has its NULLs for other values",
+            SKETCHES,
+            "for first, last in zip(before[start].tolist(), before[end].tolist(), strict=True):",
+            "for first, last in zip(start.tolist(), end.tolist(), strict=True):",
+        ),
+        bug(
+            "a window without rows has no sketch to read",
+            SKETCHES,
+            "    text = VERSION if text is None else text\n",
+            "    assert text is not None\n",
+        ),
     ),
 )

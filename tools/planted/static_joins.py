@@ -25,6 +25,18 @@ GROUP = Group(
             "            return _multiplied(",
         ),
         bug(
+            "an event below an operator is stored for each of its matches",
+            LOWER,
+            "if reading.time is None or reading.conditions or not _multiplied(reading.input, layout.multiplies):",
+            "if True:",
+        ),
+        bug(
+            "events are shared out by a key that they have only when they are read",
+            LOWER,
+            "for outer, name in later[part].items() if name in stored_columns",
+            "for outer, name in later[part].items()",
+        ),
+        bug(
             "partial aggregates are stored only of rows that the first reader keeps",
             LOWER,
             "_kept(part, scan, disjunction(self.kept[key]))",

@@ -26,6 +26,12 @@ GROUP = Group(
             "np.minimum(high[:-1], at[1:] - 2)[same]",
         ),
         bug(
+            "ticks are listed however many they are",
+            SPANS,
+            "(most := int(many.max())) > MOST_OF_A_ROW",
+            "(most := int(many.max())) > MOST_OF_A_ROW << 40",
+        ),
+        bug(
             "ticks end a moment before their limit",
             SPANS,
             "high = np.minimum(at + node.within, until)",

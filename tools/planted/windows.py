@@ -12,6 +12,9 @@ LIFTING = "runtime/ordered/windows/lifting.py"
 QUEUES = "runtime/ordered/windows/queues.py"
 PAIRS = "runtime/eval/aggregates/pairs.py"
 CALENDAR = "algebra/ordered/windows/calendar.py"
+CUTS = "runtime/ordered/windows/rows/cuts.py"
+ROWS = "runtime/ordered/windows/rows/operator.py"
+NODE = "algebra/ordered/windows/node.py"
 ZONES = "analysis/ordered/windows.py"
 OPENED = "algebra/dsl/windows/opened.py"
 
@@ -22,6 +25,7 @@ GROUP = Group(
         "tests/runtime/test_pane_queues.py",
         "tests/runtime/kernels/test_grouping.py",
         "tests/runtime/test_window_kinds.py",
+        "tests/runtime/test_whole_windows.py",
         "tests/runtime/test_windows_between.py",
         "tests/properties/test_operators.py",
     ),
@@ -193,8 +197,20 @@ GROUP = Group(
         bug(
             "windows without rows begin after the last pane",
             PARTIAL,
-            "self._windows(self.panes.last(pane[follows]) + 1,",
-            "self._windows(pane[follows] + 1,",
+            "first, last = self.panes.last(pane[follows]) + 1,",
+            "first, last = pane[follows] + 1,",
+        ),
+        bug(
+            "windows before a far row are listed however many they are",
+            PARTIAL,
+            "(many := int((last - first).max()) + 1) > MOST_OF_A_ROW",
+            "(many := int((last - first).max()) + 1) > MOST_OF_A_ROW << 40",
+        ),
+        bug(
+            "another row than the far one is named",
+            PARTIAL,
+            "told[follows[np.argmax(last - first)] + 1]",
+            "told[follows[np.argmin(last - first)] + 1]",
         ),
         bug(
             "no rows have no count",
@@ -245,6 +261,18 @@ GROUP = Group(
             "if False:",
         ),
         bug(
+            "units of the calendar are looked up however far apart",
+            PANES,
+            "    if high - low <= _YEAR:\n",
+            "    if True:\n",
+        ),
+        bug(
+            "an instant after a year without any is in the units before",
+            PANES,
+            "np.flatnonzero(np.diff(instants) > _YEAR) + 1)",
+            "np.flatnonzero(np.diff(instants) > _YEAR))",
+        ),
+        bug(
             "windows from an instant on are reported for ever",
             PANES,
             "        if self.many == ENDLESS:\n            return pane\n",
@@ -261,6 +289,84 @@ GROUP = Group(
             LIFTING,
             "since = np.where(first < -_NONE, first - 1, since)",
             "since = np.where(first < -_NONE, first, since)",
+        ),
+        bug("rows at a gap begin a session", CUTS, "np.diff(time) > gap", "np.diff(time) >= gap"),
+        bug(
+            "rows of a session are those of every key", CUTS, "begins = starts_of(of)\n", "begins = starts_of(0 * of)\n"
+        ),
+        bug("a session of rows is over a tick early", CUTS, "[first], end <= until", "[first], end <= until + 1"),
+        bug(
+            "a window of kept rows ends with the row that opens it",
+            CUTS,
+            "np.minimum.reduceat(closed, first) if",
+            "closed[first] if",
+        ),
+        bug(
+            "sessions of rows are looked at when rows come only",
+            CUTS,
+            "    look[of[~over]] = end[~over]\n",
+            "",
+        ),
+        bug(
+            "rows are numbered anew in each increment",
+            CUTS,
+            "block.first[of] + before[of] + 1",
+            "block.first[of] + 1",
+        ),
+        bug(
+            "windows of rows that are not whole have rows of others",
+            CUTS,
+            "first = np.maximum(low + 1, many)",
+            "first = low + 1",
+        ),
+        bug(
+            "a window of rows ends with every pane",
+            CUTS,
+            "    its, window = its[are], window[are]\n",
+            "",
+        ),
+        bug(
+            "a window has the row at its start",
+            CUTS,
+            "(first_from(block.offsets, block.time, its, bounds[name], True) for",
+            "(first_from(block.offsets, block.time, its, bounds[name], name == END) for",
+        ),
+        bug(
+            "rows go with their own pane",
+            CUTS,
+            "    kept = panes.is_open(rows, high)\n    look",
+            "    kept = rows.get_column(PANE).to_numpy() > high[of]\n    look",
+        ),
+        bug(
+            "windows of kept rows are looked at when rows come only",
+            CUTS,
+            "look = panes.looks(rows.filter(pl.Series(kept)), high, axis)",
+            "look = panes.looks(rows.clear(), high, axis)",
+        ),
+        bug(
+            "windows are in any order, so frames go back",
+            CUTS,
+            "found = found.sort(PARTITION, END)",
+            "found = found.sort(PARTITION, START, descending=[False, True])",
+        ),
+        bug(
+            "windows of kept rows are looked at anew after a start when rows come only",
+            ROWS,
+            "state.put(replace(stored, look=cut(self.node, block, none, reached, reached).look))",
+            "state.put(stored)",
+        ),
+        bug("what is tied is counted in any order", ROWS, "if isinstance(self.node.window, CountWindow):", "if False:"),
+        bug(
+            "a sum of kept rows that does not fit is NULL in silence",
+            ROWS,
+            "for place in np.flatnonzero(~fits)]",
+            "for place in np.flatnonzero(~fits)][:0]",
+        ),
+        bug(
+            "windows since an instant keep every row",
+            NODE,
+            "if isinstance(self.window, LandmarkWindow):",
+            "if False:",
         ),
         bug(
             "weeks begin on Sunday",

@@ -79,7 +79,7 @@ class Windowed:
         there are also windows without rows, and `complete`.
 
         `QueryError` TG115 for what is no aggregate, TG103 for a name that is taken, TG132 for an aggregate that keeps
-        every value.
+        every value of all rows since an instant.
 
         Examples:
             >>> show(cars.windows(tg.session(5), by="car").agg(n=tg.count()))

@@ -17,12 +17,13 @@ from tidegate.algebra.nodes import (
     aggregate_attribute,
     require_attribute,
 )
-from tidegate.algebra.ordered.events import in_order, instant_of, partitions, require_mergeable
-from tidegate.algebra.ordered.windows.kinds import CountWindow, OpenedWindow, Window, shows_empty
+from tidegate.algebra.ordered.events import in_order, instant_of, partitions
+from tidegate.algebra.ordered.windows.kinds import CountWindow, LandmarkWindow, OpenedWindow, Window, shows_empty
 from tidegate.algebra.ordered.windows.meaning import windows_in
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Term, attributes_of
+from tidegate.algebra.types import DataType, Kind
 
 #: The attributes of a window's bounds, and when it is known which rows it has, where that may be later than its end.
 START: Final = "start"
@@ -70,6 +71,11 @@ class Windows(OrderedNode):
         return (START, END, COMPLETE) if shows_empty(self.window) else (START, END)
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether an aggregate needs every value of a window: the rows of open ones are kept then."""
+        return not all(aggregate.entry.merges for aggregate in self.aggregates)
+
+    @property
     def produces(self) -> str:
         return "windows"
 
@@ -96,7 +102,8 @@ class Windows(OrderedNode):
             if aggregate.name in taken:
                 raise QueryError("TG103", f"attribute {aggregate.name!r} exists already", hint="choose a new name")
             taken.add(aggregate.name)
-            require_mergeable(aggregate, "windows that depend on rows or overlap", self.time, schema)
+            if isinstance(self.window, LandmarkWindow):
+                _require_partial(aggregate, schema[self.time].type)
         start, end, *complete = (
             Attribute(name, schema[self.time].type, nullable=False, temporal=True) for name in self.bounds
         )
@@ -130,6 +137,18 @@ class Windows(OrderedNode):
         window = self.window.text(instants)
         order = self.time if self.tie is None else f"{self.time}, {self.tie}"
         return f"windows {window} of {inputs[0]} by {keys} in order of {order}: {computed or 'no aggregates'}"
+
+
+def _require_partial(aggregate: Aggregate, instants: DataType) -> None:
+    """`QueryError` TG132 for an aggregate that keeps every value of all rows since an instant."""
+    if not aggregate.entry.merges:
+        size, every = ('"1d"', '"1h"') if instants.kind is Kind.TIMESTAMP else ("100", "10")
+        raise QueryError(
+            "TG132",
+            f"{aggregate.function.value} keeps every value, and the rows since an instant are more and more",
+            hint=f"take windows that begin anew: tg.cumulating({size}, every={every}); or a sketch, such as "
+            "tg.approx_distinct",
+        )
 
 
 def terms_of(aggregates: Sequence[Aggregate]) -> tuple[Term, ...]:

@@ -1,10 +1,13 @@
-"""Sketches of groups: of single values their places, merged ones as text, and what these say."""
+"""Sketches of groups and frames: of single values their places, merged ones as text, and what these say."""
 
 from __future__ import annotations
 
 import base64
 import math
-from typing import Final
+from bisect import insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, Self
 
 import numpy as np
 import polars as pl
@@ -13,6 +16,7 @@ from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.functions.sketches.distinct import FIRST, GOLDEN, REST_BITS, SECOND, hash_of
 from tidegate.algebra.functions.sketches.kinds import Sketch
 from tidegate.algebra.functions.sketches.quantiles import PART_BITS
+from tidegate.algebra.terms import Value
 from tidegate.algebra.types import DataType
 from tidegate.runtime.arrays import Float64Array, Int64Array, UInt64Array
 from tidegate.runtime.eval.functions.shared import held_type
@@ -38,28 +42,86 @@ def entries(sketch: Sketch, argument: DataType, values: pl.Series) -> pl.Series:
 def merged(sketch: Sketch, groups: pl.Series) -> pl.Series:
     """The sketch of each group, from a list of integers of single values, or of texts of sketches."""
     is_text = groups.dtype == pl.List(pl.String)
-    texts = [_text(sketch, _of_texts(sketch, group) if is_text else _of_values(sketch, group)) for group in groups]
+    texts = [
+        _text(sketch, _of_texts(sketch, group) if is_text else _of_values(sketch, group.to_numpy())) for group in groups
+    ]
     return pl.Series(groups.name, texts, dtype=pl.String)
 
 
 def results(aggregate: Aggregate, result: DataType, texts: pl.Series) -> pl.Series:
     """What the sketch of each group says."""
-    sketch = aggregate.entry.sketch
-    assert sketch is not None
-    found = []
-    for text in texts.to_list():
-        places, numbers = _read(sketch, text)
-        found.append(
-            aggregate.entry.estimate((places - _offset(sketch)).tolist(), numbers.tolist(), aggregate.parameter)
-        )
+    found = [_estimate(aggregate, _read(sketch_of(aggregate), text)) for text in texts.to_list()]
     return pl.Series(texts.name, found, dtype=held_type(result))
+
+
+def estimates(
+    aggregate: Aggregate, argument: DataType, values: pl.Series, start: Int64Array, end: Int64Array
+) -> Iterator[Value]:
+    """What the sketch of each frame says, from a start to before an end. Each is made anew, for no value leaves one."""
+    sketch = sketch_of(aggregate)
+    places = entries(sketch, argument, values).drop_nulls().to_numpy()
+    before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(values.is_not_null().to_numpy(), dtype=np.int64)])
+    for first, last in zip(before[start].tolist(), before[end].tolist(), strict=True):
+        yield _estimate(aggregate, _of_values(sketch, places[first:last]))
+
+
+@dataclass(slots=True)
+class OpenSketch:
+    """A sketch that takes values one by one: `numbers` by place, `order` has the places in order where a quantile is
+    asked for, and `told` is what it says.
+    """
+
+    aggregate: Aggregate
+    numbers: dict[int, int]
+    order: list[int] = field(default_factory=list)
+    told: Value = None
+
+    @classmethod
+    def of(cls, aggregate: Aggregate, text: str | None) -> Self:
+        """The sketch that is written so; without a text that of no values."""
+        places, numbers = _read(sketch_of(aggregate), text)
+        opened = cls(aggregate, dict(zip(places.tolist(), numbers.tolist(), strict=True)), sorted(places.tolist()))
+        opened.told = opened._estimate()
+        return opened
+
+    def add(self, entry: int) -> None:
+        """Takes a value by its place and number, as `entries` has them."""
+        adds = sketch_of(self.aggregate).adds
+        place, number = (entry, 1) if adds else (entry >> _NUMBER_BITS, entry & ((1 << _NUMBER_BITS) - 1))
+        known = self.numbers.get(place, 0)
+        if not adds and number <= known:
+            return
+        if not known:
+            insort(self.order, place)
+        self.numbers[place] = known + number if adds else number
+        self.told = self._estimate()
+
+    def text(self) -> str:
+        return _text(sketch_of(self.aggregate), self._arrays())
+
+    def _estimate(self) -> Value:
+        return _estimate(self.aggregate, self._arrays())
+
+    def _arrays(self) -> _Sketched:
+        return np.array(self.order, dtype=np.int64), np.array([self.numbers[place] for place in self.order], np.int64)
+
+
+def sketch_of(aggregate: Aggregate) -> Sketch:
+    """What is kept of a group for an aggregate that is nearly known."""
+    assert aggregate.entry.sketch is not None
+    return aggregate.entry.sketch
 
 
 _Sketched = tuple[Int64Array, Int64Array]
 
 
-def _of_values(sketch: Sketch, group: pl.Series) -> _Sketched:
-    values = group.to_numpy()
+def _estimate(aggregate: Aggregate, sketched: _Sketched) -> Value:
+    places, numbers = sketched
+    offset = _offset(sketch_of(aggregate))
+    return aggregate.entry.estimate((places - offset).tolist(), numbers.tolist(), aggregate.parameter)
+
+
+def _of_values(sketch: Sketch, values: Int64Array) -> _Sketched:
     if sketch.adds:
         places, numbers = np.unique(values, return_counts=True)
         return places, numbers.astype(np.int64)
@@ -96,8 +158,9 @@ def _text(sketch: Sketch, sketched: _Sketched) -> str:
     return VERSION + base64.b64encode(data).decode()
 
 
-def _read(sketch: Sketch, text: str) -> _Sketched:
-    """Places and numbers; `StateError` TG504 for a text that is no such sketch."""
+def _read(sketch: Sketch, text: str | None) -> _Sketched:
+    """Places and numbers, none without a text; `StateError` TG504 for a text that is no such sketch."""
+    text = VERSION if text is None else text
     place, number = map(np.dtype, _TYPES[sketch])
     try:
         data = base64.b64decode(text.removeprefix(VERSION), validate=True)

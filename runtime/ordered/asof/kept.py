@@ -92,6 +92,8 @@ class KeptExtract:
 class KeptRows(RowStore[KeptExtract]):
     """The kept rows of all partitions."""
 
+    gives_again = True
+
     def __init__(self, keys: Schema, layout: AsOfLayout) -> None:
         super().__init__(keys)
         self.layout = layout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, lru_cache
 from typing import Final, assert_never
@@ -25,7 +25,7 @@ from tidegate.algebra.ordered.over import (
 )
 from tidegate.algebra.terms import Term
 from tidegate.algebra.typed.operations import term_type
-from tidegate.algebra.types import BIGINT, DOUBLE, DataType
+from tidegate.algebra.types import BIGINT, DOUBLE, STRING, DataType
 from tidegate.runtime.eval.columns import polars_type
 
 TIME: Final = "time"
@@ -45,13 +45,14 @@ class Running:
     """A value over all rows of a partition up to a row. Columns of the same value share it.
 
     `by` is the order of a first or last value, None for the order of rows. `number` is that of an nth row, or the ticks
-    within which a row is not reported again, below zero: never.
+    within which a row is not reported again, below zero: never. `sketched` is a sketch's aggregate, without a name.
     """
 
     what: Form | Kind
     argument: Term | None = None
     by: Term | None = None
     number: int = 0
+    sketched: Aggregate | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,8 @@ class OverLayout:
                     return None
                 if aggregate.argument is None:
                     return Running(Kind.ROWS)
+                if aggregate.entry.form is Form.SKETCH:
+                    return Running(Form.SKETCH, aggregate.argument, sketched=replace(aggregate, name=""))
                 by = None if self.node.goes_by_order(aggregate) else aggregate.by
                 return Running(self.form(aggregate), aggregate.argument, by)
             case _:
@@ -121,12 +124,22 @@ class OverLayout:
                 return {"hi": BIGINT, "lo": BIGINT, "n": BIGINT}
             case Form.DOUBLE_SUM:
                 return {"sum": DOUBLE, "comp": DOUBLE, "n": BIGINT}
+            case Form.SKETCH:
+                return {"v": self.result(running), "sketch": STRING}
             case _:
                 assert running.argument is not None
                 value = {"v": self.type_of(running.argument)}
                 if running.what is Kind.NTH:
                     return {"n": BIGINT, **value}
                 return value if running.by is None else {"by": self.type_of(running.by), **value}
+
+    def result(self, running: Running) -> DataType:
+        """The type of what a running sketch says."""
+        assert running.argument is not None
+        assert running.sketched is not None
+        result = running.sketched.entry.result(self.type_of(running.argument))
+        assert result is not None
+        return result
 
     @cached_property
     def columns(self) -> dict[str, pl.DataType]:

@@ -23,19 +23,12 @@ from tidegate.algebra.ordered.over import (
     RowNumber,
 )
 from tidegate.algebra.terms import Term
-from tidegate.algebra.types import DataType
-from tidegate.algebra.types import Kind as TypeKind
-from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array, UInt8Array
-from tidegate.runtime.kernels.over import moving, running, segments
+from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.kernels.over import running, segments
 from tidegate.runtime.ordered.over.block import Block, gathered, order_keys, valid
+from tidegate.runtime.ordered.over.frames import Framed, Parts, best_first, finished, total_of
 from tidegate.runtime.ordered.over.layout import Kind, OverLayout, Running
-from tidegate.runtime.ordered.over.whole import whole_frames
-
-_HALF = 32
-_LOW = (1 << _HALF) - 1
-_DECIMAL = 10**18 - 1
-#: The parts of an aggregate by name, as `layout.parts` lists them.
-Parts = Mapping[str, pl.Series]
+from tidegate.runtime.ordered.over.sketches import running_sketch
 
 
 @dataclass(slots=True)
@@ -117,7 +110,7 @@ class Values:
             last = high[at] - 1
             parts: Parts = {name: part.gather(last) for name, part in self.running(kept).items()}
         else:
-            parts = self.moving(aggregate, at, low, high)
+            parts = self.framed(aggregate).parts(at, low, high)
         type_ = self.layout.type_of(aggregate.argument)
         aggregated, fits = finished(aggregate, self.layout.form(aggregate), type_, parts)
         for row in np.flatnonzero(~fits) if aggregate.entry.lenient is not None else ():
@@ -126,6 +119,14 @@ class Values:
                 raise error
             self.failed.append((int(at[row]), aggregate.name, error))
         return aggregated
+
+    def framed(self, aggregate: Aggregate) -> Framed:
+        """The aggregate with the rows that its frames are of."""
+        assert aggregate.argument is not None
+        orders = None if aggregate.by is None else self.argument(aggregate.by)
+        by_place = self.layout.node.goes_by_order(aggregate)
+        type_ = self.layout.type_of(aggregate.argument)
+        return Framed(aggregate, type_, self.argument(aggregate.argument), orders, by_place)
 
     # Over all rows up to one -----------------------------------------------------------------------------------------
     def running(self, what: Running) -> dict[str, pl.Series]:
@@ -142,6 +143,11 @@ class Values:
             arrays = {name: block.numbers(part[name]) for name in ("at", "is")}
             running.reported(offsets, first, block.time, what.number, arrays["at"], arrays["is"])
             return _series(arrays)
+        if what.sketched is not None:
+            assert what.argument is not None
+            type_, rows = self.layout.type_of(what.argument), self.argument(what.argument)
+            told, texts = (block.kept.get_column(part[name]) for name in ("v", "sketch"))
+            return running_sketch(what.sketched, type_, rows, block, told, texts)
         if "n" in part:
             of = None if what.argument is None or what.what is Kind.NTH else self.argument(what.argument)
             arrays["n"] = block.numbers(part["n"])
@@ -196,115 +202,9 @@ class Values:
             places = running.least(block.offsets, block.first, block.spread(keys), both)
         return places
 
-    # Over frames that move -------------------------------------------------------------------------------------------
-    def moving(self, aggregate: Aggregate, at: Int64Array, low: Int64Array, high: Int64Array) -> Parts:
-        """The parts of an aggregate over the frames of the rows at these places."""
-        assert aggregate.argument is not None
-        rows, form = self.argument(aggregate.argument), self.layout.form(aggregate)
-        flags = valid(rows)
-        start, end = low[at], high[at]
-
-        def over(values: Int64Array | UInt8Array) -> Int64Array:
-            sums = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(values, dtype=np.int64)])
-            differences: Int64Array = sums[end] - sums[start]
-            return differences
-
-        counts = {"n": pl.Series(over(flags))}
-        match form:
-            case Form.COUNT:
-                return counts
-            case Form.INTEGER_SUM:
-                values = rows.fill_null(0).to_numpy()
-                high_sum, low_sum = over(values >> _HALF), over(values & _LOW)
-                return {**counts, "hi": pl.Series(high_sum), "lo": pl.Series(low_sum)}
-            case Form.DOUBLE_SUM:
-                sums, lost = moving.add_doubles(at, low, high, rows.fill_null(0.0).to_numpy(), flags)
-                return {**counts, "sum": pl.Series(sums), "comp": pl.Series(lost)}
-            case Form.DISTINCT:
-                keys = order_keys(rows, self.layout.type_of(aggregate.argument))
-                different, numbers = np.unique(keys, return_inverse=True)
-                return {"n": pl.Series(moving.distinct(at, low, high, numbers, flags, len(different)))}
-            case Form.WHOLE:
-                orders = None if aggregate.by is None else self.argument(aggregate.by)
-                type_ = self.layout.type_of(aggregate.argument)
-                return {"v": whole_frames(aggregate, type_, rows, orders, start, end)}
-            case _:
-                places = self.moving_places(aggregate, form, at, low, high)
-                return {"v": gathered(rows, places)}
-
-    def moving_places(
-        self, aggregate: Aggregate, form: Form, at: Int64Array, low: Int64Array, high: Int64Array
-    ) -> Int64Array:
-        """Where the value of a frame stands."""
-        assert aggregate.argument is not None
-        chosen: Int64Array
-        rows = self.argument(aggregate.argument)
-        flags, start, end = valid(rows), low[at], high[at]
-        if aggregate.by is None:
-            keys = order_keys(rows, self.layout.type_of(aggregate.argument))
-            chosen = moving.least(at, low, high, keys if form is Form.LEAST else ~keys, flags)
-        elif not self.layout.node.goes_by_order(aggregate):
-            orders = self.argument(aggregate.by)
-            keys = best_first(rows, orders, greatest=form is Form.LATEST)
-            chosen = moving.least(at, low, high, keys, np.minimum(flags, valid(orders)))
-        elif form is Form.LATEST:
-            places = np.where(flags, np.arange(len(flags)), -1)
-            last = np.maximum.accumulate(places)[end - 1]
-            chosen = np.where(last >= start, last, -1)
-        else:
-            places = np.where(flags, np.arange(len(flags)), len(flags))
-            first = np.minimum.accumulate(places[::-1])[::-1][start]
-            chosen = np.where(first < end, first, -1)
-        return chosen
-
 
 def _series(arrays: Mapping[str, Int64Array]) -> dict[str, pl.Series]:
     return {name: pl.Series(array) for name, array in arrays.items()}
-
-
-def best_first(rows: pl.Series, orders: pl.Series, *, greatest: bool) -> Int64Array:
-    """Integers of which the least is that of the row with the least or greatest order, of equal ones of the least
-    value.
-    """
-    frame = pl.DataFrame([orders.alias("by"), rows.alias("v")])
-    ordered = frame.select(pl.arg_sort_by("by", "v", descending=[greatest, False])).to_series().to_numpy()
-    ranks = np.empty(len(ordered), dtype=np.int64)
-    ranks[ordered] = np.arange(len(ordered))
-    return ranks
-
-
-def finished(aggregate: Aggregate, form: Form, argument: DataType, parts: Parts) -> tuple[pl.Series, BoolArray]:
-    """The value of an aggregate from its parts, NULL for a sum that does not fit its type, and which ones fit."""
-    fits = np.ones(len(next(iter(parts.values()))), dtype=np.bool_)
-    if form in (Form.COUNT, Form.DISTINCT):
-        return parts["n"], fits
-    if form is not Form.INTEGER_SUM and form is not Form.DOUBLE_SUM:
-        return parts["v"], fits
-    n = parts["n"].to_numpy()
-    if form is Form.DOUBLE_SUM:
-        sums, lost = parts["sum"].to_numpy(), parts["comp"].to_numpy()
-        totals = np.where(np.isfinite(sums), sums + lost, sums)
-        return _unless(n == 0, totals / np.maximum(n, 1) if aggregate.entry.averages else totals), fits
-    high, low = parts["hi"].to_numpy(), parts["lo"].to_numpy()
-    high, low = high + (low >> _HALF), low & _LOW
-    if aggregate.entry.averages:
-        return _unless(n == 0, (high * 2.0**_HALF + low) / 10.0**argument.scale / np.maximum(n, 1)), fits
-    fits = (high >= -(1 << 31)) & (high < 1 << 31)
-    total = (high << _HALF) + low
-    if argument.kind is TypeKind.DECIMAL:
-        fits &= np.abs(total) <= _DECIMAL
-    return _unless((n == 0) | ~fits, total), fits
-
-
-def total_of(parts: Parts, row: int) -> int:
-    """An exact sum of integers."""
-    return int(parts["hi"][row]) * (1 << _HALF) + int(parts["lo"][row])
-
-
-def _unless(missing: BoolArray, values: Int64Array | Float64Array) -> pl.Series:
-    """The values, NULL where they are missing."""
-    series = pl.Series(values)
-    return series.set(pl.Series(missing), None) if missing.any() else series
 
 
 def next_different(layout: OverLayout, block: Block, argument: Term) -> Int64Array:

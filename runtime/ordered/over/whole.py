@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -37,6 +37,11 @@ def whole_frames(
             found = _quantiles(aggregate, argument, rows, start, end)
         case _:
             found = _one_by_one(aggregate, argument, rows, orders, start, end)
+    return held_values(aggregate, argument, found)
+
+
+def held_values(aggregate: Aggregate, argument: DataType, found: Iterable[Value]) -> pl.Series:
+    """Values of an aggregate as a column."""
     result = aggregate.entry.result(argument)
     assert result is not None
     return pl.Series(list(found), dtype=held_type(result))

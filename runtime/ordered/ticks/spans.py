@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.algebra.ordered.ticks import Ticks
+from tidegate.algebra.ordered.events import too_far
+from tidegate.algebra.ordered.ticks import TICK, Ticks
 from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.ordered.row_arrays import MOST_OF_A_ROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,11 @@ class Spans:
         return last
 
     def ticks(self, node: Ticks) -> tuple[Int64Array, Int64Array]:
-        """The partitions and instants of all ticks."""
+        """The partitions and instants of all ticks. `EvaluationError` TG306 where a row has more than memory holds."""
         first = next_tick(node, self.low)
         many = np.maximum((self.high - first) // node.every + 1, 0)
+        if len(many) and (most := int(many.max())) > MOST_OF_A_ROW:
+            raise too_far(most, "ticks come up to", int(self.high[np.argmax(many)]), node.schema[TICK].type)
         row = np.repeat(np.arange(len(many)), many)
         number = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
         return self.of[row], first[row] + number * node.every

@@ -10,6 +10,7 @@ from tidegate.runtime.ordered.windows.growing import GrowingOperator
 from tidegate.runtime.ordered.windows.hopping import HoppingOperator
 from tidegate.runtime.ordered.windows.operator import windows_of
 from tidegate.runtime.ordered.windows.panes import panes_of
+from tidegate.runtime.ordered.windows.rows.operator import RowWindowsOperator
 from tidegate.runtime.ordered.windows.sessions import SessionOperator
 from tidegate.runtime.plan.steps import OrderedStep
 
@@ -24,8 +25,11 @@ class WindowsFamily(Family[Windows]):
         return _fresh(ordered).loaded(tables, reached)
 
 
-def _fresh(ordered: OrderedStep) -> SessionOperator | GrowingOperator | HoppingOperator:
-    window = windows_of(ordered).window
+def _fresh(ordered: OrderedStep) -> SessionOperator | GrowingOperator | HoppingOperator | RowWindowsOperator:
+    node = windows_of(ordered)
+    window = node.window
+    if node.keeps_rows:
+        return RowWindowsOperator.fresh(ordered)
     if isinstance(window, SessionWindow | OpenedWindow):
         return SessionOperator.fresh(ordered)
     return GrowingOperator.fresh(ordered) if panes_of(window).grows else HoppingOperator.fresh(ordered)

@@ -29,8 +29,8 @@ S = TypeVar("S", bound=RowStore[Any])
 
 @dataclass(frozen=True, slots=True)
 class WindowsOperator(RowOperator[S]):
-    """Windows of rows: `held` are partial results of open ones, `made` what the last increment has made of some, before
-    and after, which counts once it is settled.
+    """Windows of rows: `held` are partial results or rows of open ones, `made` what the last increment has made of
+    some, before and after, which counts once it is settled.
     """
 
     ordered: OrderedStep
@@ -61,7 +61,7 @@ class WindowsOperator(RowOperator[S]):
         """Complete windows as rows of the result: from places in `partitions`, bounds, and partial results."""
         node, number = self.node, group.keys[0]
         if not windows.height:
-            return _no_windows(node)
+            return no_windows(node)
         numbered = windows.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(key) for key in group.keys)
         walk = Lenient({})
         values = final(group, numbered) if self.noted is None else walk.finished(group, numbered, None)
@@ -84,7 +84,8 @@ class WindowsOperator(RowOperator[S]):
 
 
 @lru_cache(maxsize=256)
-def _no_windows(node: Windows) -> pl.DataFrame:
+def no_windows(node: Windows) -> pl.DataFrame:
+    """The result without rows."""
     return pl.DataFrame(schema=polars_schema(node.schema))
 
 

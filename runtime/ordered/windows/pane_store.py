@@ -38,6 +38,8 @@ class PaneStore(RowStore[PaneExtract]):
     A pane of a block that has ended has what that comes to from the pane on; one of the block that has not, its own.
     """
 
+    gives_again = True
+
     def __init__(self, keys: Schema, columns: Mapping[str, pl.DataType]) -> None:
         super().__init__(keys)
         self.columns, self.rows, self.totals = columns, RowQueues(columns), RowArrays(columns)

@@ -19,10 +19,12 @@ from tidegate.algebra.ordered.windows.kinds import (
     LandmarkWindow,
     TimedWindow,
 )
+from tidegate.algebra.typed.kernels import DAY
 from tidegate.runtime.arrays import BoolArray, Int64Array
 
 #: Panes of a block that never ends.
 ENDLESS: Final = 1 << 62
+_YEAR: Final = 366 * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +137,35 @@ class CalendarPanes:
     def of(self, time: Int64Array, at: Int64Array) -> Int64Array:
         if not len(time):
             return time
-        first, last = (first_from(self.unit, self.zone, int(instant)) for instant in (time.min(), time.max()))
-        return first + np.searchsorted(self._ends(np.arange(first, last + 1)), time)
+        known = [np.arange(self._first_from(low), self._first_from(high) + 1) for low, high in _stretches(time)]
+        numbers = np.concatenate(known)
+        return numbers[np.searchsorted(self._ends(numbers), time)]
 
     def end(self, pane: Int64Array, at: Int64Array) -> Int64Array:
         numbers, places = np.unique(pane, return_inverse=True)
         return self._ends(numbers)[places]
 
     def ended(self, reached: int, partitions: int) -> Int64Array:
-        return np.full(partitions, first_from(self.unit, self.zone, reached + 1) - 1)
+        return np.full(partitions, self._first_from(reached + 1) - 1)
+
+    def _first_from(self, instant: int) -> int:
+        return first_from(self.unit, self.zone, instant)
 
     def _ends(self, panes: Int64Array) -> Int64Array:
         return np.array([beginning(self.unit, self.zone, number) for number in panes.tolist()], dtype=np.int64)
+
+
+def _stretches(time: Int64Array) -> list[tuple[int, int]]:
+    """The first and the last instant of each stretch of time, where more than a year without any parts two.
+
+    So an instant in the year 9999 does not make all units up to it be looked up.
+    """
+    low, high = int(time.min()), int(time.max())
+    if high - low <= _YEAR:
+        return [(low, high)]
+    instants = np.unique(time)
+    parts = np.split(instants, np.flatnonzero(np.diff(instants) > _YEAR) + 1)
+    return [(int(part[0]), int(part[-1])) for part in parts]
 
 
 @lru_cache(maxsize=256)

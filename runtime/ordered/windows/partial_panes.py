@@ -8,12 +8,13 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
+from tidegate.algebra.ordered.events import too_far
 from tidegate.algebra.ordered.windows.node import COMPLETE, END, START, Windows
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.pairs import gathered, merged_pairs, remaining, running
 from tidegate.runtime.kernels.asof.places import first_from
 from tidegate.runtime.ordered.partition_store import NO_LOOK
-from tidegate.runtime.ordered.row_arrays import PARTITION
+from tidegate.runtime.ordered.row_arrays import MOST_OF_A_ROW, PARTITION
 from tidegate.runtime.ordered.windows.layout import FIRST, PANE, PaneLayout
 from tidegate.runtime.ordered.windows.lifting import in_order, starts_of, within
 from tidegate.runtime.ordered.windows.panes import Axis
@@ -112,13 +113,19 @@ class PartialPanes(PaneLayout):
 
     def _empty(self, totals: pl.DataFrame) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Windows without rows, each with the place of the pane before and the instant that tells it: those from the
-        last one with a pane to the next pane.
+        last one with a pane to the next pane. `EvaluationError` TG306 where these are more than memory holds.
         """
         of, pane = _of(totals), _pane(totals)
         follows = np.flatnonzero(of[1:] == of[:-1])
-        at, empty = self._windows(self.panes.last(pane[follows]) + 1, pane[follows + 1] - 1)
+        told = totals.get_column(FIRST).fill_null(0).to_numpy()
+        first, last = self.panes.last(pane[follows]) + 1, pane[follows + 1] - 1
+        if len(follows) and (many := int((last - first).max()) + 1) > MOST_OF_A_ROW:
+            instant = int(told[follows[np.argmax(last - first)] + 1])
+            type_ = self.node.input.schema[self.node.time].type
+            raise too_far(many // self.panes.step, "windows without rows come before the row at", instant, type_)
+        at, empty = self._windows(first, last)
         its = follows[at]
-        return its, empty, totals.get_column(FIRST).fill_null(0).to_numpy()[its + 1]
+        return its, empty, told[its + 1]
 
     def _windows(self, first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Each window from a first to a last pane, with the place of these."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.kernels import partition_numbers
 from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.kernels.partition_numbers import PartitionNumbers, _hash
 from tidegate.runtime.kernels.situations import OPEN
@@ -32,6 +36,29 @@ def test_partitions_are_numbered_by_first_appearance(seed: int) -> None:
                 numbers = PartitionNumbers(numbers.keys)
             if rng.random() < 0.2:
                 low = int(rng.integers(-(10**9), 10**9))
+
+
+@pytest.mark.parametrize("function", ["full", "empty"])
+@pytest.mark.parametrize("spread", [1, 1_000_003, 10**12])
+def test_keys_are_numbered_after_there_was_no_memory_for_them(spread: int, function: str) -> None:
+    """Within a range, in a larger one, and in a hash table."""
+
+    def no_memory(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    numbers, keys = PartitionNumbers(), np.arange(10)
+    numbers.assign(keys)
+    more = np.arange(5000) * spread
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partition_numbers, "np", SimpleNamespace(**{**vars(np), function: no_memory}))
+        with pytest.raises(MemoryError):
+            numbers.assign(more, np.empty(len(more), dtype=np.int32))
+    known = numbers.keys.tolist()
+    assert known[:10] == keys.tolist()
+    dense, held = numbers._dense, len(numbers._keys)
+    assert held >= (len(numbers._table) // 2 if dense is None else len(dense))
+    assert numbers.assign(more).tolist() == numbered(more, known)
+    assert numbers.keys.tolist() == known
 
 
 def test_a_table_is_filled_to_half_of_it() -> None:

@@ -11,6 +11,7 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.time import INF
 from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows
 from tidegate.runtime.engines.embedded.steps.evaluation import JobEvaluation, of_query
+from tidegate.runtime.eval.increment import joined_leaves
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.family import Operator
@@ -30,8 +31,9 @@ class OrderedEvaluation:
         """The operator after an increment, and the rows that it completes."""
         ordered = job.query.ordered
         assert ordered is not None
-        leaves = self.evaluation.leaves(job)
+        stored = self.evaluation.leaves(job)
         try:
+            leaves = joined_leaves(job.query, stored, self.evaluation.statics)
             operator = self.operators.of(job)
             events: Sequence[Rows] = operator.events(leaves, job.old[ordered.time], job.new[ordered.time])
             if ordered.judges:

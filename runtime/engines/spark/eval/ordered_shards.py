@@ -14,7 +14,7 @@ from tidegate.algebra.time import INF
 from tidegate.runtime.engines.spark.eval.shards import ShardJob, read_shares
 from tidegate.runtime.engines.spark.tasks.held import HeldOperator
 from tidegate.runtime.engines.spark.workers import WriteTarget, store_rows
-from tidegate.runtime.eval.increment import increment
+from tidegate.runtime.eval.increment import increment, joined_leaves
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.state import Delta, Part, Share, keep_part, parts_of, read_part, read_state
 from tidegate.runtime.ordered.table import load_operator, start_operator
@@ -100,7 +100,9 @@ def _evaluate(target: WriteTarget, ordered_job: OrderedJob, own_part: Json, shar
     assert ordered is not None
     old, before = job.old[ordered.time], _parsed(query.name, own_part)
     operator = _operator(target, ordered_job, before, shard, shards)
-    (leaves,) = read_shares(target, [job], [Demand.of(query, job.old, job.new, job.keys)], shard, shards)
+    (stored,) = read_shares(target, [job], [Demand.of(query, job.old, job.new, job.keys)], shard, shards)
+    tables = [name for leaf in query.leaves if leaf.joined is not None for _, name in leaf.joined.tables]
+    leaves = joined_leaves(query, stored, target.load_statics(tables))
     new = job.new[ordered.time]
     events: Sequence[Rows] = operator.events(leaves, old, new)
     if ordered.judges:

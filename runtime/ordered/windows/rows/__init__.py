@@ -1,0 +1,1 @@
+"""Computes windows from rows that are kept, where an aggregate needs every value."""
