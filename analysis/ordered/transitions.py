@@ -10,44 +10,28 @@ from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.ordered.transitions.definition import TIME, ContextType, Transition
 from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.program import Query
-from tidegate.algebra.schema import Schema
 from tidegate.analysis.ordered.family import (
     Family,
     StateBound,
     StoredRows,
     ZoneBuilder,
-    completing,
-    equal_instants,
-    held,
+    completed,
 )
 from tidegate.analysis.zones.zone import Zone
 
 #: The name of what is kept: windows that hold.
 OPEN: Final = "open"
-#: The instant of a candidate while zones are built; no attribute of a user has such a name.
-_ROW: Final = "\0row"
 
 
 class TransitionsFamily(Family[Transitions]):
     node = Transitions
 
     def zones(self, node: Transitions, build: ZoneBuilder) -> list[Zone]:
-        """A change at the candidate that completes it, which has its instant and its keys.
-
-        Keys that are instants are no variables of that candidate. So they progress as far as its time does, and no
-        change passes by one of them before the operator has come to it.
-        """
+        """A change at the candidate that completes it, which has its instant and its keys."""
         (reading,) = node.readings
-        schema, zones = node.input.schema, build.build(reading.input)
-        keys = tuple(schema[key] for key in node.keys if schema[key].temporal)
-        if not keys:
-            return build.named(completing(zones, reading, TIME), node.schema)
-        at, row = (schema[node.time].renamed(name) for name in (TIME, _ROW))
-        its = Schema((*keys, row))
-        completed = build.named(completing(zones, reading, TIME), Schema((at,)))
-        rows = [held(zone, its, build) for zone in build.named(completing(zones, reading, _ROW), its)]
-        pairs = build.joined(completed, rows, Schema((at, *its.attributes)), equal_instants([(TIME, _ROW)]))
-        return build.pruned(build.named(pairs, node.schema), node.schema)
+        return build.pruned(
+            build.named(completed(build.build(reading.input), reading, TIME, build), node.schema), node.schema
+        )
 
     def problems(self, node: Transitions, query: Query) -> list[Problem]:
         return []

@@ -126,9 +126,9 @@ GROUP = Group(
         ),
         bug(
             "a change passes by a key of its candidate",
-            "analysis/ordered/transitions.py",
-            "        if not keys:\n",
-            "        if True:\n",
+            "analysis/ordered/family.py",
+            "    if not keys or reading.time is None:\n",
+            "    if True:\n",
         ),
         bug(
             "causes are not kept",
