@@ -31,7 +31,21 @@ LONG = ("-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-m", "long")
 
 #: The groups of drawn mutants of each of two processes.
 HALVES = (
-    ("garbage", "grouping", "analysis", "look-ups", "folding", "over", "ranks", "windows", "compaction", "quarantine"),
+    (
+        "garbage",
+        "grouping",
+        "analysis",
+        "look-ups",
+        "folding",
+        "over",
+        "ranks",
+        "windows",
+        "compaction",
+        "quarantine",
+        "sequences",
+        "derive",
+        "transitions",
+    ),
     (
         "commit",
         "joins",
@@ -43,6 +57,10 @@ HALVES = (
         "operators' state",
         "store",
         "files",
+        "kernels of sequences",
+        "kernels of paths",
+        "match",
+        "process",
     ),
 )
 
@@ -66,8 +84,8 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         ]
 
     def mutants(number: int, *groups: str) -> Sequence[str]:
-        """50 of each group. Their tests run once without a mutant, in both halves about as long."""
-        drawn = ["--group", *groups, "--count", str(50 * len(groups)), "--at-least", "0.85"]
+        """40 of each group. Their tests run once without a mutant, in both halves about as long."""
+        drawn = ["--group", *groups, "--count", str(40 * len(groups)), "--at-least", "0.85"]
         return ["tools/mutants.py", *drawn, "--resume", str(folder / f"mutants-{number}.json")]
 
     python: dict[str, Commands] = {

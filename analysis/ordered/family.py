@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Var
@@ -17,6 +17,9 @@ from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.analysis.zones.federation import Federation, Label
 from tidegate.analysis.zones.instants import relaid
 from tidegate.analysis.zones.zone import Conflict, Copy, Edge, Hidden, Layout, Zone, reduced
+
+#: The instant of a row while zones are built; no attribute of a user has such a name.
+_ROW: Final = "\0row"
 
 N = TypeVar("N", bound=OrderedNode)
 #: The zones of a node over the streams as they are declared; None where it has none, or nobody knows.
@@ -154,6 +157,22 @@ def completing(zones: list[Zone], reading: Reading, name: str) -> list[Zone]:
         return Layout(layout.rows, {**kept, name: layout.attributes[reading.time]})
 
     return relaid(zones, over)
+
+
+def completed(zones: list[Zone], reading: Reading, name: str, build: ZoneBuilder) -> list[Zone]:
+    """The same where keys that are instants are no variables of the event, but of its row.
+
+    So they progress as far as its time does, and no result passes by one of them before the operator has come to it.
+    """
+    schema = reading.input.schema
+    keys = tuple(schema[key] for key in reading.keys if schema[key].temporal)
+    if not keys or reading.time is None:
+        return completing(zones, reading, name)
+    at, row = (schema[reading.time].renamed(one) for one in (name, _ROW))
+    its = Schema((*keys, row))
+    events = build.named(completing(zones, reading, name), Schema((at,)))
+    rows = [held(zone, its, build) for zone in build.named(completing(zones, reading, _ROW), its)]
+    return build.joined(events, rows, Schema((at, *its.attributes)), equal_instants([(name, _ROW)]))
 
 
 def equal_instants(pairs: Iterable[tuple[str, str]]) -> Formula:

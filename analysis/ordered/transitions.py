@@ -10,7 +10,13 @@ from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.ordered.transitions.definition import TIME, ContextType, Transition
 from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.program import Query
-from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, completing
+from tidegate.analysis.ordered.family import (
+    Family,
+    StateBound,
+    StoredRows,
+    ZoneBuilder,
+    completed,
+)
 from tidegate.analysis.zones.zone import Zone
 
 #: The name of what is kept: windows that hold.
@@ -21,9 +27,11 @@ class TransitionsFamily(Family[Transitions]):
     node = Transitions
 
     def zones(self, node: Transitions, build: ZoneBuilder) -> list[Zone]:
-        """A change at the candidate that completes it, which has its instant."""
+        """A change at the candidate that completes it, which has its instant and its keys."""
         (reading,) = node.readings
-        return build.named(completing(build.build(reading.input), reading, TIME), node.schema)
+        return build.pruned(
+            build.named(completed(build.build(reading.input), reading, TIME, build), node.schema), node.schema
+        )
 
     def problems(self, node: Transitions, query: Query) -> list[Problem]:
         return []

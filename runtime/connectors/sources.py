@@ -234,7 +234,7 @@ class Source:
     progress there follows the clock without data. `on_error`: a row for which a term of a query has no value is
     rejected ("quarantine"), or fails the batch ("fail"). `ties`: of events of one partition that nothing orders, equal
     ones are one and others are set aside ("quarantine"), or the batch fails ("fail"). `on_bad_file`: a file that cannot
-    be read fails the batch ("fail"), or is set aside ("quarantine").
+    be read, or changed after it was read, fails the batch ("fail"), or is set aside ("quarantine").
 
     `QueryError` TG401 for options that do not fit, TG104 for what is no duration.
 

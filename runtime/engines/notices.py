@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tidegate.algebra.time import Extended
     from tidegate.runtime.batch.report import BatchReport
     from tidegate.runtime.engines.setup import Setup
+    from tidegate.runtime.state.inputs.positions import SourceFile
 
 _logger = logging.getLogger("tidegate.state")
 
@@ -123,6 +124,10 @@ class Notices:
     """The sources, and the results by their names, whose directory was not there when it was looked at last."""
     lacking: dict[str, tuple[int, str]] = field(default_factory=dict)
     """How many files lacked a column, and the last of them, by source: all of their rows were rejected."""
+    passed_over: dict[str, frozenset[SourceFile]] = field(default_factory=dict)
+    """The files that changed after they were read, by source, as they were at the last look."""
+    passed_over_count: dict[str, int] = field(default_factory=dict)
+    """How many versions of such files there were since the run began, by source."""
     judged_at_end: bool = False
     """Whether `check_accepted` follows, for which no batch warns."""
     batches: int = 0
@@ -270,10 +275,11 @@ class Notices:
                 self._warn(name, self._all_rejected(name, streak.total, (), where))
 
     def looked(self) -> None:
-        """Warns of each directory that is gone, of a source or for results, whenever it goes, and of patterns that no
-        file fits; called after a look at the directories.
+        """Warns of each directory that is gone, of a source or for results, whenever it goes, of files that changed
+        after they were read, and of patterns that no file fits; called after a look at the directories.
         """
         for name, directory in self.setup.directories.items():
+            self._look_at_changed(name)
             if not directory.is_gone:
                 self.gone.discard(name)
             elif name not in self.gone:
@@ -293,6 +299,26 @@ class Notices:
                 if directory.files.pattern is not None:
                     self._judge_names(name)
             self.due = due_after(self.looks)
+
+    def _look_at_changed(self, name: str) -> None:
+        """Warns of files that changed after they were read and are passed over: of the first, of ten and so on."""
+        changed = {file.current: file for file in self.setup.passed_over(name)}
+        new = [file for current, file in changed.items() if current not in self.passed_over.get(name, ())]
+        self.passed_over[name] = frozenset(changed)
+        before = self.passed_over_count.get(name, 0)
+        count = self.passed_over_count[name] = before + len(new)
+        if new and (not before or count >= due_after(before)):
+            files = len(changed)
+            many = "1 file that changed after it was" if files == 1 else f"{files:,} files that changed after they were"
+            self._warn(
+                name,
+                Problem(
+                    "TG443",
+                    f"{name}: {many} read, so what changed is in no result",
+                    because=(f"{new[-1]}, and is not read again",),
+                    hint="files are read once, whole: put new rows into new files, and move a changed file away",
+                ),
+            )
 
     def _look_at_results(self) -> None:
         """Warns of each directory for results that is gone, whenever it goes, and of those that were gone at the

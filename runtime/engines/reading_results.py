@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -18,7 +20,7 @@ from tidegate.runtime.plan.progress import check_known
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.errors import DATA, StateError, is_damage, linked
 from tidegate.runtime.state.manifest import Manifest
-from tidegate.runtime.state.outputs.names import is_output_of
+from tidegate.runtime.state.outputs.names import MERGED, is_output_of
 from tidegate.runtime.state.outputs.staging import kept_results
 from tidegate.runtime.state.store.interface import Store
 
@@ -50,7 +52,8 @@ def read_results(
 
 def _published(stream: str, directory: str, queries: Iterable[str]) -> Iterator[pa.Table]:
     """The files of some queries in a directory of results, as it is now: also where compaction exchanges it
-    meanwhile.
+    meanwhile. Then those that were merged have another ending in the directory that is open, and the others are at
+    their path.
     """
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -62,7 +65,10 @@ def _published(stream: str, directory: str, queries: Iterable[str]) -> Iterator[
 
     def opened(name: str, flags: int) -> int:
         try:
-            return os.open(name, flags | os.O_NOFOLLOW, dir_fd=descriptor)
+            for here in (name, name + MERGED):
+                with suppress(FileNotFoundError):
+                    return os.open(here, flags | os.O_NOFOLLOW, dir_fd=descriptor)
+            return os.open(os.path.join(directory, name), flags | os.O_NOFOLLOW)
         except OSError as error:
             if error.errno == errno.ELOOP:  # no sink makes a link
                 raise linked(directory, name) from None
@@ -76,9 +82,11 @@ def _published(stream: str, directory: str, queries: Iterable[str]) -> Iterator[
                         with open(name, "rb", opener=opened) as file:
                             yield _table(file, f"{directory}/{name}")
         finally:
-            os.close(descriptor)
+            close()
 
-    return tables()
+    made = tables()
+    close = weakref.finalize(made, os.close, descriptor)  # also where nobody begins to read
+    return made
 
 
 def _table(file: BinaryIO, path: str) -> pa.Table:

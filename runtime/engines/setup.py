@@ -118,13 +118,16 @@ class Setup:
         return by_clock or self.timetable.follows_time
 
     def admit(self, offer: Offer) -> UnreadOffer:
-        """What of an offer is to be read; `QueryError` TG411 for a file that changed after it was read."""
+        """What of an offer is to be read; `QueryError` TG411 for a file that changed after it was read, unless bad
+        files are set aside.
+        """
         admission = self.checkpoint.admit(offer)
         self._check_unchanged(admission.changed)
         return admission
 
     def unread(self, *, everything: bool = False) -> FoundFiles:
-        """The files that were never read, in their order; `QueryError` TG411 for one that changed after it was read.
+        """The files that were never read, in their order; `QueryError` TG411 for one that changed after it was read,
+        unless bad files are set aside: then `passed_over` has it.
 
         Those that a batch may read are as they are now; with `everything`, it may read all of them.
         """
@@ -145,19 +148,27 @@ class Setup:
             directory.close()
         self.checkpoint.close()
 
+    def passed_over(self, name: str) -> list[ChangedFile]:
+        """The files of a source that changed after they were read, where its `on_bad_file` passes them over."""
+        if self.options[name].on_bad_file == "fail":
+            return []
+        return self._judged_by_time([*self.directories[name].changed.values()])
+
     def _check_unchanged(self, changed: Sequence[ChangedFile]) -> None:
-        # Those of the checkpoint itself are compared byte for byte, whatever their time.
-        inside = os.path.join(os.path.abspath(self.checkpoint.store.where), "")
-        for file in changed:
-            if not file.current.path.startswith(inside):
-                before, now = file.consumed.size, file.current.size
-                changed_to = "was written again" if before == now else f"has {now} now"
+        for file in self._judged_by_time(changed):
+            if self.options[file.source].on_bad_file == "fail":
                 raise QueryError(
                     "TG411",
-                    f"{file.source}: {file.current.path} was read with {before} bytes and {changed_to}",
+                    str(file),
                     hint="files are read once, whole: put new rows, and corrected ones that were rejected, into "
-                    "new files, and move a changed file away",
+                    "new files, and move a changed file away; "
+                    'on_bad_file="quarantine" passes over it with a warning',
                 )
+
+    def _judged_by_time(self, changed: Sequence[ChangedFile]) -> list[ChangedFile]:
+        # Those of the checkpoint itself are compared byte for byte, whatever their time.
+        inside = os.path.join(os.path.abspath(self.checkpoint.store.where), "")
+        return [file for file in changed if not file.current.path.startswith(inside)]
 
     def read_by(self, reading: FoundFiles, unread: FoundFiles) -> frozenset[str]:
         """Streams of whose directories nothing unread is left once the files of this batch are read."""

@@ -255,7 +255,8 @@ class RejectedRows:
     _rows: list[RejectedRow] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return sum(table.num_rows for table in self._tables) + len(self._rows)
+        packed: int = sum(table.num_rows for table in self._tables)
+        return packed + len(self._rows)
 
     def append(self, row: RejectedRow) -> None:
         self._rows.append(row)

@@ -478,4 +478,5 @@ def test_rows_with_equal_operands_share_an_error_that_holds_no_frames() -> None:
             "x = 1.0, y = -0.0",
             "x = 2.0, y = 0.0",
         ]
-        assert errors[0].__traceback__ is errors[0].__context__ is None
+        assert errors[0].__traceback__ is None
+        assert errors[0].__context__ is None

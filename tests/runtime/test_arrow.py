@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -125,6 +127,26 @@ def test_results_are_streams_of_arrow_data(tmp_path: Path) -> None:
             assert pl.DataFrame(session.reader("All")).equals(pl.DataFrame(table()))
             with pytest.raises(tg.QueryError, match="no result 'Nothing'"):
                 session.reader("Nothing")
+
+
+def test_a_reader_that_nobody_reads_leaves_no_directory_open(tmp_path: Path) -> None:
+    def times_open() -> int:
+        gc.collect()
+        return sum(os.path.realpath(path) == str(tmp_path / "out") for path in Path("/proc/self/fd").iterdir())
+
+    sinks = {"All": tg.parquet_sink(tmp_path / "out")}
+    with program().session(checkpoint=tmp_path / "state", sinks=sinks) as session:
+        session.push("T", ROWS)
+        session.finish()
+        session.step()
+        before = times_open()
+        readers = [session.reader("All") for _ in range(3)]
+        assert times_open() == before + 3
+        readers.pop().read_next_batch()  # one is read to a part, one whole, one not at all
+        assert readers.pop().read_all().num_rows == len(ROWS)
+        assert times_open() <= before + 1
+        readers.clear()
+        assert times_open() == before
 
 
 def test_a_single_result_is_exported_by_itself() -> None:

@@ -108,6 +108,45 @@ def test_a_file_is_set_aside_once(tmp_path: Path, what: str, policy: str) -> Non
         assert text.to_dict()["unreadable"] == {"S": 1}
 
 
+def test_a_file_that_changed_after_it_was_read_is_passed_over(tmp_path: Path) -> None:
+    """By default it fails each batch until somebody moves it away (TG411)."""
+    first = put(tmp_path / "in", 1, FINE, "1.parquet")
+    sources = {"S": source("parquet", tmp_path / "in", on_bad_file="quarantine")}
+
+    def told(session: Session) -> list[str]:
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            list(session.process())
+        return [str(one.message) for one in caught]
+
+    with PROGRAM.session(sources=sources, checkpoint=tmp_path / "state") as session:
+        assert told(session) == []
+        os.utime(first, (1_700_000_000, 1_700_000_000))
+        put(tmp_path / "in", 2, LATER["parquet"], "2.parquet")
+        (warning,) = told(session)
+        assert warning.startswith("TG443 S: 1 file that changed after it was read, so what changed is in no result\n")
+        assert f"S: {first} was read with {len(FINE)} bytes and was written again, and is not read again" in warning
+        assert session.counts["S"].accepted == 3
+        for _ in range(10):
+            assert told(session) == []  # once
+        first.write_bytes(LATER["parquet"])
+        assert told(session) == []  # of ten next
+        more = {n: written(pa.table({"k": [n], "t": [n], "s": [str(n)]})) for n in range(4, 13)}
+        for number, content in more.items():
+            put(tmp_path / "in", number, content, f"{number}.parquet")
+        assert told(session) == []
+        for number, content in more.items():
+            put(tmp_path / "in", number + 100, content, f"{number}.parquet")
+        (warning,) = told(session)
+        assert warning.startswith("TG443 S: 10 files that changed after they were read, ")
+    with PROGRAM.session(sources=sources, checkpoint=tmp_path / "state") as session:
+        (warning,) = told(session)
+        assert warning.startswith("TG443 S: 10 files ")
+        session.finish()
+        session.step()
+        assert keys(session) == list(range(1, 13))
+        assert session.counts["S"].rows_in == 12
+
+
 @pytest.mark.parametrize("what", BAD)
 def test_by_default_it_fails_the_batch(tmp_path: Path, what: str) -> None:
     format_, content, code = BAD[what]

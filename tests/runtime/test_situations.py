@@ -361,3 +361,31 @@ def test_each_way_to_cut_the_input_gives_the_same_matches() -> None:
             session.finish()
             session.step()
             assert sorted(map(str, session.results("Hits"))) == sorted(map(str, wanted))
+
+
+@pytest.mark.parametrize("ahead", [16, 29])
+def test_a_key_that_is_a_second_instant_lets_no_situation_and_no_match_pass(ahead: int) -> None:
+    """The progress of such a key may be far beyond that of the events' time, for which situations wait."""
+    events = tg.stream(
+        "E",
+        "k bigint, u bigint, t bigint, v bigint",
+        progress=("t", "u"),
+        relations=lambda row: (row.u <= row.t + 10) & (row.t <= row.u + 12),
+    )
+    derived = events.partition_by("k", "u", time="t").derive(
+        High=tg.situation(events.v > 0), Low=tg.situation(events.v < 0)
+    )
+    met = derived.match(derived.High.meets(derived.Low), within=20)
+    with tg.program(High=derived.High, Met=met).session() as session:
+        session.push("E", [(1, 16, 10, 1), (1, 16, 20, -1), (1, 16, 28, 0)])
+        session.step()
+        session.advance("E", {"u": ahead})
+        session.step()
+        assert session.progress["High"]["u"] < 16
+        session.advance("E", {"t": 24})
+        session.step()
+        session.finish()
+        session.step()
+        assert [(row["u"], row["ts"], row["te"]) for row in session.results("High")] == [(16, 10, 20)]
+        (found,) = session.results("Met")
+        assert found["u"] == 16

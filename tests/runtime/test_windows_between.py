@@ -341,6 +341,28 @@ def test_nothing_waits_for_an_end_that_has_not_come(tmp_path: Path) -> None:
     assert (kind.kept.rows, kind.kept.bounds) == (1, {"first": (1, 1)})
 
 
+@pytest.mark.parametrize("longest", [None, 9])
+def test_a_key_that_is_an_instant_lets_no_window_pass(longest: int | None) -> None:
+    """A window is final at its end, though all rows of its key have come before."""
+    both = tg.stream(
+        "Both",
+        "k bigint, t bigint, u bigint, what string",
+        progress=("t", "u"),
+        relations=lambda r: (r.u <= r.t + 4) & (r.t <= r.u + 12),
+    )
+    begun, ended = both.where(both.what == "begun"), both.where(both.what == "ended")
+    windows = tg.between(begun, ended, by=("k", "u"), at_most=longest, opens_at="t", closes_at="t")
+    with tg.program(R=windows).session() as session:
+        session.push("Both", [(1, 19, 16, "begun"), (1, 28, 16, "ended" if longest is None else "")])
+        session.step()
+        session.advance("Both", {"u": 29})
+        session.step()
+        assert session.progress["R"]["u"] < 16
+        session.finish()
+        session.step()
+        assert found(session.results("R")) == [(1, 16, 19, 28)]
+
+
 def test_a_window_that_has_ended_leaves_nothing(tmp_path: Path) -> None:
     """Also where there are so many that changes are written alone."""
     many = SMALL + 100

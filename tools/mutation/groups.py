@@ -155,6 +155,48 @@ GROUPS = (
     ),
     Group("ticks", (f"{ORDERED}/ticks/*.py",), ("tests/runtime/test_ticks.py",)),
     Group(
+        "sequences",
+        (f"{ORDERED}/sequences/*.py", f"{ORDERED}/sequences/counting/*.py"),
+        tuple(
+            f"tests/runtime/test_{name}.py"
+            for name in ("sequences", "counted_sequences", "aggregated_sequences", "sequence_composition")
+        ),
+    ),
+    Group(
+        "kernels of sequences",
+        ("runtime/kernels/sequences/*.py",),
+        ("tests/runtime/test_sequence_kernels.py", "tests/runtime/test_sequences.py"),
+        uncompiled=True,
+    ),
+    Group(
+        "kernels of paths",
+        ("runtime/kernels/paths/*.py",),
+        tuple(f"tests/runtime/kernels/test_{name}.py" for name in ("paths", "path_totals")),
+        uncompiled=True,
+    ),
+    Group(
+        "match",
+        (f"{ORDERED}/match/*.py",),
+        tuple(
+            f"tests/runtime/test_{name}.py"
+            for name in ("match_order", "counted_patterns", "intervals", "situation_partners", "situations")
+        ),
+    ),
+    Group(
+        "derive",
+        (f"{ORDERED}/derive/*.py",),
+        tuple(
+            f"tests/runtime/test_{name}.py"
+            for name in ("situations", "situation_state", "situation_ties", "partition_states", "event_runs")
+        ),
+    ),
+    Group("transitions", (f"{ORDERED}/transitions/*.py",), ("tests/contexts",)),
+    Group(
+        "process",
+        (f"{ORDERED}/process/*.py",),
+        ("tests/runtime/test_process.py", "tests/runtime/test_partition_tables.py"),
+    ),
+    Group(
         "operators' state",
         tuple(
             f"{ORDERED}/{name}.py"

@@ -21,6 +21,42 @@ GROUP = Group(
             "max(file.result.last for file in files)",
         ),
         bug(
+            "files are merged while somebody reads them",
+            "runtime/state/outputs/compaction.py",
+            "        with _alone(top, tries):\n            pass  # else all would be merged in vain\n",
+            "",
+        ),
+        bug(
+            "a run asks as often while somebody reads",
+            "runtime/engines/compactions.py",
+            "min(2 * apart, _MOST_APART)",
+            "apart",
+        ),
+        bug(
+            "a run waits in each batch for whoever reads",
+            "runtime/engines/compactions.py",
+            ", tries=1)",
+            ")",
+        ),
+        bug(
+            "files that were merged are in sight beside the directory",
+            "runtime/state/outputs/compaction.py",
+            "                _hide(target, gone)\n",
+            "",
+        ),
+        bug(
+            "a reader does not find the files that were merged",
+            "runtime/engines/reading_results.py",
+            "(name, name + MERGED)",
+            "(name,)",
+        ),
+        bug(
+            "a reader does not find the files that were not merged",
+            "runtime/engines/reading_results.py",
+            "os.open(os.path.join(directory, name), flags | os.O_NOFOLLOW)",
+            "os.open(name, flags | os.O_NOFOLLOW, dir_fd=descriptor)",
+        ),
+        bug(
             "merged parts stay in the directory",
             "runtime/state/outputs/compaction.py",
             "if result.name not in gone:",

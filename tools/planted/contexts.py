@@ -24,6 +24,7 @@ GROUP = Group(
         "tests/contexts/test_why.py",
         "tests/contexts/test_why_is_so.py",
         "tests/contexts/test_text.py",
+        "tests/runtime/test_windows_between.py",
     ),
     (
         bug(
@@ -122,6 +123,12 @@ GROUP = Group(
             OPERATOR,
             "pl.min_horizontal(time, pl.col(node.since).fill_null(time))",
             "time",
+        ),
+        bug(
+            "a change passes by a key of its candidate",
+            "analysis/ordered/family.py",
+            "    if not keys or reading.time is None:\n",
+            "    if True:\n",
         ),
         bug(
             "causes are not kept",

@@ -6,7 +6,7 @@ from tools.planted.bugs import Group, bug
 
 GROUP = Group(
     "quarantine",
-    ("tests/runtime/state/test_quarantine.py",),
+    ("tests/runtime/state/test_quarantine.py", "tests/runtime/test_bad_files.py"),
     (
         bug(
             "a merged file does not take the place of its parts",
@@ -49,6 +49,24 @@ GROUP = Group(
             "runtime/ingest/quarantine.py",
             "    return until is not None and until >= segment.bounds[CLOCK][1]\n",
             "    return False\n",
+        ),
+        bug(
+            "a touched file stops a run that sets bad files aside",
+            "runtime/engines/setup.py",
+            'if self.options[file.source].on_bad_file == "fail":',
+            "if True:",
+        ),
+        bug(
+            "files that changed are passed over in silence",
+            "runtime/engines/notices.py",
+            "if new and (not before or count >= due_after(before)):",
+            "if False:",
+        ),
+        bug(
+            "a file that changed is told of at each look",
+            "runtime/engines/notices.py",
+            "if current not in self.passed_over.get(name, ())]",
+            "if True]",
         ),
     ),
 )

@@ -97,8 +97,8 @@ GROUP = Group(
         bug(
             "rows that the checkpoint keeps have an age",
             "runtime/engines/setup.py",
-            "if not file.current.path.startswith(inside):",
-            "if True:",
+            "if not file.current.path.startswith(inside)]",
+            "if True]",
         ),
     ),
 )

@@ -15,7 +15,7 @@ from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import INF
 from tidegate.analysis.ordered.derive import KEPT_END, KEPT_START, different_values, reasons, situation_rows
-from tidegate.analysis.ordered.family import Analysis, Family, StateBound, ZoneBuilder, completing, equal_instants
+from tidegate.analysis.ordered.family import Analysis, Family, StateBound, ZoneBuilder, completed, equal_instants
 from tidegate.analysis.ordered.match.bounds import SituationBound, situation_bounds
 from tidegate.analysis.ordered.match.chosen_orders import chosen_orders, first_statistics, order_lines, pinned_order
 from tidegate.analysis.ordered.match.detection import detection_of
@@ -65,11 +65,11 @@ class MatchFamily(Family[Match]):
         for (zones, places), situation in zip(sides, node.situations, strict=True):
             if isinstance(situation, RowIntervals):
                 continue
-            completed = completing(zones, situation.readings[0], _COMPLETING)
+            events = completed(zones, situation.readings[0], _COMPLETING, build)
             keys = [node.schema[key] for key in node.keys]
             both = Schema((*keys, time, *known.attributes))
             same = equal_instants([(DETECTED, _COMPLETING)])
-            pairs = build.joined(build.named(completed, Schema((*keys, time))), matched, both, same)
+            pairs = build.joined(build.named(events, Schema((*keys, time))), matched, both, same)
             others = [i for i in everything if i not in places and i not in awaited]
             relations += [zone.ignoring(others) for zone in build.named(pairs, node.schema)]
         return build.pruned(relations or build.named(matched, node.schema), node.schema)

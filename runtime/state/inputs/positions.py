@@ -109,6 +109,11 @@ class ChangedFile:
     consumed: SourceFile
     current: SourceFile
 
+    def __str__(self) -> str:
+        before, now = self.consumed.size, self.current.size
+        changed_to = "was written again" if before == now else f"has {now} now"
+        return f"{self.source}: {self.current.path} was read with {before} bytes and {changed_to}"
+
 
 class PositionLog:
     """All consumed files in memory, and the files of the log that say so durably."""

@@ -16,7 +16,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.printing.plans import count_of
 from tidegate.runtime.state.errors import StateError, is_damage, storage_errors
 from tidegate.runtime.state.failpoints import Failpoints
-from tidegate.runtime.state.outputs.names import Result, result_of
+from tidegate.runtime.state.outputs.names import MERGED, Result, result_of
 from tidegate.runtime.state.segments import schema_id, tier_of
 from tidegate.runtime.state.store.local import sync_directory
 from tidegate.runtime.state.store.paths import local_directory
@@ -104,10 +104,12 @@ def compact(
     failpoints: Failpoints | None = None,
     fanout: int = FANOUT,
     known: Known | None = None,
+    tries: int | None = None,
 ) -> CompactionResult:
     """Merge the small files of each query in a directory of results, but those of its newest batch there.
 
-    Only files that are not `known` are opened, and known from then on.
+    Only files that are not `known` are opened, and known from then on. `tries`: how often it asks for the directory
+    before it merges anything; for two seconds unless said. Whoever holds it for long costs no merging.
     `StateError` TG526 where the directory is none, holds anything else or can not be exchanged, TG527 while a program
     reads it as a stream, or another compaction goes on. A crash leaves the directory as it was or compacted, nothing
     between.
@@ -127,6 +129,8 @@ def compact(
         if not plan:
             return CompactionResult(str(top), len(names), len(names), before, before, 0)
         _check_exchange(top)
+        with _alone(top, tries):
+            pass  # else all would be merged in vain
         with _beside(top) as target:
             merged = [_merge(group, target) for group in plan]
             points.hit("compaction-merged")
@@ -141,6 +145,7 @@ def compact(
                 _exchange(top, target)
                 points.hit("compaction-exchanged")
                 sync_directory(top.parent)
+                _hide(target, gone)
             left = [path.stat().st_size for path in top.iterdir()]
     rows = sum(file.rows for group in plan for file in group)
     assert len(merged) == len(plan)
@@ -192,8 +197,11 @@ def hold(directory: str | os.PathLike[str]) -> int | None:
 
 
 @contextmanager
-def _alone(top: Path) -> Iterator[None]:
-    """Locks the directory and those above it: nobody publishes into it, and nobody reads one of them as a stream."""
+def _alone(top: Path, tries: int | None = None) -> Iterator[None]:
+    """Locks the directory and those above it: nobody publishes into it, and nobody reads one of them as a stream.
+
+    It asks for each so often (`_TRIES` times unless said), and then raises `StateError` TG527.
+    """
     descriptors: list[int] = []
     try:
         for directory in (top, *top.parents):
@@ -204,7 +212,7 @@ def _alone(top: Path) -> Iterator[None]:
                     raise
                 continue
             descriptors.append(descriptor)
-            _lock(descriptor, directory, top)
+            _lock(descriptor, directory, top, _TRIES if tries is None else tries)
             if directory != top:
                 descriptors.remove(descriptor)
                 os.close(descriptor)
@@ -214,12 +222,12 @@ def _alone(top: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
-def _lock(descriptor: int, directory: Path, top: Path) -> None:
-    for attempt in range(_TRIES):
+def _lock(descriptor: int, directory: Path, top: Path, tries: int) -> None:
+    for attempt in range(tries):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if attempt < _TRIES - 1:
+            if attempt < tries - 1:
                 time.sleep(_APART)
         except OSError as error:
             if directory == top:
@@ -240,8 +248,8 @@ def _lock(descriptor: int, directory: Path, top: Path) -> None:
 
 @contextmanager
 def _beside(top: Path) -> Iterator[Path]:
-    """An empty directory beside the other, for one compaction at a time. After the exchange it holds what was there
-    before.
+    """An empty directory beside the other, for one compaction at a time. After the exchange it holds the files that
+    were merged.
     """
     target = top.with_name(f".{top.name}.compacted")
     with suppress(FileExistsError):
@@ -252,19 +260,35 @@ def _beside(top: Path) -> Iterator[Path]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StateError(READ, f"{top} is being compacted", hint="wait for the other compaction") from None
-        for result in _names(target):  # of a crash, or of the compaction before
-            os.unlink(target / result.name)
+        for result in _names(target, MERGED):  # of a crash, or of the compaction before
+            for name in (result.name, result.name + MERGED):
+                with suppress(FileNotFoundError):
+                    os.unlink(target / name)
         yield target
     finally:
         os.close(descriptor)
 
 
-def _names(top: Path) -> list[Result]:
-    """The files of results in a directory, in the order of their batches; `StateError` TG526 for anything else."""
+def _hide(before: Path, gone: Collection[str]) -> None:
+    """Takes files out of the sight of readers of all directories below the one above (`**/*.parquet`): `gone` ones get
+    another ending, others are in the compacted directory too.
+    """
+    for result in _names(before):
+        if result.name in gone:
+            os.rename(before / result.name, before / (result.name + MERGED))
+        else:
+            os.unlink(before / result.name)
+
+
+def _names(top: Path, ending: str = "") -> list[Result]:
+    """The files of results in a directory, in the order of their batches, also with an `ending` after their names.
+
+    `StateError` TG526 for anything else.
+    """
     results = []
     with os.scandir(top) as entries:
         for entry in entries:
-            result = result_of(entry.name)
+            result = result_of(entry.name.removesuffix(ending))
             if result is None or not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
                 raise StateError(
                     FOREIGN,

@@ -13,7 +13,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tidegate as tg
-from tests.runtime.spark.test_which_files import FILES, counts, embedded, expected, on_spark, published, write
+from tests.runtime.spark.test_which_files import (
+    FILES,
+    counts,
+    embedded,
+    expected,
+    on_spark,
+    program,
+    published,
+    sinks,
+    write,
+)
 from tidegate.runtime.engines.spark.engine import RunningQuery
 from tidegate.runtime.state.failpoints import crash
 from tidegate.runtime.state.store.local import LocalStore
@@ -91,6 +101,24 @@ def test_a_file_that_was_written_again_is_refused_as_by_a_session(
         embedded(tmp_path, 1)
     (tmp_path / "in" / "part-00.parquet").unlink()
     assert counts(on_spark(spark, tmp_path, 1).reports) == [(10, {})] * more
+
+
+def test_a_file_that_was_written_again_is_passed_over_where_bad_files_are_set_aside(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    given = {"S": tg.parquet(tmp_path / "in", delay=0, on_bad_file="quarantine")}
+
+    def run() -> list[Any]:
+        query = program.start(spark, sources=given, sinks=sinks(tmp_path), checkpoint=tmp_path / "state")
+        query.awaitTermination()
+        return counts(query.reports)
+
+    write(tmp_path / "in", range(2))
+    assert run() == [(20, {})]
+    write(tmp_path / "in", range(1), age=-1)
+    write(tmp_path / "in", range(2, 3))
+    with pytest.warns(tg.RunWarning, match="TG443 S: 1 file that changed after it was read"):
+        assert run() == [(10, {})]
 
 
 def test_a_file_that_is_written_again_while_a_query_runs(spark: SparkSession, tmp_path: Path) -> None:

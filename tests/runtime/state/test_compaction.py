@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 from time import sleep
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -186,6 +187,27 @@ def test_a_reader_that_asks_for_each_file_holds_the_directory(tmp_path: Path) ->
         assert all((out / name).is_file() for name in listed)
     assert compact(out).files == 2
     assert not all((out / name).is_file() for name in listed)
+
+
+def test_readers_of_all_directories_below_one_see_each_row_once(tmp_path: Path) -> None:
+    """They look into hidden ones too, as the one beside is."""
+    published(tmp_path / "out", 20)
+    for last in (20, 40, 60):
+        for seq in range(last - 19, last + 1):
+            pq.write_table(pa.table({"n": [seq]}), tmp_path / "out" / output_name(seq, "Q", 0))
+        assert compact(tmp_path / "out").rows
+        assert rows(tmp_path / "**") == list(range(1, last + 1))
+        assert {path.parent for path in tmp_path.rglob("*.parquet")} == {tmp_path / "out"}
+
+
+def test_a_reader_of_the_session_goes_on_while_its_directory_is_exchanged(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        batches(session, 0, 20)
+        reader = session.reader("Out")
+        first = reader.read_next_batch()
+        compact(tmp_path / "out")
+        assert [*first["n"].to_pylist(), *reader.read_all()["n"].to_pylist()] == list(range(20))
+        assert session.table("Out")["n"] == list(range(20))
 
 
 @pytest.mark.parametrize("failpoint", COMPACTION)
@@ -408,12 +430,49 @@ def test_two_compactions_at_once_and_batches_that_publish(tmp_path: Path, monkey
     published(out, 20)
     with tg.hold_compaction(out), pytest.raises(StateError, match="TG527"):
         compact(out)
+    (tmp_path / ".out.compacted").mkdir()
     other = hold(str(tmp_path / ".out.compacted"))
     assert other is not None
     with pytest.raises(StateError, match="is being compacted"):
         compact(out)
     os.close(other)
     assert compact(out).files == 2
+
+
+def test_nothing_is_merged_while_somebody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else all files were merged again and again, in vain."""
+    monkeypatch.setattr("tidegate.runtime.state.outputs.compaction._TRIES", 1)
+    out, points = tmp_path / "out", Failpoints()
+    published(out, 20)
+    points.record()
+    with tg.hold_compaction(out), pytest.raises(StateError, match="TG527"):
+        compact(out, failpoints=points)
+    assert points.passed == {}
+    assert parts(tmp_path) == ["out"]
+
+
+def test_a_run_asks_less_and_less_while_somebody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried, slept, seq = list[int](), list[float](), 0
+    whole = module.compact
+
+    def noted(*arguments: Any, **options: Any) -> Any:
+        tried.append(seq)
+        return whole(*arguments, **options)
+
+    monkeypatch.setattr("tidegate.runtime.engines.compactions.compact", noted)
+    monkeypatch.setattr("tidegate.runtime.state.outputs.compaction.time", SimpleNamespace(sleep=slept.append))
+    with opened(tmp_path, compact=True) as session:
+        with tg.hold_compaction(tmp_path / "out"):
+            for seq in range(1, 130):
+                batches(session, seq, 1)
+        assert tried == [16, 32, 64, 128]  # of sixteen files the newest stays, and so all
+        assert slept == []
+        assert len(parts(tmp_path / "out")) == 129
+        for seq in range(130, 273):
+            batches(session, seq, 1)
+        assert tried == [16, 32, 64, 128, 256, 272]
+        assert len(parts(tmp_path / "out")) < 40
+    assert rows(tmp_path / "out") == list(range(1, 273))
 
 
 def test_a_directory_below_the_home_directory_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -433,7 +492,8 @@ def test_whoever_waited_for_the_directory_gets_the_new_one(tmp_path: Path) -> No
     assert now is not None
     assert os.path.samestat(os.fstat(now), os.stat(out))
     assert not os.path.samestat(os.fstat(now), os.fstat(before))
-    assert len(os.listdir(before)) == 20  # whoever has the old one open reads on
+    merged = sorted(f"{output_name(seq, 'Q', 0)}.merged" for seq in range(1, 20))
+    assert sorted(os.listdir(before)) == merged  # whoever has the old one open reads on
     os.close(before)
     os.close(now)
     assert hold(str(tmp_path / "none")) is None
