@@ -92,9 +92,9 @@ def test_draws_go_by_seed_and_have_enough_to_draw_from() -> None:
     some = mutants.drawn(joins, 30, 5)
     assert mutants.drawn(joins, 10, 5) == some[:10]
     assert mutants.drawn(joins, 30, 6) != some
-    shares = mutants._shares(1400, GROUPS)
-    assert sum(shares) == 1400
-    assert min(shares) >= 60
+    shares = mutants._shares(1080, GROUPS)
+    assert sum(shares) == 1080
+    assert min(shares) >= 40
     assert sum(mutants._shares(10**6, GROUPS)) == sum(len(mutants.all_mutants(group)) for group in GROUPS)
 
 

@@ -7,6 +7,7 @@ accepted.
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -162,6 +163,23 @@ def changed(folder: Path) -> str:
         live.step()
         (folder / "a.csv").write_text(HEADER + CSV_LINE * 2)
         return of_error(live.step)
+
+
+def warned(run: Callable[[], object]) -> str:
+    """The code of the warning that a run gives."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        run()
+    (code,) = {str(one.message).partition(" ")[0] for one in told if issubclass(one.category, tg.RunWarning)}
+    return code
+
+
+def changed_and_passed_over(folder: Path) -> str:
+    (folder / "a.csv").write_text(HEADER + CSV_LINE)
+    with session(tg.csv(folder, on_bad_file="quarantine")) as live:
+        live.step()
+        (folder / "a.csv").write_text(HEADER + CSV_LINE * 2)
+        return warned(live.step)
 
 
 def missing_directory(folder: Path) -> str:
@@ -320,6 +338,7 @@ CASES: dict[str, Case] = {
     ),
     "a file that is not complete yet": in_file("_a.csv", HEADER + CSV_LINE[:20]),
     "a file that changed after it was read": changed,
+    'the same under `on_bad_file="quarantine"`': changed_and_passed_over,
     "a directory that does not exist": missing_directory,
     # calls
     "a malformed row of a static table": static_table,

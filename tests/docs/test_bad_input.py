@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
-from tests.docs.bad_input import CASES, CSV_LINE, DIVIDED, HEADER, NOON, Fed, S, fate, stream
+from tests.docs.bad_input import CASES, CSV_LINE, DIVIDED, HEADER, NOON, Fed, S, fate, stream, warned
 from tidegate.runtime.ingest.stored_rows import input_table
 
 if TYPE_CHECKING:
@@ -145,6 +145,15 @@ def changed_on_spark(spark: SparkSession, folder: Path) -> str:
     return started(spark, folder)
 
 
+def passed_over_on_spark(spark: SparkSession, folder: Path) -> str:
+    given = {"S": tg.csv(folder / "in", per_batch=1, on_bad_file="quarantine")}
+    put(folder, 1, CSV_LINE)
+    started(spark, folder, sources=given)
+    put(folder, 1, CSV_LINE * 2)
+    put(folder, 2, CSV_LINE)
+    return warned(lambda: started(spark, folder, sources=given))
+
+
 def static_on_spark(spark: SparkSession, folder: Path) -> str:
     s, table = S.as_("s"), tg.table("T", "i bigint").as_("r")
     joined = tg.program(Out=s.join(table, table.i == s.i).select(s.t))
@@ -159,6 +168,7 @@ ON_SPARK: dict[str, Callable[[SparkSession, Path], str]] = {
     "a row for which a term of a query has no value": divided_on_spark,
     'the same under `on_error="fail"`': lambda spark, at: divided_on_spark(spark, at, on_error="fail"),
     "a file that changed after it was read": changed_on_spark,
+    'the same under `on_bad_file="quarantine"`': passed_over_on_spark,
     "a directory that does not exist": lambda spark, at: started(spark, at, sources={"S": tg.csv(at / "nowhere")}),
     "a malformed row of a static table": static_on_spark,
     "rows for a stream that the program has not": lambda spark, at: started(

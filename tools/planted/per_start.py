@@ -114,7 +114,7 @@ GROUP = Group(
             'if behind and self.skipping == "never":',
         ),
         bug(
-            "what fits may be skipped",
+            "what fits may be skipped in a beginning",
             BEGINNINGS,
             'if self.skipping == "next" and any(',
             'if self.skipping == "never" and any(',

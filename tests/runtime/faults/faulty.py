@@ -126,12 +126,18 @@ class FaultyStore:
         return self.inner.lock()
 
 
+def is_example(path: str) -> bool:
+    """Whether what is read is of the quarantine, in which a warning looks for an example: without one it says less."""
+    return path.startswith("quarantine/")
+
+
 class Fails:
     """The `skip`+1-th use of an operation, and all that follow, answer with this error; counts uses."""
 
     def __init__(self, operation: str, number: int, skip: int = 0, *, once: bool = False) -> None:
         self.operation, self.number, self.skip, self.once = operation, number, skip, once
         self.uses = self.failures = 0
+        self.paths: set[str] = set()
 
     def __call__(self, operation: str, path: str) -> None:
         if operation != self.operation:
@@ -139,4 +145,5 @@ class Fails:
         self.uses += 1
         if self.uses > self.skip and not (self.once and self.failures):
             self.failures += 1
+            self.paths.add(path)
             raise OSError(self.number, os.strerror(self.number), path)
