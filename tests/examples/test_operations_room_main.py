@@ -79,7 +79,9 @@ def test_a_wrong_answer_is_noticed(tmp_path: Path, replay: data.Replay, wanted: 
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("dataframes", [False, True], ids=["driver", "dataframes"])
+@pytest.mark.parametrize(
+    "dataframes", [pytest.param(False, id="driver"), pytest.param(True, id="dataframes", marks=pytest.mark.long)]
+)
 def test_spark_equals_embedded(
     tmp_path: Path, spark: SparkSession, replay: data.Replay, wanted: dict[str, pl.DataFrame], dataframes: bool
 ) -> None:

@@ -242,7 +242,7 @@ def written(place: Path) -> list[pl.DataFrame]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("driver_bytes", [None, 0])
+@pytest.mark.parametrize("driver_bytes", [None, pytest.param(0, marks=pytest.mark.long)])
 def test_a_folded_run_goes_on_with_the_other_engine(
     driver_bytes: int | None, tmp_path: Path, spark: SparkSession
 ) -> None:
