@@ -314,13 +314,10 @@ class ContextModel(Contexts):
         if values and len(contexts) != 1:
             raise QueryError("TG187", f"values of {len(contexts)} contexts", hint="ask for one context with values=...")
         of_window = [name for name in self.changes.schema if name not in (*self._keys, CONTEXT, CHANGE, TIME)]
-        for new, name in values.items():
+        for name in values.values():
             if name not in of_window:
                 hint = f"a window has {', '.join(of_window)}"
                 raise QueryError("TG101", f"a window of {contexts[0]} has no {shown(name)}", hint=hint)
-            if new in rows.schema:
-                raise QueryError("TG103", f"attribute {new!r} exists already", hint="choose a new name")
-            checked_name(new, "an attribute")
         return look_up.inside(contexts, values, site)
 
     def _outside(

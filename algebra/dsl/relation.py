@@ -26,6 +26,7 @@ from tidegate.algebra.dsl.checks.relation import (
     renamed,
     require_free,
     require_instants,
+    require_new,
     require_same_attributes,
     require_temporal,
     short_name,
@@ -1027,7 +1028,9 @@ class Relation:
             5, 60.0
         """
         with Here() as site:
-            return require_model(model, "in_context")._inside(self, contexts, by, at, values or {}, site)
+            windows = require_model(model, "in_context")
+            require_new(values or {}, self.schema)
+            return windows._inside(self, contexts, by, at, values or {}, site)
 
     def not_in_context(
         self,

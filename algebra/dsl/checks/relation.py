@@ -12,7 +12,7 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.formulas import And, Formula, Not, Opaque, Or, temporal_formula
 from tidegate.algebra.nodes import Node, OrderedNode, Rename, Scan, children
 from tidegate.algebra.printing.terms import term_text
-from tidegate.algebra.schema import Schema
+from tidegate.algebra.schema import Schema, checked_name
 from tidegate.algebra.terms import Attr, Term
 from tidegate.algebra.types import BOOLEAN
 
@@ -108,6 +108,14 @@ def check_condition(condition: object) -> None:
             else condition_hint(condition)
         )
         raise QueryError("TG114", f"{shown(condition)} is no condition on rows", hint=hint)
+
+
+def require_new(names: Iterable[str], schema: Schema) -> None:
+    """`QueryError` TG103 for names of attributes that there are already, TG114 for what is no name."""
+    for name in names:
+        if name in schema:
+            raise QueryError("TG103", f"attribute {name!r} exists already", hint="choose a new name")
+        checked_name(name, "an attribute")
 
 
 def is_identifier(name: object) -> bool:

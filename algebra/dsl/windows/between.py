@@ -21,7 +21,6 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node
 from tidegate.algebra.ordered.windows.node import END, START
-from tidegate.algebra.schema import checked_name
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Column
@@ -60,10 +59,6 @@ class Between(Relation, Contexts, WindowsOfRows):
                 f"of a window that is open {shown(values)} is not known",
                 hint='values={"since": "start"} is when the window of the row was opened',
             )
-        for new in values:
-            if new in rows.schema:
-                raise QueryError("TG103", f"attribute {new!r} exists already", hint="choose a new name")
-            checked_name(new, "an attribute")
         return self._opened.inside(rows, keys, time, next(iter(values), ""), site)
 
     def _outside(
