@@ -258,15 +258,20 @@ def _add_query_options(command: argparse.ArgumentParser) -> None:
 
 def _programs(options: argparse.Namespace) -> Mapping[str, Program]:
     """The programs of a Python file, or the one of a query as text."""
-    return _checked(options)[0]
-
-
-def _checked(options: argparse.Namespace) -> tuple[Mapping[str, Program], Mapping[str, ContextModel]]:
-    """The programs with the models of contexts that they read, where the file binds these to names."""
-    from tidegate.runtime.cli.program_files import load_checked
+    from tidegate.runtime.cli.program_files import load_programs
 
     _check_query_options(options)
-    return load_checked(options.file) if options.query is None else ({"query": _run_request(options).as_program()}, {})
+    return load_programs(options.file) if options.query is None else {"query": _run_request(options).as_program()}
+
+
+def _with_models(options: argparse.Namespace) -> tuple[Mapping[str, Program], Mapping[str, ContextModel]]:
+    """The programs with the models of contexts that they read, where a file binds these to names."""
+    from tidegate.runtime.cli.program_files import load_programs_and_models
+
+    if options.query is not None:
+        return _programs(options), {}
+    _check_query_options(options)
+    return load_programs_and_models(options.file)
 
 
 def _check_query_options(options: argparse.Namespace) -> None:
@@ -283,7 +288,7 @@ def _check(options: argparse.Namespace) -> int:
     file, problems = options.query or options.file, dict[str, list[Problem]]()
     models: Mapping[str, ContextModel] = {}
     try:
-        programs, models = _checked(options)
+        programs, models = _with_models(options)
         problems = {name: worded(program.check()) for name, program in programs.items()}
         raised: list[Problem] = []
     except TidegateError as error:

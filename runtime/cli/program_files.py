@@ -29,7 +29,7 @@ def load_programs(path: Path) -> Mapping[str, Program]:
     return _programs(path, _names(path))
 
 
-def load_checked(path: Path) -> tuple[Mapping[str, Program], Mapping[str, ContextModel]]:
+def load_programs_and_models(path: Path) -> tuple[Mapping[str, Program], Mapping[str, ContextModel]]:
     """The programs that a file binds to names, and the models of contexts there that these read, each by its first
     name. A model to which queries are added is not read, the one with all of them is. `QueryError` as `load_programs`.
     """

@@ -266,7 +266,8 @@ class _Ingest:
             place = min(errors)
             raise _with_place(errors[place], self.intake.stream.name, rows[POSITION][place], origin)
         positions = rows[POSITION].gather(list(errors))
-        texts = {id(error): error_text(error) for error in errors.values()}  # rows with equal operands share one
+        distinct = {id(error): error for error in errors.values()}  # rows with equal operands share one
+        texts = {key: error_text(error) for key, error in distinct.items()}
         failed = {position: texts[id(error)] for position, error in zip(positions, errors.values(), strict=True)}
         return rows.filter(~pl.col(POSITION).is_in(positions.implode())), failed
 

@@ -159,7 +159,7 @@ GROUP = Group(
         bug(
             "runs that limits have ended are searched",
             RUNS,
-            "if not self.limited or self._may_end(longer):",
+            "if not self.has_limit or self._may_end(longer):",
             "if True:",
             loops=True,
         ),

@@ -1,4 +1,4 @@
-"""What relations know of a model of contexts, which is defined in a layer above."""
+"""What relations know of contexts: of a model, which is defined in a layer above, and of windows between rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 class Contexts:
-    """A model of contexts, as relations see it: it keeps those of their rows that lie in contexts, or in none."""
+    """A model of contexts, or windows between rows, as relations see it: it keeps those of their rows that lie in
+    contexts, or in none.
+    """
 
     __slots__ = ()
 
@@ -40,11 +42,12 @@ class Contexts:
 
 
 def require_model(model: object, where: str) -> Contexts:
-    """`QueryError` TG114 for what is no model of contexts."""
+    """`QueryError` TG114 for what is neither a model of contexts nor windows between rows."""
     if not isinstance(model, Contexts):
         raise QueryError(
             "TG114",
             f"{where} got {kind_of(model)}, not a model of contexts",
-            hint=f'write {where}(model, "congestion"), where model = tg.context_model(...)',
+            hint=f'write {where}(model, "congestion"), where model = tg.context_model(...), or {where}(windows), where '
+            "windows = tg.between(...)",
         )
     return model

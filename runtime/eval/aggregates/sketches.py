@@ -67,8 +67,8 @@ def estimates(
 
 @dataclass(slots=True)
 class OpenSketch:
-    """A sketch that takes values one by one: `numbers` by place, `order` has the places in order where a quantile is
-    asked for, and `told` is what it says.
+    """A sketch that takes values one by one: `numbers` by place, `order` has the places in ascending order, and `told`
+    is what it says.
     """
 
     aggregate: Aggregate
@@ -97,13 +97,13 @@ class OpenSketch:
         self.told = self._estimate()
 
     def text(self) -> str:
-        return _text(sketch_of(self.aggregate), self._arrays())
+        places, numbers = self.order, [self.numbers[place] for place in self.order]
+        return _text(sketch_of(self.aggregate), (np.array(places, np.int64), np.array(numbers, np.int64)))
 
     def _estimate(self) -> Value:
-        return _estimate(self.aggregate, self._arrays())
-
-    def _arrays(self) -> _Sketched:
-        return np.array(self.order, dtype=np.int64), np.array([self.numbers[place] for place in self.order], np.int64)
+        offset = _offset(sketch_of(self.aggregate))
+        places, numbers = [place - offset for place in self.order], [self.numbers[place] for place in self.order]
+        return self.aggregate.entry.estimate(places, numbers, self.aggregate.parameter)
 
 
 def sketch_of(aggregate: Aggregate) -> Sketch:

@@ -108,8 +108,9 @@ def best_first(rows: pl.Series, orders: pl.Series, *, greatest: bool) -> Int64Ar
     return ranks
 
 
-def finished(aggregate: Aggregate, form: Form, argument: DataType, parts: Parts) -> tuple[pl.Series, BoolArray]:
+def finished(aggregate: Aggregate, argument: DataType, parts: Parts) -> tuple[pl.Series, BoolArray]:
     """The value of an aggregate from its parts, NULL for a sum that does not fit its type, and which ones fit."""
+    form = aggregate.entry.form_of(argument)
     fits = np.ones(len(next(iter(parts.values()))), dtype=np.bool_)
     if form in (Form.COUNT, Form.DISTINCT):
         return parts["n"], fits

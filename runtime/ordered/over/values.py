@@ -112,7 +112,7 @@ class Values:
         else:
             parts = self.framed(aggregate).parts(at, low, high)
         type_ = self.layout.type_of(aggregate.argument)
-        aggregated, fits = finished(aggregate, self.layout.form(aggregate), type_, parts)
+        aggregated, fits = finished(aggregate, type_, parts)
         for row in np.flatnonzero(~fits) if aggregate.entry.lenient is not None else ():
             error = sum_out_of_range(aggregate.name, type_, total_of(parts, int(row)))
             if self.failed is None:

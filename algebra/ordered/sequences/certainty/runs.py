@@ -83,7 +83,7 @@ class Skipping:
     def __init__(self, known: Known, *, till_next: bool) -> None:
         self.known, self.prepared, self.till_next = known, known.prepared, till_next
         self.states = self.prepared.automaton.states
-        self.limited = self.prepared.node.per_start is not None
+        self.has_limit = self.prepared.node.per_start is not None
 
     def runs(self, start: int) -> Iterator[Run]:
         waiting = [run for way in self.states[BEGIN].transitions for run in self._with(Run(BEGIN, ()), way, start)]
@@ -95,7 +95,7 @@ class Skipping:
                     yield ended
             skipping = run
             for at in range(run.matched[-1][0] + 1, self.known.count):
-                if self.limited and not self._may_go_on(run, at):
+                if self.has_limit and not self._may_go_on(run, at):
                     break
                 waiting += [longer for way in ways for longer in self._with(skipping, way, at)]
                 verdict = self.fits(run.matched, at) if self.till_next else "none"
@@ -115,7 +115,7 @@ class Skipping:
             absences = (*run.absences, *((absence, len(run.matched)) for absence in way.absences))
             excluded = run.excluded | {at} if to.excluded else run.excluded
             longer = Run(way.to, matched, absences, excluded, run.decided and outcomes == {True})
-            if not self.limited or self._may_end(longer):
+            if not self.has_limit or self._may_end(longer):
                 yield longer
 
     def _may_end(self, run: Run) -> bool:
@@ -161,7 +161,7 @@ class Skipping:
             assert state is not None
             matched = (*begun, (at, self.states[state].variable))
             outcomes = self.known.outcomes(self.states[state].variable, at, matched)
-            if True in outcomes and _Meetable(self.known, self.known.partition.times[at]).meets(state, matched):
+            if True in outcomes and self._meetable(at).meets(state, matched):
                 if outcomes == {True}:
                     return "one"
                 verdict = "open"

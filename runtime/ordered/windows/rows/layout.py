@@ -19,7 +19,6 @@ from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.columns import polars_type
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.terms import compile_term
-from tidegate.runtime.ordered.new_events import order_of
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.partition_store import NO_LOOK
 from tidegate.runtime.ordered.row_arrays import PARTITION
@@ -69,8 +68,10 @@ class RowLayout:
         types = {name: of_arguments.get(name, BIGINT) for name in (*self.counted, *self.in_block)}
         return {name: polars_type(type_) for name, type_ in types.items()}
 
-    def block(self, known: pl.DataFrame, rows: pl.DataFrame, of: Int64Array, partitions: int) -> Block:
-        """New rows, which are in partitions `of`, behind those that are kept."""
+    def block(
+        self, known: pl.DataFrame, rows: pl.DataFrame, of: Int64Array, order: Int64Array, partitions: int
+    ) -> Block:
+        """New rows, which are in partitions `of` and are to be taken in this order, behind those that are kept."""
         schema, window = self.node.input.schema, self.node.window
         terms = evaluated(rows, *(compile_term(term, schema) for term in self.arguments)).get_columns()
         new = [rows.get_column(self.node.time).alias(TIME)]
@@ -80,7 +81,7 @@ class RowLayout:
             new += [rows.get_column(window.opened).alias(OPENED), pl.Series(CLOSED, closed)]
         new += [column.alias(self.argument(term)) for term, column in zip(self.arguments, terms, strict=True)]
         kept = known.select(self.in_block)
-        kept_in, order = known.get_column(PARTITION).to_numpy(), order_of(self.node.readings[0], rows)
+        kept_in = known.get_column(PARTITION).to_numpy()
         return Block.of(kept, kept_in, pl.DataFrame(new), of, order, partitions, TIME)
 
     def block_of_known(self, known: pl.DataFrame, partitions: int) -> Block:

@@ -54,10 +54,11 @@ class RowWindowsOperator(WindowsOperator[KeptRows], KeptRowsOperator):
         numbers = state.partitions.assign(rows)
         partitions = state.touched([numbers], ticks(until))
         before, of = state.extract(partitions), state.places(partitions, numbers).astype(np.int64)
+        reading = self.node.readings[0]
+        order = order_of(reading, rows)
         if isinstance(self.node.window, CountWindow):
-            reading = self.node.readings[0]
-            require_order(reading, rows, of, by_partition(of, order_of(reading, rows), len(partitions)))
-        block = layout.block(before.rows, rows, of, len(partitions))
+            require_order(reading, rows, of, by_partition(of, order, len(partitions)))
+        block = layout.block(before.rows, rows, of, order, len(partitions))
         found = cut(self.node, block, New(before.rows, rows, of), after, until)
         result = self._result(block, found, partitions)
         left = layout.kept(block, partitions_of(block), found.counted, np.flatnonzero(found.kept))
@@ -95,7 +96,7 @@ class RowWindowsOperator(WindowsOperator[KeptRows], KeptRowsOperator):
         assert rows is not None
         framed = Framed(aggregate, layout.type_of(aggregate.argument), rows, orders)
         parts = framed.parts(np.arange(len(found.of)), found.low, found.high)
-        value, fits = finished(aggregate, framed.form, framed.argument, parts)
+        value, fits = finished(aggregate, framed.argument, parts)
         if aggregate.entry.lenient is None:
             return value, []
         return value, [(int(place), total_of(parts, int(place))) for place in np.flatnonzero(~fits)]
