@@ -131,7 +131,7 @@ GROUP = Group(
         bug(
             "a row fits against the limits",
             RUNS,
-            "if True in outcomes and _Meetable(self.known, self.known.partition.times[at]).meets(state, matched):",
+            "if True in outcomes and self._meetable(at).meets(state, matched):",
             "if True in outcomes:",
         ),
         bug(
