@@ -28,6 +28,7 @@ import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -124,11 +125,17 @@ def _remembered(file: Path | None) -> dict[str, Outcome]:
     if file is None or not file.exists():
         return {}
     found = json.loads(file.read_text(encoding="utf-8"))
-    if found["code"] != code_hash(ROOT, COPIED[:-1]):
+    if found["code"] != _code():
         print(f"{file} is of other code: starting anew", flush=True)
         return {}
     bugs = {bug.name: bug for bug in all_bugs()}
     return {name: Outcome(bugs[name], *told) for name, *told in found["outcomes"]}
+
+
+@cache
+def _code() -> str:
+    """A digest of what is judged, as it is when the run begins."""
+    return code_hash(ROOT, COPIED[:-1])
 
 
 def _remember(file: Path | None, outcomes: Sequence[Outcome]) -> None:
@@ -137,7 +144,7 @@ def _remember(file: Path | None, outcomes: Sequence[Outcome]) -> None:
     told = [(one.bug.name, one.killed_by, one.seconds, one.detail, one.timed_out) for one in outcomes if one.bug]
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_suffix(".tmp")
-    temporary.write_text(json.dumps({"code": code_hash(ROOT, COPIED[:-1]), "outcomes": told}), encoding="utf-8")
+    temporary.write_text(json.dumps({"code": _code(), "outcomes": told}), encoding="utf-8")
     temporary.replace(file)
 
 

@@ -65,7 +65,10 @@ def find_kills(killers: Mapping[str, str], jobs: int, found: Found) -> None:
                     kill = json.loads(line)
                     with lock:
                         found(kill["bug"], kill["test"], kill["seconds"])
-            running.wait()
+            if running.wait() not in (0, 5):
+                print(
+                    f"tests in one process broke (exit status {running.returncode}): their bugs have copies", flush=True
+                )
 
     named = [name for name, test in killers.items() if "::" in test]
     shares = []
