@@ -1028,9 +1028,15 @@ class Relation:
             5, 60.0
         """
         with Here() as site:
-            windows = require_model(model, "in_context")
-            require_new(values or {}, self.schema)
-            return windows._inside(self, contexts, by, at, values or {}, site)
+            windows, asked = require_model(model, "in_context"), {} if values is None else values
+            if not isinstance(asked, Mapping):
+                raise QueryError(
+                    "TG114",
+                    f"values={shown(asked)} says not which attributes of the window have which names",
+                    hint='write values={"since": "start"}: the new name first',
+                )
+            require_new(asked, self.schema)
+            return windows._inside(self, contexts, by, at, asked, site)
 
     def not_in_context(
         self,

@@ -102,7 +102,7 @@ def untied(
     read = rows.with_columns(same_zero(pl.col(name)).alias(name) for name in doubles)
     first = read.select(pl.struct(sorted(reading.attributes)).is_first_distinct()).to_series()
     distinct = rows.filter(first)
-    keep = read.filter(first).select(~pl.struct(order, *values).is_duplicated()).to_series()
+    keep = read.filter(first).select(~pl.struct(*order, *values).is_duplicated()).to_series()
     known = reading.input.schema
     schema = Schema(tuple(known[name] for name in rows.columns if name in known))
     gone = pl.concat([rows.filter(~first), distinct.filter(~keep)])

@@ -288,3 +288,20 @@ def test_tables_are_not_ranked() -> None:
     table = tg.table("Fixed", "at timestamp not null, v bigint")
     (problem,) = tg.program(Q=table.top_k(1, by="at", order="v")).check()
     assert problem.code == "TG162"
+
+
+def test_rows_of_one_group_that_are_tied_take_none_of_other_groups_along() -> None:
+    stream = tg.stream("S", "k bigint, a bigint, v bigint", progress="a")
+    numbered = tg.program(Q=stream.ranked(by="a", order=stream.v, n=tg.row_number()))
+    rows = [(1, 1, 1), (2, 1, 1), (3, 2, 1), (4, 3, 7)]
+    wanted = [(3, 2, 1), (4, 3, 1)]
+    for batches in ([rows], [rows[:2], rows[2:]]):
+        with numbered.session() as session:
+            for batch in batches:
+                session.push("S", batch)
+                session.advance("S", batch[-1][1] - 1)
+                session.step()
+            session.finish()
+            session.step()
+            assert [(row["k"], row["a"], row["n"]) for row in session.results("Q")] == wanted
+            assert [row["reason"] for row in session.quarantine_rows()] == ["tie", "tie"]

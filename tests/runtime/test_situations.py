@@ -364,7 +364,7 @@ def test_each_way_to_cut_the_input_gives_the_same_matches() -> None:
 
 
 @pytest.mark.parametrize("ahead", [16, 29])
-def test_a_key_that_is_a_second_instant_lets_no_situation_and_no_match_pass(ahead: int) -> None:
+def test_a_key_that_is_a_second_instant_lets_no_result_of_its_events_pass(ahead: int) -> None:
     """The progress of such a key may be far beyond that of the events' time, for which situations wait."""
     events = tg.stream(
         "E",
@@ -376,7 +376,16 @@ def test_a_key_that_is_a_second_instant_lets_no_situation_and_no_match_pass(ahea
         High=tg.situation(events.v > 0), Low=tg.situation(events.v < 0)
     )
     met = derived.match(derived.High.meets(derived.Low), within=20)
-    with tg.program(High=derived.High, Met=met).session() as session:
+    pairs = events.sequences(
+        "A B",
+        by=("k", "u"),
+        order="t",
+        within=20,
+        matches="any",
+        define={"A": lambda row: row.A.v > 0, "B": lambda row: row.B.v < 0},
+    )
+    counted = pairs.group_by("k", "u", "detected").agg(n=tg.count())
+    with tg.program(High=derived.High, Met=met, Counted=counted).session() as session:
         session.push("E", [(1, 16, 10, 1), (1, 16, 20, -1), (1, 16, 28, 0)])
         session.step()
         session.advance("E", {"u": ahead})
@@ -389,3 +398,5 @@ def test_a_key_that_is_a_second_instant_lets_no_situation_and_no_match_pass(ahea
         assert [(row["u"], row["ts"], row["te"]) for row in session.results("High")] == [(16, 10, 20)]
         (found,) = session.results("Met")
         assert found["u"] == 16
+        (found,) = session.results("Counted")
+        assert (found["u"], found["n"]) == (16, 1)

@@ -15,6 +15,7 @@ from tidegate.analysis.ordered.family import (
     StateBound,
     StoredRows,
     ZoneBuilder,
+    completed,
     completing,
     equal_instants,
     held,
@@ -39,13 +40,13 @@ class CountedSequencesFamily(Family[CountedSequences]):
         zones = build.build(reading.input)
         last, detected = (schema[of.time].renamed(name) for name in (LAST, DETECTED))
         its = Schema((*(schema[key] for key in of.keys if schema[key].temporal), detected))
-        completed = build.named(completing(zones, reading, DETECTED), its)
+        events = build.named(completed(zones, reading, DETECTED, build), its)
         lasts = [
             held(zone, Schema((last,)), build)
             for zone in build.named(completing(zones, reading, LAST), Schema((last,)))
         ]
         whole = Schema((*its.attributes, last))
-        results = build.joined(completed, lasts, whole, equal_instants([(LAST, DETECTED)]))
+        results = build.joined(events, lasts, whole, equal_instants([(LAST, DETECTED)]))
         return build.pruned(build.named(results, node.schema), node.schema)
 
     def problems(self, node: CountedSequences, query: Query) -> list[Problem]:
