@@ -431,7 +431,13 @@ def test_a_program_computes_what_is_open_once() -> None:
         (lambda: tg.between(BEGUN, ENDED, by="key"), "TG101 "),
         (lambda: tg.between(BEGUN, ENDED, by=("k", "k")), "TG103 rows are partitioned by k twice"),
         (lambda: tg.between(BEGUN, ENDED, by="k", at_most=0), "TG160 at_most=0 is not positive"),
-        (lambda: tg.between(BEGUN, ENDED, by="k", at_most="5m"), "TG160 at_most is a number of ticks here"),
+        (lambda: tg.between(BEGUN, ENDED, by="k", at_most=10**18), r"TG160 at_most=\d+ is longer than instants"),
+        (lambda: tg.between(MADE, ENDED, by="k", opens_at="v"), "TG117 opens_at='v' holds no instants(?s:.*)of t"),
+        (
+            lambda: tg.between(BEGUN, tg.table("T", "k string"), by="k", closes_at="k"),
+            "TG117 closes_at='k' holds no instants(?s:.*)rows without an instant",
+        ),
+        (lambda: UNTYPED.between(BEGUN, ENDED, by="k", at_most="5m"), "TG160 at_most is a number of ticks here"),
         (
             lambda: tg.between(BEGUN, ENDED.select("t", k=tg.lit(1)), by="k"),
             "TG102 'k' is string, and 'k' of rows that close is bigint",
@@ -442,13 +448,17 @@ def test_a_program_computes_what_is_open_once() -> None:
         ),
         (
             lambda: MADE.windows(between(), by=("k", "v")),
-            "TG114 windows goes by k, v, and these windows are those of k",
+            r"TG114 windows\(...\) goes by k, v, and these windows are of k",
         ),
         (lambda: MADE.windows(between(), by="v"), "TG102 'v' is bigint, and 'k' of the windows is string"),
         (lambda: MADE.windows(between(), tie="v"), "TG114 windows between rows (?s:.*)tg.rows"),
         (lambda: MADE.windows(between()).agg(start=tg.count()), "TG103 attribute 'start' exists already"),
         (lambda: MADE.in_context(between(), "open"), "TG187 these windows are one context, and in_context names"),
         (lambda: MADE.in_context(between(), values={"v": "start"}), "TG103 attribute 'v' exists already"),
+        (
+            lambda: MADE.in_context(between(), values=["since"]),  # type: ignore[arg-type]  # what is tried
+            r"TG114 values=\['since'\] says not(?s:.*)the new name first",
+        ),
         (lambda: MADE.in_context(between(), values={"to": "end"}), "TG101 (?s:.*)values=.*since.*start"),
         (lambda: UNTYPED.windows_between(BEGUN, ENDED), "TG131 "),
     ],

@@ -94,7 +94,7 @@ GROUP = Group(
         bug(
             "of tied events one stays",
             EVENTS,
-            "(~pl.struct(order, *values).is_duplicated())",
+            "(~pl.struct(*order, *values).is_duplicated())",
             "(pl.struct(order).is_first_distinct())",
         ),
         bug(

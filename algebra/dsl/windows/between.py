@@ -21,6 +21,7 @@ from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node
 from tidegate.algebra.ordered.windows.node import END, START
+from tidegate.algebra.types import MAX_SHIFT
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Column
@@ -100,7 +101,7 @@ class Between(Relation, Contexts, WindowsOfRows):
         if len(keys) != len(names):
             raise QueryError(
                 "TG114",
-                f"{where} goes by {', '.join(keys)}, and these windows are those of {', '.join(names) or 'all rows'}",
+                f"{where}(...) goes by {', '.join(keys)}, and these windows are of {', '.join(names) or 'all rows'}",
                 hint="name as many attributes; none where they have the same names",
             )
         for here, there in ((time, END), *zip(keys, names, strict=True)):
@@ -196,10 +197,22 @@ def between(
             tuple(closes._name_of(name, "between") for name in names),
             closes._order(closes_at, "between", "closes_at"),
         )
+        for option, given in (("opens_at", opening), ("closes_at", closing)):
+            if not given.rows.schema[given.at].temporal:
+                known = ", ".join(given.rows.schema.temporal)
+                raise QueryError(
+                    "TG117",
+                    f"{option}={given.at!r} holds no instants",
+                    hint=f"name one of {known}" if known else "rows without an instant open and close no windows",
+                )
         for first, second in zip((*opening.keys, opening.at), (*closing.keys, closing.at), strict=True):
             _require_same(opens, first, closes, second, "rows that close")
         check_duration("at_most", at_most)
         longest = None if at_most is None else positive_ticks("at_most", at_most, opens.schema[opening.at].type)
+        if longest is not None and longest > MAX_SHIFT:
+            raise QueryError(
+                "TG160", f"at_most={shown(at_most)} is longer than instants lie apart", hint="leave it out"
+            )
         opened = Opened.of(opening, closing, names, longest, site)
         node = opened.whole()
         made = opened.changes._with(node, dict.fromkeys(node.schema, Origin("these windows")), site)
