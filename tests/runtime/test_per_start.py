@@ -23,8 +23,8 @@ from tests.strategies.searched_sequences import (
     in_order,
     increments,
     operator_of,
-    random_searched,
     reloaded,
+    without_waits,
 )
 from tests.strategies.sequences import random_pattern
 from tidegate.algebra.errors import QueryError
@@ -105,7 +105,7 @@ def with_absences(rng: random.Random) -> Searched:
             _ = node.schema
         except QueryError:
             continue
-        return Searched(node, random_searched(rng).rows)
+        return Searched(node, without_waits(rng).rows)
 
 
 def _with_absences(rng: random.Random, value: int) -> Sequences:
@@ -130,7 +130,7 @@ def _with_absences(rng: random.Random, value: int) -> Sequences:
     return node
 
 
-DRAWS = {"searched": random_searched, "absences": with_absences}
+DRAWS = {"searched": without_waits, "absences": with_absences}
 
 
 def meant(case: Searched) -> list[Event] | str:
@@ -170,7 +170,7 @@ def test_kernels_stop_at_the_row_at_which_the_meaning_stops(first: int) -> None:
     met = Counter[str]()
     for seed in range(60 * first, 60 * first + 60):
         rng = random.Random(f"per start {seed}")
-        case = limited(rng, random_searched)
+        case = limited(rng, without_waits)
         if isinstance(tables_of(case.node), str):
             continue
         wanted = meant(case)
@@ -199,7 +199,7 @@ def test_either_search_goes_on_from_what_the_other_has_kept(monkeypatch: pytest.
     compiled = operators.compiled_search
     for seed in range(30):
         rng = random.Random(f"per start mixed {seed}")
-        case = limited(rng, random_searched)
+        case = limited(rng, without_waits)
         chosen = random.Random(seed)
         monkeypatch.setattr(operators, "compiled_search", lambda n, c=chosen: compiled(n) if c.random() < 0.5 else None)
         assert same(found(rng, case), meant(case)), seed
