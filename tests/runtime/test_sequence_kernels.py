@@ -345,15 +345,20 @@ def test_starts_are_decided_where_the_search_may_come_to_them() -> None:
 
 
 def test_what_is_less_preferred_waits_for_open_matches() -> None:
-    node = node_of("A B !N[5] | A !M[1] | A B", define={**AB, **NOT})
+    node = node_of("A B !N[5] | A B | A !M[1]", define={**AB, **NOT})
     assert instants(node, rows_of("12")) == [(0, 1, 1)]
     assert instants(node, rows_of("1.2")) == [(0, 0, 1)]
     either = node_of("A B !N[5] | A !M[1]", define={**AB, **NOT})
     assert instants(either, rows_of("129")) == [(0, 0, 2)]
     assert instants(either, rows_of("12")) == [(0, 1, 6)]
-    longer = node_of("A B+ C | A !N[4] | A B", define={**IS, "N": NOT["N"]})
-    assert instants(longer, rows_of("122222")) == [(0, 0, 4)]
-    assert instants(longer, rows_of("1223")) == [(0, 3, 3)]
+    behind = node_of("A !N[4] | A B+ C", define={**IS, "N": NOT["N"]})
+    assert instants(behind, rows_of("122222")) == [(0, 0, 4)]
+    assert instants(behind, rows_of("1223")) == [(0, 0, 4)]
+    gone = node_of("A !N[4] | A B+ C", define={**IS, "N": lambda m: m.N.v == 2})
+    assert instants(gone, rows_of("1223")) == [(0, 3, 3)]
+    before = node_of("A B+ C | A !N[4]", define={**IS, "N": NOT["N"]}, within=7)
+    assert instants(before, rows_of("1223")) == [(0, 3, 3)]
+    assert instants(before, rows_of("122")) == [(0, 0, 7)]
 
 
 def test_matches_of_the_same_rows_do_not_wait_for_each_other() -> None:
@@ -362,7 +367,7 @@ def test_matches_of_the_same_rows_do_not_wait_for_each_other() -> None:
     assert instants(node, rows_of("1.8")) == [(0, 0, 5)]
     assert instants(node, rows_of("189")) == []
     assert instants(node_of("A !N[5] | A", define={"A": IS["A"], "N": NOT["N"]}), rows_of("1")) == [(0, 0, 0)]
-    other = node_of("A !N[5] | B", define={"A": IS["A"], "B": IS["A"], "N": NOT["N"]})
+    other = node_of("A !N[5] | B", define={"A": IS["A"], "B": lambda m: m.B.v == 1, "N": NOT["N"]})
     assert instants(other, rows_of("1")) == [(0, 0, 5)]
 
 
@@ -372,6 +377,11 @@ def test_rows_that_must_not_come_before_a_match() -> None:
     assert instants(node, rows_of("9..1")) == [(3, 3, 3)]
     assert instants(node, rows_at((0, 9), (0, 1))) == []
     assert instants(node_of("!N[2] A | A B", define={**AB, "N": NOT["N"]}), rows_of("912")) == [(1, 2, 2)]
+    far = {"A": IS["A"], "N": lambda m: (m.N.v > 1) & (m.N.v > m.A.v + m.rows.first().v)}
+    for options in ({}, {"matches": "any", "within": 9}):
+        higher = node_of("!N[2] A B?", define={**far, "B": IS["B"]}, **options)
+        assert instants(higher, rows_of("321"), seeds=9) == []
+        assert instants(higher, rows_of("3.21"), seeds=9) == [(3, 3, 3 if options else AT_THE_END)]
 
 
 def test_rows_before_those_that_must_not_come_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -492,7 +502,7 @@ def test_anchors() -> None:
 
 
 def test_more_open_matches_than_there_is_room_for_at_first() -> None:
-    node = node_of("A+ !N[400]", define={"A": IS["A"], "N": NOT["N"]})
+    node = node_of("A+ !N[400]", define={"A": IS["A"], "N": NOT["N"]}, within=300)
     ones = [(1, at, 0, 1, 0.0) for at in range(80)]
     assert once(node, ones) == [(1, 0, 79, 479)]
     assert once(node, [*ones, (1, 81, 0, 9, 0.0)]) == []
@@ -526,14 +536,14 @@ def deep(m: Any) -> Any:
             "matches that begin with one row are limited, and there are rows that must not come",
         ),
         (
-            "!N[3] A",
+            "!N[3] A+",
             {"define": {"N": lambda m: m.N.v > m.A.v}},
-            "N must not come before a match, and its condition reads rows of the match",
+            "the condition of N, which must not come before rows, reads rows behind these",
         ),
         (
             "A !N B",
             {"define": {"N": lambda m: m.N.v > m.B.v}, "matches": "any", "within": 9},
-            "N must not come between two rows, and its condition reads rows behind the first",
+            "the condition of N, which must not come between rows, reads rows behind these",
         ),
         (
             "A !N[3]",

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import assert_never
 
 from tidegate.algebra.functions.aggregates import Function
-from tidegate.algebra.ordered.sequences.automata.automaton import Automaton
+from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN, Automaton
 from tidegate.algebra.ordered.sequences.certainty.prepared import Atom, Prepared, atoms_of
 from tidegate.algebra.ordered.sequences.definition import EveryMatch, Preferred
 from tidegate.algebra.ordered.sequences.navigation import (
@@ -150,18 +150,19 @@ def _check_absence(prepared: Prepared, where: str, absence: Absence, compiled: C
         raise NotCompiled(f"the condition of {variable}, which must not come, reads a row behind others")
     if where == "after":
         _check_ahead(prepared, variable)
-    elif where == "before" and compiled.programs:
-        raise NotCompiled(f"{variable} must not come before a match, and its condition reads rows of the match")
-    elif compiled.programs and _reads_open(prepared, absence):
-        raise NotCompiled(f"{variable} must not come between two rows, and its condition reads rows behind the first")
+    elif compiled.programs and _reads_open(prepared, where, absence):
+        raise NotCompiled(f"the condition of {variable}, which must not come {where} rows, reads rows behind these")
 
 
-def _reads_open(prepared: Prepared, absence: Absence) -> bool:
-    """Whether the condition of a row that must not come between two others reads rows of the match that may come with
-    the second one, or behind it.
+def _reads_open(prepared: Prepared, where: str, absence: Absence) -> bool:
+    """Whether the condition of a row that must not come before a match reads rows that may come behind its first one;
+    or that of one between two rows, those that may come with the second one or behind it.
     """
     states = prepared.automaton.states
-    behind = [way.to for state in states[1:] for way in state.transitions if absence in way.absences]
+    of = states[BEGIN : BEGIN + 1] if where == "before" else states[BEGIN + 1 :]
+    behind = [way.to for state in of for way in state.transitions if absence in way.absences]
+    if where == "before":
+        behind = [way.to for first in behind if first is not None for way in states[first].transitions]
     reached = set[int]()
     while behind:
         if (state := behind.pop()) is not None and state not in reached:

@@ -89,6 +89,40 @@ def comes(
 
 
 @compiled(
+    nb.int64(
+        *(nb.int64, nb.int64, nb.int64, TABLE, INTS, INTS),
+        *(INTS, TABLE, INTS, DOUBLES, TABLE, INTS, TABLE, DOUBLE_TABLE, MARKS),
+        *(OUT_TABLE, nb.int64, OUT, OUT_DOUBLES, OUT_MARKS),
+    ),
+    borrows=True,
+)
+def come_before(
+    row: int, first: int, asked: int, absences: Int64Array, satisfied: Int64Array, time: Int64Array,
+    programs: Int64Array, code: Int64Array, ints: Int64Array, doubles: Float64Array,
+    groups: Int64Array, numbers: Int64Array, int_columns: Int64Array, double_columns: Float64Array, marks: UInt8Array,
+    threads: Int64Array, thread: int, stack: Int64Array, double_stack: Float64Array, mark: UInt8Array,
+) -> int:  # fmt: skip
+    """Which of the absences `asked` for there is a row of before the first one of a match, within their durations, as a
+    mask: of those that only the rows of the match tell. A partition begins at `first`.
+    """
+    found = 0
+    for a in range(len(absences)):
+        variable = absences[a, 0]
+        if not (asked >> a) & 1 or programs[variable] == programs[variable + 1]:
+            continue
+        place = row - 1
+        while place >= first and time[row] - time[place] <= absences[a, 1]:
+            if (satisfied[place] >> variable) & 1 and comes(
+                variable, place, programs, code, ints, doubles, groups, numbers,
+                int_columns, double_columns, marks, threads, thread, len(time), stack, double_stack, mark,
+            ):  # fmt: skip
+                found |= 1 << a
+                break
+            place -= 1
+    return found
+
+
+@compiled(
     _FATE(
         *(nb.int64, nb.int64, nb.int64, nb.boolean, TABLE, TABLE, INTS),
         *(INTS, TABLE, INTS, DOUBLES, TABLE, INTS, TABLE, DOUBLE_TABLE, MARKS),

@@ -8,7 +8,7 @@ import numba as nb
 
 from tidegate.runtime.arrays import Float64Array, Int16Array, Int64Array, UInt8Array
 from tidegate.runtime.kernels.compiling import INTS, OUT, OUT_DOUBLES, OUT_TABLE, TABLE, compiled
-from tidegate.runtime.kernels.sequences.absences import comes, fate_of
+from tidegate.runtime.kernels.sequences.absences import come_before, comes, fate_of
 from tidegate.runtime.kernels.sequences.ahead import may_hold
 from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_MARKS, holds
 from tidegate.runtime.kernels.sequences.threads import (
@@ -142,7 +142,7 @@ def every_match(
                         following = to[k]
                         if following < 0 or not (satisfied[row] >> variable[following]) & 1:
                             continue
-                        if (threads[a, HIT] & guards[k, ASKED]) != guards[k, COME]:
+                        if state > 0 and (threads[a, HIT] & guards[k, ASKED]) != guards[k, COME]:
                             continue
                         if total + 1 >= len(threads) or used == len(nodes):
                             return -1
@@ -155,6 +155,14 @@ def every_match(
                             marks, threads, total, row, len(time), stack, double_stack, mark,
                         ):  # fmt: skip
                             continue
+                        if state == 0 and guards[k, ASKED]:
+                            before = threads[a, HIT] | come_before(
+                                row, first, guards[k, ASKED], absences, satisfied, time, programs, code, ints, doubles,
+                                groups, numbers, int_columns, double_columns, marks,
+                                threads, total, stack, double_stack, mark,
+                            )  # fmt: skip
+                            if (before & guards[k, ASKED]) != guards[k, COME]:
+                                continue
                         threads[total, SURE], threads[total, GONE], threads[total, HIT] = -1, NOWHERE, 0
                         if (ahead[named] >= 0 or later_of[named] < later_of[named + 1]) and not may_hold(
                             named, row, end, closed, ahead, later_of, later, reads, sure, gone, code, ints, doubles,
@@ -184,9 +192,9 @@ def every_match(
                         if ending[following] & IS_VAIN:
                             continue
                         threads[total, SURE] = max(threads[total, SURE], threads[a, SURE])
-                        before = threads[a, NODE]
-                        nodes[used, BEFORE], nodes[used, ITS_STATE], nodes[used, ROW] = before, following, row
-                        nodes[used, DEPTH] = 1 if before < 0 else nodes[before, DEPTH] + 1
+                        last = threads[a, NODE]
+                        nodes[used, BEFORE], nodes[used, ITS_STATE], nodes[used, ROW] = last, following, row
+                        nodes[used, DEPTH] = 1 if last < 0 else nodes[last, DEPTH] + 1
                         if ends_here and per_start:
                             counts[start - first, MATCHES] += 1
                             if counts[start - first, MATCHES] > per_start:

@@ -6,7 +6,7 @@ import numba as nb
 
 from tidegate.runtime.arrays import Float64Array, Int16Array, Int64Array, UInt8Array
 from tidegate.runtime.kernels.compiling import INTS, OUT, OUT_DOUBLES, OUT_TABLE, TABLE, compiled
-from tidegate.runtime.kernels.sequences.absences import fate_of
+from tidegate.runtime.kernels.sequences.absences import come_before, fate_of
 from tidegate.runtime.kernels.sequences.ahead import may_hold
 from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_MARKS, holds
 from tidegate.runtime.kernels.sequences.pending import (
@@ -65,7 +65,7 @@ _ROWS = (TABLE, TABLE, INTS, TABLE, TABLE, DOUBLE_TABLE, MARKS)
 
 @compiled(
     _FOUND(
-        *(nb.int64, nb.int64, INTS, INTS),
+        *(nb.int64, nb.int64, nb.int64, INTS, INTS),
         *PATTERN,
         *(INTS, *_ROWS),
         *(OUT_TABLE, OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
@@ -73,7 +73,7 @@ _ROWS = (TABLE, TABLE, INTS, TABLE, TABLE, DOUBLE_TABLE, MARKS)
     borrows=True,
 )
 def search(  # type: ignore[no-untyped-def]  # numba
-    start: int, end: int, time: Int64Array, satisfied: Int64Array,
+    start: int, first: int, end: int, time: Int64Array, satisfied: Int64Array,
     to: Int64Array, variable: Int64Array, guards: Int64Array, parts: Int64Array, part_of: Int64Array,
     ends: Int64Array, ends_of: Int64Array,
     groups: Int64Array, numbers: Int64Array, programs: Int64Array, code: Int64Array, ints: Int64Array,
@@ -153,6 +153,11 @@ def search(  # type: ignore[no-untyped-def]  # numba
                 if (ahead[named] >= 0 or later_of[named] < later_of[named + 1]) and not may_hold(
                     named, row, end, closed, ahead, later_of, later, reads, sure, gone, code, ints, doubles,
                     int_columns, double_columns, marks, threads, its, last_row, stack, double_stack, mark,
+                ):  # fmt: skip
+                    continue
+                if state == 0 and guards[k, ASKED] and come_before(
+                    row, first, guards[k, ASKED], absences, satisfied, time, programs, code, ints, doubles,
+                    groups, numbers, int_columns, double_columns, marks, threads, its, stack, double_stack, mark,
                 ):  # fmt: skip
                     continue
                 known = False
@@ -273,7 +278,7 @@ def preferred_matches(
             over, best, length, waiting, kept = time[row], NONE, 0, 0, 0
             if begins:
                 has_room, over, best, length, waiting, kept = search(
-                    row, end, time, satisfied, to, variable, guards, parts, part_of, ends, ends_of,
+                    row, first, end, time, satisfied, to, variable, guards, parts, part_of, ends, ends_of,
                     groups, numbers, programs, code, ints, doubles, ahead, later_of, later, reads,
                     absences, limits, completions, options, sure, gone, come, following_row,
                     int_columns, double_columns, marks, threads, pending, nodes, stack, double_stack, mark,

@@ -28,8 +28,10 @@ class PatternArrays:
     takes, by state: `labels` say of the preferred match which rows are told apart, `wanted` has the variables of the
     ways on, as a mask (from the first state those that a match may begin with), `watched` the rows that must not come
     before the next one, and `ending` whether a match ends there. `residuals` has, where matches per start are limited,
-    the number from 1 on of the states that the same variables of rows to come lead to the end. `leading` are the rows
-    that must not come before a match, and `from_first` the bit that says that a row is not the first of its partition.
+    the number from 1 on of the states that the same variables of rows to come lead to the end.
+
+    `leading` are the rows that must not come before a match, and that no row of the match tells; `from_first` is the
+    bit that says that a row is not the first of its partition.
     """
 
     tables: SearchTables
@@ -125,7 +127,7 @@ def _arrays(tables: SearchTables) -> PatternArrays:
         watched=_ints([_mask(tables, _asked(its.guards)) for its in ways]),
         ending=_ints([every.MAY_END * its.ends_here + every.IS_VAIN * its.vain for its in ways]),
         residuals=_ints(_residuals(tables) if tables.node.per_start else []),
-        leading=_mask(tables, _asked(ways[0].guards)),
+        leading=_mask(tables, frozenset(a for a in _asked(ways[0].guards) if not programs[number(a.variable)])),
         from_first=1 << len(tables.absences),
     )
 
