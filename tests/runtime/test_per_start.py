@@ -22,6 +22,7 @@ from tests.strategies.searched_sequences import (
     Searched,
     in_order,
     increments,
+    is_nested,
     operator_of,
     reloaded,
     without_waits,
@@ -35,10 +36,8 @@ from tidegate.algebra.ordered.sequences.pattern import (
     Absence,
     Concatenation,
     Pattern,
-    Repetition,
     Step,
     absent_in,
-    patterns_of,
     variables_of,
 )
 from tidegate.algebra.semantics import bags_equal
@@ -89,12 +88,6 @@ def with_an_end(node: Sequences) -> Sequences:
     """The pattern with a row at its end that comes now and then: what were matches are beginnings of some."""
     end = Definition("D", call("eq", Attr("v"), Lit(0, BIGINT)))
     return replace(node, pattern=Concatenation((node.pattern, Step("D"))), definitions=(*node.definitions, end))
-
-
-def is_nested(pattern: Pattern) -> bool:
-    """Whether a repetition is in another one: the reference semantics has far too many words of such a pattern."""
-    parts = [part for part in patterns_of(pattern) if isinstance(part, Repetition)]
-    return any(isinstance(inner, Repetition) for part in parts for inner in patterns_of(part.part))
 
 
 def with_absences(rng: random.Random) -> Searched:

@@ -12,7 +12,7 @@ import polars as pl
 import tidegate as tg
 from tests.strategies.sequences import random_pattern
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.ordered.sequences.definition import DETECTED
+from tidegate.algebra.ordered.sequences.definition import DETECTED, EveryMatch
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.pattern import (
     Absence,
@@ -25,6 +25,7 @@ from tidegate.algebra.ordered.sequences.pattern import (
     Repetition,
     Step,
     absent_in,
+    patterns_of,
     variables_of,
 )
 from tidegate.algebra.semantics import evaluate
@@ -52,6 +53,12 @@ class Searched:
         return in_order(evaluate(self.node, {"S": list(self.rows)}))
 
 
+def is_nested(pattern: Pattern) -> bool:
+    """Whether a repetition is in another one: the reference semantics has far too many words of such a pattern."""
+    parts = [part for part in patterns_of(pattern) if isinstance(part, Repetition)]
+    return any(isinstance(inner, Repetition) for part in parts for inner in patterns_of(part.part))
+
+
 def in_order(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=repr)
 
@@ -65,6 +72,8 @@ def random_searched(rng: random.Random, *, waits: bool = True) -> Searched:
             node = _node(rng, waits=waits)
             _ = node.schema
         except QueryError:
+            continue
+        if waits and node.selection == EveryMatch("next") and is_nested(node.pattern):
             continue
         return Searched(node, _rows(rng))
 
