@@ -132,9 +132,9 @@ def _inside(rng: random.Random, pattern: Pattern) -> Pattern:
     """The pattern with rows that must not come beside some of its steps."""
     match pattern:
         case Step():
-            sides = [_absence(rng)] if rng.random() < 0.4 else []
-            parts = [pattern, *sides] if rng.random() < 0.5 else [*sides, pattern]
-            return Concatenation(tuple(parts)) if sides else pattern
+            absence = _absence(rng)
+            both = (pattern, absence) if rng.random() < 0.5 else (absence, pattern)
+            return Concatenation(both) if rng.random() < 0.4 else pattern
         case Concatenation(parts) | Alternation(parts) | Permutation(parts):
             return type(pattern)(tuple(_inside(rng, part) for part in parts))
         case Repetition(part, least, most, greedy):

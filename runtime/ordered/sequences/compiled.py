@@ -110,4 +110,5 @@ class CompiledSearch:
         since[has] = rows.time[begin[has]]
         places = np.empty_like(begin)
         note_first_since(rows.offsets, rows.time, since - self.leading, places)
-        return places - rows.offsets[:-1]
+        before: Int64Array = places - rows.offsets[:-1]
+        return before
