@@ -239,7 +239,7 @@ GROUP = Group(
         bug(
             "rows are counted anew in each increment",
             LIFTING,
-            "number[order] = self._before[in_partition] + within(",
+            "number[order] = self.before[in_partition] + within(",
             "number[order] = within(",
         ),
         bug(
@@ -316,14 +316,14 @@ GROUP = Group(
         bug(
             "windows of rows that are not whole have rows of others",
             CUTS,
-            "first = np.maximum(low + 1, many)",
-            "first = low + 1",
+            "panes.between(np.maximum(low + 1, many), high)",
+            "panes.between(low + 1, high)",
         ),
         bug(
             "a window of rows ends with every pane",
-            CUTS,
-            "    its, window = its[are], window[are]\n",
-            "",
+            PARTIAL,
+            "return at[its], pane[its]",
+            "return at, pane",
         ),
         bug(
             "a window has the row at its start",

@@ -22,8 +22,9 @@ from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.frames import Framed, finished, total_of
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
+from tidegate.runtime.ordered.windows.lifting import Arrival
 from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, no_windows, windows_of
-from tidegate.runtime.ordered.windows.rows.cuts import Cut, New, cut, partitions_of
+from tidegate.runtime.ordered.windows.rows.cuts import Cut, cut, panes_alone, partitions_of
 from tidegate.runtime.ordered.windows.rows.layout import row_layout
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
@@ -42,7 +43,7 @@ class RowWindowsOperator(WindowsOperator[KeptRows], KeptRowsOperator):
         state, layout = self.held, row_layout(self.node)
         if (stored := state.stored_in(tables)) is not None:
             block = layout.block_of_known(stored.rows, len(stored.partitions))
-            none = New(stored.rows, pl.DataFrame(), np.empty(0, dtype=np.int64))
+            none = Arrival.of_none(panes_alone(self.node), stored.rows, len(stored.partitions))
             state.put(replace(stored, look=cut(self.node, block, none, reached, reached).look))
         return self
 
@@ -59,7 +60,8 @@ class RowWindowsOperator(WindowsOperator[KeptRows], KeptRowsOperator):
         if isinstance(self.node.window, CountWindow):
             require_order(reading, rows, of, by_partition(of, order, len(partitions)))
         block = layout.block(before.rows, rows, of, order, len(partitions))
-        found = cut(self.node, block, New(before.rows, rows, of), after, until)
+        came = Arrival(panes_alone(self.node), before.rows, rows, of, len(partitions))
+        found = cut(self.node, block, came, after, until)
         result = self._result(block, found, partitions)
         left = layout.kept(block, partitions_of(block), found.counted, np.flatnonzero(found.kept))
         return replace(self, made=(before, KeptExtract(partitions, left, found.look))), result
