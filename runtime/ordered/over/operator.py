@@ -103,10 +103,8 @@ class OverFamily(Family[Over]):
         fresh = self.start(ordered)
         node, state = fresh.node, fresh.held
         if (stored := state.stored_in(tables)) is not None:
-            rows, count = stored.rows.drop(PARTITION), len(stored.partitions)
             places = stored.rows.get_column(PARTITION).to_numpy()
-            nothing = np.empty(0, dtype=np.int64)
-            block = Block.of(rows, places, rows.clear(), nothing, nothing, count, TIME)
+            block = Block.of_kept(stored.rows.drop(PARTITION), places, len(stored.partitions), TIME)
             complete = _complete(node, block, NEVER)
             left = _left(node, stored, block, complete, ticks(reached))
             state.put(replace(stored, look=left.look))

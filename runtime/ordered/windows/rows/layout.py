@@ -80,8 +80,7 @@ class RowLayout:
 
     def block_of_known(self, known: pl.DataFrame, partitions: int) -> Block:
         """Rows that are kept, without new ones."""
-        kept, nothing = known.select(self.in_block), np.empty(0, dtype=np.int64)
-        return Block.of(kept, known.get_column(PARTITION).to_numpy(), kept.clear(), nothing, nothing, partitions, TIME)
+        return Block.of_kept(known.select(self.in_block), known.get_column(PARTITION).to_numpy(), partitions, TIME)
 
     def kept(self, block: Block, of: Int64Array, counted: Mapping[str, Int64Array], at: Int64Array) -> pl.DataFrame:
         """The rows at these places as they are kept; `of` and `counted` are by place."""

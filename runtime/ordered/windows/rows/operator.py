@@ -71,15 +71,13 @@ class RowWindowsOperator(WindowsOperator[KeptRows], KeptRowsOperator):
         node = self.node
         if not len(found.of):
             return no_windows(node)
-        keys = self.held.partitions.rows(partitions[found.of]).select(node.keys) if node.keys else pl.DataFrame()
         bounds = [pl.Series(name, found.bounds[name]) for name in node.bounds]
         values, beyond = list[pl.Series](), list[tuple[int, Aggregate, int]]()
         for aggregate in node.aggregates:
             value, too_large = self._values(aggregate, block, found)
             values.append(value.alias(aggregate.name))
             beyond += [(place, aggregate, total) for place, total in too_large]
-        columns = {column.name: column for column in (*keys.get_columns(), *bounds, *values)}
-        result = pl.DataFrame([columns[name] for name in node.schema.names])
+        result = self.in_result(partitions[found.of], (*bounds, *values))
         for place, aggregate, total in beyond:
             error = sum_out_of_range(aggregate.name, node.schema[aggregate.name].type, total)
             if self.noted is None:
