@@ -245,14 +245,14 @@ GROUP = Group(
         bug(
             "rows are counted in the order in which they come",
             LIFTING,
-            "order = by_partition(self.of, order, self.partitions)",
-            "order = by_partition(self.of, np.arange(len(order)), self.partitions)",
+            "order = order_of(reading, self.rows)\n",
+            "order = np.arange(self.rows.height)\n",
         ),
         bug(
             "rows of one instant are counted in any order",
             LIFTING,
-            "        require_order(reading, self.rows, self.of, order)\n",
-            "",
+            "order = require_order(reading, self.rows, self.of, order, self.partitions)",
+            "order = by_partition(self.of, order, self.partitions)",
         ),
         bug(
             "rows before the first instant are in its windows",

@@ -20,7 +20,7 @@ from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.over import segments
 from tidegate.runtime.kernels.partitions.rows import NEVER, first_tie
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.layout import TIME, layout_of
 from tidegate.runtime.ordered.over.values import Values, next_different
@@ -63,8 +63,7 @@ class OverOperator(KeptRowsOperator):
                 tie = first_tie(block.offsets, block.time)
             if tie >= 0:
                 (reading,) = self.node.readings
-                order = order_of(reading, rows)
-                require_order(reading, rows, places, by_partition(places, order, len(before.partitions)))
+                require_order(reading, rows, places, order_of(reading, rows), len(before.partitions))
         complete = _complete(self.node, block, NEVER if close_at is None else close_at)
         left = _left(self.node, before, block, complete, reached)
         values = Values(layout_of(self.node), block, None if self.noted is None else [])

@@ -26,7 +26,7 @@ from tidegate.analysis.ordered.sequences.family import ROWS
 from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
@@ -124,8 +124,7 @@ class _Search:
         """
         (reading,) = self.node.readings
         order = order_of(reading, new)
-        places = of.astype(np.int64)
-        require_order(reading, new, places, by_partition(places, order, len(before.partitions)))
+        require_order(reading, new, of.astype(np.int64), order, len(before.partitions))
         partitions = gathered(self.node, before, new[order], of[order])
         results: list[Row] = []
         kept: list[_Kept] = []

@@ -105,9 +105,8 @@ class Arrival:
         """Rows are numbered in order of time, after those before."""
         reading = self.layout.node.readings[0]
         order = order_of(reading, self.rows)
-        order = by_partition(self.of, order, self.partitions)
+        order = require_order(reading, self.rows, self.of, order, self.partitions)
         in_partition = self.of[order]
-        require_order(reading, self.rows, self.of, order)
         number = np.empty(len(self.of), dtype=np.int64)
         number[order] = self.before[in_partition] + within(starts_of(in_partition))
         made = self._grouped(self.rows, self.of, number // every + 1)

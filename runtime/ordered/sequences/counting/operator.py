@@ -19,7 +19,7 @@ from tidegate.runtime.kernels.partitions.rows import segmented
 from tidegate.runtime.kernels.paths.counts import count_all, count_within
 from tidegate.runtime.kernels.paths.totals import total_all, total_within
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
@@ -91,10 +91,9 @@ class _Block:
     def of(cls, layout: Layout, rows: pl.DataFrame, places: Int32Array, partitions: int) -> _Block:
         of = layout.node.sequences
         partition = places.astype(np.int64)
-        order = by_partition(partition, order_of(of.readings[0], rows), partitions)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(partition, minlength=partitions))])
         time = np.ascontiguousarray(rows.get_column(of.time).to_numpy())
-        require_order(of.readings[0], rows, partition, order)
+        order = require_order(of.readings[0], rows, partition, order_of(of.readings[0], rows), partitions)
         labels = whole(rows.select(layout.labels).to_series(), rows.height).to_numpy()
         return cls(rows, partition, time, labels, layout.values_of(rows), order, offsets.astype(np.int64))
 

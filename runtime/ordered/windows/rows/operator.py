@@ -17,7 +17,7 @@ from tidegate.analysis.ordered.windows import ROWS
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
 from tidegate.runtime.ordered.family import Tables
-from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.frames import Framed, finished, total_of
 from tidegate.runtime.ordered.partition_store import ticks
@@ -58,7 +58,7 @@ class RowWindowsOperator(WindowsOperator[KeptRows], KeptRowsOperator):
         reading = self.node.readings[0]
         order = order_of(reading, rows)
         if isinstance(self.node.window, CountWindow):
-            require_order(reading, rows, of, by_partition(of, order, len(partitions)))
+            require_order(reading, rows, of, order, len(partitions))
         block = layout.block(before.rows, rows, of, order, len(partitions))
         came = Arrival(panes_alone(self.node), before.rows, rows, of, len(partitions))
         found = cut(self.node, block, came, after, until)
