@@ -34,7 +34,7 @@ class Partitions:
         # Of each number the row of `known` with its keys; None: the row of this number. Keys of free numbers have a
         # row, too, until others have the number.
         self._row: Int64Array | None = None
-        self._free, self._is_free = np.empty(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
+        self._free = np.empty(0, dtype=np.int64)
         alone = schema.attributes[0] if len(schema) == 1 else None
         self._integer = alone is not None and alone.type.is_integer_held
         self._integers: PartitionNumbers | None = None
@@ -85,9 +85,8 @@ class Partitions:
 
     def free(self, numbers: Int64Array) -> None:
         """From now on other keys may have these numbers."""
-        self._is_free = _padded(self._is_free, len(self))
         gone = np.unique(numbers)
-        gone = gone[~self._is_free[gone]]
+        gone = gone[~self._is_free(len(self))[gone]]
         if not len(gone):
             return
         with self._consistent():
@@ -95,7 +94,6 @@ class Partitions:
             for key in self._hashable(self.rows(gone)):
                 del known[key]
             self._free = np.concatenate([self._free, gone])
-        self._is_free[gone] = True
 
     def read(self, events: pl.DataFrame, time: str) -> EventColumns:
         """Events as run-length encoding reads them: block by block, with integer keys looked up per block."""
@@ -143,11 +141,10 @@ class Partitions:
                 count=keys.height,
             )
             if len(known) > before:
-                is_free = _padded(self._is_free, max(many, int(assigned.max()) + 1))
-                new = is_free[assigned] | (assigned >= many)
-                self._enter(keys.filter(new), assigned[new], len(is_free))
-                is_free[assigned] = False
-                self._is_free, self._free = is_free, self._free[len(known) - before :]
+                more = max(many, int(assigned.max()) + 1)
+                new = self._is_free(more)[assigned] | (assigned >= many)
+                self._enter(keys.filter(new), assigned[new], more)
+                self._free = self._free[len(known) - before :]
         return assigned
 
     def _enter(self, keys: pl.DataFrame, numbers: Int32Array, many: int) -> None:
@@ -163,9 +160,15 @@ class Partitions:
     def _by_keys(self) -> dict[tuple[object, ...], int]:
         """The numbers that are not free, by keys."""
         if self._numbers is None:
-            numbers = np.flatnonzero(~_padded(self._is_free, len(self)))
+            numbers = np.flatnonzero(~self._is_free(len(self)))
             self._numbers = dict(zip(self._hashable(self.rows(numbers)), numbers.tolist(), strict=True))
         return self._numbers
+
+    def _is_free(self, many: int) -> BoolArray:
+        """Which of so many numbers are free."""
+        is_free = np.zeros(many, dtype=np.bool_)
+        is_free[self._free] = True
+        return is_free
 
     @contextmanager
     def _consistent(self) -> Iterator[None]:
@@ -200,13 +203,6 @@ class EventColumns:
 
     def times(self, first: int, end: int) -> Int64Array:
         return self._time.slice(first, end - first).to_numpy()
-
-
-def _padded(marks: BoolArray, many: int) -> BoolArray:
-    """A copy of these marks; those further on, up to so many, are not set."""
-    padded = np.zeros(many, dtype=np.bool_)
-    padded[: len(marks)] = marks
-    return padded
 
 
 def _key(name: str, type_: DataType) -> pl.Expr:
