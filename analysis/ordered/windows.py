@@ -45,15 +45,13 @@ from tidegate.analysis.zones.zone import Zone
 #: the panes of which those consist that hop; and the rows of open windows, where an aggregate needs every value.
 SESSIONS: Final = "sessions"
 OPEN: Final = "windows"
-#: The column of their starts.
-FIRST: Final = "first"
 TOTALS: Final = "totals"
 PANES: Final = "panes"
 ROWS: Final = "rows"
+#: The column of the starts of sessions, and of windows that no row has closed.
+FIRST: Final = "first"
 #: A key of a row of the window while zones are built; no attribute of a user has such a name.
 _KEY: Final = "\0{}"
-#: A window that a row has opened stays until another one closes it, however long that takes.
-OPENED: Final = StoredRows(OPEN, "open", FIRST, "since", "until a row closes it", noun="window")
 
 
 class WindowsFamily(Family[Windows]):
@@ -100,7 +98,8 @@ class WindowsFamily(Family[Windows]):
         if isinstance(window, SessionWindow):
             return StateBound((f"{SESSIONS}: {many or 1}",), (StoredRows(SESSIONS, "open", of="of sessions"),))
         if isinstance(window, OpenedWindow):
-            return StateBound((f"{OPEN}: {many or 1}",), (OPENED,))
+            stored = StoredRows(OPEN, "open", FIRST, "since", "until a row closes it", noun="window")
+            return StateBound((f"{OPEN}: {many or 1}",), (stored,))
         panes = panes_in(window)
         if panes is None:
             return StateBound((f"{TOTALS}: {many or 1}",), (StoredRows(TOTALS, "open", of="of windows so far"),))
