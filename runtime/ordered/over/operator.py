@@ -75,9 +75,8 @@ class OverOperator(KeptRowsOperator):
 
     def _behind(self, state: KeptRows, rows: pl.DataFrame, reached: int) -> tuple[KeptExtract, Int64Array, Block]:
         """What is kept of the partitions of a step, the places of the rows among these, and both together."""
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], reached)
-        before, places = state.extract(partitions), state.places(partitions, numbers).astype(np.int64)
+        partitions, places = state.read_by(rows, reached)
+        before = state.extract(partitions)
         return before, places, _block(self.node, before, rows, places)
 
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:

@@ -52,9 +52,8 @@ class RowWindowsOperator(WindowsOperator[KeptRows], KeptRowsOperator):
     ) -> tuple[Self, pl.DataFrame]:
         rows, state, layout = as_frame(events[0]), self.settled(), row_layout(self.node)
         state.ready()
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], ticks(until))
-        before, of = state.extract(partitions), state.places(partitions, numbers).astype(np.int64)
+        partitions, of = state.read_by(rows, ticks(until))
+        before = state.extract(partitions)
         reading = self.node.readings[0]
         order = order_of(reading, rows)
         if isinstance(self.node.window, CountWindow):
