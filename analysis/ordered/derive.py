@@ -13,7 +13,7 @@ from tidegate.algebra.ordered.derive import Derive, derivation_relations
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import conjunction
-from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, completed
+from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, keyed_event_zones
 from tidegate.analysis.zones.zone import Zone
 
 #: The names of what is kept: situations that are open, those that are over and may still be matched, and the partial
@@ -31,7 +31,8 @@ class DeriveFamily(Family[Derive]):
 
     def zones(self, node: Derive, build: ZoneBuilder) -> list[Zone]:
         (reading,) = node.readings
-        zones = build.named(completed(build.build(reading.input), reading, node.completed_by, build), node.schema)
+        events = keyed_event_zones(build.build(reading.input), reading, node.completed_by, build)
+        zones = build.named(events, node.schema)
         relations = conjunction(derivation_relations(node))
         return build.constrain(zones, temporal_formula(relations, node.schema))
 

@@ -10,7 +10,7 @@ from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.ordered.process import Process
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import multiplying_tables
-from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, completed
+from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, keyed_event_zones
 from tidegate.analysis.zones.wording import amount, factor
 from tidegate.analysis.zones.zone import Zone
 
@@ -20,7 +20,8 @@ class ProcessFamily(Family[Process]):
 
     def zones(self, node: Process, build: ZoneBuilder) -> list[Zone]:
         (reading,) = node.readings
-        zones = build.named(completed(build.build(reading.input), reading, node.completed_by, build), node.schema)
+        events = keyed_event_zones(build.build(reading.input), reading, node.completed_by, build)
+        zones = build.named(events, node.schema)
         return build.constrain(zones, temporal_formula(node.result.relations, node.schema), node.result.name)
 
     def problems(self, node: Process, query: Query) -> list[Problem]:

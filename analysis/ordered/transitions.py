@@ -15,7 +15,7 @@ from tidegate.analysis.ordered.family import (
     StateBound,
     StoredRows,
     ZoneBuilder,
-    completed,
+    keyed_event_zones,
 )
 from tidegate.analysis.zones.zone import Zone
 
@@ -29,9 +29,8 @@ class TransitionsFamily(Family[Transitions]):
     def zones(self, node: Transitions, build: ZoneBuilder) -> list[Zone]:
         """A change at the candidate that completes it, which has its instant and its keys."""
         (reading,) = node.readings
-        return build.pruned(
-            build.named(completed(build.build(reading.input), reading, TIME, build), node.schema), node.schema
-        )
+        events = keyed_event_zones(build.build(reading.input), reading, TIME, build)
+        return build.pruned(build.named(events, node.schema), node.schema)
 
     def problems(self, node: Transitions, query: Query) -> list[Problem]:
         return []

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 import numpy as np
+import polars as pl
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Schema
@@ -108,6 +109,14 @@ class PartitionStore(Generic[C]):
         fresh.partitions = Partitions(self.partitions.schema, self.partitions.rows(partitions))
         fresh.put(replace(self.extract(partitions), partitions=np.arange(len(partitions))))
         return fresh
+
+    def read_by(self, rows: pl.DataFrame, until: int) -> tuple[Int64Array, Int64Array]:
+        """The partitions that an increment with these rows has to read at progress `until`, in order, and the place
+        among them of each row's partition.
+        """
+        numbers = self.partitions.assign(rows)
+        partitions = self.touched([numbers], until)
+        return partitions, self.places(partitions, numbers).astype(np.int64)
 
     def touched(self, parts: Sequence[Int32Array], until: int) -> Int64Array:
         """The partitions that have rows in one of the parts or have to be read at progress `until`, in order."""

@@ -7,8 +7,6 @@ of the tree: it may be one of what runs at import, or of a process that the test
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 import pytest  # noqa: E402  # found from wherever this is started
 
 from tools.mutation import live  # noqa: E402
-from tools.mutation.children import failed, forked, limit_own_time  # noqa: E402
+from tools.mutation.children import collected, environment, failed, forked, limit_own_time  # noqa: E402
 from tools.planted import GROUPS  # noqa: E402
 from tools.planted.bugs import Bug  # noqa: E402
 
@@ -48,16 +46,13 @@ def find_kills(killers: Mapping[str, str], jobs: int, found: Found) -> None:
 
     def run(share: tuple[Sequence[str], bool]) -> None:
         names, uncompiled = share
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-        environment |= {"POLARS_MAX_THREADS": "1", "TIDEGATE_SCALE": "1.5"}
-        if uncompiled:
-            environment["NUMBA_DISABLE_JIT"] = "1"
+        own = {**environment(ROOT, uncompiled=uncompiled), "TIDEGATE_SCALE": "1.5"}
         with tempfile.TemporaryFile("w+") as asked:
             json.dump({name: killers[name] for name in names}, asked)
             asked.seek(0)
             running = subprocess.Popen(
                 [sys.executable, __file__],
-                cwd=ROOT, env=environment, stdin=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                cwd=ROOT, env=own, stdin=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             )  # fmt: skip
             assert running.stdout is not None
             for line in running.stdout:
@@ -158,14 +153,8 @@ def _texts(bug: Bug) -> dict[str, str]:
 
 def main() -> int:
     killers = json.load(sys.stdin)
-    folder = Path(tempfile.mkdtemp(prefix="planted-"))
-    own = ["-q", "-p", "no:cacheprovider", "-m", "", "--no-header", "--no-summary"]
-    place = [f"--basetemp={folder / 'tests'}", "-o", "tmp_path_retention_policy=none"]
     files = dict.fromkeys(test.partition("::")[0] for test in killers.values())
-    try:
-        return int(pytest.main([*own, *place, *files], plugins=[Plugin(killers)]))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return collected(files, "", Plugin(killers))
 
 
 if __name__ == "__main__":

@@ -193,8 +193,8 @@ GROUP = Group(
         bug(
             "a row is complete with any instant of its own",
             ZONES,
-            "completed(build.build(reading.input), reading, node.completed_by, build)",
-            "completed(build.build(reading.input), reading, node.result.schema.temporal[0], build)",
+            "keyed_event_zones(build.build(reading.input), reading, node.completed_by, build)",
+            "keyed_event_zones(build.build(reading.input), reading, node.result.schema.temporal[0], build)",
         ),
     ),
 )

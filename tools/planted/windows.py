@@ -259,20 +259,20 @@ GROUP = Group(
         bug(
             "rows are counted anew in each increment",
             LIFTING,
-            "number[order] = self._before[in_partition] + within(",
+            "number[order] = self.before[in_partition] + within(",
             "number[order] = within(",
         ),
         bug(
             "rows are counted in the order in which they come",
             LIFTING,
-            "order = by_partition(self.of, order, self.partitions)",
-            "order = by_partition(self.of, np.arange(len(order)), self.partitions)",
+            "order = order_of(reading, self.rows)\n",
+            "order = np.arange(self.rows.height)\n",
         ),
         bug(
             "rows of one instant are counted in any order",
             LIFTING,
-            "        require_order(reading, self.rows, self.of, order)\n",
-            "",
+            "order = require_order(reading, self.rows, self.of, order, self.partitions)",
+            "order = by_partition(self.of, order, self.partitions)",
         ),
         bug(
             "rows before the first instant are in its windows",
@@ -336,14 +336,14 @@ GROUP = Group(
         bug(
             "windows of rows that are not whole have rows of others",
             CUTS,
-            "first = np.maximum(low + 1, many)",
-            "first = low + 1",
+            "panes.between(np.maximum(low + 1, many), high)",
+            "panes.between(low + 1, high)",
         ),
         bug(
             "a window of rows ends with every pane",
-            CUTS,
-            "    its, window = its[are], window[are]\n",
-            "",
+            PARTIAL,
+            "return at[its], pane[its]",
+            "return at, pane",
         ),
         bug(
             "a window has the row at its start",

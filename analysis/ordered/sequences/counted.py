@@ -15,12 +15,12 @@ from tidegate.analysis.ordered.family import (
     StateBound,
     StoredRows,
     ZoneBuilder,
-    completed,
-    completing,
     equal_instants,
-    held,
+    event_zones,
+    keyed_event_zones,
     rate_of,
     stream_of,
+    with_row,
 )
 from tidegate.analysis.zones.wording import amount, factor
 from tidegate.analysis.zones.zone import Zone
@@ -40,13 +40,9 @@ class CountedSequencesFamily(Family[CountedSequences]):
         zones = build.build(reading.input)
         last, detected = (schema[of.time].renamed(name) for name in (LAST, DETECTED))
         its = Schema((*(schema[key] for key in of.keys if schema[key].temporal), detected))
-        events = build.named(completed(zones, reading, DETECTED, build), its)
-        lasts = [
-            held(zone, Schema((last,)), build)
-            for zone in build.named(completing(zones, reading, LAST), Schema((last,)))
-        ]
-        whole = Schema((*its.attributes, last))
-        results = build.joined(events, lasts, whole, equal_instants([(LAST, DETECTED)]))
+        events = build.named(keyed_event_zones(zones, reading, DETECTED, build), its)
+        lasts, same = event_zones(zones, reading, LAST), equal_instants([(LAST, DETECTED)])
+        results = with_row(events, its, lasts, Schema((last,)), same, build)
         return build.pruned(build.named(results, node.schema), node.schema)
 
     def problems(self, node: CountedSequences, query: Query) -> list[Problem]:

@@ -26,10 +26,10 @@ from tidegate.analysis.ordered.family import (
     StateBound,
     StoredRows,
     ZoneBuilder,
-    completing,
-    held,
+    event_zones,
     rate_of,
     stream_of,
+    with_row,
 )
 from tidegate.analysis.ordered.sequences.growth import growing
 from tidegate.analysis.ordered.sequences.tables import tables_of
@@ -130,18 +130,16 @@ class SequencesFamily(Family[Sequences]):
         schema = node.input.schema
         zones = build.build(reading.input)
         first, last, detected = (schema[node.time].renamed(name) for name in (FIRST, LAST, DETECTED))
-        results = build.named(completing(zones, reading, DETECTED), Schema((detected,)))
+        results = build.named(event_zones(zones, reading, DETECTED), Schema((detected,)))
         whole = Schema((detected,))
         if node.reported.rows == "all":
-            rows = [held(zone, schema, build) for zone in build.named(zones, schema)]
+            results = with_row(results, whole, zones, schema, And(()), build)
             whole = Schema((*whole.attributes, *schema.attributes))
-            results = build.joined(results, rows, whole, And(()))
         keys = () if node.reported.rows == "all" else tuple(schema[key] for key in node.keys if schema[key].temporal)
         for instants in (Schema((*keys, first)), Schema((last,))):
-            renamed = completing(zones, reading, instants.names[-1])
-            its = [held(zone, instants, build) for zone in build.named(renamed, instants)]
+            its = event_zones(zones, reading, instants.names[-1])
+            results = with_row(results, whole, its, instants, And(()), build)
             whole = Schema((*whole.attributes, *instants.attributes))
-            results = build.joined(results, its, whole, And(()))
         results = build.constrain(results, _relations(node))
         return build.pruned(build.named(results, node.schema), node.schema)
 

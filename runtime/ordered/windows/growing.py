@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-import numpy as np
 import polars as pl
 
 from tidegate.algebra.time import Extended
@@ -40,9 +39,8 @@ class GrowingOperator(WindowsOperator[KeptRows], KeptRowsOperator):
     ) -> tuple[Self, pl.DataFrame]:
         rows, state, panes = as_frame(events[0]), self.settled(), partial_panes(self.node)
         state.ready()
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], ticks(until))
-        before, of = state.extract(partitions), state.places(partitions, numbers).astype(np.int64)
+        partitions, of = state.read_by(rows, ticks(until))
+        before = state.extract(partitions)
         came = Arrival(panes, before.rows, rows, of, len(partitions))
         low, high = came.complete_before(after), came.complete(until)
         phase = np.zeros_like(low)  # where a window begins, its block does

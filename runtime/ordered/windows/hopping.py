@@ -56,9 +56,8 @@ class HoppingOperator(WindowsOperator[PaneStore]):
     ) -> tuple[Self, pl.DataFrame]:
         rows, state, panes = as_frame(events[0]), self.settled(), partial_panes(self.node)
         state.ready()
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], ticks(until))
-        before, of = state.unread(partitions), state.places(partitions, numbers).astype(np.int64)
+        partitions, of = state.read_by(rows, ticks(until))
+        before = state.unread(partitions)
         came = Arrival(panes, before.totals, rows, of, len(partitions))
         low, high = came.complete_before(after), came.complete(until)
         phase = phases(state.partitions.rows(partitions), panes.panes.many)

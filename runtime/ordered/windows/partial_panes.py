@@ -79,9 +79,14 @@ class PartialPanes(PaneLayout):
         to up to it. Where it begins in the block before, it has what that comes to from there on, too, in `rest`.
         """
         of, pane = _of(totals), _pane(totals)
+<<<<<<< HEAD
         at, window = self._windows(*self._ends(of, pane, low, high))
         block = self._block(totals, phase)
         own = np.where(block[at] == self.panes.block(window, phase[of[at]]), at, -1)
+=======
+        at, window = self.between(*self._ends(of, pane, low, high))
+        own = np.where(self.panes.block(pane[at]) == self.panes.block(window), at, -1)
+>>>>>>> 0ab17f9b40c7e34c376906ccb55bfa5d38759cca
         if self.shows_empty:
             its, empty, told = self._empty(totals)
             at, window = np.concatenate([at, its]), np.concatenate([window, empty])
@@ -125,11 +130,11 @@ class PartialPanes(PaneLayout):
             instant = int(told[follows[np.argmax(last - first)] + 1])
             type_ = self.node.input.schema[self.node.time].type
             raise too_far(many // self.panes.step, "windows without rows come before the row at", instant, type_)
-        at, empty = self._windows(first, last)
+        at, empty = self.between(first, last)
         its = follows[at]
         return its, empty, told[its + 1]
 
-    def _windows(self, first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
+    def between(self, first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Each window from a first to a last pane, with the place of these."""
         at, pane = _each(first, last)
         if self.panes.step == 1:
