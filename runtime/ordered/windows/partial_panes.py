@@ -79,14 +79,9 @@ class PartialPanes(PaneLayout):
         to up to it. Where it begins in the block before, it has what that comes to from there on, too, in `rest`.
         """
         of, pane = _of(totals), _pane(totals)
-<<<<<<< HEAD
-        at, window = self._windows(*self._ends(of, pane, low, high))
+        at, window = self.between(*self._ends(of, pane, low, high))
         block = self._block(totals, phase)
         own = np.where(block[at] == self.panes.block(window, phase[of[at]]), at, -1)
-=======
-        at, window = self.between(*self._ends(of, pane, low, high))
-        own = np.where(self.panes.block(pane[at]) == self.panes.block(window), at, -1)
->>>>>>> 0ab17f9b40c7e34c376906ccb55bfa5d38759cca
         if self.shows_empty:
             its, empty, told = self._empty(totals)
             at, window = np.concatenate([at, its]), np.concatenate([window, empty])
