@@ -33,7 +33,7 @@ SMALL: Final = 1024
 #: merged up to so many rows, or a part of all.
 SLICED: Final = 1 << 16
 SLICE: Final = 1 << 14
-MERGED: Final = 1 << 16
+MERGED: Final = 1 << 15
 _MOST_DELTAS: Final = 32
 
 Tables = Mapping[str, pl.DataFrame]
