@@ -112,7 +112,7 @@ def _timed(panes: PartialPanes, block: Block, axis: Axis | None, low: Int64Array
     assert axis is not None
     of = partitions_of(block)
     rows = _rows(of, axis.of(block.time, of))
-    found = panes.windows(_panes(rows, block.time), None, low, high, axis)
+    found = panes.windows(_panes(rows, block.time), None, low, high, axis, np.zeros_like(low))
     kept = panes.is_open(rows, high)
     look = panes.looks(rows.filter(pl.Series(kept)), high, axis)
     counted = {SINCE: axis.since[of]} if isinstance(axis, AnchoredPanes) else {}
