@@ -159,7 +159,7 @@ def figures(base: Setting = BASE) -> list[Figure]:
         kept = [found[-1].kept / found[punctuated].kept for found in settings]
         made.append(declared(f"{title}: kept, embedded / punctuated, worst", max(kept), _all(kept)))
         for one, other in ((punctuated, stacks), (stacks, naive)):
-            pairs = [found[one].tested / found[other].tested for found in settings]
+            pairs = [found[one].tested / max(found[other].tested, 1) for found in settings]
             detail = f"{_all(pairs)}; the paper: {PAPER[experiment]}"
             name = f"{title}: pairs, {EXECUTIONS[one]} / {EXECUTIONS[other]}"
             made.append(declared(name, statistics.median(pairs), detail))
