@@ -25,13 +25,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import (
     background,
+    counted,
     durable,
     embedded,
     flat,
     flat_files,
     floors,
     held,
+    iseq,
     live_rows,
+    look_back,
+    look_back_spark,
     on_spark,
     provenance,
     queries,
@@ -44,6 +48,7 @@ from benchmarks import (
     stalls,
     threads,
     tuning,
+    windows,
 )
 from benchmarks.data import Data
 from benchmarks.figures import DECLARED, Figure, declared, machine, print_table, write_table
@@ -179,9 +184,14 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "state": lambda data: freed_state(min(data.rows, 200_000), data.batches),
     "stalls": lambda _: stalls.measure(),
     "sequences": lambda _: sequences.measure(),
+    "counted": lambda _: counted.measure(),
+    "interval sequences": lambda _: (iseq.figures(), True),
+    "look-back": lambda data: look_back.measure(data.rows),
+    "windows": lambda _: (windows.measure(), True),
     "situations": lambda data: situations.measure(data.rows),
     "threads": lambda data: threads.measure(data.rows),
     "spark": lambda data: on_spark.measure(data),
+    "spark-look-back": lambda data: look_back_spark.measure(data.spark, data.rows),
     "spark-flat": lambda data: (flat.on_spark(data.spark, data.folder / "streaming", data.spark_batches), True),
     "spark-flat-files": lambda data: (flat_files.on_spark(data.spark, data.folder / "streaming files"), True),
     "spark-floor": lambda data: ([floors.on_spark(data.spark), floors.one_pattern_on_spark(data.spark)], True),

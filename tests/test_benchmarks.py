@@ -5,6 +5,7 @@ fail.
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,13 @@ import pytest
 
 from benchmarks import (
     background,
+    counted,
     embedded,
     flat,
     flat_files,
+    iseq,
     large,
+    look_back,
     papers,
     provenance,
     queries,
@@ -26,11 +30,13 @@ from benchmarks import (
     stalls,
     state,
     threads,
+    windows,
 )
 from benchmarks.figures import (
     BEGIN,
     DECLARED,
     END,
+    LOOK_BACK,
     PAIRS,
     PASSING,
     STALLED,
@@ -217,6 +223,35 @@ def test_sections_run_on_few_rows(tmp_path: Path) -> None:
     assert all(equal for _, equal in made)
     names = [figure.name for figures, _ in made for figure in figures]
     assert len(names) == len(set(names)) == 4 * 3 + 2 * 4 + 2 * 3
+
+
+def test_sections_of_looking_back_run_on_few_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each query is the same in all three ways, and live state is measured where results are discarded."""
+    monkeypatch.setattr(look_back, "BATCHES", 4)
+    monkeypatch.setattr(look_back, "PAIRS", 1)
+    look_back.write(20_000, 100, tmp_path)
+    for query in LOOK_BACK:
+        taken = look_back.compare(query, 20_000, 100, tmp_path)
+        assert all(taken["equal"]), query
+        held = look_back.memory(query, 20_000, 100, tmp_path)
+        assert held["live"] > 0, query
+        taken = {name: PAIRS * seconds for name, seconds in taken.items()}
+        made = look_back._figures(f"{query}, 1,000 keys, one core", 20_000, taken, held)
+        assert len(made) == 5
+    seconds, more = look_back.one_key(200)
+    assert seconds > 0 <= more
+
+
+@pytest.mark.long
+def test_sections_of_windows_and_counts_run_on_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures, equal = counted.measure(40_000)
+    assert equal
+    assert len(figures) == 3
+    monkeypatch.setattr(windows, "PANED_KEYS", (1,))
+    assert len(windows.measure(2000)) == len(windows.AGGREGATES)
+    base = replace(iseq.BASE, windows=2, density=12, length=3)
+    made = iseq.figures(base)
+    assert len(made) == 4 * 3
 
 
 @pytest.mark.parametrize("shape", STALLED)
