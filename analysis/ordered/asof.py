@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.ordered.asof import COMPLETE, AsOf
-from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.analysis.ordered.family import (
     COMPLETING,
@@ -57,9 +55,6 @@ class AsOfFamily(Family[AsOf]):
             results += [zone.ignoring(others) for zone in build.named(named, node.schema)]
         return build.pruned(results, node.schema)
 
-    def problems(self, node: AsOf, query: Query) -> list[Problem]:
-        return []
-
     def with_progress(self, node: AsOf) -> Sequence[tuple[AsOf, str]]:
         """The operator that waits for rows ahead for a limited time only."""
         if not node.waits or node.within is not None:
@@ -73,9 +68,6 @@ class AsOfFamily(Family[AsOf]):
         rows = {"backward": (last,), "forward": (waiting,), "nearest": (last, waiting)}[node.direction]
         bounds = {LAST: _last_bound, WAITING: _waiting_bound}
         return StateBound(tuple(f"{stored.name}: {bounds[stored.name](node)}" for stored in rows), rows)
-
-    def freed(self, node: AsOf, *, always: bool) -> Sequence[str]:
-        return ()
 
     def one_by_one(self, node: AsOf, *, shared: bool) -> Sequence[str]:
         return ("each is a row of the result, or a part of one",)

@@ -98,11 +98,11 @@ class Family(Generic[N]):
 
     def problems(self, node: N, query: Query) -> list[Problem]:
         """The problems of the operator itself. `query` has the places of its terms."""
-        raise NotImplementedError
+        return []
 
     def with_progress(self, node: N) -> Sequence[tuple[N, str]]:
         """Variants of the operator whose results may progress, each with its text."""
-        raise NotImplementedError
+        return ()
 
     def completion_hint(self, node: N) -> str | None:
         """What to do where nothing bounds the instant at which a row is complete, if that alone may let rows pass; None
@@ -120,7 +120,7 @@ class Family(Generic[N]):
 
     def freed(self, node: N, *, always: bool) -> Sequence[str]:
         """The rules that free state sooner, for people. With `always` also those that hardly pay."""
-        raise NotImplementedError
+        return ()
 
     def one_by_one(self, node: N, *, shared: bool) -> Sequence[str]:
         """Why events are stored one by one where they are, for people; none where there are no events. `shared`:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.ordered.over import (
     COMPLETE,
@@ -21,7 +20,6 @@ from tidegate.algebra.ordered.over import (
     RowNumber,
     wait_of,
 )
-from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.analysis.ordered.family import (
     COMPLETING,
@@ -93,9 +91,6 @@ class OverFamily(Family[Over]):
         results = renamed(pairs, {COMPLETING: COMPLETE}) if node.waits else pairs
         return build.pruned(build.named(results, node.schema), node.schema)
 
-    def problems(self, node: Over, query: Query) -> list[Problem]:
-        return []
-
     def with_progress(self, node: Over) -> Sequence[tuple[Over, str]]:
         """The operator that waits for rows ahead for a limited time only."""
         ticks, span = usual_spans(node.input.schema[node.time].type)[0]
@@ -110,9 +105,6 @@ class OverFamily(Family[Over]):
 
     def state(self, node: Over) -> StateBound:
         return StateBound((_bound(node),), (StoredRows(ROWS, "kept", of="that later rows look at"),))
-
-    def freed(self, node: Over, *, always: bool) -> Sequence[str]:
-        return ()
 
     def one_by_one(self, node: Over, *, shared: bool) -> Sequence[str]:
         return ("each is a row of the result",)

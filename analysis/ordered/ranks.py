@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.ordered.ranks import Ranks
-from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.analysis.ordered.family import (
     COMPLETING,
@@ -37,17 +35,8 @@ class RanksFamily(Family[Ranks]):
         pairs = with_row(events, event, zones, schema, equal_instants([(node.time, COMPLETING)]), build)
         return build.pruned(build.named(pairs, node.schema), node.schema)
 
-    def problems(self, node: Ranks, query: Query) -> list[Problem]:
-        return []
-
-    def with_progress(self, node: Ranks) -> Sequence[tuple[Ranks, str]]:
-        return ()
-
     def state(self, node: Ranks) -> StateBound:
         return StateBound((), ())
-
-    def freed(self, node: Ranks, *, always: bool) -> Sequence[str]:
-        return ()
 
     def one_by_one(self, node: Ranks, *, shared: bool) -> Sequence[str]:
         return ("each is a row of the result",)

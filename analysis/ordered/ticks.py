@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.ordered.ticks import TICK, Ticks
-from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.analysis.ordered.family import (
     ROW,
@@ -42,21 +40,12 @@ class TicksFamily(Family[Ticks]):
         results = with_row(events, event, event_zones(zones, reading, ROW), row, _relations(node), build)
         return build.pruned(build.named(results, node.schema), node.schema)
 
-    def problems(self, node: Ticks, query: Query) -> list[Problem]:
-        return []
-
-    def with_progress(self, node: Ticks) -> Sequence[tuple[Ticks, str]]:
-        return ()
-
     def state(self, node: Ticks) -> StateBound:
         many = f"keys({stream_of(node.input)[1]} by {', '.join(node.keys)})" if node.keys else "1"
         if node.within is not None and node.keys:
             span = amount(node.within, node.input.schema[node.time].type)
             many = f"{rate_of(node.input)} × {factor(span)}, at most {many}"
         return StateBound((f"{TICKING}: {many}",), (StoredRows(TICKING, "ticking", of="that ticks follow"),))
-
-    def freed(self, node: Ticks, *, always: bool) -> Sequence[str]:
-        return ()
 
     def one_by_one(self, node: Ticks, *, shared: bool) -> Sequence[str]:
         return ("its instant decides which ticks there are",)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, assert_never
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.ordered.windows.calendar import LONGEST_DAYS
 from tidegate.algebra.ordered.windows.kinds import (
@@ -22,7 +21,6 @@ from tidegate.algebra.ordered.windows.kinds import (
     shows_empty,
 )
 from tidegate.algebra.ordered.windows.node import COMPLETE, END, START, Windows
-from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.typed.kernels import DAY
 from tidegate.analysis.ordered.family import (
@@ -84,12 +82,6 @@ class WindowsFamily(Family[Windows]):
         results = with_row(pairs, known, event_zones(zones, reading, START), first, relations, build)
         return build.pruned(build.named(results, node.schema), node.schema)
 
-    def problems(self, node: Windows, query: Query) -> list[Problem]:
-        return []
-
-    def with_progress(self, node: Windows) -> Sequence[tuple[Windows, str]]:
-        return ()
-
     def state(self, node: Windows) -> StateBound:
         many = f"keys({stream_of(node.input)[1]} by {', '.join(node.keys)})" if node.keys else ""
         window = node.window
@@ -105,9 +97,6 @@ class WindowsFamily(Family[Windows]):
             return StateBound((f"{TOTALS}: {many or 1}",), (StoredRows(TOTALS, "open", of="of windows so far"),))
         bound = f"{many} × {panes:,}" if many else f"{panes:,}"
         return StateBound((f"{PANES}: {bound}",), (StoredRows(PANES, "open", of="of panes that windows share"),))
-
-    def freed(self, node: Windows, *, always: bool) -> Sequence[str]:
-        return ()
 
     def one_by_one(self, node: Windows, *, shared: bool) -> Sequence[str]:
         if isinstance(node.window, CountWindow):

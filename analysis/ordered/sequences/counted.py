@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences
 from tidegate.algebra.ordered.sequences.definition import DETECTED, LAST
-from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.analysis.ordered.family import (
     Family,
@@ -45,12 +43,6 @@ class CountedSequencesFamily(Family[CountedSequences]):
         results = with_row(events, its, lasts, Schema((last,)), same, build)
         return build.pruned(build.named(results, node.schema), node.schema)
 
-    def problems(self, node: CountedSequences, query: Query) -> list[Problem]:
-        return []
-
-    def with_progress(self, node: CountedSequences) -> Sequence[tuple[CountedSequences, str]]:
-        return ()
-
     def state(self, node: CountedSequences) -> StateBound:
         of, within = node.sequences, node.counting.within
         many = f"keys({stream_of(of.input)[1]} by {', '.join(of.keys)})" if of.keys else "1"
@@ -59,9 +51,6 @@ class CountedSequencesFamily(Family[CountedSequences]):
         span = amount(within, of.input.schema[of.time].type)
         bound = f"{COUNTS}: {rate_of(of.input)} × {factor(span)}"
         return StateBound((bound,), (StoredRows(COUNTS, "kept", of="with which matches may begin or go on"),))
-
-    def freed(self, node: CountedSequences, *, always: bool) -> Sequence[str]:
-        return ()
 
     def one_by_one(self, node: CountedSequences, *, shared: bool) -> Sequence[str]:
         return ("each may be a row of a match",)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.ordered.sequences.automata.automaton import automaton
@@ -18,7 +17,6 @@ from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.outlines import Outline, outlines_of, place_in, rows_after
 from tidegate.algebra.ordered.sequences.pattern import Absence, Anchor, longest, patterns_of, shortest
 from tidegate.algebra.ordered.summary import Halves, Summary
-from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import attributes_of
 from tidegate.analysis.ordered.family import (
@@ -143,9 +141,6 @@ class SequencesFamily(Family[Sequences]):
         results = build.constrain(results, _relations(node))
         return build.pruned(build.named(results, node.schema), node.schema)
 
-    def problems(self, node: Sequences, query: Query) -> list[Problem]:
-        return []
-
     def with_progress(self, node: Sequences) -> Sequence[tuple[Sequences, str]]:
         """The pattern of which matches last a limited time."""
         if span_of(node) is not None:
@@ -181,9 +176,6 @@ class SequencesFamily(Family[Sequences]):
 
     def state(self, node: Sequences) -> StateBound:
         return StateBound((_bound(node),), (StoredRows(ROWS, "kept", of="that matches may need"),))
-
-    def freed(self, node: Sequences, *, always: bool) -> Sequence[str]:
-        return ()
 
     def one_by_one(self, node: Sequences, *, shared: bool) -> Sequence[str]:
         return ("each may be a row of a match",)
