@@ -81,8 +81,8 @@ GROUP = Group(
         bug(
             "events come in any order",
             STEPS,
-            "rows.select(partition, *read).sort(order)",
-            "rows.select(partition, *read)",
+            "rows.select(pl.Series(PARTITION, places), *read).sort(order)",
+            "rows.select(pl.Series(PARTITION, places), *read)",
         ),
         bug("events of one instant come in any order", STEPS, "require_order(node, events, order)\n", "pass\n"),
         bug(
