@@ -40,7 +40,9 @@ Found = Callable[[str, str, float], None]
 
 
 def find_kills(killers: Mapping[str, str], jobs: int, found: Found) -> None:
-    """Says of bugs, given with the test that should kill each, which ones it kills here. Runs `jobs` processes."""
+    """Says of bugs, given with the test that should kill each, which ones it kills here. Runs `jobs` processes at a
+    time, one for each file of tests: where a file starts threads as it is read, children may wait for them for ever.
+    """
     bugs = {bug.name: bug for group in GROUPS for bug in group.bugs}
     lock = threading.Lock()
 
@@ -65,13 +67,13 @@ def find_kills(killers: Mapping[str, str], jobs: int, found: Found) -> None:
                     f"tests in one process broke (exit status {running.returncode}): their bugs have copies", flush=True
                 )
 
-    named = [name for name, test in killers.items() if "::" in test]
-    shares = []
-    for uncompiled in (False, True):
-        some = [name for name in named if _is_of_kernels(bugs[name]) is uncompiled]
-        shares += [(some[number::jobs], uncompiled) for number in range(jobs) if some[number::jobs]]
+    by_file: dict[tuple[str, bool], list[str]] = {}
+    for name, test in killers.items():
+        file, _, item = test.partition("::")
+        if item:
+            by_file.setdefault((file, _is_of_kernels(bugs[name])), []).append(name)
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(run, shares))
+        list(pool.map(run, [(names, uncompiled) for (_, uncompiled), names in by_file.items()]))
 
 
 def _is_of_kernels(bug: Bug) -> bool:
