@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -100,6 +101,8 @@ class Embedded(_Batches):
             on_batch=self.note,
             threads=threads,
         )
+        gc.collect()
+        gc.freeze()  # as `tidegate start` does: a full collection looks at all that is loaded
 
     def consume(self, rows: int, until: float = float("inf")) -> None:
         wanted = self.rows + rows
@@ -117,9 +120,12 @@ class Embedded(_Batches):
 
 
 class OnSpark(_Batches):
-    """A query on Spark with two cores, a micro-batch as soon as there are files."""
+    """A query on Spark with two cores, a micro-batch as soon as there are files.
 
-    def __init__(self, folder: Path, memory: str = "4g") -> None:
+    Increments with up to `driver_bytes` of relevant rows and state may be evaluated by the driver's own process.
+    """
+
+    def __init__(self, folder: Path, memory: str = "2g", driver_bytes: int | None = None) -> None:
         super().__init__()
         spark = tg.spark_session("linear-road", master="local[2]", config={"spark.driver.memory": memory})
         self._query = program.start(
@@ -129,6 +135,7 @@ class OnSpark(_Batches):
             sinks=_sinks(folder),
             checkpoint=folder / "state",
             trigger={"processingTime": "0 seconds"},
+            driver_bytes=driver_bytes,
             on_batch=self.note,
         )
 

@@ -219,7 +219,7 @@ def main() -> int:
 
     def engine(folder: Path) -> Engine:
         if chosen.engine == "spark":
-            return OnSpark(folder, chosen.driver_memory)
+            return OnSpark(folder, chosen.driver_memory, chosen.driver_bytes)
         return Embedded(folder, chosen.threads)
 
     def passes(roads: int) -> bool:
@@ -252,7 +252,8 @@ def _options() -> argparse.Namespace:
     options.add_argument("--before", choices=("run", "last"), default="run")
     options.add_argument("--parts", type=int, default=2, help="files of a second")
     options.add_argument("--threads", type=int, default=2, help="threads that read files (embedded)")
-    options.add_argument("--driver-memory", default="8g", help="of Spark")
+    options.add_argument("--driver-memory", default="2g", help="of Spark's JVM")
+    options.add_argument("--driver-bytes", type=int, help="bytes that an increment in Spark's driver may read")
     options.add_argument("--folder", type=Path, help="where files, checkpoint and results lie while they are needed")
     return options.parse_args()
 

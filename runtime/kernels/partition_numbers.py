@@ -18,9 +18,9 @@ from tidegate.runtime.kernels.compiling import INTS, OUT, OUT_NUMBERS, compiled
 _FREE = -1
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 #: Ranges of keys up to this many have a table: 16 MB at most. So have larger ones of up to so many values a key: a hash
-#: table would take as much memory, and a look two places of it.
+#: table takes up to half as much memory, and a look two places of it.
 _SMALL_RANGE = 1 << 22
-_SPARSE = 5
+_SPARSE = 16
 _TWO = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
