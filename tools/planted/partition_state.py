@@ -117,8 +117,8 @@ GROUP = Group(
         bug(
             "a range begins before the least key that there is",
             NUMBERS,
-            "max(low - (high - low) // 2, _LEAST)",
-            "low - (high - low) // 2",
+            "max(low - more, _LEAST)",
+            "low - more",
         ),
         bug(
             "a larger table is taken before there is room for its keys",
@@ -183,6 +183,24 @@ GROUP = Group(
             "return extract.open",
         ),
         bug("a partition is due a tick late", HELD, "self._look[:every] <= until", "self._look[:every] < until"),
+        bug(
+            "what waits longer is looked at first",
+            HELD,
+            "self._soonest = min(self._soonest, soonest)",
+            "self._soonest = soonest",
+        ),
+        bug(
+            "once nothing is due, nothing ever is",
+            HELD,
+            "self._soonest = int(self._look.min())",
+            "self._soonest = NO_LOOK",
+        ),
+        bug(
+            "nothing waits where nothing has waited",
+            HELD,
+            "if self._look is None and soonest < NO_LOOK:",
+            "if False:",
+        ),
         bug("of many partitions none is due", HELD, "marked[due] = True", "marked[due] = False"),
         bug(
             "of many partitions those of one source are looked at",
