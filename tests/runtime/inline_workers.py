@@ -107,10 +107,12 @@ class InlineRun:
         sinks: Mapping[str, Sink],
         checkpoint: Path,
         statics: Mapping[str, Any] | None = None,
+        limits: Limits = Limits(0),
     ) -> InlineRun:
+        """In the driver nothing is evaluated, unless `limits` say so."""
         store, options, spark = LocalStore(checkpoint), RunOptions(), workers
         setup = prepare(facts, store, sources_given(sources), statics or {}, sinks, options, {})
-        run, _ = engine._run_of(spark, setup, store, Limits(0), options, lasts=False, at_once=False)  # type: ignore[arg-type]  # a part of Spark
+        run, _ = engine._run_of(spark, setup, store, limits, options, lasts=False, at_once=False)  # type: ignore[arg-type]  # a part of Spark
         return cls(run)
 
     def batch(self) -> BatchReport:

@@ -355,7 +355,7 @@ class SparkExecutor:
         """A task per share of the keys, or several for one that took long."""
         written = self.local.written
         groups = [[_shard_job(job, written) for job in some] for some in self._groups(jobs)]
-        return shard_tasks(self.target(batch), groups, self.parallelism, self._loads)
+        return shard_tasks(self.target(batch), groups, self.parallelism, self._loads, self.tuner)
 
     def _operators(self, batch: Batch, jobs: Sequence[Job], shards: int) -> Tasks:
         """A task per share of the partitions."""
