@@ -108,9 +108,10 @@ class InlineRun:
         checkpoint: Path,
         statics: Mapping[str, Any] | None = None,
         limits: Limits = Limits(0),
+        options: RunOptions = RunOptions(),
     ) -> InlineRun:
         """In the driver nothing is evaluated, unless `limits` say so."""
-        store, options, spark = LocalStore(checkpoint), RunOptions(), workers
+        store, spark = LocalStore(checkpoint), workers
         setup = prepare(facts, store, sources_given(sources), statics or {}, sinks, options, {})
         run, _ = engine._run_of(spark, setup, store, limits, options, lasts=False, at_once=False)  # type: ignore[arg-type]  # a part of Spark
         return cls(run)
