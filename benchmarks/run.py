@@ -30,7 +30,9 @@ from benchmarks import (
     flat,
     flat_files,
     floors,
+    groups,
     held,
+    kernels,
     live_rows,
     on_spark,
     provenance,
@@ -39,9 +41,11 @@ from benchmarks import (
     sequences,
     situations,
     situations_spark,
+    skew,
     spark_batches,
     speedup,
     stalls,
+    start_up,
     threads,
     tuning,
 )
@@ -165,8 +169,10 @@ def median(run: Callable[[], object], times: int = 5) -> float:
 
 #: What is measured, in this order: the floor of the embedded engine before a JVM runs beside it.
 SECTIONS: dict[str, Callable[[Data], Measured]] = {
+    "start": lambda _: (start_up.measure(), True),
     "analysis": analysis_times,
     "embedded": lambda data: embedded.measure(data.files, data.few, data.rows),
+    "groups": lambda _: groups.measure(),
     "memory": lambda data: held.measure(data, "embedded"),
     "floor": lambda _: ([floors.embedded(), floors.one_pattern()], True),
     "durable": lambda _: (durable.measure(), True),
@@ -180,6 +186,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "stalls": lambda _: stalls.measure(),
     "sequences": lambda _: sequences.measure(),
     "situations": lambda data: situations.measure(data.rows),
+    "search": lambda _: (kernels.measure(), True),
     "threads": lambda data: threads.measure(data.rows),
     "spark": lambda data: on_spark.measure(data),
     "spark-flat": lambda data: (flat.on_spark(data.spark, data.folder / "streaming", data.spark_batches), True),
@@ -189,6 +196,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "spark-batches": lambda data: spark_batches.measure(data.spark),
     "spark-executors": lambda data: speedup.measure(data.rows),
     "spark-scaling": lambda _: (scaling.measure(), True),
+    "spark-skew": lambda _: (skew.measure(), True),
     "spark-memory": lambda data: held.measure(data, "Spark"),
 }
 

@@ -17,17 +17,21 @@ from benchmarks import (
     embedded,
     flat,
     flat_files,
+    groups,
     large,
     papers,
     provenance,
     queries,
     run,
     situations,
+    skew,
     stalls,
+    start_up,
     state,
     threads,
 )
 from benchmarks.figures import (
+    AS_POLARS,
     BEGIN,
     DECLARED,
     END,
@@ -213,10 +217,24 @@ def test_sections_run_on_few_rows(tmp_path: Path) -> None:
         embedded.measure(tmp_path / "files", tmp_path / "files", 4000),
         state.freed_state(2000, 5),
         threads.measure(4000),
+        groups.measure(4000),
     ]
     assert all(equal for _, equal in made)
     names = [figure.name for figures, _ in made for figure in figures]
-    assert len(names) == len(set(names)) == 4 * 3 + 2 * 4 + 2 * 3
+    assert len(names) == len(set(names)) == 4 * 3 + len(AS_POLARS) + 2 * 4 + 2 * 3 + 2
+
+
+def test_the_example_of_the_readme_is_a_program() -> None:
+    text = start_up.example()
+    assert text.startswith("from datetime import datetime")
+    compile(text, "example.py", "exec")
+    assert len(text.splitlines()) > 15
+
+
+def test_half_of_all_rows_have_one_key() -> None:
+    keys = skew.skewed(1000).get_column("key")
+    assert 0.5 <= (keys == 1).mean() < 0.52  # type: ignore[operator]  # a number, as there are rows
+    assert keys.n_unique() > 100
 
 
 @pytest.mark.parametrize("shape", STALLED)
