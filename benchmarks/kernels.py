@@ -65,8 +65,8 @@ def grouped() -> None:
 
 
 def searched() -> tuple[float, float, int, int]:
-    """Of Q1, A before B and B overlaps C within 300 s, in one increment: seconds by ranges and in general, the number of
-    situations and of matches.
+    """Q1, A before B and B overlaps C within 300 s, in one increment: seconds by ranges and in general, how many
+    situations there are, and how many matches.
     """
     rng = np.random.default_rng(1)
     cells = [intervals(rng, SECONDS) for _ in range(3 * KEYS)]
