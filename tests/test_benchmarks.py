@@ -232,9 +232,9 @@ def test_the_example_of_the_readme_is_a_program() -> None:
 
 
 def test_half_of_all_rows_have_one_key() -> None:
-    keys = skew.skewed(1000).get_column("key")
-    assert 0.5 <= (keys == 1).mean() < 0.52  # type: ignore[operator]  # a number, as there are rows
-    assert keys.n_unique() > 100
+    keys = skew.skewed(1000).get_column("key").to_list()
+    assert 500 <= keys.count(1) < 520
+    assert len(set(keys)) > 100
 
 
 @pytest.mark.parametrize("shape", STALLED)
