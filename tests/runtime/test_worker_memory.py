@@ -7,8 +7,9 @@ import json
 import os
 import random
 import shutil
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -309,6 +310,37 @@ def test_every_task_does_its_work_with_its_own(monkeypatch: pytest.MonkeyPatch) 
     assert run_tasks(spark, []) == []
     with pytest.raises(QueryError, match="two"):
         run_tasks(spark, [Tasks(one, [1]), Tasks(two, ["fail"])])
+
+
+class Shared:
+    """What all tasks of a job share; it knows how often it was read."""
+
+    read = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return read_shared, ()
+
+
+def read_shared() -> Shared:
+    Shared.read += 1
+    return Shared()
+
+
+def counted(shared: Shared, what: str, own: Any) -> Iterator[str]:
+    assert isinstance(shared, Shared)
+    return told(what, own)
+
+
+def test_what_the_tasks_of_a_job_share_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "_SHARED", OrderedDict())
+    spark: Any = Workers(monkeypatch)
+    for number in range(held.MOST_JOBS + 3):
+        works = [partial(counted, Shared(), f"{what} of {number}") for what in ("one", "two")]
+        before = Shared.read
+        found = run_tasks(spark, [Tasks(work, range(3)) for work in works])
+        assert [summary["what"] for summary in found] == [f"one of {number}"] * 3 + [f"two of {number}"] * 3
+        assert Shared.read == before + 2
+    assert len(held._SHARED) == held.MOST_JOBS
 
 
 def test_what_a_worker_has_loaded_is_left_still(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,6 +137,14 @@ GROUP = Group(
             "        if True:\n            self.tuner",
         ),
         bug(
+            "tasks do what those of another job did",
+            HELD,
+            "    shared = _SHARED.pop(packed, None)\n",
+            "    shared = next(iter(_SHARED.values()), None)\n",
+        ),
+        bug("what tasks share is read by each", HELD, "    _SHARED[packed] = shared\n", ""),
+        bug("what jobs shared is held without bound", HELD, "while len(_SHARED) > MOST_JOBS:", "while False:"),
+        bug(
             "every task does the first work",
             "runtime/engines/spark/tasks/running.py",
             "works[number](own)",
