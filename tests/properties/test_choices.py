@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from tidegate.runtime.engines import options as run_options
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.spark.eval import portions
+from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -50,13 +52,14 @@ Run = Callable[[ProgramFacts, dict[str, Source], dict[str, Sink], Case, Path, ra
 
 
 def valid(make: Callable[[int], Case], seed: int) -> tuple[Case, ProgramFacts]:
-    """The first valid case from a seed on."""
+    """The first valid case from a seed on of which a query can be evaluated by shards."""
     while True:
         case = make(seed)
-        try:
-            return case, analyse(case.program)
-        except QueryError:
-            seed += 1
+        with suppress(QueryError):
+            facts = analyse(case.program)
+            if any(query.shard_key is not None for query in lower(facts).queries):
+                return case, facts
+        seed += 1
 
 
 def check(run: Run, make: Callable[[int], Case], seed: int, folder: Path) -> list[BatchReport]:
