@@ -28,6 +28,7 @@ from tests.strategies.situations import random_situation_case
 from tests.strategies.streams import random_script, show_script
 from tests.thresholds import drawn, small
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.rewrites import rewrite_program
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.pipeline import analyse
 from tidegate.runtime.batch.report import BatchReport
@@ -57,7 +58,8 @@ def valid(make: Callable[[int], Case], seed: int) -> tuple[Case, ProgramFacts]:
         case = make(seed)
         with suppress(QueryError):
             facts = analyse(case.program)
-            if any(query.shard_key is not None for query in lower(facts).queries):
+            plan = lower(facts, optimise=rewrite_program)
+            if any(query.shard_key is not None for query in plan.queries):
                 return case, facts
         seed += 1
 
