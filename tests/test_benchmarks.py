@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks import (
     background,
+    beside,
     embedded,
     flat,
     flat_files,
@@ -208,6 +209,19 @@ def test_every_ratio_says_what_is_better() -> None:
     for name in ratios:
         target = DECLARED[name]
         assert target.most is not None or target.least is not None or target.better is not None, name
+
+
+def test_two_commits_are_compared_pair_by_pair() -> None:
+    saved = {"sections": {"floor": {"figures": [["a batch", 4.0, "of two"], ["gone", 1.0, ""]]}}}
+    assert beside.values(saved) == {"a batch": 4.0, "gone": 1.0}
+    theirs = [{"a batch": 4.0, "gone": 1.0}, {"a batch": 2.0}, {"a batch": 8.0}]
+    ours = [{"a batch": 2.0, "new": 1.0}, {"a batch": 2.0}, {"a batch": 2.0}]
+    _, *told = beside.lines(theirs, ours)
+    assert [" ".join(line.split()) for line in told] == [
+        "a batch 4.00 2.00 0.50 (least 0.25, greatest 1.00)",
+        "gone on one side alone",
+        "new on one side alone",
+    ]
 
 
 def test_sections_run_on_few_rows(tmp_path: Path) -> None:
