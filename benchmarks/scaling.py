@@ -2,7 +2,8 @@
 
 One core runs a batch that is cut for 4 to 64 cores, its tasks one after the other. On so many cores it would take: what
 is around Spark's jobs, of each job what Spark takes beside the tasks, and its longest task. A batch that one core does
-as it likes best is what that is compared with. The serial share is what is around the jobs, of that batch.
+as it likes best is what that is compared with. The serial share is what is around the jobs, of that batch. It is the
+eleventh batch of a run, after ten small ones.
 
 What the driver takes of all CPU time is measured on a cluster with one executor, whose processes are its own: of the
 driver are this process and its JVM.
@@ -31,7 +32,6 @@ from pyspark.sql import SparkSession
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.figures import PAIRS, SCALED_TO, Figure, declared, print_table
-from benchmarks.files import write_files
 from benchmarks.situations import events, program
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sinks import parquet_sink
@@ -41,8 +41,10 @@ from tidegate.runtime.engines.spark.engine import start
 from tidegate.runtime.engines.spark.setup.session import spark_session
 from tools.processes import cpu_seconds, family
 
-#: Rows of a batch, its files, and its keys. The first batch compiles and is not counted.
-ROWS, FILES, KEYS, BATCHES = 20_000_000, 64, 1000, 2
+#: Rows of the batch that counts, its files, and its keys.
+ROWS, FILES, KEYS = 20_000_000, 64, 1000
+#: Batches before it, and rows of each of their files: the JVM, the driver and the workers do all of it some times.
+WARM, FEW = 10, 2000
 MS = 1000
 #: MiB of an executor.
 MEMORY = 2048
@@ -98,7 +100,7 @@ def measure(rows: int = ROWS, times: int = PAIRS) -> list[Figure]:
     figures = []
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work)
-        write_files(folder / "files", events("Q1", BATCHES * rows, KEYS), BATCHES * FILES)
+        _write(folder / "files", rows)
         found: dict[int, list[Batch]] = {tasks: [] for tasks in (1, *SCALED_TO)}
         cpu: list[tuple[float, float]] = []
         for _ in range(times):
@@ -126,6 +128,18 @@ def measure(rows: int = ROWS, times: int = PAIRS) -> list[Figure]:
     for figure in figures:
         print(figure.line(), flush=True)
     return figures
+
+
+def _write(folder: Path, rows: int) -> None:
+    """The files of small batches, and then those of a large one."""
+    sizes = [FEW] * (WARM * FILES) + [-(-rows // FILES)] * FILES
+    frame, now, begin = events("Q1", sum(sizes), KEYS), time.time(), 0
+    folder.mkdir()
+    for number, size in enumerate(sizes):
+        path = folder / f"{number:05d}.parquet"
+        frame.slice(begin, size).write_parquet(path)
+        os.utime(path, (now - len(sizes) + number,) * 2)
+        begin += size
 
 
 def _told(folder: Path, *more: str) -> Any:
