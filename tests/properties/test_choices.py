@@ -1,14 +1,15 @@
 """No result depends on what a run chooses: random programs, with choices at random in every batch, on both engines.
 
-On Spark these are who takes in files and how many of them, who evaluates an increment, and into how many portions its
-shards are divided. Its tasks run in this process, each as one of several workers, which are lost now and then.
+On Spark these are who takes in files and how many of them, who evaluates an increment, into how many portions its
+shards are divided, and who writes segments anew. Its tasks run in this process, each as one of several workers, which
+are lost now and then.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ import polars as pl
 import pytest
 
 from tests.properties.drive import Broken
+from tests.properties.engines import little_work
 from tests.properties.sparks import check_batches, given_statics, written_sources
 from tests.runtime.inline_workers import InlineRun, Workers
 from tests.runtime.test_tuning import AnyChoice
 from tests.shards import shards
+from tests.strategies.folds import random_folding_case
 from tests.strategies.operators import random_operator_case
 from tests.strategies.over import random_over_case
 from tests.strategies.programs import Case, random_case
@@ -31,6 +34,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.pipeline import analyse
+from tidegate.runtime.batch.executor import Rewrite
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sinks import Sink, parquet_sink
 from tidegate.runtime.connectors.sources import Source
@@ -38,8 +42,11 @@ from tidegate.runtime.engines import options as run_options
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.spark.eval import portions
+from tidegate.runtime.engines.spark.executor import SparkExecutor
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.placement import Limits
+from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.segments import Segment
 from tidegate.runtime.state.store.local import LocalStore
 
 SHARDS, PROGRAMS, WORKERS = 8, 4, 3
@@ -48,6 +55,7 @@ MAKES: dict[str, Callable[[int], Case]] = {
     "situations": random_situation_case,
     "operators": random_operator_case,
     "over": random_over_case,
+    "folds": random_folding_case,
 }
 Run = Callable[[ProgramFacts, dict[str, Source], dict[str, Sink], Case, Path, random.Random], list[BatchReport]]
 
@@ -71,7 +79,7 @@ def check(run: Run, make: Callable[[int], Case], seed: int, folder: Path) -> lis
     sources = written_sources(case, script, folder / "in", None, delayed=rng.random() < 0.5)
     sinks: dict[str, Sink] = {name: parquet_sink(folder / "out" / name) for name in case.program.result_names}
     try:
-        with small(*drawn(rng, "spark", "files")):
+        with small(*drawn(rng, "spark", "files")), little_work(rng, looks=rng.random() < 0.5):
             reports = run(facts, sources, sinks, case, folder / "checkpoint", rng)
         check_batches(case, facts, folder, reports)
     except Broken as broken:
@@ -105,7 +113,18 @@ def test_results_on_workers_are_the_complete_ones_whatever_is_chosen(
         met["portion"] += 1
         return portion_of(*given)
 
+    def rewritten(executor: SparkExecutor, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
+        there = {
+            number: one for number, one in enumerate(rewrites) if random.Random(f"{batch.seq} {number}").random() < 0.7
+        }
+        here = {number: one for number, one in enumerate(rewrites) if number not in there}
+        done = dict(zip(here, executor.local.rewrite(batch, list(here.values())), strict=True))
+        done |= executor._rewrite_on_spark(batch, there) if there else {}
+        met["collected"] += len(there)
+        return [done[number] for number in range(len(rewrites))]
+
     monkeypatch.setattr(portions, "portion_of", counted)
+    monkeypatch.setattr(SparkExecutor, "rewrite", rewritten)
 
     def run(
         facts: ProgramFacts,
@@ -131,7 +150,8 @@ def test_results_on_workers_are_the_complete_ones_whatever_is_chosen(
     for tuner in tuners:
         met.update(way.partition(",")[0] for way in tuner.taken)
     assert {"driver", "workers", "sharded"} <= met.keys()
-    assert (met["portion"] > 0) is (kind == "relations")
+    assert met["portion"] > 0 or kind != "relations"
+    assert met["collected"] > 0 or kind not in ("relations", "folds")
 
 
 @pytest.mark.parametrize("kind", MAKES)

@@ -24,7 +24,6 @@ from tidegate.runtime.engines.clock import read_clock
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import prepare
 from tidegate.runtime.engines.spark import engine
-from tidegate.runtime.engines.spark.executor import SparkExecutor
 from tidegate.runtime.engines.spark.run import SparkRun
 from tidegate.runtime.engines.spark.tasks import held
 from tidegate.runtime.plan.placement import Limits
@@ -52,11 +51,6 @@ class Workers:
             ("ship_library", lambda context: None),
         ):
             self.monkeypatch.setattr(engine, name, instead)
-
-        def rewritten(executor: SparkExecutor, *given: Any) -> Any:
-            return executor.local.rewrite(*given)
-
-        self.monkeypatch.setattr(SparkExecutor, "rewrite", rewritten)  # as DataFrames, there is none here
 
     @property
     def sparkContext(self) -> Any:  # Spark's name
