@@ -111,6 +111,27 @@ def test_workers_keep_the_rows_that_the_driver_keeps(
     assert all(found.values())
 
 
+def test_workers_fold_where_the_driver_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folded: list[int] = []
+
+    def seen(target: Any, rewrites: list[Rewrite]) -> Any:
+        folded.append(sum(one.rows for one in rewrites if one.settled))
+        return rewrite_tasks(target, rewrites)
+
+    monkeypatch.setattr("tidegate.runtime.engines.spark.executor.rewrite_tasks", seen)
+    sources = {"E": parquet(write(tmp_path / "in", 3), per_batch=1, delay=4)}
+    run = InlineRun.of(Workers(monkeypatch), program().facts, sources, {}, tmp_path / "state", None, Limits(0))
+    reports = run.all()
+    assert {place for report in reports for place in report.places.values()} == {"sharded"}
+    assert sum(folded) > 100
+    with program().session(sources, checkpoint=tmp_path / "one") as session:
+        session.process()
+        found = {name: sorted(map(str, session.results(name))) for name in ("Near", "Counted", "Latest")}
+    with program().session(checkpoint=tmp_path / "state") as session:
+        assert found == {name: sorted(map(str, session.results(name))) for name in found}
+    assert all(found.values())
+
+
 def test_the_tasks_of_a_rewrite_have_its_rows_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Laid out for the shards of increments, as other rows that workers store."""
     monkeypatch.setattr(collection, "FLUSH_BYTES", 2000)
