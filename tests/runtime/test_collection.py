@@ -20,8 +20,8 @@ from tidegate.runtime.batch import garbage
 from tidegate.runtime.batch.executor import Rewrite
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.steps import rewriting
-from tidegate.runtime.engines.spark.eval import collection
-from tidegate.runtime.engines.spark.eval.collection import parts_of, rewrite_tasks
+from tidegate.runtime.engines.spark import collection
+from tidegate.runtime.engines.spark.collection import parts_of, rewrite_tasks
 from tidegate.runtime.engines.spark.executor import SparkExecutor
 from tidegate.runtime.engines.spark.workers import WriteTarget
 from tidegate.runtime.eval.columns import stored_arrow_schema

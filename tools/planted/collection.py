@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
-TASKS = "runtime/engines/spark/eval/collection.py"
+TASKS = "runtime/engines/spark/collection.py"
 GROUP = Group(
     "collection",
     ("tests/runtime/test_collection.py", "tests/properties/test_choices.py"),

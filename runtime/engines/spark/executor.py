@@ -24,7 +24,7 @@ from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.batch.executor import Increment, IngestResult, Rewrite, Stratum, Work
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.setup import FoundFiles
-from tidegate.runtime.engines.spark.eval.collection import rewrite_tasks
+from tidegate.runtime.engines.spark.collection import rewrite_tasks
 from tidegate.runtime.engines.spark.eval.increment import (
     Common,
     empty,
