@@ -135,7 +135,8 @@ def test_results_on_workers_are_the_complete_ones_whatever_is_chosen(
         rng: random.Random,
     ) -> list[BatchReport]:
         workers = Workers(monkeypatch, WORKERS, choose=lambda number: rng.randrange(WORKERS))
-        begun = InlineRun.of(workers, facts, sources, sinks, checkpoint, given_statics(case), Limits())
+        options = RunOptions(collect_garbage=rng.choice(("amortised", "exact")))
+        begun = InlineRun.of(workers, facts, sources, sinks, checkpoint, given_statics(case), Limits(), options)
         reports = [begun.batch()]
         while begun.run.selection.is_left(begun.run.setup.directories):
             if rng.random() < 0.3:
