@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidegate.algebra.errors import TidegateError
 from tidegate.runtime.engines.spark.failures import failure_line, read_summaries
 from tidegate.runtime.engines.spark.tasks.held import packed, shared_of
+from tidegate.runtime.engines.spark.tasks.jobs_of_texts import collected
 from tidegate.runtime.engines.spark.tasks.still import leave_still
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import memory_errors
@@ -44,8 +45,7 @@ def run_tasks(spark: SparkSession, given: Sequence[Tasks]) -> list[dict[str, Any
     works, texts = _texts(given)
     if not texts:
         return []
-    rows = spark.sparkContext.parallelize(texts, len(texts)).mapPartitions(partial(run_packed, packed(works)))
-    return read_summaries(rows.collect())
+    return read_summaries(collected(spark.sparkContext, partial(run_packed, packed(works)), texts))
 
 
 def tasks_as_rows(spark: SparkSession, given: Sequence[Tasks]) -> DataFrame:
