@@ -91,7 +91,7 @@ GROUP = Group(
         bug(
             "what lies in the same shares is read whole",
             ORDERED,
-            "found = None if state is None else parts_of(job.query.name, state, shards)",
+            "found = None if state is None else plain_parts_of(job.query.name, state, shards)",
             "found = None",
         ),
         bug(
