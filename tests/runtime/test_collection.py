@@ -22,6 +22,7 @@ from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.steps import rewriting
 from tidegate.runtime.engines.spark import collection
 from tidegate.runtime.engines.spark.collection import parts_of, rewrite_tasks
+from tidegate.runtime.engines.spark.eval import lying
 from tidegate.runtime.engines.spark.executor import SparkExecutor
 from tidegate.runtime.engines.spark.workers import WriteTarget
 from tidegate.runtime.eval.columns import stored_arrow_schema
@@ -135,6 +136,7 @@ def test_workers_fold_where_the_driver_holds_nothing(tmp_path: Path, monkeypatch
 def test_the_tasks_of_a_rewrite_have_its_rows_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Laid out for the shards of increments, as other rows that workers store."""
     monkeypatch.setattr(collection, "FLUSH_BYTES", 2000)
+    monkeypatch.setattr(lying, "ROWS_A_SHARD", 16)
     store, buffers = LocalStore(tmp_path), program().explain().lowered().buffers
     buffer = next(one for one in buffers if one.partial is None and one.fold is None)
     frames = [pl.DataFrame({"t": range(40 * n, 40 * n + 40), "k": n, "s": "x", "v": 0.5}) for n in range(7)]
