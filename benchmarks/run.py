@@ -31,8 +31,10 @@ from benchmarks import (
     flat,
     flat_files,
     floors,
+    groups,
     held,
     iseq,
+    kernels,
     live_rows,
     look_back,
     look_back_spark,
@@ -43,9 +45,11 @@ from benchmarks import (
     sequences,
     situations,
     situations_spark,
+    skew,
     spark_batches,
     speedup,
     stalls,
+    start_up,
     threads,
     tuning,
     windows,
@@ -170,8 +174,10 @@ def median(run: Callable[[], object], times: int = 5) -> float:
 
 #: What is measured, in this order: the floor of the embedded engine before a JVM runs beside it.
 SECTIONS: dict[str, Callable[[Data], Measured]] = {
+    "start": lambda _: (start_up.measure(), True),
     "analysis": analysis_times,
     "embedded": lambda data: embedded.measure(data.files, data.few, data.rows),
+    "groups": lambda _: groups.measure(),
     "memory": lambda data: held.measure(data, "embedded"),
     "floor": lambda _: ([floors.embedded(), floors.one_pattern()], True),
     "durable": lambda _: (durable.measure(), True),
@@ -189,6 +195,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "look-back": lambda data: look_back.measure(data.rows),
     "windows": lambda _: (windows.measure(), True),
     "situations": lambda data: situations.measure(data.rows),
+    "search": lambda _: (kernels.measure(), True),
     "threads": lambda data: threads.measure(data.rows),
     "spark": lambda data: on_spark.measure(data),
     "spark-look-back": lambda data: look_back_spark.measure(data.spark, data.rows),
@@ -199,6 +206,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "spark-batches": lambda data: spark_batches.measure(data.spark),
     "spark-executors": lambda data: speedup.measure(data.rows),
     "spark-scaling": lambda _: (scaling.measure(), True),
+    "spark-skew": lambda _: (skew.measure(), True),
     "spark-memory": lambda data: held.measure(data, "Spark"),
 }
 

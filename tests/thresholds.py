@@ -153,6 +153,7 @@ THRESHOLDS = (
     Threshold("engines.spark.eval.shards", "TOGETHER", (1,), "spark"),
     Threshold("engines.spark.tasks.held", "MOST_BYTES", (0,), "spark"),
     Threshold("engines.spark.tasks.held", "MOST_RUNS", (1,), "spark"),
+    Threshold("engines.spark.tasks.held", "MOST_JOBS", (1,), "spark"),
     Threshold("engines.spark.workers", "FLUSH_BYTES", (1000,), "spark"),
     Threshold("engines.spark.setup.session", "ARROW_ROWS_PER_BATCH", (1,), "spark"),
 )

@@ -18,7 +18,7 @@ from tidegate.analysis.state.keep import Extents
 from tidegate.runtime.ordered.family import Operator, Span
 from tidegate.runtime.ordered.state_tables import KEY, StateTables, checked, folded
 from tidegate.runtime.plan.progress import not_of_this_program
-from tidegate.runtime.state.codec import parse_plain, plain
+from tidegate.runtime.state.codec import Json, parse_plain, plain
 from tidegate.runtime.state.errors import MANIFEST, storage_errors
 from tidegate.runtime.state.manifest import KeptRows, OperatorFiles
 from tidegate.runtime.state.segments import FANOUT, covering, tier_of
@@ -254,6 +254,11 @@ def parts_of(query: str, state: OperatorFiles, shards: int) -> tuple[Part, ...] 
     """The deltas of each share, where the state lies in so many shares by the hash that this process has."""
     parts = _parts(query, state)
     return parts.parts if _are(parts, shards) else None
+
+
+def plain_parts_of(query: str, state: OperatorFiles, shards: int) -> list[Json] | None:
+    """The same as plain JSON values."""
+    return None if parts_of(query, state, shards) is None else state.values["parts"]
 
 
 def read_part(store: Store, query: str, part: Part, described: StateTables) -> dict[str, pl.DataFrame]:

@@ -38,6 +38,7 @@ IN_TASKS = (
     Loss("evaluate_ordered", 6, "store-file-written", "executor"),
     Loss("evaluate_shards", 3, "store-file-written"),
     Loss("evaluate_shards", 9, DONE, "daemon"),
+    Loss("rewrite_segments", 1, "store-file-written"),
 )
 #: After batches, by their number.
 BETWEEN: Mapping[int, Lost] = {3: "worker", 6: "executor", 8: "daemon"}

@@ -23,6 +23,7 @@ from unittest.mock import patch
 import polars as pl
 from pyspark.sql import SparkSession
 
+from tidegate.runtime.batch.executor import Rewrite
 from tidegate.runtime.engines.spark.eval.ordered_shards import OrderedJob
 from tidegate.runtime.engines.spark.eval.portions import PortionJob
 from tidegate.runtime.engines.spark.tasks.running import Tasks, Work, run_tasks
@@ -209,9 +210,11 @@ def _target(work: Work) -> WriteTarget:
 
 
 def _queries(work: Work) -> list[str]:
-    """The queries that a task evaluates; none where it takes in files."""
+    """The queries that a task evaluates, or the buffers whose segments it writes anew; none where it takes in files."""
     assert isinstance(work, partial)
     if isinstance(work.args[0], IngestContext):
         return []
     jobs = [job for some in work.args[1] for job in (some if isinstance(some, list) else [some])]
+    if jobs and isinstance(jobs[0], Rewrite):
+        return [job.buffer.id for job in jobs]
     return [(job.job if isinstance(job, OrderedJob | PortionJob) else job).query.name for job in jobs]
