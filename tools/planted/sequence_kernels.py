@@ -17,6 +17,7 @@ OPERATOR = "runtime/ordered/sequences/operator.py"
 COMPILED = "runtime/ordered/sequences/compiled.py"
 MEASURES = "runtime/ordered/sequences/measures.py"
 TABLES = "analysis/ordered/sequences/tables.py"
+AUTOMATON = "algebra/ordered/sequences/automata/automaton.py"
 DETERMINISTIC = "analysis/ordered/sequences/deterministic.py"
 WAYS = "analysis/ordered/sequences/ways.py"
 
@@ -259,14 +260,14 @@ GROUP = Group(
         bug(
             "each absence has to hold",
             DETERMINISTIC,
-            "if not any(other < absences for other in ends)",
-            "if not any(other != absences for other in ends)",
+            "not any(other < absences for other in ends))",
+            "not any(other != absences for other in ends))",
         ),
         bug(
             "any state is left by what has come",
             DETERMINISTIC,
-            "for state, absences in self.left if not absences & set(come))",
-            "for state, absences in self.left)",
+            "to is not None and not absences & set(come))",
+            "to is not None)",
         ),
         bug(
             "rows that must not come before a match are not kept",
@@ -289,7 +290,7 @@ GROUP = Group(
         bug(
             "a row that must not come may be told by what comes later",
             TABLES,
-            "elif compiled.programs and _reads_open(prepared, absence):",
+            "elif compiled.programs and _reads_open(prepared, where, absence):",
             "elif False:",
         ),
         bug(
@@ -300,9 +301,9 @@ GROUP = Group(
         ),
         bug(
             "a state is a state of the pattern",
-            DETERMINISTIC,
-            "leads.left += [(way.to, absences)] if",
-            "leads.left = [(way.to, absences)] if",
+            AUTOMATON,
+            "found.setdefault(self.variable(way.to), set()).add(way.to)",
+            "found[self.variable(way.to)] = {way.to}",
         ),
         bug(
             "a row before is the match's row before",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, combinations
+from typing import TypeAlias
 
 from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN, Automaton, State, Transition
 from tidegate.analysis.ordered.sequences.conditions import NotCompiled
@@ -15,6 +16,9 @@ MOST_STATES = 500
 #: How many absences at most decide in one state where one variable leads.
 MOST_GUARDS = 3
 
+#: A way on or, to None, the end of a match, with the rows that must not come on it.
+_Way: TypeAlias = tuple[int | None, Absences]
+
 
 @dataclass(frozen=True, slots=True)
 class _Members:
@@ -24,23 +28,6 @@ class _Members:
 
     all: frozenset[int]
     left: frozenset[int]
-
-
-@dataclass(slots=True)
-class _Variable:
-    """Where one variable leads: to which states, and to which of these if no row of some has come."""
-
-    all: set[int] = field(default_factory=set)
-    left: list[tuple[int, Absences]] = field(default_factory=list)
-
-    def outcomes(self) -> Iterator[tuple[Guard, _Members]]:
-        """By which of the rows that must not come have come, the states to which it leads."""
-        asked = sorted({absence for _, absences in self.left for absence in absences}, key=repr)
-        if len(asked) > MOST_GUARDS:
-            raise NotCompiled("too many rows must not come before the same row")
-        for come in chain.from_iterable(combinations(asked, count) for count in range(len(asked) + 1)):
-            left = frozenset(state for state, absences in self.left if not absences & set(come))
-            yield Guard(frozenset(asked) - set(come), frozenset(come)), _Members(frozenset(self.all), left)
 
 
 def deterministic(of: Automaton, *, adjacent: bool) -> tuple[Automaton, tuple[Ways, ...]]:
@@ -55,35 +42,46 @@ def deterministic(of: Automaton, *, adjacent: bool) -> tuple[Automaton, tuple[Wa
     states, found = dict[int, State](), dict[int, Ways]()
     while waiting:
         current = waiting.pop()
-        following, ends, ends_here = dict[str, _Variable](), list[Absences](), False
-        for state in sorted(current.all):
-            for way in of.states[state].transitions:
-                between = state != BEGIN and way.to is not None
-                absences = NO_ABSENCES if adjacent and between else frozenset(way.absences)
-                if way.to is None:
-                    ends_here = True
-                    ends += [absences] if state in current.left else []
-                    continue
-                leads = following.setdefault(of.variable(way.to), _Variable())
-                leads.all.add(way.to)
-                leads.left += [(way.to, absences)] if state in current.left else []
-        ways, guards = [], []
-        for guard, after in chain.from_iterable(leads.outcomes() for leads in following.values()):
-            if after not in numbers:
-                numbers[after] = len(numbers)
-                waiting.append(after)
-            ways.append(Transition(numbers[after]))
-            guards.append(guard)
+        left = [way for state in sorted(current.left) for way in _ways(of, state, adjacent=adjacent)]
+        ways, guards = list[Transition](), list[Guard]()
+        for members in of.following(current.all).values():
+            for guard, after in _outcomes(members, [way for way in left if way[0] in members]):
+                if after not in numbers:
+                    numbers[after] = len(numbers)
+                    waiting.append(after)
+                ways.append(Transition(numbers[after]))
+                guards.append(guard)
         if len(numbers) > MOST_STATES:
             raise NotCompiled("its rows can have too many beginnings in common")
-        number, all_ways = numbers[current], (*ways, *((Transition(None),) if ends_here else ()))
-        states[number] = State(of.variable(min(current.all)), False, all_ways)
-        found[number] = Ways(
-            (*guards, *((Guard(),) if ends_here else ())),
-            tuple(End(absences) for absences in dict.fromkeys(ends) if not any(other < absences for other in ends)),
-            ((0, len(all_ways)),),
-            ends_here,
-            not current.left,
-        )
+        ends_here = any(of.states[state].ends for state in current.all)
+        if ends_here:
+            ways.append(Transition(None))
+            guards.append(Guard())
+        number = numbers[current]
+        states[number] = State(of.variable(min(current.all)), False, tuple(ways))
+        found[number] = Ways(tuple(guards), _ends(left), ((0, len(ways)),), ends_here, not current.left)
     count = range(len(numbers))
     return Automaton(tuple(states[number] for number in count)), tuple(found[number] for number in count)
+
+
+def _ways(of: Automaton, state: int, *, adjacent: bool) -> Iterator[_Way]:
+    """The ways on from a state of the pattern."""
+    for way in of.states[state].transitions:
+        between = state != BEGIN and way.to is not None
+        yield way.to, NO_ABSENCES if adjacent and between else frozenset(way.absences)
+
+
+def _outcomes(members: frozenset[int], ways: Sequence[_Way]) -> Iterator[tuple[Guard, _Members]]:
+    """Where these ways lead, all with one variable, by which of the rows have come that must not on some of them."""
+    asked = sorted({absence for _, absences in ways for absence in absences}, key=repr)
+    if len(asked) > MOST_GUARDS:
+        raise NotCompiled("too many rows must not come before the same row")
+    for come in chain.from_iterable(combinations(asked, count) for count in range(len(asked) + 1)):
+        left = frozenset(to for to, absences in ways if to is not None and not absences & set(come))
+        yield Guard(frozenset(asked) - set(come), frozenset(come)), _Members(members, left)
+
+
+def _ends(ways: Sequence[_Way]) -> tuple[End, ...]:
+    """The ends of a match, but for those where more must not come than at another one."""
+    ends = dict.fromkeys(absences for to, absences in ways if to is None)
+    return tuple(End(absences) for absences in ends if not any(other < absences for other in ends))
