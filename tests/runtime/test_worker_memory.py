@@ -19,6 +19,7 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.inline_workers import InlineRun, Workers
+from tests.shards import shards
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.connectors.sinks import parquet_sink
@@ -105,7 +106,7 @@ def expected(batches: list[list[dict[str, Any]]]) -> dict[str, Counter[str]]:
     return wanted
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
+@pytest.mark.parametrize("seed", shards(6, 2))
 def test_whoever_gets_a_task_results_are_the_same(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are drawn, lost now and then, and every second batch is tried again after all its tasks were done. Of two
     runs one adds to small states what has changed, as it is done with large ones.
