@@ -235,7 +235,7 @@ def part(path: str, size: int = 10, checksum: str = "c") -> Part:
 
 def test_an_operator_counts_where_files_and_progress_say_so() -> None:
     operator: Any = object()
-    for query, asked, shard, shards, old, new, found in (
+    for query, asked, shard, of, old, new, found in (
         ("Q", part("a"), 1, 3, 5, 6, True),
         ("Q", part("b"), 1, 3, 5, 6, False),
         ("Q", part("a", checksum="d"), 1, 3, 5, 6, False),
@@ -247,9 +247,9 @@ def test_an_operator_counts_where_files_and_progress_say_so() -> None:
     ):
         operators = HeldOperators()
         operators.keep("Q", 1, 3, HeldOperator(part("a"), {"t": 5}, operator))
-        assert (operators.take(query, shard, shards, asked, {"t": old}, {"t": new}) is operator) is found
+        assert (operators.take(query, shard, of, asked, {"t": old}, {"t": new}) is operator) is found
         again = operators.take("Q", 1, 3, part("a"), {"t": 5}, {"t": 6})
-        is_left = (query, shard, shards) != ("Q", 1, 3)
+        is_left = (query, shard, of) != ("Q", 1, 3)
         assert again is (operator if is_left else None)  # what was taken is held no longer
 
 
