@@ -50,6 +50,28 @@ DURABLE, SINKS = (1, 5, 20, 100), 5
 #: as DuckDB reports for its own.
 SEQUENCES = ("three steps", "scan", "partitions", "quantifiers", "navigation")
 SEQUENCE_RATES = {"three steps": 10e6, "partitions": 2.2e6}
+#: Queries that look back, and windows, and the numbers of keys that they run with; and those that Spark's own streaming
+#: has a word for.
+LOOK_BACK = (
+    "as-of join",
+    "previous value",
+    "running total",
+    "versions",
+    "first of each key",
+    "sessions",
+    "windows that hop",
+    "greatest three",
+)
+LOOK_BACK_KEYS = (1_000, 100_000)
+LOOK_BACK_NATIVE = ("sessions", "windows that hop", "first of each key")
+#: Rows on either side of an as-of join of one key.
+ONE_KEY = 16_000
+#: Aggregates of windows that hop, the numbers of keys, and those of panes that a window has.
+PANED = ("count and sum", "least and greatest", "mean of doubles", "last by another order")
+PANED_KEYS = (1, 100)
+PANES = (1, 1_000, 1_000_000)
+#: Experiments of the ISEQ paper.
+INTERVAL_LISTS = ("share of starts", "length", "interval length", "density")
 #: Queries over situations, and the numbers of keys that they run with.
 SITUATIONS = ("Q1", "Q2")
 KEYS = (1, 100, 100_000)
@@ -229,6 +251,25 @@ def _declared() -> Iterator[tuple[str, Target]]:
     yield "row pattern, partitions: time, out of order / in order", Target(most=1.3)
     yield "row pattern, three steps: rows/s, embedded / Polars", Target(better="more")
     yield "row pattern, three steps: rows/s, embedded / Python loop", Target(better="more")
+    yield "counted row patterns, A B+ C in 100 batches", Target("rows/s", least=5e6)
+    yield "counted row patterns: time, most matches / least", Target(most=1.3)
+    yield "counted patterns of situations: time, slowest window / quickest", Target(most=1.3)
+    for experiment in INTERVAL_LISTS:
+        yield f"interval sequences, {experiment}: kept, embedded / punctuated, worst", Target(most=1)
+        yield f"interval sequences, {experiment}: pairs, punctuated / stacks", Target(better="less")
+        yield f"interval sequences, {experiment}: pairs, stacks / naive", Target(better="less")
+    for query in LOOK_BACK:
+        for keys in LOOK_BACK_KEYS:
+            title = f"{query}, {keys:,} keys, one core"
+            for way in ("embedded in 100 batches", "Polars in one batch", "DuckDB in one batch"):
+                yield f"{title}: {way}", Target("rows/s")
+            yield f"{title}: time, embedded / the faster of them", Target(most=3)
+            yield f"{title}: peak memory / (2 x live state + 1 GiB)", Target(most=1)
+    yield f"as-of join, {ONE_KEY:,} rows on either side, one key", Target("ms", most=100)
+    yield f"as-of join, {ONE_KEY:,} rows on either side, one key: memory", Target("MiB", most=50)
+    for aggregates in PANED:
+        for keys in PANED_KEYS:
+            yield f"windows, {aggregates}, {keys} keys: time, {max(PANES):,} panes / 1, worst", Target(most=2)
     for query in SITUATIONS:
         for keys in KEYS:
             title = f"{query}, {keys:,} keys, one core"
@@ -258,6 +299,11 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for query in HELD:
         yield f"{query}, Spark: live state at most", Target("MiB")
         yield f"{query}, Spark: peak memory / (2 x live state + 1 GiB)", Target(most=1)
+    for query in LOOK_BACK_NATIVE:
+        for keys in LOOK_BACK_KEYS:
+            yield f"{query}, {keys:,} keys, Spark", Target("rows/s")
+            yield f"{query}, {keys:,} keys, native Structured Streaming", Target("rows/s")
+            yield f"{query}, {keys:,} keys: rows/s, Spark / native", Target(least=3)
     yield "a batch of 50 rows, five queries, Spark", Target("ms", most=60)
     yield "a batch of 50 events, one pattern, Spark", Target("ms", most=60)
     for (query, rows), least in SQL.items():

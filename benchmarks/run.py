@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import (
     background,
+    counted,
     durable,
     embedded,
     flat,
@@ -32,8 +33,11 @@ from benchmarks import (
     floors,
     groups,
     held,
+    iseq,
     kernels,
     live_rows,
+    look_back,
+    look_back_spark,
     on_spark,
     provenance,
     queries,
@@ -48,6 +52,7 @@ from benchmarks import (
     start_up,
     threads,
     tuning,
+    windows,
 )
 from benchmarks.data import Data
 from benchmarks.figures import DECLARED, Figure, declared, machine, print_table, write_table
@@ -185,10 +190,15 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "state": lambda data: freed_state(min(data.rows, 200_000), data.batches),
     "stalls": lambda _: stalls.measure(),
     "sequences": lambda _: sequences.measure(),
+    "counted": lambda _: counted.measure(),
+    "interval sequences": lambda _: (iseq.figures(), True),
+    "look-back": lambda data: look_back.measure(data.rows),
+    "windows": lambda _: (windows.measure(), True),
     "situations": lambda data: situations.measure(data.rows),
     "search": lambda _: (kernels.measure(), True),
     "threads": lambda data: threads.measure(data.rows),
     "spark": lambda data: on_spark.measure(data),
+    "spark-look-back": lambda data: look_back_spark.measure(data.spark, data.rows),
     "spark-flat": lambda data: (flat.on_spark(data.spark, data.folder / "streaming", data.spark_batches), True),
     "spark-flat-files": lambda data: (flat_files.on_spark(data.spark, data.folder / "streaming files"), True),
     "spark-floor": lambda data: ([floors.on_spark(data.spark), floors.one_pattern_on_spark(data.spark)], True),

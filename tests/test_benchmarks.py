@@ -5,6 +5,7 @@ fail.
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,14 @@ import pytest
 from benchmarks import (
     background,
     beside,
+    counted,
     embedded,
     flat,
     flat_files,
     groups,
+    iseq,
     large,
+    look_back,
     papers,
     provenance,
     queries,
@@ -30,12 +34,14 @@ from benchmarks import (
     start_up,
     state,
     threads,
+    windows,
 )
 from benchmarks.figures import (
     AS_POLARS,
     BEGIN,
     DECLARED,
     END,
+    LOOK_BACK,
     PAIRS,
     PASSING,
     STALLED,
@@ -249,6 +255,35 @@ def test_half_of_all_rows_have_one_key() -> None:
     keys = skew.skewed(1000).get_column("key").to_list()
     assert 500 <= keys.count(1) < 520
     assert len(set(keys)) > 100
+
+
+def test_sections_of_looking_back_run_on_few_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each query is the same in all three ways, and live state is measured where results are discarded."""
+    monkeypatch.setattr(look_back, "BATCHES", 4)
+    monkeypatch.setattr(look_back, "PAIRS", 1)
+    look_back.write(20_000, 100, tmp_path)
+    for query in LOOK_BACK:
+        taken = look_back.compare(query, 20_000, 100, tmp_path)
+        assert all(taken["equal"]), query
+        held = look_back.memory(query, 20_000, 100, tmp_path)
+        assert held["live"] > 0, query
+        taken = {name: PAIRS * seconds for name, seconds in taken.items()}
+        made = look_back._figures(f"{query}, 1,000 keys, one core", 20_000, taken, held)
+        assert len(made) == 5
+    seconds, more = look_back.one_key(200)
+    assert seconds > 0 <= more
+
+
+@pytest.mark.long
+def test_sections_of_windows_and_counts_run_on_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures, equal = counted.measure(40_000)
+    assert equal
+    assert len(figures) == 3
+    monkeypatch.setattr(windows, "PANED_KEYS", (1,))
+    assert len(windows.measure(2000)) == len(windows.AGGREGATES)
+    base = replace(iseq.BASE, windows=2, density=12, length=3)
+    made = iseq.figures(base)
+    assert len(made) == 4 * 3
 
 
 @pytest.mark.parametrize("shape", STALLED)

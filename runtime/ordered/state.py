@@ -25,7 +25,7 @@ from tidegate.runtime.state.segments import FANOUT, covering, tier_of
 from tidegate.runtime.state.store.interface import FileRef, Store
 
 #: The layout of what an operator keeps.
-VERSION: Final = 2
+VERSION: Final = 3
 #: So many rows are written whole in every batch: a delta would cost as much.
 SMALL: Final = 1024
 
@@ -33,7 +33,7 @@ SMALL: Final = 1024
 #: merged up to so many rows, or a part of all.
 SLICED: Final = 1 << 16
 SLICE: Final = 1 << 14
-MERGED: Final = 1 << 16
+MERGED: Final = 1 << 15
 _MOST_DELTAS: Final = 32
 
 Tables = Mapping[str, pl.DataFrame]

@@ -29,6 +29,7 @@ from tidegate.runtime.engines.spark.eval.portions import PortionJob
 from tidegate.runtime.engines.spark.tasks.running import Tasks, Work, run_tasks
 from tidegate.runtime.engines.spark.workers import IngestContext, WriteTarget
 from tidegate.runtime.state.failpoints import FAILPOINTS
+from tools.processes import command_line
 
 Lost = Literal["worker", "daemon", "executor"]
 BEGUN: Final = "task-begun"
@@ -168,9 +169,9 @@ def _kill_once(folder: Path, driver: int, loss: Loss) -> None:
     """Kills it, unless another task has; nothing but what this driver has started."""
     daemon, executor, *others = [*_ancestors(os.getpid()), 0, 0]
     if loss.lost != "worker":
-        if driver not in others or b"pyspark.daemon" not in _command(daemon):
+        if driver not in others or b"pyspark.daemon" not in command_line(daemon):
             return  # an orphan of a daemon that was lost before
-        assert b"CoarseGrainedExecutorBackend" in _command(executor)
+        assert b"CoarseGrainedExecutorBackend" in command_line(executor)
     try:
         (folder / _LOST / loss.name).touch(exist_ok=False)
     except FileExistsError:
@@ -190,10 +191,6 @@ def _ancestors(pid: int) -> list[int]:
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
         found.append(pid)
     return found
-
-
-def _command(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 # --- what a work is: a function of a module with its arguments
