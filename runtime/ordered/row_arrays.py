@@ -33,7 +33,7 @@ def counts(rows: pl.DataFrame, partitions: int) -> Int64Array:
 
 def ranges(first: Int64Array, count: Int64Array | Int32Array) -> Int64Array:
     """Places in succession: so many from each first one on."""
-    return np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+    return np.repeat(first - (np.cumsum(count, dtype=np.int64) - count), count) + np.arange(int(count.sum()))
 
 
 class RowArrays:
