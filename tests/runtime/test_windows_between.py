@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import tidegate as tg
@@ -29,7 +30,10 @@ Rows = Mapping[str, Sequence[Row]]
 BEGUN = tg.stream("Begun", "k string, t bigint", progress="t")
 ENDED = tg.stream("Ended", "k string, t bigint", progress="t")
 MADE = tg.stream("Made", "k string, t bigint, v bigint, x double", progress="t")
+NUMBERED = MADE.select("v", "t")
+TABLE = tg.table("Table", "k string, t timestamp not null")
 UNTYPED: Any = tg
+UNTYPED_MADE: Any = MADE
 #: How long windows last at most where they have a limit.
 LONGEST = 7
 
@@ -411,13 +415,47 @@ def test_a_program_computes_what_is_open_once() -> None:
         (lambda: UNTYPED.between(BEGUN), "TG114 (?s:.*)say which rows close windows"),
         (lambda: UNTYPED.between(BEGUN.t, 1, 5), "TG114 (?s:.*)tg.between"),
         (lambda: UNTYPED.between(BEGUN.t, BEGUN), "TG114 between got (?s:.*)x.between"),
-        (lambda: tg.between(BEGUN, ENDED, by="key"), "TG101 "),
+        (lambda: tg.between(BEGUN, ENDED, by="key"), "TG101 rows that open windows have no attribute 'key'"),
+        (
+            lambda: tg.between(BEGUN, ENDED.rename(k="kind"), by="k"),
+            r"TG101 rows that close windows have no attribute 'k'(?s:.*)kind, t; (?s:.*)rename\(\.\.\.=\"k\"\)",
+        ),
+        (
+            lambda: tg.between(BEGUN, ENDED, by="t"),
+            "TG114 't' is the instant of rows that open windows, and one of their keys(?s:.*)with_(?s:.*)r.t",
+        ),
+        (
+            lambda: tg.between(BEGUN.with_(u=BEGUN.t + 1), ENDED.rename(t="u"), by="u", opens_at="t"),
+            "TG114 'u' is the instant of rows that close windows, and one of their keys",
+        ),
+        (
+            lambda: MADE.windows(tg.between(NUMBERED, NUMBERED, by="v"), by="t"),
+            "TG114 't' is the instant of the rows in windows, and one of their keys",
+        ),
+        (
+            lambda: tg.between(BEGUN, ENDED, by=BEGUN.k.upper()),
+            r"TG114 between goes by attributes, and upper\(k\) is computed(?s:.*)with_\(key=\.\.\.\)(?s:.*)by=\"key\"",
+        ),
+        (lambda: tg.between(TABLE, ENDED, by="k"), "TG162 rows that open windows are those of streams(?s:.*)declare a"),
+        (lambda: tg.between(BEGUN, TABLE, by="k"), "TG162 rows that close windows are those of streams"),
+        (
+            lambda: UNTYPED.between(BEGUN, ENDED, by="k", empty="x"),
+            "TG114 empty='x' says neither yes nor no(?s:.*)give True where windows without rows are wanted",
+        ),
+        (
+            lambda: UNTYPED_MADE.windows(between().where(lambda w: w.end > 3)),
+            r"TG114 a Relation says not which windows there are\n(?s:.*)as tg.between\(\.\.\.\) has made them",
+        ),
+        (
+            lambda: UNTYPED_MADE.in_context(between().where(lambda w: w.end > 3)),
+            r"TG114 in_context got a Relation(?s:.*)tg.between\(\.\.\.\) as it is",
+        ),
         (lambda: tg.between(BEGUN, ENDED, by=("k", "k")), "TG103 rows are partitioned by k twice"),
         (lambda: tg.between(BEGUN, ENDED, by="k", at_most=0), "TG160 at_most=0 is not positive"),
         (lambda: tg.between(BEGUN, ENDED, by="k", at_most=10**18), r"TG160 at_most=\d+ is longer than instants"),
         (lambda: tg.between(MADE, ENDED, by="k", opens_at="v"), "TG117 opens_at='v' holds no instants(?s:.*)of t"),
         (
-            lambda: tg.between(BEGUN, tg.table("T", "k string"), by="k", closes_at="k"),
+            lambda: tg.between(BEGUN, ENDED.select("k"), by="k", closes_at="k"),
             "TG117 closes_at='k' holds no instants(?s:.*)rows without an instant",
         ),
         (lambda: UNTYPED.between(BEGUN, ENDED, by="k", at_most="5m"), "TG160 at_most is a number of ticks here"),
@@ -449,6 +487,10 @@ def test_a_program_computes_what_is_open_once() -> None:
 def test_what_can_not_be_is_said(make: Any, says: str) -> None:
     with pytest.raises(tg.QueryError, match=says):
         make()
+
+
+def test_options_may_be_values_of_numpy() -> None:
+    assert tg.between(BEGUN, ENDED, by="k", empty=np.True_)._empty is True  # type: ignore[arg-type]  # what is tried
 
 
 def test_they_show_how_they_are_written() -> None:
