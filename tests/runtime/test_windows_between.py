@@ -328,6 +328,26 @@ def test_nothing_waits_for_an_end_that_has_not_come(tmp_path: Path) -> None:
     assert (kind.kept.rows, kind.kept.bounds) == (1, {"first": (1, 1)})
 
 
+def test_no_instant_closes_what_is_open() -> None:
+    """What is open is said, and what is final."""
+    rows: dict[str, Any] = {"Begun": [("a", 1), ("b", 2)], "Ended": [("a", 4)], "Made": [("b", 3, 1, None)]}
+    for made in (between(), MADE.windows(between()).agg(n=tg.count()), MADE.in_context(between())):
+        program = tg.program(R=made)
+        given = {stream.name: rows[stream.name] for stream in program.definition.inputs}
+        with pytest.raises(
+            tg.QueryError, match="TG417 no instant closes what may be open at the end: windows that"
+        ) as at:
+            program.run(given, close_at=9)
+        told = str(at.value)
+        assert "because       a row that closes it ends such a window" in told
+        assert "windows that have ended are final" in told
+        assert "hint          leave out close_at; to end them all, add rows that close them before the streams" in told
+    found_too = MADE.partition_by("k", tie="v").derive(Some=tg.situation(MADE.v > 0)).Some
+    both = tg.program(R=between(), Some=found_too).run(rows, close_at=9)
+    assert found(both["R"].rows()) == [("a", 1, 4)]
+    assert [row["te"] for row in both["Some"].rows()] == [9]
+
+
 @pytest.mark.parametrize("longest", [None, 9])
 def test_a_key_that_is_an_instant_lets_no_window_pass(longest: int | None) -> None:
     """A window is final at its end, though all rows of its key have come before."""
