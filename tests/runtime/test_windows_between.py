@@ -31,6 +31,7 @@ BEGUN = tg.stream("Begun", "k string, t bigint", progress="t")
 ENDED = tg.stream("Ended", "k string, t bigint", progress="t")
 MADE = tg.stream("Made", "k string, t bigint, v bigint, x double", progress="t")
 NUMBERED = MADE.select("v", "t")
+AT = tg.stream("At", "k string, at timestamp", progress="at")
 TABLE = tg.table("Table", "k string, t timestamp not null")
 UNTYPED: Any = tg
 UNTYPED_MADE: Any = MADE
@@ -472,7 +473,18 @@ def test_a_program_computes_what_is_open_once() -> None:
         ),
         (lambda: tg.between(BEGUN, ENDED, by=("k", "k")), "TG103 rows are partitioned by k twice"),
         (lambda: tg.between(BEGUN, ENDED, by="k", at_most=0), "TG160 at_most=0 is not positive"),
-        (lambda: tg.between(BEGUN, ENDED, by="k", at_most=10**18), r"TG160 at_most=\d+ is longer than instants"),
+        *(
+            (
+                lambda many=many: tg.between(BEGUN, ENDED, by="k", at_most=many),
+                r"TG160 at_most=\d+ is longer than instants lie apart(?s:.*)leave it out: windows last then until",
+            )
+            for many in (10**18, 10**30)
+        ),
+        (
+            lambda: tg.between(AT, AT, by="k", at_most=10**30),
+            r"TG160 at_most is a duration here, not 10+(?s:.*)write \"5s\"",
+        ),
+        (lambda: MADE.windows(tg.session(10**30)), r"TG160 gap=10+ is longer than instants lie apart(?s:.*)shorter"),
         (lambda: tg.between(MADE, ENDED, by="k", opens_at="v"), "TG117 opens_at='v' holds no instants(?s:.*)of t"),
         (
             lambda: tg.between(BEGUN, ENDED.select("k"), by="k", closes_at="k"),

@@ -229,8 +229,8 @@ GROUP = Group(
         bug(
             "another row than the far one is named",
             PARTIAL,
-            "told[follows[np.argmax(last - first)] + 1]",
-            "told[follows[np.argmin(last - first)] + 1]",
+            "row = int(follows[np.argmax(last - first)]) + 1",
+            "row = int(follows[np.argmin(last - first)]) + 1",
         ),
         bug(
             "no rows have no count",
@@ -372,7 +372,7 @@ GROUP = Group(
         bug(
             "windows of kept rows are looked at anew after a start when rows come only",
             ROWS,
-            "state.put(replace(stored, look=cut(self.node, block, none, reached, reached).look))",
+            "state.put(replace(stored, look=look))",
             "state.put(stored)",
         ),
         bug("what is tied is counted in any order", ROWS, "if isinstance(self.node.window, CountWindow):", "if False:"),

@@ -12,6 +12,7 @@ from tidegate.algebra.dsl.checks.relation import flag, listed, what_else
 from tidegate.algebra.dsl.contexts.handle import Contexts
 from tidegate.algebra.dsl.expression import Expression, Origin
 from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.literals import plain
 from tidegate.algebra.dsl.over.build import require_once
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.windows.bounds import WITHOUT_ROWS, WindowsOfRows, positive_ticks
@@ -23,7 +24,7 @@ from tidegate.algebra.nodes import Node
 from tidegate.algebra.ordered.windows.node import END, START
 from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.terms import Attr
-from tidegate.algebra.types import MAX_SHIFT
+from tidegate.algebra.types import BIGINT, MAX_SHIFT, DataType
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Column
@@ -211,12 +212,7 @@ def between(
             _require_no_key(given.at, given.keys, which)
         for first, second in zip((*opening.keys, opening.at), (*closing.keys, closing.at), strict=True):
             _require_same(opens, first, closes, second, "rows that close")
-        check_duration("at_most", at_most)
-        longest = None if at_most is None else positive_ticks("at_most", at_most, opens.schema[opening.at].type)
-        if longest is not None and longest > MAX_SHIFT:
-            raise QueryError(
-                "TG160", f"at_most={shown(at_most)} is longer than instants lie apart", hint="leave it out"
-            )
+        longest = _longest(at_most, opens.schema[opening.at].type)
         opened = Opened.of(opening, closing, names, longest, site)
         node = opened.whole()
         made = opened.changes._with(node, dict.fromkeys(node.schema, Origin("these windows")), site)
@@ -272,6 +268,23 @@ def _require_no_key(at: str, keys: Sequence[str], which: str) -> None:
             f"{at!r} is the instant of {which}, and one of their keys",
             hint=f'leave it out of by=; or give the key a name of its own: with_(key=r.{at}), and then by="key"',
         )
+
+
+def _longest(given: Duration, type_: DataType) -> int | None:
+    """How many ticks a window lasts at most; `QueryError` TG160 for what is no such time."""
+    check_duration("at_most", given)
+    if given is None:
+        return None
+    number = plain(given)
+    is_beyond = isinstance(number, int) and number > MAX_SHIFT and type_.distance == BIGINT
+    ticks = MAX_SHIFT + 1 if is_beyond else positive_ticks("at_most", given, type_)
+    if ticks > MAX_SHIFT:
+        raise QueryError(
+            "TG160",
+            f"at_most={shown(given)} is longer than instants lie apart",
+            hint="leave it out: windows last then until a row closes them",
+        )
+    return ticks
 
 
 def _require_same(left: Relation, first: str, right: Relation, second: str, of: str) -> None:
