@@ -165,6 +165,13 @@ GROUP = Group(
             "self._first[partitions] + 0 * gone",
         ),
         bug(
+            "rows are gone though there is no memory for those that come",
+            QUEUES,
+            "        at = ranges(first + kept, added)\n",
+            "        self._first[partitions], self._count[partitions] = first, count\n"
+            "        at = ranges(first + kept, added)\n",
+        ),
+        bug(
             "a partition that moves leaves rows behind",
             QUEUES,
             "                column.move(at, to)\n",
