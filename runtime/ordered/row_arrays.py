@@ -89,12 +89,12 @@ class RowArrays:
         if self._used > 3 * self.height + LOOSE:
             self._pack(self._count)
 
-    def _pack(self, room: Int64Array) -> None:
+    def _pack(self, room: Int32Array) -> None:
         """All rows anew, with so much room in each partition; where there is no memory for it they stay where they
         are.
         """
         with suppress(MemoryError):
-            first, used = np.cumsum(room) - room, int(room.sum())
+            first, used = np.cumsum(room, dtype=np.int64) - room, int(room.sum())
             at, to = self._places(np.arange(len(self._count))), ranges(first, self._count)
             packed = [column.packed(at, to, used) for column in self._columns.values()]
             # Only now, as there may be no memory for one of them.

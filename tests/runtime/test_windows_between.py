@@ -410,7 +410,7 @@ def test_explain_says_when_windows_are_final_and_what_is_kept() -> None:
         "holds       windows: keys(Totals~4 by k)",
         "0: where closed or open holds before the row's instant, begins open, unless it holds",
         "1: where open holds before the row's instant, ends open",
-        "windows from window opened until closes it of r0 by k in order of t: n = count(a row), total = sum(v)",
+        "windows from ~opened until ~closes of r0 by k in order of t: n = count(~row), total = sum(v)",
     ):
         assert line in told, line
     assert "unbounded" not in told
@@ -529,6 +529,23 @@ def test_they_show_how_they_are_written() -> None:
     assert repr(MADE.windows(between(), by="k")) == (
         "between rows that open and rows that close by k, in order of t; say what each window yields: .agg(...)"
     )
+
+
+@pytest.mark.parametrize("mark", ["~", "~~"])
+@pytest.mark.parametrize("name", ["opened", "closes", "row", "rows", "number", "since", "until"])
+def test_no_name_of_a_user_is_one_of_the_translation(name: str, mark: str) -> None:
+    """Of keys, of values that aggregates read, and of aggregates."""
+    own = f"{mark}{name}"
+    rows: dict[str, Any] = {"Begun": [("a", 1)], "Ended": [("a", 4)], "Made": [("a", 3, 7, None), ("a", 4, 1, None)]}
+    begun, ended, made = (stream.rename(k=own) for stream in (BEGUN, ENDED, MADE))
+    for longest in (None, 9):
+        windows = tg.between(begun, ended, by=own, at_most=longest)
+        assert run(windows, **{n: rows[n] for n in ("Begun", "Ended")}) == [("a", 1, 4)]
+        assert run(made.windows(windows).agg(n=tg.count()), **rows) == [("a", 1, 4, 2)]
+        valued = MADE.rename(v=own)
+        assert run(valued.windows(between(longest)).agg(total=tg.sum(valued[own])), **rows) == [("a", 1, 4, 8)]
+        named = MADE.windows(between(longest)).agg(**{own: tg.count(), f"~{own}": tg.sum(MADE.v)})
+        assert run(named, **rows) == [("a", 1, 4, 2, 8)]
 
 
 def test_names_of_keys_are_free() -> None:

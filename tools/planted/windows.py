@@ -458,14 +458,26 @@ GROUP = Group(
         bug(
             "windows without rows are there in any case",
             OPENED,
-            'call("gt", Attr(_ROWS), Lit(0, BIGINT))',
-            'call("ge", Attr(_ROWS), Lit(0, BIGINT))',
+            'call("gt", Attr(marks.rows), Lit(0, BIGINT))',
+            'call("ge", Attr(marks.rows), Lit(0, BIGINT))',
         ),
         bug(
             "what closes a window counts as a row",
             OPENED,
             "ends = Imbed(ends, name, Lit(None, rows.schema[name].type))",
-            "ends = Imbed(ends, name, TRUE if name == _ROW else Lit(None, rows.schema[name].type))",
+            "ends = Imbed(ends, name, TRUE if name == marks.row else Lit(None, rows.schema[name].type))",
+        ),
+        bug(
+            "attributes of windows have names of users",
+            OPENED,
+            '        mark = unused_mark(names)\n        return cls(f"{mark}opened"',
+            '        mark = "~"\n        return cls(f"{mark}opened"',
+        ),
+        bug(
+            "attributes of what asks for a change have names of users",
+            OPENED,
+            '        mark = unused_mark(names)\n        return cls(f"{mark}number"',
+            '        mark = "~"\n        return cls(f"{mark}number"',
         ),
         bug(
             "the next window is the one that has ended",
