@@ -1006,6 +1006,7 @@ class Relation:
         *contexts: str,
         by: Column | Iterable[Column] | None = None,
         at: Column | None = None,
+        since: Column | None = None,
         values: Mapping[str, str] | None = None,
     ) -> Relation:
         """The rows at whose instant one of these contexts of a model holds.
@@ -1014,8 +1015,10 @@ class Relation:
         complete at its own instant, once the transitions before it are there: nothing waits for a context's end.
 
         `by`: the attributes of the model's keys, in their order, where they are not called as those. `at`: the instant
-        that is looked up, where rows hold several; it may be another one than that at which a row happened. `values`:
-        attributes of the window by new names, `{"since": "began"}`, where one context is asked for.
+        that is looked up, where rows hold several; it may be another one than that at which a row happened. `since`: an
+        earlier instant of the row, as that of the first of several events: the window has to have begun before it, so
+        that both lie in one window. `values`: attributes of the window by new names, `{"since": "began"}`, where one
+        context is asked for.
 
         Examples:
             >>> show(cars.in_context(traffic, "slow", values={"since": "began"}).select("time", "speed", "since"))
@@ -1036,7 +1039,8 @@ class Relation:
                     hint='write values={"since": "start"}: the new name first',
                 )
             require_new(asked, self.schema)
-            return windows._inside(self, contexts, by, at, asked, site)
+            first = None if since is None else self._name_of(since, "in_context")
+            return windows._inside(self, contexts, by, at, first, asked, site)
 
     def not_in_context(
         self,
@@ -1045,7 +1049,7 @@ class Relation:
         by: Column | Iterable[Column] | None = None,
         at: Column | None = None,
     ) -> Relation:
-        """The rows at whose instant none of these contexts of a model holds. The options are those of `in_context`.
+        """The rows at whose instant none of these contexts of a model holds. `by` and `at` are those of `in_context`.
 
         Examples:
             >>> show(cars.not_in_context(traffic, "slow").select("time", "speed"))
