@@ -238,8 +238,11 @@ def _earlier_part(made: ContextFilter, join: Join, rows: Node) -> ContextFilter 
         if _ordered(zones, join, first, name) and _ordered(zones, join, name, made.at)
     ]
     own, rest = made.split()
+    # Keys that are equal are there: to ask for that would make more known of these rows than before.
+    there = [call("is_not_null", Attr(key)) for key in made.keys]
+    asked = [part for part in conjuncts(own.condition) if part not in there]
     at = between[-1] if between else first
-    whole = replace(own, carried=()).named({**keys, made.at: at})
+    whole = ContextFilter(own.joins, conjunction(asked), ()).named({**keys, made.at: at})
     return replace(whole, condition=conjunction([whole.condition, rest])) if at != first else whole
 
 

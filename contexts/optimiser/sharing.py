@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Scan, Select, nodes_of
@@ -41,22 +41,23 @@ class LookUpAtStream:
 
 
 def sharing(queries: Sequence[Query]) -> Sequence[Query]:
-    """The queries in which those that look up one context of rows of one stream look it up once; the others as they
-    are.
+    """The queries in which those that look up one context of rows of one stream look it up once, each a query of its
+    own; the others are those that were given.
     """
     asking: dict[Node, dict[tuple[str, Node], LookUpAtStream]] = {}
     for query in queries:
         for node in nodes_of(query.node):
             if (found := look_up_at_stream(node)) is not None:
                 asking.setdefault(_joined(found), {})[query.name, node] = found
-    shared = {joined: source_of(some.values()) for joined, some in asking.items() if len(some) > 1}
-    if not shared:
-        return queries
+    alike = {joined: some for joined, some in asking.items() if len(some) > 1}
+    shared = {joined: source_of(some.values()) for joined, some in alike.items()}
+    taking_part = {name for some in alike.values() for name, _ in some}
 
     def lower(made: ContextFilter, rows: Node) -> Node | None:
         return lowered(made, rows, lambda at_stream, stream: _over(shared, at_stream, stream))
 
-    return [with_filters_lowered(query, lower) for query in queries]
+    # A query that is the look-up alone takes part as it is.
+    return [replace(with_filters_lowered(query, lower)) if query.name in taking_part else query for query in queries]
 
 
 def _joined(found: LookUpAtStream) -> Node:

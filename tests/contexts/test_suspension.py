@@ -58,7 +58,7 @@ def test_what_no_context_holds_for_is_not_evaluated(tmp_path: Path) -> None:
         assert not any(session.live_rows().values())
         evaluated = step(session, 20, Minutes=[(1, 12, 60, 30.0)], Reports=reports(11, 20))
         assert {"Traffic", "Pairs", "Trouble"} <= evaluated
-        assert session.progress["Pairs"] == {"b.time": 20}
+        assert session.progress["Pairs"]["b.time"] == 20
         assert len(session.results("Pairs")) == 2 * sum(8 - gap for gap in range(1, 8))
         evaluated = step(session, 30, Minutes=[(1, 25, 10, 60.0)], Reports=reports(21, 30))
         assert {"Traffic", "Pairs"} <= evaluated
@@ -66,7 +66,7 @@ def test_what_no_context_holds_for_is_not_evaluated(tmp_path: Path) -> None:
         assert {name for name in step(session, 40, Reports=reports(31, 40)) if name.startswith("Pairs~")} == set()
         assert step(session, 60, Reports=reports(41, 60)) == set()
         assert not any(session.live_rows().values())
-        assert session.progress["Pairs"] == {"b.time": 60}
+        assert session.progress["Pairs"]["b.time"] == 60
     with program().session(checkpoint=tmp_path) as session:
         # And after a start from the checkpoint.
         assert step(session, 70, Reports=reports(61, 70)) == set()
