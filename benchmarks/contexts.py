@@ -54,7 +54,7 @@ BATCHES = 20
 #: What stands in the name of a figure for the two sides.
 SIDES = "CPU, context-independent / context-aware"
 
-REPORTS = tg.stream("Reports", "car bigint, segment bigint, time bigint, speed bigint", progress="time")
+REPORTS = tg.stream("Reports", "car bigint, segment bigint, time bigint, speed double", progress="time")
 SIGNALS = tg.stream("Signals", "segment bigint, time bigint, context bigint, begins boolean", progress="time")
 Rows = dict[str, pl.DataFrame]
 
@@ -84,7 +84,7 @@ class Setting:
                 "car": cars,
                 "segment": cars % SEGMENTS,
                 "time": (at / at[-1] * (SECONDS - 1)).astype(np.int64),
-                "speed": rng.integers(0, 100, self.rows),
+                "speed": rng.integers(0, 100, self.rows).astype(np.float64),
             }
         )
         return {"Reports": reports, "Signals": self.signals(rng)}
@@ -128,7 +128,7 @@ def slower(number: int) -> tg.Relation:
     """A car that has become slower by so much within a minute."""
     a, b = REPORTS.as_("a"), REPORTS.as_("b")
     near = (a.car == b.car, a.segment == b.segment, a.time < b.time, b.time <= a.time + 60)
-    return a.join(b, *near, b.speed < a.speed - (90 + number % 8))
+    return a.join(b, *near, b.speed < a.speed - (80.0 + number))
 
 
 def standing(setting: Setting) -> dict[str, tg.Relation]:

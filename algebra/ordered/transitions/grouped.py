@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, require_attribute
@@ -85,16 +86,18 @@ class GroupedWindows(OrderedNode):
 class HeldContexts:
     """Those of the contexts that hold in one partition, each with the beginning of its window."""
 
-    began: dict[object, int] = field(default_factory=dict)
+    began: dict[str, int] = field(default_factory=dict)
 
     @property
     def since(self) -> int | None:
         """The beginning of the grouped window; None where none holds."""
         return min(self.began.values(), default=None)
 
-    def after(self, changes: Iterable[tuple[object, object, int | None]], at: int) -> list[tuple[str, int]]:
-        """Applies the changes of one instant, the ends first. Gives those of the grouped window, with its beginning."""
-        before, started = self.since, list[tuple[object, int]]()
+    def after(self, changes: Iterable[tuple[Any, Any, int | None]], at: int) -> list[tuple[str, int]]:
+        """Applies the changes of one instant, the ends first: context, change and beginning of each. Gives those of the
+        grouped window, with its beginning.
+        """
+        before, started = self.since, list[tuple[str, int]]()
         for context, change, began in changes:
             if change == END:
                 self.began.pop(context, None)
