@@ -5,6 +5,7 @@ fail.
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import pytest
 
 from benchmarks import (
     background,
+    contexts,
     embedded,
     flat,
     flat_files,
@@ -217,6 +219,19 @@ def test_sections_run_on_few_rows(tmp_path: Path) -> None:
     assert all(equal for _, equal in made)
     names = [figure.name for figures, _ in made for figure in figures]
     assert len(names) == len(set(names)) == 4 * 3 + 2 * 4 + 2 * 3
+
+
+def test_queries_in_contexts_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same program both ways, and queries of each of several contexts with those of all of them."""
+    monkeypatch.setattr(contexts, "PAIRS", 1)
+    setting = contexts.Setting(6000, 0.3, queries=2, contexts=2, windows=1)
+    ((written, made),) = contexts.sides(setting)
+    assert written.found == made.found
+    assert all(made.found.values())
+    ((each, together),) = contexts.grouped(replace(setting, contexts=3, apart=60))
+    assert each.found == together.found
+    assert all(together.found.values())
+    assert contexts.exhaustive([0.1] * 5) == 52
 
 
 @pytest.mark.parametrize("shape", STALLED)
