@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 
 #: The first column of taken rows: the place of a partition among those that an increment looks at.
 PARTITION: Final = "partition"
@@ -17,15 +19,22 @@ LOOSE: Final = 4096
 #: Rows of a result that may follow from one row and the one before it, such as ticks: a column of them takes 256 MiB.
 MOST_OF_A_ROW: Final = 1 << 25
 
+T = TypeVar("T", bound=np.generic)
+
+
+def longer(known: NDArray[T], more: int) -> NDArray[T]:
+    """An array with so many zeros behind it."""
+    return np.concatenate([known, np.zeros(more, dtype=known.dtype)])
+
 
 def counts(rows: pl.DataFrame, partitions: int) -> Int64Array:
     """How many rows each partition has."""
     return np.bincount(rows.get_column(PARTITION).to_numpy(), minlength=partitions).astype(np.int64, copy=False)
 
 
-def ranges(first: Int64Array, count: Int64Array) -> Int64Array:
+def ranges(first: Int64Array, count: Int64Array | Int32Array) -> Int64Array:
     """Places in succession: so many from each first one on."""
-    return np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+    return np.repeat(first - (np.cumsum(count, dtype=np.int64) - count), count) + np.arange(int(count.sum()))
 
 
 class RowArrays:
@@ -37,7 +46,9 @@ class RowArrays:
 
     def __init__(self, columns: Mapping[str, pl.DataType]) -> None:
         self.height = self._used = 0
-        self._count, self._first, self._room = (np.zeros(0, dtype=np.int64) for _ in range(3))
+        self._first: Int64Array = np.zeros(0, dtype=np.int64)
+        self._count: Int32Array = np.zeros(0, dtype=np.int32)
+        self._room: Int32Array = np.zeros(0, dtype=np.int32)
         self._columns = {name: _Column(type_) for name, type_ in columns.items()}
 
     @property
@@ -46,9 +57,11 @@ class RowArrays:
         return self._used
 
     def grow(self, partitions: int) -> None:
-        more = np.zeros(partitions - len(self._count), dtype=np.int64)
+        more = partitions - len(self._count)
         self._count, self._first, self._room = (
-            np.concatenate([known, more]) for known in (self._count, self._first, self._room)
+            longer(self._count, more),
+            longer(self._first, more),
+            longer(self._room, more),
         )
 
     def take(self, partitions: Int64Array) -> pl.DataFrame:
@@ -74,14 +87,20 @@ class RowArrays:
         for name, column in self._columns.items():
             column.put(at, rows.get_column(name), self._used)
         if self._used > 3 * self.height + LOOSE:
-            self._pack()
+            self._pack(self._count)
 
-    def _pack(self) -> None:
-        at = self._places(np.arange(len(self._count)))
-        for column in self._columns.values():
-            column.keep(at)
-        self._first, self._room = np.cumsum(self._count) - self._count, self._count.copy()
-        self._used = self.height
+    def _pack(self, room: Int32Array) -> None:
+        """All rows anew, with so much room in each partition; where there is no memory for it they stay where they
+        are.
+        """
+        with suppress(MemoryError):
+            first, used = np.cumsum(room, dtype=np.int64) - room, int(room.sum())
+            at, to = self._places(np.arange(len(self._count))), ranges(first, self._count)
+            packed = [column.packed(at, to, used) for column in self._columns.values()]
+            # Only now, as there may be no memory for one of them.
+            self._first, self._room, self._used = first, room.copy(), used
+            for column, (values, valid) in zip(self._columns.values(), packed, strict=True):
+                column.hold(values, valid)
 
     def _places(self, partitions: Int64Array) -> Int64Array:
         count = self._count[partitions]
@@ -128,20 +147,18 @@ class _Column:
         if self._valid is not None:
             self._valid[to] = self._valid[at]
 
-    def spread(self, at: Int64Array, to: Int64Array, height: int) -> None:
-        """Only the rows at some places stay, at others, of so many."""
+    def packed(self, at: Int64Array, to: Int64Array, height: int) -> tuple[np.ndarray[Any, Any], BoolArray | None]:
+        """The rows at some places alone, at others, of so many: to be held instead of all."""
         values = np.zeros(height, dtype=self._values.dtype)
         values[to] = self._values[at]
-        if self._valid is not None:
-            valid = np.ones(height, dtype=np.bool_)
-            valid[to] = self._valid[at]
-            self._valid = None if valid.all() else valid
-        self._values = values
+        if self._valid is None or (there := self._valid[at]).all():
+            return values, None
+        valid = np.ones(height, dtype=np.bool_)
+        valid[to] = there
+        return values, valid
 
-    def keep(self, at: Int64Array) -> None:
-        """Only the rows at these places stay, in their order."""
-        self._values = self._values[at]
-        self._valid = None if self._valid is None or self._valid[at].all() else self._valid[at]
+    def hold(self, values: np.ndarray[Any, Any], valid: BoolArray | None) -> None:
+        self._values, self._valid = values, valid
 
 
 def _held(type_: pl.DataType) -> Any:
