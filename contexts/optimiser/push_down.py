@@ -28,8 +28,9 @@ from tidegate.algebra.program import Query
 from tidegate.algebra.rewrites.conditions import can_fail
 from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.terms import TRUE, Attr, Call, Term, call, conjunction, conjuncts
-from tidegate.analysis.federation.federation import Federation, federation
+from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.validity.validity import refuting
+from tidegate.analysis.zones.federation import Federation
 from tidegate.contexts.optimiser.filters import ContextFilter, filter_of, is_look_up, with_attributes
 
 #: What becomes of a filter that has come down to a stream; None: it is not worth while.

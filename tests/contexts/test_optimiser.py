@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
@@ -29,10 +30,10 @@ NEAR = (A.segment == B.segment, A.time < B.time, B.time <= A.time + 10)
 PAIRS = A.join(B, *NEAR)
 THREE = PAIRS.join(C, B.segment == C.segment, B.time < C.time, C.time <= B.time + 10)
 #: Where the rows of a pair are looked up.
-AT_A, AT_B = ({"by": f"{side}.segment", "at": f"{side}.time"} for side in "ab")
+AT_A, AT_B = (dict[str, Any](by=f"{side}.segment", at=f"{side}.time") for side in "ab")
 
 
-def congested(rows: tg.Relation, **options: str) -> tg.Relation:
+def congested(rows: tg.Relation, **options: Any) -> tg.Relation:
     return rows.in_context(MODEL, "congestion", **options)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -114,12 +114,16 @@ def test_a_join_is_not_evaluated_without_rows_on_one_side() -> None:
 
 @pytest.mark.spark
 def test_spark_runs_no_job_for_a_suspended_query(spark: SparkSession) -> None:
-    rows = {"Minutes": [(1, 45, 60, 30.0), (1, 52, 10, 60.0)], "Stopped": [], "Reports": reports(1, 60)}
+    rows: dict[str, list[Any]] = {
+        "Minutes": [(1, 45, 60, 30.0), (1, 52, 10, 60.0)],
+        "Stopped": [],
+        "Reports": reports(1, 60),
+    }
     with testing.drive(program(), spark=spark, driver_bytes=0, shard_bytes=1 << 20) as run:
         evaluated: list[set[str]] = []
         for until in (20, 40, 60):
             for name, at in {"Minutes": 1, "Stopped": 1, "Reports": 2}.items():
-                run.add(name, [row for row in rows[name] if until - 20 < row[at] <= until])  # type: ignore[operator]
+                run.add(name, [row for row in rows[name] if until - 20 < row[at] <= until])
                 run.advance(name, **{"end" if name == "Minutes" else "time": until})
             run.step()
             evaluated.append({*run.reports[-1].places})

@@ -61,7 +61,7 @@ class LookUp:
     def _together(self, contexts: tuple[str, ...]) -> list[tuple[str, ...]]:
         """The contexts, those in one group that are looked up together: all but the default one."""
         others = tuple(dict.fromkeys(context for context in contexts if context != self.default))
-        default = [(self.default,)] if self.default in contexts else []
+        default: list[tuple[str, ...]] = [(self.default,)] if self.default in contexts else []
         return [others, *default] if others else default
 
     def _with_change(self, node: Node, contexts: tuple[str, ...], *, only: bool) -> tuple[Node, dict[str, str]]:
@@ -89,7 +89,7 @@ class LookUp:
 
     def _changes_of(self, contexts: tuple[str, ...]) -> Node:
         """The changes of a context, or of the windows of several put together."""
-        of = [call("eq", Attr(CONTEXT), Lit(context, STRING)) for context in contexts]
+        of: list[Term] = [call("eq", Attr(CONTEXT), Lit(context, STRING)) for context in contexts]
         changes = Select(self.changes._node, disjunction(of))
         return changes if len(of) == 1 else GroupedWindows(changes, self.keys, contexts)
 

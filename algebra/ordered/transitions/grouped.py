@@ -12,6 +12,7 @@ from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row,
 from tidegate.algebra.ordered.events import instant_of, partitions
 from tidegate.algebra.ordered.transitions.definition import BEGAN, CHANGE, CONTEXT, END, START, TIME
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,5 +111,5 @@ class HeldContexts:
         return ended if self.since is None else [*ended, (START, self.since)]
 
 
-def _change(at: object, context: object, change: object, began: object) -> tuple[int, object, object, int | None]:
+def _change(at: Value, context: Value, change: Value, began: Value) -> tuple[int, Value, Value, int | None]:
     return instant_of(at), context, change, None if began is None else instant_of(began)
