@@ -148,7 +148,7 @@ def test_a_state_of_several_deltas_is_held_and_read_as_a_whole(
     for batch in range(1, BATCHES):
         some = [(t, name) for t in range(batch * SPAN, (batch + 1) * SPAN, 5) for name in rng.sample(many, 2)]
         batches.append([{"name": name, "t": t, "x": rng.randrange(4)} for t, name in some])
-    workers = Workers(monkeypatch)
+    workers = Workers(monkeypatch, choose=lambda number: number % 3)
     run = begun(workers, tmp_path, write(tmp_path / "in", batches))
     deltas: set[int] = set()
     for _ in range(BATCHES):
