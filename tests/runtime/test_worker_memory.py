@@ -135,34 +135,6 @@ def test_whoever_gets_a_task_results_are_the_same(seed: int, tmp_path: Path, mon
     assert results(tmp_path) == expected(batches)
 
 
-@pytest.mark.parametrize("lost", [True, False])
-def test_a_state_of_several_deltas_is_held_and_read_as_a_whole(
-    lost: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of many partitions few change in a batch. All workers are lost after each, or none is."""
-    monkeypatch.setattr(ordered_state, "SMALL", 0)
-    rng = random.Random(8)
-    many = [*(name for name in NAMES if name is not None), *(f"n{number}" for number in range(40))]
-    values = {name: rng.randrange(4) for name in many}
-    batches = [[{"name": name, "t": 0, "x": value} for name, value in values.items()]]
-    for batch in range(1, BATCHES):
-        some = [(t, name) for t in range(batch * SPAN, (batch + 1) * SPAN, 5) for name in rng.sample(many, 2)]
-        batches.append([{"name": name, "t": t, "x": rng.randrange(4)} for t, name in some])
-    workers = Workers(monkeypatch, choose=lambda number: number % 3)
-    run = begun(workers, tmp_path, write(tmp_path / "in", batches))
-    deltas: set[int] = set()
-    for _ in range(BATCHES):
-        run.batch()
-        manifest = run.run.setup.checkpoint.manifest
-        assert manifest is not None
-        deltas |= {len(some) for state in manifest.kernel.values() for some in state.values["parts"]}
-        if lost:
-            workers.memories.clear()
-    run.run.close()
-    assert max(deltas) > 1
-    assert results(tmp_path) == expected(batches)
-
-
 def test_a_run_does_not_go_on_with_what_another_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two programs of the same name take turns on one worker."""
     batches = [rows(1), rows(2)]
