@@ -113,6 +113,16 @@ def test_groups_that_are_made_as_rows_come_are_looked_up_as_groups() -> None:
     [
         (lambda: congested(PAIRS, **AT_B, since="a.time"), 2),
         (lambda: congested(THREE, by="c.segment", at="c.time", since="a.time"), 3),
+        # Nothing says that the second of three rows comes before the last one.
+        (
+            lambda: congested(
+                PAIRS.join(C, B.segment == C.segment, A.time < C.time, C.time <= A.time + 10),
+                by="c.segment",
+                at="c.time",
+                since="a.time",
+            ),
+            2,
+        ),
         # Nothing says that the first row is of the same segment, or comes first.
         (lambda: congested(A.join(B, *NEAR[1:]), **AT_B, since="a.time"), 1),
         (lambda: congested(A.join(B, NEAR[0], A.time < B.time + 5, B.time <= A.time + 10), **AT_B, since="a.time"), 1),
@@ -137,6 +147,13 @@ def test_the_window_of_a_match_is_compared_above() -> None:
     found = tg.program(Q=pairs).run(inputs)["Q"]
     # (10, 12] and from 13 on: the row at 10 is before the first, that at 13 before the second.
     assert sorted(zip(*(found[name] for name in ("a.time", "b.time")), strict=True)) == [(11, 12), (14, 20)]
+
+
+def test_a_match_before_all_changes_is_in_the_default_context() -> None:
+    inputs = {"Minutes": [], "Stopped": [], "Reports": [(7, 1, at, "") for at in (10, 14)]}
+    pairs = PAIRS.in_context(MODEL, "clear", **AT_B, since="a.time").select("a.time", "b.time")
+    found = tg.program(Q=pairs).run(inputs)["Q"]
+    assert [*zip(found["a.time"], found["b.time"], strict=True)] == [(10, 14)]
 
 
 def queries() -> dict[str, tg.Relation]:
@@ -218,6 +235,19 @@ def test_queries_of_one_context_share_a_look_up() -> None:
     (join,) = joins(made)
     # Of the rows those are looked up that one of them asks for.
     assert not isinstance(join.left, Scan)
+
+
+def test_rows_that_any_of_the_queries_asks_for_are_looked_up() -> None:
+    lanes = ("travel", "exit")
+    inputs = {
+        "Minutes": [(1, 5, 60, 30.0)],
+        "Stopped": [],
+        "Reports": [(car, 1, 10 + car, lane) for car in (1, 2, 3) for lane in (*lanes, "ramp")],
+    }
+    asked = {lane: congested(REPORTS.where(REPORTS.lane == lane)).select("car", "time") for lane in lanes}
+    assert len(joins(facts_of(asked)[1])) == 1
+    found = tg.program(**asked).run(inputs)
+    assert {lane: [*found[lane]["car"]] for lane in lanes} == {lane: [1, 2, 3] for lane in lanes}
 
 
 def test_queries_that_are_an_operator_alone_share_it_too() -> None:
