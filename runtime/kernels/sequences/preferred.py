@@ -31,8 +31,9 @@ OPEN, DECIDED, NO_ROOM = range(3)
 NONE: Final = -2
 EMPTY: Final = -1
 #: What an array of options has, by place: whether the search goes on at the next row, whether matches are numbered, the
-#: variables that a match may begin with, whether it may be empty, the progress before and now, and the last instant.
-NEXT_ROW, NUMBERED, BEGINS, NULLABLE, AFTER, UNTIL, END = range(7)
+#: variables that a match may begin with, whether it may be empty, the progress before and now, the last instant, and
+#: how many rows an open search has read for each of its threads, at least, so that these are worth keeping.
+NEXT_ROW, NUMBERED, BEGINS, NULLABLE, AFTER, UNTIL, END, WORTH = range(8)
 
 _OUT_STATES = nb.int16[::1]
 _FOUND = nb.types.UniTuple(nb.int64, 4)  # type: ignore[no-untyped-call]  # numba has no types for it
@@ -40,7 +41,7 @@ _FOUND = nb.types.UniTuple(nb.int64, 4)  # type: ignore[no-untyped-call]  # numb
 
 @compiled(
     _FOUND(
-        *(nb.int64, nb.int64, INTS, INTS),
+        *(nb.int64, nb.int64, nb.int64, nb.int64, INTS, INTS),
         *(INTS, INTS, INTS, INTS, TABLE, INTS, INTS, TABLE, INTS, DOUBLES),
         *(TABLE, TABLE, INTS, INTS),
         *(TABLE, DOUBLE_TABLE, MARKS),
@@ -49,7 +50,7 @@ _FOUND = nb.types.UniTuple(nb.int64, 4)  # type: ignore[no-untyped-call]  # numb
     borrows=True,
 )
 def search(  # type: ignore[no-untyped-def]  # numba
-    start: int, end: int, time: Int64Array, satisfied: Int64Array,
+    start: int, end: int, row: int, size: int, time: Int64Array, satisfied: Int64Array,
     ways: Int64Array, to: Int64Array, variable: Int64Array, end_at: Int64Array,
     groups: Int64Array, numbers: Int64Array, programs: Int64Array, code: Int64Array, ints: Int64Array,
     doubles: Float64Array,
@@ -58,29 +59,34 @@ def search(  # type: ignore[no-untyped-def]  # numba
     threads: Int64Array, nodes: Int64Array, stack: Int64Array, double_stack: Float64Array, mark: UInt8Array,
 ):  # fmt: skip
     """The preferred match that begins at a row: how the search ends; at which instant it is decided, or at which it is
-    at the latest if no row comes; the last node of the match, or `NONE` or `EMPTY`; its length.
+    at the latest if no row comes; the last node of the match, or `NONE` or `EMPTY`; its length. Of an open search these
+    are where its threads begin, and how many they are.
+
+    A search that was open goes on at `row` with the first `size` threads. It does not know of matches before. One that
+    begins has none, and `row` is its start.
     """
     room = len(threads) // 2
     width, last_row = threads.shape[1], len(time)
-    current, following, size, used = 0, room, 0, 0
-    best, length, decided, row = NONE, 0, time[start], start
-    threads[0, STATE], threads[0, WAYS], threads[0, NODE], threads[0, DEATH] = 0, ways[1] - ways[0], EMPTY, EVER
-    for r in range(REGISTERS, width):
-        threads[0, r] = -1
-    for g in range(len(groups)):
-        if groups[g, 0] == 2:
-            threads[0, REGISTERS + numbers[groups[g, 2]]] = 0
-    if end_at[0] >= 0:
-        best, threads[0, WAYS] = EMPTY, end_at[0]
-    if threads[0, WAYS] > 0:
-        size = 1
+    current, following, used = 0, room, 0
+    best, length, decided = NONE, 0, time[start]
+    if size == 0:
+        threads[0, STATE], threads[0, WAYS], threads[0, NODE], threads[0, DEATH] = 0, ways[1] - ways[0], EMPTY, EVER
+        for r in range(REGISTERS, width):
+            threads[0, r] = -1
+        for g in range(len(groups)):
+            if groups[g, 0] == 2:
+                threads[0, REGISTERS + numbers[groups[g, 2]]] = 0
+        if end_at[0] >= 0:
+            best, threads[0, WAYS] = EMPTY, end_at[0]
+        if threads[0, WAYS] > 0:
+            size = 1
     while size > 0:
         if row == end:
             latest = NEVER
             for a in range(current, current + size):
                 latest = max(latest, threads[a, DEATH])
             if latest > options[UNTIL]:
-                return OPEN, latest, NONE, 0
+                return OPEN, latest, current, size
             decided = max(decided, latest)
             break
         if len(limits) and row > start and time[row] > time[row - 1]:
@@ -152,7 +158,7 @@ def search(  # type: ignore[no-untyped-def]  # numba
 
 @compiled(
     nb.int64(
-        *(INTS, INTS, INTS, OUT, OUT, OUT, OUT),
+        *(INTS, INTS, INTS, OUT, OUT, OUT, OUT, OUT, OUT_TABLE),
         *(INTS, INTS, INTS, INTS, TABLE, INTS, INTS, TABLE, INTS, DOUBLES),
         *(TABLE, TABLE, INTS, INTS),
         *(TABLE, DOUBLE_TABLE, MARKS),
@@ -163,7 +169,7 @@ def search(  # type: ignore[no-untyped-def]  # numba
 )
 def preferred_matches(
     offsets: Int64Array, time: Int64Array, satisfied: Int64Array,
-    begin: Int64Array, number: Int64Array, taken: Int64Array, look: Int64Array,
+    begin: Int64Array, number: Int64Array, taken: Int64Array, look: Int64Array, waits: Int64Array, waiting: Int64Array,
     ways: Int64Array, to: Int64Array, variable: Int64Array, end_at: Int64Array,
     groups: Int64Array, numbers: Int64Array, programs: Int64Array, code: Int64Array, ints: Int64Array,
     doubles: Float64Array,
@@ -177,20 +183,21 @@ def preferred_matches(
 
     Partition p has the rows from `offsets[p]` to `offsets[p + 1]`, ascending in `time`. `satisfied` has by row the
     variables whose conditions it may satisfy. `begin`, `number` and `taken` are the standings of partitions, which are
-    taken on; `look` is when each has to be looked at next.
+    taken on; `look` is when each has to be looked at next. `waiting` has the threads of open searches, partition by
+    partition, as many as `waits` says, where they are worth it and the search goes on behind a match.
     """
-    matches, written = 0, 0
+    matches, written, kept = 0, 0, 0
     for p in range(len(offsets) - 1):
         first, end = offsets[p], offsets[p + 1]
         row, count, held, floor, due = first + begin[p], number[p], taken[p], NEVER, NO_LOOK
-        undecided = -1
+        undecided, waits[p] = -1, 0
         while row < end:
             if not options[NULLABLE] and not satisfied[row] & options[BEGINS]:
                 floor = max(floor, time[row])
                 row += 1
                 continue
             ending, at, node, length = search(
-                row, end, time, satisfied, ways, to, variable, end_at, groups, numbers, programs, code, ints, doubles,
+                row, end, row, 0, time, satisfied, ways, to, variable, end_at, groups, numbers, programs, code, ints, doubles,
                 limits, completions, completed, options, int_columns, double_columns, marks,
                 threads, nodes, stack, double_stack, mark,
             )  # fmt: skip
@@ -201,6 +208,12 @@ def preferred_matches(
                 if undecided < 0:
                     undecided = row
                 if not options[NEXT_ROW]:
+                    if length * options[WORTH] <= end - row:
+                        waits[p] = length
+                        for k in range(length):
+                            for r in range(threads.shape[1]):
+                                waiting[kept, r] = threads[node + k, r]
+                            kept += 1
                     break
                 row += 1
                 continue

@@ -44,6 +44,11 @@ class PatternArrays:
     residuals: Int64Array
 
     @property
+    def width(self) -> int:
+        """How many integers a thread has."""
+        return threads.REGISTERS + len(self.tables.conditions.registers)
+
+    @property
     def arguments(self) -> tuple[Any, ...]:
         automaton = (self.ways, self.to, self.variable, self.end_at)
         conditions = (self.groups, self.numbers, self.programs, self.code, self.ints, self.doubles)

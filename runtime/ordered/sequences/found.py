@@ -9,14 +9,16 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.ordered.sequences.definition import EveryMatch, Preferred
-from tidegate.algebra.ordered.sequences.navigation import MatchNumber
+from tidegate.algebra.ordered.sequences.navigation import MatchNumber, reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
+from tidegate.algebra.ordered.sequences.pattern import Absence, Anchor, patterns_of
 from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.time import last_instant
 from tidegate.runtime.arrays import Int16Array, Int64Array
 from tidegate.runtime.kernels.sequences import every, preferred
 from tidegate.runtime.kernels.sequences.machine import DEPTH
-from tidegate.runtime.kernels.sequences.threads import REGISTERS
+from tidegate.runtime.kernels.sequences.open_searches import open_searches
+from tidegate.runtime.kernels.sequences.threads import NODE, REGISTERS
 from tidegate.runtime.ordered.row_arrays import ranges
 from tidegate.runtime.ordered.sequences.arrays import PatternArrays
 from tidegate.runtime.ordered.sequences.kept import STANDING
@@ -25,6 +27,8 @@ from tidegate.runtime.ordered.sequences.rows import OrderedRows
 #: The room for threads and for what they have matched, before there is need for more.
 _THREADS: Final = 64
 _NODES: Final = 4096
+#: An open search goes on from its threads once it has read so many rows for each row that they may name, or more.
+WORTH: Final = 16
 _SKIPS: Final = {"contiguous": every.CONTIGUOUS, "next": every.NEXT, "any": every.ANY}
 
 
@@ -50,10 +54,21 @@ class Standings:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenThreads:
+    """The threads of open searches, partition by partition, as many as `waits` says of each, and when partitions have
+    to be looked at next. Their places are those of rows in the table.
+    """
+
+    waits: Int64Array
+    threads: Int64Array
+    look: Int64Array
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """Matches in the rows of a table, as the kernels have them, and the states and places of their rows, one match
     after the other. `look` is when partitions have to be looked at next. `excess` has the partitions in which a row
-    begins too many matches: the number of each, and then what kernels say of it.
+    begins too many matches: the number of each, and then what kernels say of it. `open` has the threads that are kept.
     """
 
     matches: Int64Array
@@ -61,6 +76,7 @@ class Found:
     places: Int64Array
     look: Int64Array
     excess: Int64Array
+    open: OpenThreads | None = None
 
     @property
     def partition(self) -> Int64Array:
@@ -106,14 +122,25 @@ class KernelCalls:
         self.numbered = any(isinstance(n, MatchNumber) and n.name in read for n in node.navigations)
         self.end = last_instant(node.input.schema[node.time].type)
         self.threads, self.nodes, self.more = _THREADS, _NODES, 1
+        registers, (back, ahead) = self.tables.conditions.registers, reach_of(node.navigations)
+        #: What of a thread names a row, where it has no node: its start is there.
+        self.named = np.array([NODE, *(REGISTERS + n for n, r in enumerate(registers) if not r.counts)])
+        self.width, self._rows = arrays.width, 1 + (len(self.named) - 1) * (1 + back)
+        selection, parts = node.selection, patterns_of(node.pattern)
+        past = isinstance(selection, Preferred) and selection.skip.to == "past last row"
+        #: Whether a search that is open goes on from its threads: they say all that it has to know.
+        self.resumes = past and not ahead and not any(isinstance(part, Absence | Anchor) for part in parts)
+
+    @property
+    def _worth(self) -> int:
+        """How many rows a search has read for each thread where it goes on from these."""
+        return max(WORTH * self._rows, 1)
 
     def search(self, rows: OrderedRows, standings: Standings, after: int, until: int, *, limited: bool = True) -> Found:
         """The matches that are certain now. Takes the standings on. `limited`: so many may begin with one row as the
         node says, else any number.
         """
-        inputs = (rows.offsets, rows.time, rows.satisfied([one.row for one in self.tables.compiled]))
-        values, marks = rows.values(self.tables.conditions)
-        columns = (values, values.view(np.float64), marks)
+        inputs, columns = self._read(rows)
         selection = self.node.selection
         while True:
             if isinstance(selection, Preferred):
@@ -125,11 +152,43 @@ class KernelCalls:
                 found = self._every(rows, standings, inputs, columns, (selection, after, until, per_start))
             if found is not None:
                 return found
-            self.threads, self.nodes, self.more = 2 * self.threads, 2 * self.nodes, 2 * self.more
+            self._make_room()
+
+    def go_on(
+        self, rows: OrderedRows, first_thread: Int64Array, read: Int64Array, threads: Int64Array, until: int
+    ) -> OpenThreads:
+        """The threads of the searches that are still open. Partition p has given `threads` from `first_thread[p]` on;
+        `read` is how many rows each has read, with the new ones.
+        """
+        inputs, columns = self._read(rows)
+        options = self._options(next_row=False, after=until, until=until, worth=self._worth)
+        waits, look = np.zeros(len(read), dtype=np.int64), np.empty(len(read), dtype=np.int64)
+        while True:
+            waiting = np.empty((self.more * (len(threads) + _THREADS), self.width), dtype=np.int64)
+            count = open_searches(
+                *inputs, rows.first_new, first_thread, read, threads, waits, waiting, look, *self.arrays.arguments,
+                options, *columns, *self._scratch(2 * self.threads, self.nodes, 2),
+            )  # fmt: skip
+            if count >= 0:
+                return OpenThreads(waits, waiting[:count], look)
+            self._make_room()
+
+    def _make_room(self) -> None:
+        self.threads, self.nodes, self.more = 2 * self.threads, 2 * self.nodes, 2 * self.more
+
+    def _read(self, rows: OrderedRows) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """What kernels read of rows, and the columns of programs."""
+        inputs = (rows.offsets, rows.time, rows.satisfied([one.row for one in self.tables.compiled]))
+        values, marks = rows.values(self.tables.conditions)
+        return inputs, (values, values.view(np.float64), marks)
+
+    def _options(self, *, next_row: bool, after: int, until: int, worth: int) -> Int64Array:
+        nullable, begins = self.arrays.end_at[0] >= 0, self.arrays.wanted[0]
+        options = [next_row, self.numbered, begins, nullable, after, until, self.end, worth]
+        return np.array([int(option) for option in options])
 
     def _scratch(self, threads: int, nodes: int, of_node: int) -> tuple[Any, ...]:
-        width = REGISTERS + len(self.tables.conditions.registers)
-        tables = (np.empty((threads, width), dtype=np.int64), np.empty((nodes, of_node), dtype=np.int64))
+        tables = (np.empty((threads, self.width), dtype=np.int64), np.empty((nodes, of_node), dtype=np.int64))
         return (*tables, np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH), np.empty(DEPTH, dtype=np.uint8))
 
     def _preferred(
@@ -138,14 +197,17 @@ class KernelCalls:
     ) -> Found | None:  # fmt: skip
         """None where there was no room."""
         next_row, after, until = how
-        nullable, begins = self.arrays.end_at[0] >= 0, self.arrays.wanted[0]
-        options = [next_row, self.numbered, begins, nullable, after, until, self.end]
+        # No thread is worth more rows than there are.
+        worth = self._worth if self.resumes else rows.height + 1
+        options = self._options(next_row=next_row, after=after, until=until, worth=worth)
+        waits = np.zeros(len(standings.begin), dtype=np.int64)
+        waiting = np.empty((rows.height // worth, self.width), dtype=np.int64)
         matches, states = np.empty((rows.height + 1, 6), dtype=np.int64), np.empty(self._labels(rows), dtype=np.int16)
         taken_on = [one.copy() for one in (standings.begin, standings.number, standings.taken)]
         look = np.empty(len(standings.begin), dtype=np.int64)
         count = preferred.preferred_matches(
-            *inputs, *taken_on, look, *self.arrays.arguments, np.array([int(option) for option in options]),
-            *columns, *self._scratch(2 * self.threads, self.nodes, 2), matches, states,
+            *inputs, *taken_on, look, waits, waiting, *self.arrays.arguments, options, *columns,
+            *self._scratch(2 * self.threads, self.nodes, 2), matches, states,
         )  # fmt: skip
         if count < 0:
             return None
@@ -153,7 +215,8 @@ class KernelCalls:
         matches = matches[:count]
         length = matches[:, preferred.LENGTH]
         places = ranges(matches[:, preferred.START], length)
-        return Found(matches, states[: int(length.sum())], places, look, np.empty((0, 4), dtype=np.int64))
+        open_ = OpenThreads(waits, waiting[: int(waits.sum())], look) if self.resumes else None
+        return Found(matches, states[: int(length.sum())], places, look, np.empty((0, 4), dtype=np.int64), open_)
 
     def _every(
         self, rows: OrderedRows, standings: Standings, inputs: tuple[Any, ...], columns: tuple[Any, ...],
