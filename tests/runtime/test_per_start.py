@@ -22,9 +22,10 @@ from tests.strategies.searched_sequences import (
     Searched,
     in_order,
     increments,
+    is_nested,
     operator_of,
-    random_searched,
     reloaded,
+    without_waits,
 )
 from tests.strategies.sequences import random_pattern
 from tidegate.algebra.errors import QueryError
@@ -35,10 +36,8 @@ from tidegate.algebra.ordered.sequences.pattern import (
     Absence,
     Concatenation,
     Pattern,
-    Repetition,
     Step,
     absent_in,
-    patterns_of,
     variables_of,
 )
 from tidegate.algebra.semantics import bags_equal
@@ -91,12 +90,6 @@ def with_an_end(node: Sequences) -> Sequences:
     return replace(node, pattern=Concatenation((node.pattern, Step("D"))), definitions=(*node.definitions, end))
 
 
-def is_nested(pattern: Pattern) -> bool:
-    """Whether a repetition is in another one: the reference semantics has far too many words of such a pattern."""
-    parts = [part for part in patterns_of(pattern) if isinstance(part, Repetition)]
-    return any(isinstance(inner, Repetition) for part in parts for inner in patterns_of(part.part))
-
-
 def with_absences(rng: random.Random) -> Searched:
     """A pattern with rows that must not come, or with a least distance; of one that is refused another is drawn."""
     while True:
@@ -105,7 +98,7 @@ def with_absences(rng: random.Random) -> Searched:
             _ = node.schema
         except QueryError:
             continue
-        return Searched(node, random_searched(rng).rows)
+        return Searched(node, without_waits(rng).rows)
 
 
 def _with_absences(rng: random.Random, value: int) -> Sequences:
@@ -130,7 +123,7 @@ def _with_absences(rng: random.Random, value: int) -> Sequences:
     return node
 
 
-DRAWS = {"searched": random_searched, "absences": with_absences}
+DRAWS = {"searched": without_waits, "absences": with_absences}
 
 
 def meant(case: Searched) -> list[Event] | str:
@@ -170,7 +163,7 @@ def test_kernels_stop_at_the_row_at_which_the_meaning_stops(first: int) -> None:
     met = Counter[str]()
     for seed in range(60 * first, 60 * first + 60):
         rng = random.Random(f"per start {seed}")
-        case = limited(rng, random_searched)
+        case = limited(rng, without_waits)
         if isinstance(tables_of(case.node), str):
             continue
         wanted = meant(case)
@@ -178,7 +171,7 @@ def test_kernels_stop_at_the_row_at_which_the_meaning_stops(first: int) -> None:
             assert same(found(rng, case), wanted), seed
         what = "beginnings" if "beginnings" in wanted else "matches"
         met[what if isinstance(wanted, str) else "rows" if wanted else "none"] += 1
-    assert min(met["matches"], met["beginnings"], met["rows"]) > 4, met
+    assert min(met["matches"], met["beginnings"], met["rows"]) > 2, met
 
 
 @pytest.mark.parametrize("first", shards(4, 1))
@@ -199,7 +192,7 @@ def test_either_search_goes_on_from_what_the_other_has_kept(monkeypatch: pytest.
     compiled = operators.compiled_search
     for seed in range(30):
         rng = random.Random(f"per start mixed {seed}")
-        case = limited(rng, random_searched)
+        case = limited(rng, without_waits)
         chosen = random.Random(seed)
         monkeypatch.setattr(operators, "compiled_search", lambda n, c=chosen: compiled(n) if c.random() < 0.5 else None)
         assert same(found(rng, case), meant(case)), seed

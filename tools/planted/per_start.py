@@ -43,8 +43,8 @@ GROUP = Group(
         bug(
             "matches of increments before do not count",
             EVERY,
-            "if ends and per_start:",
-            "if ends and per_start and time[row] > after:",
+            "if ends_here and per_start:",
+            "if ends_here and per_start and time[row] > after:",
         ),
         bug(
             "matches in the making do not count",

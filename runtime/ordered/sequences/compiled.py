@@ -12,8 +12,9 @@ from tidegate.algebra.ordered.sequences.per_start.excess import Excess, too_many
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.kernels.partitions.rows import first_tie
+from tidegate.runtime.kernels.sequences.absences import note_first_since
 from tidegate.runtime.kernels.sequences.threads import NODE
-from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION, ranges
 from tidegate.runtime.ordered.row_operator import KeptExtract
@@ -32,6 +33,8 @@ class CompiledSearch:
         self.node, self.calls = node, KernelCalls(node, arrays)
         self.back = reach_of(node.navigations)[0]
         self.open = OpenSearches(node, self.calls)
+        before = (absence for guard in arrays.tables.ways[0].guards for absence in guard.absent | guard.present)
+        self.leading = max((absence.within or 0 for absence in before), default=0)
 
     def increment(
         self, before: KeptExtract, new: pl.DataFrame, of: Int64Array, order: Int64Array | None, after: int, until: int,
@@ -44,14 +47,13 @@ class CompiledSearch:
         kept = by_attribute(self.node, before.rows)
         rows = OrderedRows(self.node, kept, new, of, order, len(before.partitions))
         if first_tie(rows.offsets, rows.time) >= 0:
-            order = order_of(self.node.readings[0], new)
-            require_order(self.node.readings[0], new, of, by_partition(of, order, len(before.partitions)))
+            require_order(self.node.readings[0], new, of, order_of(self.node.readings[0], new), len(before.partitions))
         standings = Standings.of(kept, rows)
         found = self.calls.search(rows, standings, after, until, limited=limited)
         if len(found.excess):
             raise too_many(self.node, self._excesses(rows, found, keys))
         result = self._results(rows, found, keys)
-        first = self._first_kept(rows, standings)
+        first = self._first_kept(rows, standings, until)
         kept, threads = self._kept(rows, standings, first, until), self._threads(rows, found, standings, first)
         return SearchedExtract(before.partitions, kept, found.look, threads=threads), result
 
@@ -82,12 +84,15 @@ class CompiledSearch:
         columns[DETECTED] = pl.Series(found.detected[match])
         return pl.DataFrame({name: columns[name] for name in self.node.schema.names})
 
-    def _first_kept(self, rows: OrderedRows, standings: Standings) -> Int64Array:
+    def _first_kept(self, rows: OrderedRows, standings: Standings, until: int) -> Int64Array:
         """The place in its partition of the first row that may be part of a match to come, that decides one, or that
         says of the partition where it stands.
         """
-        first: Int64Array = np.maximum(standings.begin - self.back, 0)
-        return np.minimum(first, np.maximum(np.diff(rows.offsets) - 1, 0)) if self.calls.numbered else first
+        begin = np.minimum(standings.begin, self._before(rows, standings, until))
+        first: Int64Array = np.maximum(begin - self.back, 0)
+        if self.calls.numbered or self.calls.anchored:
+            first = np.minimum(first, np.maximum(np.diff(rows.offsets) - 1, 0))
+        return first
 
     def _threads(self, rows: OrderedRows, found: Found, standings: Standings, first: Int64Array) -> pl.DataFrame | None:
         """The threads of open searches, which count the rows from the first kept one of their partition on."""
@@ -116,3 +121,15 @@ class CompiledSearch:
                 **{name: np.repeat(standing[name], count) for name in STANDING},
             }
         )
+
+    def _before(self, rows: OrderedRows, standings: Standings, until: int) -> Int64Array:
+        """The place in its partition of the first row that may be one that must not come before a match."""
+        if not self.leading:
+            return standings.begin
+        begin, since = rows.offsets[:-1] + standings.begin, np.full(len(standings.begin), until + 1, dtype=np.int64)
+        has = begin < rows.offsets[1:]
+        since[has] = rows.time[begin[has]]
+        places = np.empty_like(begin)
+        note_first_since(rows.offsets, rows.time, since - self.leading, places)
+        before: Int64Array = places - rows.offsets[:-1]
+        return before

@@ -11,20 +11,22 @@ import polars as pl
 from tidegate.algebra.ordered.sequences.definition import EveryMatch, Preferred
 from tidegate.algebra.ordered.sequences.navigation import MatchNumber, reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
-from tidegate.algebra.ordered.sequences.pattern import Absence, Anchor, patterns_of
 from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.time import last_instant
 from tidegate.runtime.arrays import Int16Array, Int64Array
 from tidegate.runtime.kernels.sequences import every, preferred
+from tidegate.runtime.kernels.sequences.absences import note_rows_after, note_rows_before
 from tidegate.runtime.kernels.sequences.machine import DEPTH
 from tidegate.runtime.kernels.sequences.open_searches import open_searches
 from tidegate.runtime.kernels.sequences.threads import NODE, REGISTERS
+from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.row_arrays import ranges
+from tidegate.runtime.ordered.sequences.ahead import verdicts
 from tidegate.runtime.ordered.sequences.arrays import PatternArrays
 from tidegate.runtime.ordered.sequences.kept import STANDING
 from tidegate.runtime.ordered.sequences.rows import OrderedRows
 
-#: The room for threads and for what they have matched, before there is need for more.
+#: The room for threads, for open matches and for what they have matched, before there is need for more.
 _THREADS: Final = 64
 _NODES: Final = 4096
 #: An open search goes on from its threads once it has read so many rows for each row that they may name, or more.
@@ -120,16 +122,20 @@ class KernelCalls:
         self.node, self.arrays, self.tables = node, arrays, arrays.tables
         read = {name for measure in node.measures for name in attributes_of(measure.term)}
         self.numbered = any(isinstance(n, MatchNumber) and n.name in read for n in node.navigations)
+        self.anchored = any(guard.first for guard in self.tables.ways[0].guards)
+        # Only of these are there open matches: the search may go on in more than one way.
+        self.waits = any(one.waits for one in self.tables.compiled) or any(
+            end.absent or end.last for ways in self.tables.ways for end in ways.ends
+        )
         self.end = last_instant(node.input.schema[node.time].type)
         self.threads, self.nodes, self.more = _THREADS, _NODES, 1
         registers, (back, ahead) = self.tables.conditions.registers, reach_of(node.navigations)
         #: What of a thread names a row, where it has no node: its start is there.
         self.named = np.array([NODE, *(REGISTERS + n for n, r in enumerate(registers) if not r.counts)])
         self.width, self._rows = arrays.width, 1 + (len(self.named) - 1) * (1 + back)
-        selection, parts = node.selection, patterns_of(node.pattern)
-        past = isinstance(selection, Preferred) and selection.skip.to == "past last row"
+        past = isinstance(node.selection, Preferred) and node.selection.skip.to == "past last row"
         #: Whether a search that is open goes on from its threads: they say all that it has to know.
-        self.resumes = past and not ahead and not any(isinstance(part, Absence | Anchor) for part in parts)
+        self.resumes = past and not (self.waits or self.anchored or ahead or len(arrays.absences))
 
     @property
     def _worth(self) -> int:
@@ -140,7 +146,7 @@ class KernelCalls:
         """The matches that are certain now. Takes the standings on. `limited`: so many may begin with one row as the
         node says, else any number.
         """
-        inputs, columns = self._read(rows)
+        inputs, columns = self._read(rows, standings.whole, until)
         selection = self.node.selection
         while True:
             if isinstance(selection, Preferred):
@@ -160,36 +166,53 @@ class KernelCalls:
         """The threads of the searches that are still open. Partition p has given `threads` from `first_thread[p]` on;
         `read` is how many rows each has read, with the new ones.
         """
-        inputs, columns = self._read(rows)
+        inputs, columns = self._read(rows, np.zeros(len(read), dtype=np.int64), until)
         options = self._options(next_row=False, after=until, until=until, worth=self._worth)
         waits, look = np.zeros(len(read), dtype=np.int64), np.empty(len(read), dtype=np.int64)
         while True:
-            waiting = np.empty((self.more * (len(threads) + _THREADS), self.width), dtype=np.int64)
+            left = np.empty((self.more * (len(threads) + _THREADS), self.width), dtype=np.int64)
             count = open_searches(
-                *inputs, rows.first_new, first_thread, read, threads, waits, waiting, look, *self.arrays.arguments,
-                options, *columns, *self._scratch(2 * self.threads, self.nodes, 2),
+                *inputs, rows.first_new, first_thread, read, threads, waits, left, look, *self.arrays.arguments,
+                options, *columns, *self._search_scratch(),
             )  # fmt: skip
             if count >= 0:
-                return OpenThreads(waits, waiting[:count], look)
+                return OpenThreads(waits, left[:count], look)
             self._make_room()
 
     def _make_room(self) -> None:
         self.threads, self.nodes, self.more = 2 * self.threads, 2 * self.nodes, 2 * self.more
 
-    def _read(self, rows: OrderedRows) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """What kernels read of rows, and the columns of programs."""
-        inputs = (rows.offsets, rows.time, rows.satisfied([one.row for one in self.tables.compiled]))
+    def _read(self, rows: OrderedRows, whole: Int64Array, until: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """What kernels read of rows, and what rows say; `whole`: of which partitions the first rows are there."""
+        arrays, compiled = self.arrays, self.tables.compiled
+        satisfied = rows.satisfied([one.row for one in compiled])
+        sure, gone = verdicts(rows, [one.ahead for one in compiled], satisfied, closed=until >= EVER)
         values, marks = rows.values(self.tables.conditions)
-        return inputs, (values, values.view(np.float64), marks)
+        come = np.zeros(rows.height, dtype=np.int64)
+        following = np.empty((len(arrays.absences), rows.height), dtype=np.int64)
+        if len(arrays.absences):
+            note_rows_before(rows.offsets, rows.time, satisfied, arrays.absences, arrays.leading, come)
+            note_rows_after(rows.offsets, satisfied, arrays.absences, following)
+        if self.anchored:
+            come |= arrays.from_first
+            first = rows.offsets[:-1][(whole > 0) & (rows.offsets[:-1] < rows.offsets[1:])]
+            come[first] ^= arrays.from_first
+        inputs = (rows.offsets, rows.time, satisfied)
+        return inputs, (sure, gone, come, following, values, values.view(np.float64), marks)
 
     def _options(self, *, next_row: bool, after: int, until: int, worth: int) -> Int64Array:
-        nullable, begins = self.arrays.end_at[0] >= 0, self.arrays.wanted[0]
-        options = [next_row, self.numbered, begins, nullable, after, until, self.end, worth]
+        nullable, begins = self.arrays.ends_of[1] > 0, self.arrays.wanted[0]
+        options = [next_row, self.numbered, begins, nullable, after, until, self.end, until >= EVER, worth]
         return np.array([int(option) for option in options])
 
-    def _scratch(self, threads: int, nodes: int, of_node: int) -> tuple[Any, ...]:
-        tables = (np.empty((threads, self.width), dtype=np.int64), np.empty((nodes, of_node), dtype=np.int64))
-        return (*tables, np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH), np.empty(DEPTH, dtype=np.uint8))
+    def _scratch(self, *tables: tuple[int, int]) -> tuple[Any, ...]:
+        """Room for rows of so many columns each, and for the stack of a program."""
+        rooms = (np.empty(table, dtype=np.int64) for table in tables)
+        return (*rooms, np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH), np.empty(DEPTH, dtype=np.uint8))
+
+    def _search_scratch(self) -> tuple[Any, ...]:
+        """Room for threads, open matches and nodes of a search for a preferred match."""
+        return self._scratch((2 * self.threads + 1, self.width), (2 * self.threads, 4), (self.nodes, 2))
 
     def _preferred(
         self, rows: OrderedRows, standings: Standings, inputs: tuple[Any, ...], columns: tuple[Any, ...],
@@ -201,13 +224,15 @@ class KernelCalls:
         worth = self._worth if self.resumes else rows.height + 1
         options = self._options(next_row=next_row, after=after, until=until, worth=worth)
         waits = np.zeros(len(standings.begin), dtype=np.int64)
-        waiting = np.empty((rows.height // worth, self.width), dtype=np.int64)
+        left = np.empty((rows.height // worth, self.width), dtype=np.int64)
         matches, states = np.empty((rows.height + 1, 6), dtype=np.int64), np.empty(self._labels(rows), dtype=np.int16)
         taken_on = [one.copy() for one in (standings.begin, standings.number, standings.taken)]
         look = np.empty(len(standings.begin), dtype=np.int64)
+        longest = int(np.diff(rows.offsets).max(initial=0)) + 1 if self.waits else 0
         count = preferred.preferred_matches(
-            *inputs, *taken_on, look, waits, waiting, *self.arrays.arguments, options, *columns,
-            *self._scratch(2 * self.threads, self.nodes, 2), matches, states,
+            *inputs, *taken_on, look, waits, left, *self.arrays.arguments, self.arrays.labels, options, *columns,
+            *self._search_scratch(), np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64),
+            matches, states,
         )  # fmt: skip
         if count < 0:
             return None
@@ -215,7 +240,7 @@ class KernelCalls:
         matches = matches[:count]
         length = matches[:, preferred.LENGTH]
         places = ranges(matches[:, preferred.START], length)
-        open_ = OpenThreads(waits, waiting[: int(waits.sum())], look) if self.resumes else None
+        open_ = OpenThreads(waits, left[: int(waits.sum())], look) if self.resumes else None
         return Found(matches, states[: int(length.sum())], places, look, np.empty((0, 4), dtype=np.int64), open_)
 
     def _every(
@@ -224,7 +249,8 @@ class KernelCalls:
     ) -> Found | None:  # fmt: skip
         """None where there was no room."""
         selection, after, until, per_start = how
-        options = np.array([_SKIPS[selection.skipping], int(self.arrays.wanted[0]), after, until, per_start])
+        begins, closed = int(self.arrays.wanted[0]), int(until >= EVER)
+        options = np.array([_SKIPS[selection.skipping], begins, after, until, per_start, self.end, closed])
         partitions = len(rows.offsets) - 1
         longest = int(np.diff(rows.offsets).max(initial=0)) if per_start else 0
         counts = np.empty((longest, int(self.arrays.residuals.max(initial=0)) + 1), dtype=np.int64)
@@ -233,8 +259,9 @@ class KernelCalls:
         matches, states = np.empty((room, 6), dtype=np.int64), np.empty(room, dtype=np.int16)
         places, begin, look = np.empty(room, dtype=np.int64), standings.begin.copy(), np.empty_like(standings.begin)
         count = every.every_match(
-            *inputs, begin, look, *self.arrays.arguments, self.arrays.wanted, options,
-            *columns, *self._scratch(self.threads, self.nodes, 4), matches, states, places,
+            *inputs, begin, look, *self.arrays.arguments,
+            self.arrays.wanted, self.arrays.watched, self.arrays.ending, options, *columns,
+            *self._scratch((self.threads, self.width), (self.nodes, 4)), matches, states, places,
             self.arrays.residuals, counts, excess,
         )  # fmt: skip
         if count < 0:

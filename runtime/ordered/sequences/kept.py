@@ -82,17 +82,19 @@ class SearchedRows(KeptRows):
 
     def hold(self, extract: KeptExtract) -> BoolArray:
         threads = extract.threads if isinstance(extract, SearchedExtract) else None
-        if threads is not None or self.threads.height:
-            none = pl.DataFrame(schema={PARTITION: pl.Int64(), **self.threads.types})
-            self.threads.put(extract.partitions, none if threads is None else threads)
+        if threads is None and self.threads.height:
+            threads = pl.DataFrame(schema={PARTITION: pl.Int64(), **self.threads.types})
+        if threads is not None:
+            self.threads.put(extract.partitions, threads)
         return super().hold(extract)
 
     def put(self, extract: KeptExtract) -> None:
         # Done again after it has failed, for want of memory, all of it comes to the same.
         if isinstance(extract, SearchedExtract) and (added := extract.added) is not None:
+            self._look_for(added.look)
             self.rows.add(added.partitions, added.before, added.rows)
             self.threads.put(added.partitions, added.threads)
-            self._look[added.partitions] = added.look
+            self._note_look(added.partitions, added.look)
         super().put(extract)
 
     def open_among(self, partitions: Int64Array) -> Int64Array:

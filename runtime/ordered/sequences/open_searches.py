@@ -9,7 +9,7 @@ from tidegate.algebra.ordered.sequences.navigation import reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.kernels.partitions.rows import first_tie
-from tidegate.runtime.ordered.new_events import by_partition, order_of, order_without_sort, require_order
+from tidegate.runtime.ordered.new_events import order_of, order_without_sort, require_order
 from tidegate.runtime.ordered.row_arrays import PARTITION, ranges
 from tidegate.runtime.ordered.sequences.found import KernelCalls
 from tidegate.runtime.ordered.sequences.kept import (
@@ -53,8 +53,7 @@ class OpenSearches:
         kept = by_attribute(self.node, state.rows.take_some(open_, needed.of, needed.places))
         rows = OrderedRows(self.node, kept, new, of, order, len(open_))
         if first_tie(rows.offsets, rows.time) >= 0:
-            order = order_of(self.node.readings[0], new)
-            require_order(self.node.readings[0], new, of, by_partition(of, order, len(open_)))
+            require_order(self.node.readings[0], new, of, order_of(self.node.readings[0], new), len(open_))
         threads[:, self.calls.named] = needed.in_table(self._named(threads), thread_of, rows)
         first_thread = np.searchsorted(thread_of, np.arange(len(open_) + 1))
         found = self.calls.go_on(rows, first_thread, needed.height + needed.new(rows), threads, until)

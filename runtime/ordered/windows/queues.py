@@ -22,12 +22,12 @@ class RowQueues(RowArrays):
     """
 
     def count(self, partitions: Int64Array) -> Int64Array:
-        return self._count[partitions]
+        return self._count[partitions].astype(np.int64)
 
     def up_to(self, partitions: Int64Array, column: str, bound: Int64Array) -> Int64Array:
         """How many rows of each partition have at most this value in a column by which its rows ascend."""
         values, first = self._columns[column], self._first[partitions]
-        low, high = np.zeros(len(partitions), dtype=np.int64), self._count[partitions]
+        low, high = np.zeros(len(partitions), dtype=np.int64), self.count(partitions)
         while len(at := np.flatnonzero(low < high)):
             middle = (low[at] + high[at]) // 2
             below = values.take(first[at] + middle).to_numpy() <= bound[at]
