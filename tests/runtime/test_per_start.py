@@ -264,6 +264,26 @@ def test_a_batch_fails_and_changes_nothing(size: int, on_error: Any) -> None:
             assert len(session.results("R")) == 1
 
 
+@pytest.mark.parametrize(
+    ("pattern", "define", "hint"),
+    [
+        ("A B+ C", {}, "matches are counted without listing them by group_by(...) and no per_start"),
+        (
+            "A B+ C",
+            {"B": lambda m: m.B.v >= m.A.v},
+            "without it group_by(...) would list them as well, since the condition of B reads A.v",
+        ),
+        ("A B+ !N[3]", {}, "without it group_by(...) would list them as well, since rows must not come"),
+    ],
+)
+def test_the_hint_is_one_that_helps(pattern: str, define: dict[str, Any], hint: str) -> None:
+    """Not every pattern is counted without listing its matches."""
+    limited = sequences(pattern, within=99, per_start=4, define=define)
+    with pytest.raises(tg.QueryError, match="TG307") as raised:
+        tg.program(R=limited).run({"E": rows_of("1222222")})
+    assert raised.value.hint.endswith(f"or a greater per_start; {hint}")
+
+
 def test_a_greater_limit_goes_on_from_the_checkpoint(tmp_path: Path) -> None:
     """It says nothing of what is kept."""
 
@@ -372,7 +392,10 @@ def test_spark_names_the_same_row(spark: SparkSession, tmp_path: Path, monkeypat
         ({"per_start": 0}, "TG114 per_start=0 is no number of matches"),
         ({"per_start": True}, "TG114 per_start=True is no number of matches"),
         ({"per_start": 2.0}, "TG114 per_start=2.0 is no number of matches"),
-        ({"per_start": 1 << 62}, "TG114 per_start=4611686018427387904 is no number of matches"),
+        (
+            {"per_start": 1 << 62},
+            "TG114 per_start=4611686018427387904 limits nothing: matches are counted up to 4,611,686,018,427,387,903",
+        ),
         ({"per_start": 2, "matches": "preferred"}, 'TG114 matches="preferred" has one match'),
         (
             {"per_start": 2, "define": {"B": lambda m: m.B.next().v > 1}},
