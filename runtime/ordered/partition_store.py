@@ -186,13 +186,15 @@ class PartitionStore(Generic[C]):
 
     def _look_for(self, look: Int64Array) -> None:
         """Makes room for when partitions have to be looked at, where one has to be."""
-        if self._look is None and int(look.min(initial=NO_LOOK)) < NO_LOOK:
+        soonest = int(look.min(initial=NO_LOOK))
+        if self._look is None and soonest < NO_LOOK:
             self._look = np.full(len(self._is_held), NO_LOOK)
 
     def _note_look(self, partitions: Int64Array, look: Int64Array) -> None:
+        soonest = int(look.min(initial=NO_LOOK))
         if self._look is not None:
             self._look[partitions] = look
-        self._soonest = min(self._soonest, int(look.min(initial=NO_LOOK)))
+        self._soonest = min(self._soonest, soonest)
 
     def settle(self, before: C, after: C) -> None:
         """What an increment has made of `before` is what is held from now on. `InternalError` where another increment
