@@ -225,6 +225,18 @@ class OrderedNode(CachedNode):
         """The positions of the inputs of whose events ties matter: the order of others changes no result."""
         return tuple(range(len(self.readings)))
 
+    @property
+    def needed_inputs(self) -> tuple[int, ...]:
+        """The positions of the inputs without whose rows it does nothing: while nothing is kept and none of these has a
+        new row, it yields no row and keeps none.
+        """
+        return tuple(range(len(self.readings)))
+
+    @property
+    def wakes(self) -> bool:
+        """Whether it may yield a row, or free one, as its inputs progress without new rows."""
+        return True
+
     def over(self, inputs: tuple[Node, ...]) -> OrderedNode:
         """The same operator over other inputs."""
         raise NotImplementedError

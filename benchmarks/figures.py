@@ -50,6 +50,10 @@ DURABLE, SINKS = (1, 5, 20, 100), 5
 #: as DuckDB reports for its own.
 SEQUENCES = ("three steps", "scan", "partitions", "quantifiers", "navigation")
 SEQUENCE_RATES = {"three steps": 10e6, "partitions": 2.2e6}
+#: Numbers of queries in contexts, shares of a stream, in percent, in which they are suspended, and numbers of windows.
+IN_CONTEXTS, SUSPENDED, WINDOWS = (5, 10, 20), (0, 50, 75, 90, 95), (2, 8, 30)
+#: Numbers of contexts that overlap, minutes by which those of 15 do, and queries that stand in each.
+OVERLAPPING, OVERLAPS, WORKLOADS = (5, 15, 30, 45), (0, 5, 10, 14), (2, 4, 10)
 #: Queries that look back, and windows, and the numbers of keys that they run with; and those that Spark's own streaming
 #: has a word for.
 LOOK_BACK = (
@@ -252,6 +256,29 @@ def _declared() -> Iterator[tuple[str, Target]]:
     yield "row pattern, open: time of a batch, last quarter / first", Target(most=1.3)
     yield "row pattern, three steps: rows/s, embedded / Polars", Target(better="more")
     yield "row pattern, three steps: rows/s, embedded / Python loop", Target(better="more")
+    sides = "CPU, context-independent / context-aware"
+    for count in IN_CONTEXTS:
+        title = f"{count} queries, contexts of 10 % of the stream"
+        yield f"{title}: {sides}", Target(least=10 if count == 10 else None, better="more")
+        if count == 10:
+            yield f"{title}: longest batch, independent / aware", Target(better="more")
+    for share in SUSPENDED:
+        target = Target(better="more") if share else Target(least=0.95)
+        yield f"10 queries, {share} % of the stream suspended: {sides}", target
+    for windows in WINDOWS:
+        yield f"10 queries, windows of each segment: {windows}, 20 % of the stream: {sides}", Target(better="more")
+    for begin in ("anywhere", "early", "late"):
+        yield f"10 queries, windows {begin}: longest batch", Target("ms")
+    yield "24 operators in contexts: search for a plan", Target("ms", most=100)
+    yield "24 operators in contexts: exhaustive search", Target("ms")
+    yield "24 operators in contexts: exhaustive search / search", Target(better="more")
+    for contexts in OVERLAPPING:
+        target = Target(least=20) if contexts == max(OVERLAPPING) else Target(better="more")
+        yield f"overlapping contexts: {contexts}, 4 queries: CPU, each / together", target
+    for overlap in OVERLAPS:
+        yield f"8 contexts of 15 min, overlap of {overlap} min: CPU, each / together", Target(better="more")
+    for count in WORKLOADS:
+        yield f"15 overlapping contexts, queries of each: {count}: CPU, each / together", Target(better="more")
     yield "counted row patterns, A B+ C in 100 batches", Target("rows/s", least=5e6)
     yield "counted row patterns: time, most matches / least", Target(most=1.3)
     yield "counted patterns of situations: time, slowest window / quickest", Target(most=1.3)

@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import (
     background,
+    contexts,
     counted,
     durable,
     embedded,
@@ -190,6 +191,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "state": lambda data: freed_state(min(data.rows, 200_000), data.batches),
     "stalls": lambda _: stalls.measure(),
     "sequences": lambda _: sequences.measure(),
+    "contexts": lambda _: contexts.measure(),
     "counted": lambda _: counted.measure(),
     "interval sequences": lambda _: (iseq.figures(), True),
     "look-back": lambda data: look_back.measure(data.rows),

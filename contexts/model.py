@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.relation import is_identifier, listed, what_else
-from tidegate.algebra.dsl.contexts.handle import Contexts
+from tidegate.algebra.dsl.contexts.handle import Contexts, require_since
 from tidegate.algebra.dsl.contexts.look_up import LookUp
 from tidegate.algebra.dsl.expression import Origin
 from tidegate.algebra.dsl.here import Here
@@ -307,18 +308,25 @@ class ContextModel(Contexts):
         contexts: tuple[str, ...],
         by: Column | Iterable[Column] | None,
         at: Column | None,
+        since: str | None,
         values: Mapping[str, str],
         site: Site | None,
     ) -> Relation:
         look_up = self._look_up(rows, contexts, by, at, "in_context")
-        if values and len(contexts) != 1:
-            raise QueryError("TG187", f"values of {len(contexts)} contexts", hint="ask for one context with values=...")
+        require_since(since, look_up.at, rows.schema)
+        if len({*contexts}) > 1 and values and (self._default in contexts or {*values.values()} != {BEGAN}):
+            raise QueryError(
+                "TG187",
+                f"values of {len(contexts)} contexts",
+                hint='ask for one context with values=...; of several without the default one "began" is known, of the '
+                "first",
+            )
         of_window = [name for name in self.changes.schema if name not in (*self._keys, CONTEXT, CHANGE, TIME)]
         for name in values.values():
             if name not in of_window:
                 hint = f"a window has {', '.join(of_window)}"
                 raise QueryError("TG101", f"a window of {contexts[0]} has no {shown(name)}", hint=hint)
-        return look_up.inside(contexts, values, site)
+        return replace(look_up, since=since).inside(contexts, values, site)
 
     def _outside(
         self,

@@ -9,6 +9,7 @@ from tidegate.algebra.dsl.contexts.look_up import ends, holds
 from tidegate.algebra.nodes import Imbed, Node, OrderedNode, Project, Rename, Scan, Select, nodes_of
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.transitions.definition import CHANGE, CONTEXT
+from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
 from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.row_wise import ordered_operator
 from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjuncts
@@ -51,11 +52,11 @@ def standings(facts: ProgramFacts, result: str) -> list[Standing]:
 
 @dataclass(frozen=True, slots=True)
 class _LookUp:
-    """A join of rows with the last change of a context, and the condition that this context holds."""
+    """A join of rows with the last change of a context, or of several together, and the condition that one holds."""
 
     join: AsOf
     model: str
-    context: str
+    contexts: tuple[str, ...]
     holds: Term
 
 
@@ -85,8 +86,8 @@ class _Reader:
                 yield self._standing([one], outside=False)
         for part in parts:
             alternatives = _alternatives(part)
-            held = [one for one in look_ups if one.holds in alternatives]
-            if len(alternatives) > 1 and {one.holds for one in held} == {*alternatives}:
+            held = [one for other in alternatives for one in look_ups if {*conjuncts(one.holds)} <= {*conjuncts(other)}]
+            if len(alternatives) > 1 and len(held) == len(alternatives):
                 yield self._standing(held, outside=False)
 
     def _look_ups(self, node: Node) -> list[_LookUp]:
@@ -101,19 +102,20 @@ class _Reader:
             node = looked_up.join.left
 
     def _look_up(self, join: AsOf) -> _LookUp | None:
-        match join.right:
-            case Rename(Select(Scan(stream), Call("eq", (Attr(name), Lit(str(context))))), pairs):
-                if name != CONTEXT or stream.name not in self.defaults or not join.strict:
-                    return None
-                change, is_default = dict(pairs).get(CHANGE, CHANGE), context == self.defaults[stream.name]
-                if join.ended != (None if is_default else ends(change)):
-                    return None
-                return _LookUp(join, stream.name, context, holds(change, join.left_keys, is_default=is_default))
-        return None
+        if not isinstance(join.right, Rename) or not join.strict:
+            return None
+        found = _changes_of(self._seen_through(join.right.input))
+        if found is None or found[0] not in self.defaults:
+            return None
+        model, contexts = found
+        change, is_default = dict(join.right.pairs).get(CHANGE, CHANGE), contexts == (self.defaults[model],)
+        if join.ended != (None if is_default else ends(change)):
+            return None
+        return _LookUp(join, model, contexts, holds(change, join.left_keys, is_default=is_default))
 
     def _standing(self, look_ups: list[_LookUp], *, outside: bool) -> Standing:
         first = look_ups[0]
-        contexts = tuple(dict.fromkeys(one.context for one in look_ups))
+        contexts = tuple(dict.fromkeys(context for one in look_ups for context in one.contexts))
         keys, at = first.join.left_keys, first.join.left_time
         return Standing(first.model, contexts, outside, keys, at, self._is_own(first.join.left, at))
 
@@ -144,6 +146,16 @@ class _Reader:
         while isinstance(node, Scan) and node.stream.name in self.inner:
             node = self.inner[node.stream.name]
         return node
+
+
+def _changes_of(node: Node) -> tuple[str, tuple[str, ...]] | None:
+    """The model and the contexts of which these are changes; None where they are of none."""
+    match node:
+        case Select(Scan(stream), Call("eq", (Attr(name), Lit(str(context))))) if name == CONTEXT:
+            return stream.name, (context,)
+        case GroupedWindows(Select(Scan(stream), _), _, contexts):
+            return stream.name, contexts
+    return None
 
 
 def _alternatives(condition: Term) -> tuple[Term, ...]:

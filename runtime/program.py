@@ -52,11 +52,12 @@ class Program:
         ['Bob', 'Ada']
     """
 
-    __slots__ = ("_definition", "_facts")
+    __slots__ = ("_definition", "_facts", "_written")
 
     def __init__(self, definition: ProgramDef) -> None:
         self._definition = definition
         self._facts: ProgramFacts | None = None
+        self._written: ProgramFacts | None = None
 
     def __repr__(self) -> str:
         return "\n".join(
@@ -91,10 +92,19 @@ class Program:
             ('ordered',)
         """
         if self._facts is None:
+            from tidegate.contexts.optimiser.programs import optimised
+
+            self._facts = optimised(self._definition, self._as_written)
+        return self._facts
+
+    @property
+    def _as_written(self) -> ProgramFacts:
+        """What the analysis derives of the queries as they were written; `facts` are of those that run."""
+        if self._written is None:
             from tidegate.analysis.pipeline import analyse_written
 
-            self._facts = analyse_written(self._definition)
-        return self._facts
+            self._written = analyse_written(self._definition)
+        return self._written
 
     def check(self) -> list[Problem]:
         """All problems of the program; none if it is valid.
@@ -105,7 +115,7 @@ class Program:
             ['TG201']
         """
         try:
-            self.facts  # noqa: B018  # analysed for its problems
+            self._as_written  # noqa: B018  # analysed for its problems
         except QueryError as error:
             return list(error.problems)
         return []
@@ -122,7 +132,7 @@ class Program:
         from tidegate.analysis.report.predicate_sets import notes
         from tidegate.analysis.report.unbounded import kept_for_ever
 
-        return [note for query in self.facts.queries for note in (*notes(query.query), *kept_for_ever(query))]
+        return [note for query in self._as_written.queries for note in (*notes(query.query), *kept_for_ever(query))]
 
     def explain(
         self,

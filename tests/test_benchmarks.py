@@ -16,6 +16,7 @@ import pytest
 from benchmarks import (
     background,
     beside,
+    contexts,
     counted,
     embedded,
     flat,
@@ -284,6 +285,19 @@ def test_sections_of_windows_and_counts_run_on_few_rows(monkeypatch: pytest.Monk
     base = replace(iseq.BASE, windows=2, density=12, length=3)
     made = iseq.figures(base)
     assert len(made) == 4 * 3
+
+
+def test_queries_in_contexts_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same program both ways, and queries of each of several contexts with those of all of them."""
+    monkeypatch.setattr(contexts, "PAIRS", 1)
+    setting = contexts.Setting(6000, 0.3, queries=2, contexts=2, windows=1)
+    ((written, made),) = contexts.sides(setting)
+    assert written.found == made.found
+    assert all(made.found.values())
+    ((each, together),) = contexts.grouped(replace(setting, contexts=3, apart=60))
+    assert each.found == together.found
+    assert all(together.found.values())
+    assert contexts.exhaustive([0.1] * 5) == 52
 
 
 @pytest.mark.parametrize("shape", STALLED)

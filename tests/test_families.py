@@ -22,6 +22,7 @@ from tidegate.algebra.ordered.ranks import Ranks
 from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.ticks import Ticks
+from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
 from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.analysis.ordered import table as analysed
@@ -38,6 +39,7 @@ FAMILIES = {
     CountedMatches,
     CountedSequences,
     Derive,
+    GroupedWindows,
     Match,
     Over,
     Process,
@@ -52,6 +54,7 @@ NAMES = {
     "CountedMatches",
     "CountedSequences",
     "Derive",
+    "GroupedWindows",
     "Match",
     "RowIntervals",
     "Over",
@@ -113,6 +116,10 @@ FRONT = {
     "contexts/explained.py": "contexts: what a model implies, as text and as a picture",
     "contexts/findings.py": "contexts: what looks like a mistake in a model",
     "contexts/model.py": "contexts: how a model makes its node",
+    "contexts/optimiser/filters.py": "contexts: look-ups as filters, read from nodes",
+    "contexts/optimiser/grouping.py": "contexts: equal queries of several contexts are one",
+    "contexts/optimiser/programs.py": "contexts: which programs have a model",
+    "contexts/optimiser/push_down.py": "contexts: look-ups move below as-of joins of others",
     "contexts/standing.py": "contexts: in which ones a query stands, read from its nodes",
     "contexts/text/queries.py": "contexts: queries in text, printed",
     "contexts/text/reader.py": "contexts: queries in text, read",
@@ -137,6 +144,10 @@ NAMING = {
     "algebra/text/row_patterns/printer.py",
     "algebra/text/row_patterns/reader.py",
     "contexts/model.py",
+    "contexts/optimiser/filters.py",
+    "contexts/optimiser/grouping.py",
+    "contexts/optimiser/programs.py",
+    "contexts/optimiser/push_down.py",
     "contexts/standing.py",
     "runtime/inspect/suspension.py",
     "runtime/pattern_timeline.py",

@@ -99,6 +99,7 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         "random rows around rows": random("fuzz-over", "over", 1_000, 350),
         "random as-of joins": random("fuzz-asof", "asof", 1_000, 250),
         "random contexts": random("fuzz-contexts", "contexts", 12_000, 5_000),
+        "random contexts above others": random("fuzz-contexts-above", "contexts-above", 4_000, 1_200),
         "random versions": random("fuzz-versions", "versions", 1_000, 350),
         "random ranks": random("fuzz-ranks", "ranks", 1_000, 350),
         "random windows": random("fuzz-windows", "row-windows", 1_000, 350),

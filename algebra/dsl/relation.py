@@ -1006,6 +1006,7 @@ class Relation:
         *contexts: str,
         by: Column | Iterable[Column] | None = None,
         at: Column | None = None,
+        since: Column | None = None,
         values: Mapping[str, str] | None = None,
     ) -> Relation:
         """The rows at whose instant one of these contexts of a model holds, or a window between rows.
@@ -1015,8 +1016,10 @@ class Relation:
 
         `model`: a model of contexts, or windows of `tg.between(...)`, which have no contexts to name. `by`: the
         attributes of the model's keys, in their order, where they are not called as those. `at`: the instant that is
-        looked up, where rows hold several; it may be another one than that at which a row happened. `values`:
-        attributes of the window by new names, `{"since": "began"}`, where one context is asked for.
+        looked up, where rows hold several; it may be another one than that at which a row happened. `since`: an earlier
+        instant of the row, as that of the first of several events: the window has to have begun before it, so that both
+        lie in one window. `values`: attributes of the window by new names, `{"since": "began"}`, where one context is
+        asked for.
 
         Examples:
             >>> show(cars.in_context(traffic, "slow", values={"since": "began"}).select("time", "speed", "since"))
@@ -1037,7 +1040,8 @@ class Relation:
                     hint='write values={"since": "start"}: the new name first',
                 )
             require_new(asked, self.schema)
-            return windows._inside(self, contexts, by, at, asked, site)
+            first = None if since is None else self._name_of(since, "in_context")
+            return windows._inside(self, contexts, by, at, first, asked, site)
 
     def not_in_context(
         self,
@@ -1046,8 +1050,8 @@ class Relation:
         by: Column | Iterable[Column] | None = None,
         at: Column | None = None,
     ) -> Relation:
-        """The rows at whose instant none of these contexts of a model holds, or no window between rows. The options are
-        those of `in_context`.
+        """The rows at whose instant none of these contexts of a model holds, or no window between rows. `by` and `at`
+        are those of `in_context`.
 
         Examples:
             >>> show(cars.not_in_context(traffic, "slow").select("time", "speed"))

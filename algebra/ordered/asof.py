@@ -78,6 +78,15 @@ class AsOf(OrderedNode):
         """The right one: no left row depends on another."""
         return (1,)
 
+    @property
+    def wakes(self) -> bool:
+        return self.waits or self.within is not None
+
+    @property
+    def needed_inputs(self) -> tuple[int, ...]:
+        """The right one alone, where a left row without a row behind it is none of the result."""
+        return (1,) if self.how == "inner" and not self.waits else (0, 1)
+
     def over(self, inputs: tuple[Node, ...]) -> AsOf:
         left, right = inputs
         return replace(self, left=left, right=right)

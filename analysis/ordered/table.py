@@ -21,7 +21,7 @@ from tidegate.analysis.ordered.ranks import RanksFamily
 from tidegate.analysis.ordered.sequences.counted import CountedSequencesFamily
 from tidegate.analysis.ordered.sequences.family import SequencesFamily
 from tidegate.analysis.ordered.ticks import TicksFamily
-from tidegate.analysis.ordered.transitions import TransitionsFamily
+from tidegate.analysis.ordered.transitions import GroupedWindowsFamily, TransitionsFamily
 from tidegate.analysis.ordered.windows import WindowsFamily
 
 FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
@@ -32,6 +32,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         CountedMatchesFamily(),
         CountedSequencesFamily(),
         DeriveFamily(),
+        GroupedWindowsFamily(),
         MatchFamily(),
         OverFamily(),
         ProcessFamily(),

@@ -7,6 +7,7 @@ from typing import Final
 
 from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.ordered.transitions.definition import TIME, ContextType, Transition
+from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
 from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.analysis.ordered.family import (
     Family,
@@ -26,9 +27,7 @@ class TransitionsFamily(Family[Transitions]):
 
     def zones(self, node: Transitions, build: ZoneBuilder) -> list[Zone]:
         """A change at the candidate that completes it, which has its instant and its keys."""
-        (reading,) = node.readings
-        events = keyed_event_zones(build.build(reading.input), reading, TIME, build)
-        return build.pruned(build.named(events, node.schema), node.schema)
+        return _at_rows(node, build)
 
     def state(self, node: Transitions) -> StateBound:
         bounds = (f"{OPEN}: {_partitions(node)} × {max(len(node.contexts) - 1, 1)}{_causes(node)}",)
@@ -43,6 +42,28 @@ class TransitionsFamily(Family[Transitions]):
             f"{number}: where {where_text(transition)}, {does_text(transition, node.contexts, node.default)}"
             for number, transition in enumerate(node.transitions)
         ]
+
+
+class GroupedWindowsFamily(Family[GroupedWindows]):
+    node = GroupedWindows
+
+    def zones(self, node: GroupedWindows, build: ZoneBuilder) -> list[Zone]:
+        """A change of a grouped window at the change of a context that completes it."""
+        return _at_rows(node, build)
+
+    def state(self, node: GroupedWindows) -> StateBound:
+        bounds = (f"{OPEN}: {_partitions(node)} × {len(node.contexts)}",)
+        return StateBound(bounds, (StoredRows(OPEN, "open", noun="window", of="of contexts that hold"),))
+
+    def one_by_one(self, node: GroupedWindows, *, shared: bool) -> Sequence[str]:
+        return ("each may change which contexts hold",)
+
+
+def _at_rows(node: Transitions | GroupedWindows, build: ZoneBuilder) -> list[Zone]:
+    """A row at the one that completes it, which has its instant and its keys."""
+    (reading,) = node.readings
+    events = keyed_event_zones(build.build(reading.input), reading, TIME, build)
+    return build.pruned(build.named(events, node.schema), node.schema)
 
 
 def where_text(transition: Transition) -> str:
@@ -66,8 +87,8 @@ def does_text(transition: Transition, contexts: Sequence[ContextType], default: 
     return "; ".join([*ends, f"{begins}{', anew where it held' if context in ended else ', unless it holds'}"])
 
 
-def _partitions(node: Transitions) -> str:
-    """How many partitions there are at most: each had a candidate at some time."""
+def _partitions(node: Transitions | GroupedWindows) -> str:
+    """How many partitions there are at most: each had a candidate, or a change, at some time."""
     if not node.keys:
         return "1"
     streams = dict.fromkeys(stream.name for stream in occurrences(node.input) if not stream.static)

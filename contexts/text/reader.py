@@ -273,24 +273,21 @@ class _Reader:
     def _matches(
         self, part: Part, events: Sequence[tuple[Event, Part]], contexts: tuple[str, ...], *, deriving: bool
     ) -> _Matches:
-        """Every combination of events in order of time, of one partition and one window, for which WHERE holds."""
+        """Every combination of events in order of time, of one partition and one window, for which WHERE holds.
+
+        Of several contexts one has a window with all events of a sequence: it is asked for of the whole match.
+        """
         several = len(events) > 1
-        if several and len(contexts) > 1:
-            clause = next(clause for clause in part.parts if clause.kind == "standing")
-            raise QueryError(
-                "TG175",
-                f"a sequence lies in one window, and {len(contexts)} contexts are named",
-                hint="write one query for each; what they derive may have one name",
-                site=self.text.at(clause),
-            )
-        if deriving and events[0][0].absent:
+        whole = contexts if several and len(contexts) > 1 else ()
+        if (deriving or whole) and events[0][0].absent:
             raise QueryError(
                 "TG175",
                 f"the absence of {events[0][0].name} would begin before the match, where its context may not hold",
                 hint="let the pattern begin with an event; or look back in Python, before the window, too",
                 site=self.text.at(events[0][1]),
             )
-        relations = [self._relation(event, place, contexts, several, deriving) for event, place in events]
+        each = () if whole else contexts
+        relations = [self._relation(event, place, each, several, deriving) for event, place in events]
         scope, *others = relations
         with written_at(self.text.at(events[-1][1])):
             for other in others:
@@ -305,7 +302,11 @@ class _Reader:
         positive = [i for i, (event, _) in enumerate(events) if not event.absent]
         last = positive[-1]
         keys = tuple(_named(events[last][0], key, relations[last]) for key in self.model._keys)
-        return _Matches(rows, conditions, where, times[positive[0]], times[last], keys)
+        first = times[positive[0]]
+        if whole:
+            with written_at(self.text.at(part)):
+                rows = rows.in_context(self.model, *whole, by=keys, at=times[last], since=first)
+        return _Matches(rows, conditions, where, first, times[last], keys)
 
     def _conjuncts(self, part: Part, conditions: _Qualified) -> tuple[Expression, ...]:
         for clause in part.parts:

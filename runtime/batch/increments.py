@@ -205,9 +205,10 @@ class Evaluation:
         return done
 
     def _jobs(self, query: QueryPlan, inputs: Sequence[Sequence[Segment]], old: Progress, new: Progress) -> list[Job]:
-        """The increment of a query over relevant segments per leaf, if there are any to read."""
+        """The increment of a query over relevant segments per leaf, unless the query is suspended."""
         state = self.operators.get(query.name)
-        if not any(inputs) and state is None and all(leaf.buffer is not None for leaf in query.leaves):
+        keeps, ends = state is not None and bool(state.files), INF in new.values()
+        if query.is_suspended([bool(segments) for segments in inputs], keeps=keeps, ends=ends):
             return []
         feeds = self.plan.feeds(query.stream)
         job = Job(

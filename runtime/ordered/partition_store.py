@@ -161,6 +161,11 @@ class PartitionStore(Generic[C]):
     def all_partitions(self) -> Int64Array:
         return np.arange(self.every())
 
+    def holding(self) -> BoolArray:
+        """Of each partition whether anything is held."""
+        self._grow()
+        return self._is_held[: len(self.partitions)].copy()
+
     def places(self, partitions: Int64Array, part: Int32Array) -> Int32Array:
         """Translates partition numbers to positions in `partitions`, which has them all."""
         if len(partitions) == len(self.partitions):

@@ -20,6 +20,7 @@ from tidegate.runtime.ordered.ranks.operator import RanksFamily
 from tidegate.runtime.ordered.sequences.counting.operator import CountedSequencesFamily
 from tidegate.runtime.ordered.sequences.operator import SequencesFamily
 from tidegate.runtime.ordered.ticks.operator import TicksFamily
+from tidegate.runtime.ordered.transitions.grouped import GroupedWindowsFamily
 from tidegate.runtime.ordered.transitions.operator import TransitionsFamily
 from tidegate.runtime.ordered.windows.family import WindowsFamily
 from tidegate.runtime.plan.steps import OrderedStep
@@ -32,6 +33,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         CountedMatchesFamily(),
         CountedSequencesFamily(),
         DeriveFamily(),
+        GroupedWindowsFamily(),
         MatchFamily(),
         OverFamily(),
         ProcessFamily(),

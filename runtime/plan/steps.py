@@ -280,6 +280,21 @@ class QueryPlan:
         """
         return self.ordered is not None or self.facts.may_pass(p, new)
 
+    def is_suspended(self, has_rows: Sequence[bool], *, keeps: bool, ends: bool) -> bool:
+        """Whether an increment finds nothing and changes nothing, so that progress is all that it would move.
+
+        `has_rows` says of each leaf whether any of its rows may matter, `keeps` whether the operator keeps any, and
+        `ends` whether there will be no more, so that it keeps none from then on.
+        """
+        if self.ordered is not None:
+            node, leaves = self.ordered.node, self.ordered.leaves
+            if keeps:
+                return not any(has_rows) and not node.wakes and not ends
+            return not any(has_rows[leaves[place]] for place in node.needed_inputs)
+        if not all(has_rows[leaf] for leaf in self.required):
+            return True
+        return not any(has_rows) and all(leaf.buffer is not None for leaf in self.leaves)
+
     def passes(self, p: Progress, new: Progress) -> Term:
         """The pass condition of an increment over the result's attributes (TSA Def. 27)."""
         return self.facts.passes(p, new)

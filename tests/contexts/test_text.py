@@ -150,6 +150,21 @@ SAID = MODEL + DERIVING
 ASK = "DERIVE A(r.vid) PATTERN PositionReport r"
 
 
+def test_a_sequence_lies_in_one_window_of_one_of_several_contexts() -> None:
+    derive = (
+        "DERIVE Two(a.vid, a.sec AS first, b.sec AS last) "
+        "PATTERN SEQ(PositionReport a, NOT Stopped s, PositionReport b) "
+        "WHERE a.vid = b.vid AND s.place = 9 CONTEXT congestion, accident"
+    )
+    read_ = read(MODEL + DERIVING + derive)
+    stopped: list[Row] = [(7, 110, 1, False), (7, 140, 9, False), (7, 150, 1, True), (7, 155, 9, True)]
+    reports = [report(1, 7, sec) for sec in (60, 70, 115, 130, 145, 160)]
+    found = rows(read_, Minutes=MINUTE_ROWS, Stopped=stopped, PositionReport=reports)
+    # Congestion is (60, 120], and an accident (110, 155]. At 140 comes what must not.
+    assert found["Two"] == [(1, 70, 115), (1, 115, 130)]
+    assert str(read(str(read_))) == str(read_)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -168,7 +183,10 @@ ASK = "DERIVE A(r.vid) PATTERN PositionReport r"
         (MODEL + "SWITCH CONTEXT clear PATTERN NOT Stopped s", "TG182 nothing is to come"),
         (MODEL + "SWITCH CONTEXT clear PATTERN SEQ(NOT Stopped s, Minutes m)", "TG175 the absence of s would begin"),
         (MODEL + "TERMINATE CONTEXT accident PATTERN Stopped CONTEXT clear", "TG187 a query that terminates accident"),
-        (SAID + "DERIVE A(a.sec) PATTERN SEQ(Stopped a, Stopped b) CONTEXT clear, accident", "TG175 a sequence"),
+        (
+            SAID + "DERIVE A(b.sec) PATTERN SEQ(NOT Stopped a, Stopped b) CONTEXT clear, accident",
+            "TG175 the absence of a would begin",
+        ),
         (SAID + "DERIVE A(a.sec + 1) PATTERN Stopped a", "TG114 a.sec \\+ 1 has no name"),
         (SAID + "DERIVE A(a.sec, a.sec) PATTERN Stopped a", "TG103 sec is there twice"),
         (SAID + "DERIVE A(a.sec) PATTERN Stopped a CAUSE a.place", "TG187 an event that is derived has no"),

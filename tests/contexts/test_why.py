@@ -79,7 +79,7 @@ SAID = {
         "since 11 where segment = 5: clear holds",
         "since 21 where segment = 2: accident holds",
         "since ever in every other partition: clear holds",
-        "suspended  since 30 or before where segment = 3: none of clear, accident holds, congestion has held since 12",
+        "suspended  since 30 or before where segment = 3: none of accident, clear holds, congestion has held since 12",
     ],
     "NoAccident": [
         "not in context  since 11 where segment = 5: accident does not hold, clear does",
@@ -125,7 +125,7 @@ SAID = {
 }
 SAID["Own"] = SAID["One"]
 SAID["Ahead"] = [line.replace("segment", "ahead") for line in SAID["One"]]
-SAID["Grouped"] = [line.replace("none of clear, accident", "none of accident, clear") for line in SAID["Quiet"]]
+SAID["Grouped"] = SAID["Quiet"]
 
 
 def lines(text: str) -> list[str]:

@@ -53,6 +53,7 @@ class Tally:
     lagged: int = 0
     joined: int = 0
     folded: int = 0
+    optimised: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
 
 

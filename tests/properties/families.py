@@ -11,6 +11,7 @@ from typing import Literal
 from tests.properties.drive import Broken, Tally, check_rules
 from tests.strategies.asof import random_asof_case
 from tests.strategies.contexts import random_contexts_case
+from tests.strategies.contexts_above import random_above_case
 from tests.strategies.counted import random_counted_case
 from tests.strategies.folds import random_folding_case
 from tests.strategies.interval_sequences import random_interval_sequence_case
@@ -28,6 +29,10 @@ from tests.strategies.windows import random_windows_case
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.pipeline import analyse
+from tidegate.contexts.optimiser.programs import optimised
+
+#: Of so many cases one is run in another way, too.
+RUN = 10
 
 Check = Callable[[Case, Script, ProgramFacts, Tally], None]
 
@@ -95,6 +100,16 @@ def by_delays(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> 
     check_embedded(case, script, facts, tally, delays=True)
 
 
+def by_optimised(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """What the optimiser makes of a program with contexts, and of some cases the program as it was written."""
+    changed = optimised(case.program, facts)
+    if changed is not facts:
+        tally.optimised += 1
+        by_delays(case, script, changed, tally)
+    if changed is facts or case.seed % RUN == 0:
+        by_delays(case, script, facts, tally)
+
+
 def by_any_turns(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
     """The embedded engine with any turns and any progress that lags."""
     from tests.properties.schedules import check_any_turns
@@ -136,10 +151,6 @@ def by_folding(case: Case, script: Script, facts: ProgramFacts, tally: Tally) ->
     check_embedded(case, script, facts, tally, purge=purge)
 
 
-#: Of so many cases of interval sequences one is run, too.
-RUN = 10
-
-
 def by_executions(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
     """The executions of the ISEQ paper, and of some cases the embedded engine."""
     from tests.properties.executions import check_executions
@@ -163,6 +174,7 @@ FAMILIES: dict[str, Family] = {
     "operators": Family(by_delays, make=random_operator_case, scripts=1),
     "over": Family(by_delays, make=random_over_case, scripts=1),
     "contexts": Family(by_delays, make=random_contexts_case, scripts=1),
+    "contexts-above": Family(by_optimised, make=random_above_case, scripts=1),
     "asof": Family(by_delays, make=random_asof_case, scripts=1),
     "ranks": Family(by_delays, make=random_ranks_case, scripts=1),
     "versions": Family(by_delays, make=random_versions_case, scripts=1),

@@ -15,18 +15,20 @@ _CONTEXTS = ("a", "b", "c")
 
 def random_contexts_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
-    drawn = _Contexts(random.Random(f"contexts {seed}"))
+    drawn = RandomContexts(random.Random(f"contexts {seed}"))
     program: ProgramDef = tg.program(**drawn.results()).definition
     return Case(seed, program, {stream.name: drawn.rows[stream.name] for stream in program.inputs})
 
 
 def random_model(seed: int) -> tuple[tg.ContextModel, dict[str, tuple[Row, ...]]]:
     """The model of a seed, whose changes are `M`, and rows of its streams."""
-    drawn = _Contexts(random.Random(f"contexts {seed}"))
+    drawn = RandomContexts(random.Random(f"contexts {seed}"))
     return drawn.model(), drawn.rows
 
 
-class _Contexts:
+class RandomContexts:
+    """A random model of contexts, rows of its streams, and queries in contexts."""
+
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         # Of double keys those that are equal may be written in several ways.

@@ -139,7 +139,7 @@ GROUP = Group(
         bug(
             "any look-up of the last change is a context",
             STANDING,
-            "                if join.ended != (None if is_default else ends(change)):\n                    return None\n",
+            "        if join.ended != (None if is_default else ends(change)):\n            return None\n",
             "",
         ),
         bug(

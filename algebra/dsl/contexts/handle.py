@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.algebra.diagnostics.shown import kind_of
 from tidegate.algebra.errors import QueryError, Site
+from tidegate.algebra.schema import Schema
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Column, Relation
@@ -25,6 +26,7 @@ class Contexts:
         contexts: tuple[str, ...],
         by: Column | Iterable[Column] | None,
         at: Column | None,
+        since: str | None,
         values: Mapping[str, str],
         site: Site | None,
     ) -> Relation:
@@ -39,6 +41,16 @@ class Contexts:
         site: Site | None,
     ) -> Relation:
         raise NotImplementedError
+
+
+def require_since(since: str | None, at: str, schema: Schema) -> None:
+    """`QueryError` TG102 for an instant since which a context is to have held that is of another type than the one at
+    which it holds.
+    """
+    if since is not None and schema[since].type != schema[at].type:
+        raise QueryError(
+            "TG102", f"{since!r} is {schema[since].type}, and {at!r} {schema[at].type}", hint="cast one of them"
+        )
 
 
 def require_model(model: object, where: str) -> Contexts:

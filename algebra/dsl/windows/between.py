@@ -9,7 +9,7 @@ from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.durations import Duration, check_duration
 from tidegate.algebra.dsl.checks.relation import flag, listed, what_else
-from tidegate.algebra.dsl.contexts.handle import Contexts
+from tidegate.algebra.dsl.contexts.handle import Contexts, require_since
 from tidegate.algebra.dsl.expression import Expression, Origin
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.literals import plain
@@ -56,17 +56,19 @@ class Between(Relation, Contexts, WindowsOfRows):
         contexts: tuple[str, ...],
         by: Column | Iterable[Column] | None,
         at: Column | None,
+        since: str | None,
         values: Mapping[str, str],
         site: Site | None,
     ) -> Relation:
         keys, time = self._asked(rows, contexts, by, at, "in_context")
+        require_since(since, time, rows.schema)
         if len(values) > 1 or any(name != START for name in values.values()):
             raise QueryError(
                 "TG101",
                 f"of a window that is open {shown(values)} is not known",
                 hint='values={"since": "start"} is when the window of the row was opened',
             )
-        return self._opened.inside(rows, keys, time, next(iter(values), ""), site)
+        return self._opened.inside(rows, keys, time, next(iter(values), ""), site, since)
 
     def _outside(
         self,

@@ -101,9 +101,21 @@ class Opened:
         """The keys, as the changes have them."""
         return self.changes.schema.names[: len(self.names)]
 
-    def inside(self, rows: Relation, keys: tuple[str, ...], at: str, start: str, site: Site | None) -> Relation:
-        """The rows in a window, with the instant at which it was opened by this name; without it if that is empty."""
-        return self._look_up(rows, keys, at).inside((_OPEN,), {start: BEGAN} if start else {}, site)
+    def inside(
+        self,
+        rows: Relation,
+        keys: tuple[str, ...],
+        at: str,
+        start: str,
+        site: Site | None,
+        since: str | None = None,
+    ) -> Relation:
+        """The rows in a window, with the instant at which it was opened by this name; without it if that is empty.
+
+        `since`: an earlier instant of a row, before which the window has to have been opened.
+        """
+        look_up = replace(self._look_up(rows, keys, at), since=since)
+        return look_up.inside((_OPEN,), {start: BEGAN} if start else {}, site)
 
     def outside(self, rows: Relation, keys: tuple[str, ...], at: str, site: Site | None) -> Relation:
         """The rows in no window."""

@@ -46,6 +46,10 @@ class Transitions(OrderedNode):
         read = {*self.keys, self.time, self.number, *self.carried, *(name for name in beside if name is not None)}
         return (Reading(self.input, self.keys, frozenset(read), self.time),)
 
+    @property
+    def wakes(self) -> bool:
+        return False
+
     def over(self, inputs: tuple[Node, ...]) -> Transitions:
         return replace(self, input=inputs[0])
 

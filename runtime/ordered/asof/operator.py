@@ -12,6 +12,7 @@ from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.asof import LAST, WAITING
+from tidegate.runtime.arrays import Int32Array
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.kernels.partitions.rows import NEVER
 from tidegate.runtime.ordered.asof.candidates import Candidates, deadlines, looks, remembered_times
@@ -58,6 +59,8 @@ class AsOfOperator(RowOperator[KeptRows]):
         of_left = state.partitions.assign(left)
         named = zip(node.left_keys, node.right_keys, strict=True)
         of_right = state.partitions.assign(right.with_columns(pl.col(its).alias(key) for key, its in named))
+        if 0 not in node.needed_inputs:
+            left, of_left = _with_right_rows(state, left, of_left, of_right)
         partitions = state.touched([of_left, of_right], reached)
         before = state.extract(partitions)
         placed = (left, state.places(partitions, of_left)), (right, state.places(partitions, of_right))
@@ -79,6 +82,16 @@ class AsOfOperator(RowOperator[KeptRows]):
         state = self.settled()
         rows = {LAST: state.last_rows, WAITING: state.waiting_rows}
         return {name: rows[name].height for name in state.layout.tables}
+
+
+def _with_right_rows(
+    state: KeptRows, left: pl.DataFrame, of_left: Int32Array, of_right: Int32Array
+) -> tuple[pl.DataFrame, Int32Array]:
+    """The left rows of partitions that have a right row, kept or new, and the numbers of their partitions."""
+    has = state.holding()
+    has[of_right] = True
+    fits = has[of_left]
+    return (left, of_left) if fits.all() else (left.filter(pl.Series(fits)), of_left[fits])
 
 
 class AsOfFamily(Family[AsOf]):

@@ -1,0 +1,115 @@
+"""Programs with queries in contexts as they run: contexts looked up early, and once for all that ask for the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Imbed, Node, OrderedNode, Project, Rename, Select
+from tidegate.algebra.ordered.transitions.node import Transitions
+from tidegate.algebra.program import ProgramDef, Query
+from tidegate.algebra.row_wise import ordered_operator
+from tidegate.analysis.facts import ProgramFacts
+from tidegate.analysis.inner_queries import owner_of
+from tidegate.analysis.pipeline import analyse
+from tidegate.analysis.state.bounds import Unbounded
+from tidegate.analysis.validity.validity import scan_problems
+from tidegate.contexts.optimiser.grouping import grouped
+from tidegate.contexts.optimiser.push_down import pushed_down, rewritten_by
+from tidegate.contexts.optimiser.sharing import sharing
+
+
+def optimised(program: ProgramDef, facts: ProgramFacts) -> ProgramFacts:
+    """The facts of a program of the same results that looks contexts up as early as can be; `facts` are its own.
+
+    Each result keeps its definition: what is promised of it, and so when its rows are final. A change that would not
+    keep it, or would let state grow for ever that did not, is left out.
+    """
+    if not any(isinstance(ordered_operator(query.query.node), Transitions) for query in facts.queries):
+        return facts
+    alone = _alone(facts)
+    queries, best = _pushed_down(program.queries, facts, alone)
+    places = [place for place, query in enumerate(queries) if query.name in alone]
+    shared = dict(zip(places, sharing([queries[place] for place in places]), strict=True))
+    changed = [
+        query if shared.get(place, query) is query else _with_promise(shared[place], facts)
+        for place, query in enumerate(queries)
+    ]
+    return _analysed(changed, queries, facts) or best
+
+
+def _alone(facts: ProgramFacts) -> set[str]:
+    """The queries that alone feed their streams, and are not recursive."""
+    feeding = Counter(query.query.stream for query in facts.queries)
+    return {
+        query.query.name
+        for query in facts.queries
+        if feeding[query.query.stream] == 1 and query.query.stream not in facts.recursions and not query.query.inner
+    }
+
+
+def _pushed_down(
+    queries: Sequence[Query], facts: ProgramFacts, alone: Iterable[str]
+) -> tuple[Sequence[Query], ProgramFacts]:
+    """The queries, as many as can be with their filters by contexts further down, and the facts of all of them."""
+    changed = [
+        _promising(pushed_down(rewritten_by(query, grouped)), query, facts) if query.name in alone else query
+        for query in queries
+    ]
+    if (every := _analysed(changed, queries, facts)) is not None:
+        return changed, every
+    best = facts
+    for place, query in enumerate(changed):
+        one = [*queries[:place], query, *queries[place + 1 :]]
+        if (found := _analysed(one, queries, facts)) is not None:
+            queries, best = one, found
+    return queries, best
+
+
+def _analysed(queries: Sequence[Query], known: Sequence[Query], facts: ProgramFacts) -> ProgramFacts | None:
+    """The facts of a program of these queries; None where none has changed, or what is known of results would."""
+    if all(query is before for query, before in zip(queries, known, strict=True)):
+        return None
+    try:
+        found = analyse(ProgramDef(tuple(queries)))
+    except QueryError:
+        return None
+    return found if _keeps(facts, found) else None
+
+
+def _promising(query: Query, before: Query, facts: ProgramFacts) -> Query:
+    """A changed query with the definition of its stream, unless it is an ordered operator as before, which has it."""
+    return query if query is before or isinstance(_root(query.node), OrderedNode) else _with_promise(query, facts)
+
+
+def _with_promise(query: Query, facts: ProgramFacts) -> Query:
+    """The query with the definition that was inferred of its stream. What it promises is then no operator's own, so
+    that operators in it are queries that others may read.
+    """
+    return query if query.declared is not None else replace(query, declared=facts.streams[query.stream])
+
+
+def _root(node: Node) -> Node:
+    while isinstance(node, Select | Project | Rename | Imbed):
+        node = node.input
+    return node
+
+
+def _keeps(before: ProgramFacts, after: ProgramFacts) -> bool:
+    """Whether results are defined as before, and no state grows for ever that did not."""
+    for query in (facts.query for facts in before.queries if not facts.query.inner):
+        known, made = before.streams[query.stream], after.streams[query.stream]
+        if made != known and (made.static != known.static or scan_problems(query, known, made)):
+            return False
+    return _growing(after) <= _growing(before)
+
+
+def _growing(facts: ProgramFacts) -> set[str]:
+    """The results of which a part keeps rows for ever."""
+    return {
+        owner_of(query.query.stream)
+        for query in facts.queries
+        if any(isinstance(one.bound, Unbounded) and not one.folds for one in query.occurrences)
+    }

@@ -1,0 +1,341 @@
+"""Where the optimiser looks contexts up, which queries share a look-up, and that results stay what they are."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+import tidegate as tg
+from tests.contexts.traffic import NAMES, REPORTS, drawn, program, traffic
+from tidegate.algebra.nodes import Distinct, Group, Join, Node, Row, Scan, Union, children, nodes_of
+from tidegate.algebra.ordered.asof import AsOf
+from tidegate.algebra.ordered.over import Over
+from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
+from tidegate.algebra.semantics import as_bag, evaluate_program
+from tidegate.analysis.facts import ProgramFacts
+from tidegate.analysis.pipeline import analyse
+from tidegate.contexts.optimiser.filters import filter_of
+from tidegate.contexts.optimiser.grouping import grouped
+from tidegate.contexts.optimiser.programs import optimised
+from tidegate.contexts.optimiser.push_down import pushed_down, rewritten_by
+from tidegate.contexts.optimiser.sharing import look_up_at_stream, share_of
+from tidegate.runtime.engines.embedded.session import Session
+
+MODEL = traffic()
+A, B, C = (REPORTS.as_(name) for name in "abc")
+NEAR = (A.segment == B.segment, A.time < B.time, B.time <= A.time + 10)
+PAIRS = A.join(B, *NEAR)
+THREE = PAIRS.join(C, B.segment == C.segment, B.time < C.time, C.time <= B.time + 10)
+#: Where the rows of a pair are looked up.
+AT_A, AT_B = (dict[str, Any](by=f"{side}.segment", at=f"{side}.time") for side in "ab")
+
+
+def congested(rows: tg.Relation, **options: Any) -> tg.Relation:
+    return rows.in_context(MODEL, "congestion", **options)
+
+
+def down(relation: tg.Relation) -> Node:
+    """What the optimiser makes of a query."""
+    (query,) = (query for query in tg.program(Q=relation).definition.queries if query.name == "Q")
+    return pushed_down(query).node
+
+
+def look_ups_below(node: Node, kind: type[object], *, below: bool = False) -> int:
+    """How many look-ups stand below an operator of a kind."""
+    here = below and isinstance(node, AsOf)
+    inside = below or isinstance(node, kind)
+    return here + sum(look_ups_below(child, kind, below=inside) for child in children(node))
+
+
+@pytest.mark.parametrize(
+    ("relation", "kind", "expected"),
+    [
+        (lambda: congested(PAIRS, **AT_A), Join, 1),
+        (lambda: congested(PAIRS, **AT_B), Join, 1),
+        (lambda: congested(PAIRS.where(PAIRS["a.car"] < PAIRS["b.car"]), **AT_B), Join, 1),
+        (lambda: congested(PAIRS.with_(more=PAIRS["a.car"]), **AT_B), Join, 1),
+        (lambda: congested(PAIRS.rename({"b.time": "end"}), by="b.segment", at="end"), Join, 1),
+        (lambda: congested(A.join(B, *NEAR, how="left"), **AT_A), Join, 1),
+        (lambda: congested(A.semi_join(B, *NEAR).unqualified()), Join, 1),
+        (lambda: congested(A.anti_join(B, *NEAR).unqualified()), Join, 1),
+        (lambda: congested(REPORTS.select("segment", "time").distinct()), Distinct, 1),
+        (
+            lambda: congested(PAIRS.group_by("b.segment", "b.time").agg(n=tg.count())),
+            Group,
+            1,
+        ),
+        (lambda: PAIRS.not_in_context(MODEL, "accident", **AT_A), Join, 1),
+        (lambda: PAIRS.in_context(MODEL, "congestion", "accident", **AT_A), Join, 1),
+        (lambda: PAIRS.in_context(MODEL, "clear", **AT_A), Join, 1),
+        (lambda: congested(PAIRS, **AT_B).in_context(MODEL, "accident", **AT_A), Join, 2),
+    ],
+)
+def test_a_filter_goes_down(relation: Callable[[], tg.Relation], kind: type[object], expected: int) -> None:
+    assert look_ups_below(down(relation()), kind) == expected
+
+
+@pytest.mark.parametrize(
+    ("relation", "kind"),
+    [
+        # Rows before the window count.
+        (
+            lambda: congested(
+                REPORTS.over(by="segment", order="time", range=10, n=tg.count()).where(lambda r: r.n < 2)
+            ),
+            Over,
+        ),
+        # On fewer rows a term without a value would fail on fewer.
+        (lambda: congested(A.join(B, *NEAR, tg.lit(7) // B.car > 0), **AT_A), Join),
+        (lambda: congested(PAIRS.where(tg.lit(7) // PAIRS["b.car"] > 0), **AT_A), Join),
+        # A group of other rows, whichever they are, is not one of those in the context.
+        (
+            lambda: congested(PAIRS.group_by("a.time", segment=PAIRS["a.segment"] + 0).agg(n=tg.count()), at="time"),
+            Join,
+        ),
+    ],
+)
+def test_a_filter_stays(relation: Callable[[], tg.Relation], kind: type[object]) -> None:
+    node = down(relation())
+    assert look_ups_below(node, kind) == 0
+    assert any(isinstance(each, AsOf) for each in nodes_of(node))
+
+
+def test_groups_that_are_made_as_rows_come_are_looked_up_as_groups() -> None:
+    per_minute = REPORTS.group_by("segment", end=tg.ceil(REPORTS.time, 10)).agg(n=tg.count())
+    assert look_ups_below(down(congested(per_minute, at="end")), Group) == 0
+
+
+@pytest.mark.parametrize(
+    ("relation", "expected"),
+    [
+        (lambda: congested(PAIRS, **AT_B, since="a.time"), 2),
+        (lambda: congested(THREE, by="c.segment", at="c.time", since="a.time"), 3),
+        # Nothing says that the first row is of the same segment, or comes first.
+        (lambda: congested(A.join(B, *NEAR[1:]), **AT_B, since="a.time"), 1),
+        (lambda: congested(A.join(B, NEAR[0], A.time < B.time + 5, B.time <= A.time + 10), **AT_B, since="a.time"), 1),
+        # What began before the match may still be in a window that began earlier.
+        (lambda: congested(PAIRS, **AT_B), 1),
+        (lambda: PAIRS.in_context(MODEL, "congestion", "accident", **AT_B, since="a.time"), 2),
+        (lambda: PAIRS.in_context(MODEL, "clear", **AT_B, since="a.time"), 2),
+    ],
+)
+def test_a_whole_match_is_looked_up_row_by_row(relation: Callable[[], tg.Relation], expected: int) -> None:
+    assert look_ups_below(down(relation()), Join) == expected
+
+
+def test_the_window_of_a_match_is_compared_above() -> None:
+    """Rows of two windows of a context make no match."""
+    inputs = {
+        "Minutes": [(1, 10, 60, 30.0), (1, 12, 10, 60.0), (1, 13, 60, 30.0)],
+        "Stopped": [],
+        "Reports": [(7, 1, at, "") for at in (10, 11, 12, 13, 14, 20)],
+    }
+    pairs = congested(PAIRS, **AT_B, since="a.time").select("a.time", "b.time")
+    found = tg.program(Q=pairs).run(inputs)["Q"]
+    # (10, 12] and from 13 on: the row at 10 is before the first, that at 13 before the second.
+    assert sorted(zip(*(found[name] for name in ("a.time", "b.time")), strict=True)) == [(11, 12), (14, 20)]
+
+
+def queries() -> dict[str, tg.Relation]:
+    """Queries that the optimiser changes, each in its way."""
+    travel, exit_ = (REPORTS.where(REPORTS.lane == lane) for lane in ("travel", "exit"))
+    some = [congested(travel.where(travel.car < number), values={"since": "began"}) for number in (20, 40)]
+    both = [PAIRS.in_context(MODEL, name, **AT_B, since="a.time") for name in ("congestion", "accident")]
+    return {
+        "Whole": congested(PAIRS, **AT_B, since="a.time", values={"since": "began"}),
+        "First": congested(PAIRS, **AT_A).select("a.car", "a.time", "b.time"),
+        "Three": THREE.in_context(MODEL, "accident", by="c.segment", at="c.time", since="a.time"),
+        "Alone": A.anti_join(B, *NEAR).unqualified().in_context(MODEL, "congestion", "accident"),
+        "Neither": PAIRS.not_in_context(MODEL, "congestion", "accident", **AT_A).select("a.car", "b.time"),
+        "Low": some[0].group_by("segment", "since", w=tg.ceil(some[0].time, 20)).agg(n=tg.count()),
+        "High": some[1],
+        "Exit": congested(exit_).select("car", "time"),
+        "Once": both[0].union(both[1]).select("a.time", "b.time").distinct(),
+        "Clear": THREE.in_context(MODEL, "clear", by="c.segment", at="c.time", since="b.time").select(
+            "a.car", "c.time"
+        ),
+    }
+
+
+def facts_of(relations: Mapping[str, tg.Relation]) -> tuple[ProgramFacts, ProgramFacts]:
+    """The facts of a program as it was written, and as it runs."""
+    definition = tg.program(**relations).definition
+    written = analyse(definition)
+    return written, optimised(definition, written)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_results_are_the_same(seed: int) -> None:
+    rows = drawn(seed, 150)
+    relations = queries()
+    written, made = facts_of(relations)
+    assert made is not written
+    meant = evaluate_program(tg.program(**relations).definition, rows)
+    for facts in (written, made):
+        with Session(facts) as session:
+            rng, left = random.Random(seed), {name: sorted(own, key=_time(name)) for name, own in rows.items()}
+            while any(left.values()):
+                for name, own in left.items():
+                    batch = own[: rng.choice((0, 10, 40))]
+                    del own[: len(batch)]
+                    session.push(name, rng.sample(batch, len(batch)))
+                    session.advance(name, min((_time(name)(row) for row in own), default=200) - 1)
+                session.step()
+            session.finish()
+            session.step()
+            for name in relations:
+                found = [tuple(row.values()) for row in session.results(name)]
+                assert as_bag(found) == as_bag(meant[name]), name
+            assert not any(session.live_rows().values())
+    assert sum(bool(meant[name]) for name in relations) > len(relations) / 2
+
+
+def _time(name: str) -> Callable[[Row], int]:
+    place = 2 if name == "Reports" else 1
+    return lambda row: int(row[place])  # type: ignore[arg-type]  # an instant
+
+
+def test_results_keep_their_definitions() -> None:
+    written, made = facts_of(queries())
+    for name, stream in written.streams.items():
+        if "~" not in name:
+            assert made.streams[name].schema == stream.schema
+            assert {*made.streams[name].progress} == {*stream.progress}
+
+
+def joins(facts: ProgramFacts) -> list[AsOf]:
+    """The look-ups that a program makes, those that are made once once."""
+    return [node for query in facts.queries for node in nodes_of(query.query.node) if isinstance(node, AsOf)]
+
+
+def test_queries_of_one_context_share_a_look_up() -> None:
+    kept = {name: relation for name, relation in queries().items() if name in ("Low", "High", "Exit")}
+    written, made = facts_of(kept)
+    assert (len(joins(written)), len(joins(made))) == (3, 1)
+    (join,) = joins(made)
+    # Of the rows those are looked up that one of them asks for.
+    assert not isinstance(join.left, Scan)
+
+
+def test_queries_that_are_an_operator_alone_share_it_too() -> None:
+    first = congested(REPORTS)
+    written, made = facts_of({"One": first, "Two": first.select("car", "time")})
+    assert (len(joins(written)), len(joins(made))) == (2, 1)
+
+
+def test_a_query_by_itself_stays() -> None:
+    written, made = facts_of({"One": congested(REPORTS.where(REPORTS.lane == "exit"))})
+    assert made is written
+    plain = analyse(tg.program(All=REPORTS.where(REPORTS.car > 1)).definition)
+    assert optimised(plain.program, plain) is plain
+
+
+def test_other_contexts_instants_and_keys_are_looked_up_apart() -> None:
+    both = REPORTS.with_(ahead=REPORTS.car)
+    _, made = facts_of(
+        {
+            "Here": congested(REPORTS).select("car", "time"),
+            "There": congested(both, by="ahead").select("car", "time"),
+            "Blocked": REPORTS.in_context(MODEL, "accident").select("car", "time"),
+        }
+    )
+    assert len(joins(made)) == 3
+
+
+def test_all_of_a_stream_is_looked_up_where_most_of_it_is_asked_for() -> None:
+    asked = [REPORTS.car != number for number in range(6)]
+    _, made = facts_of({f"Q{n}": congested(REPORTS.where(condition)) for n, condition in enumerate(asked)})
+    (join,) = joins(made)
+    assert isinstance(join.left, Scan)
+
+
+@pytest.mark.parametrize(
+    ("condition", "share"),
+    [
+        (REPORTS.car == 1, 0.1),
+        ((REPORTS.car == 1) & (REPORTS.lane == "exit"), 0.01),
+        ((REPORTS.car == 1) | (REPORTS.car == 2), 0.2),
+        (REPORTS.car < 1, 0.3),
+        (REPORTS.car.is_null(), 0.5),
+    ],
+)
+def test_shares_of_rows_are_guessed(condition: tg.Expression, share: float) -> None:
+    assert share_of(condition._term) == pytest.approx(share)
+
+
+def test_a_filter_is_read_from_nodes() -> None:
+    pairs = congested(PAIRS, **AT_B, since="a.time")
+    found = filter_of(pairs._node)
+    assert found is not None
+    made, rows = found
+    assert (made.keys, made.at, made.since, made.carried) == (("b.segment",), "b.time", "a.time", ())
+    assert made.over(rows) == pairs._node
+    assert filter_of(REPORTS._node) is None
+    assert filter_of(REPORTS.select("car")._node) is None
+    at_stream = look_up_at_stream(congested(REPORTS.where(REPORTS.car > 1).rename(segment="place"), by="place")._node)
+    assert at_stream is not None
+    assert at_stream.filter.keys == ("segment",)
+    assert at_stream.stream == REPORTS._node
+    assert look_up_at_stream(congested(PAIRS, **AT_A)._node) is None
+
+
+def test_equal_queries_of_several_contexts_are_one() -> None:
+    both = [PAIRS.in_context(MODEL, name, **AT_B, since="a.time") for name in ("congestion", "accident")]
+    once = both[0].union(both[1]).distinct()._node
+    made = grouped(once)
+    assert made is not None
+    assert isinstance(made, Distinct)
+    assert not isinstance(made.input, Union)
+    assert made.schema == once.schema
+    (windows,) = (node for node in nodes_of(made) if isinstance(node, GroupedWindows))
+    assert windows.contexts == ("congestion", "accident")
+
+
+@pytest.mark.parametrize(
+    "relation",
+    [
+        # With duplicates there are as many as contexts.
+        lambda: congested(REPORTS).union(REPORTS.in_context(MODEL, "accident")),
+        lambda: congested(REPORTS).union(REPORTS.in_context(MODEL, "clear")).distinct(),
+        lambda: congested(REPORTS).union(REPORTS.where(REPORTS.car > 1).in_context(MODEL, "accident")).distinct(),
+        lambda: (
+            congested(REPORTS, values={"s": "began"})
+            .union(REPORTS.in_context(MODEL, "accident", values={"s": "began"}))
+            .distinct()
+        ),
+    ],
+)
+def test_other_unions_stay(relation: Callable[[], tg.Relation]) -> None:
+    assert grouped(relation()._node) is None
+
+
+def test_what_is_no_part_of_a_group_stays_in_the_union() -> None:
+    inside = [REPORTS.in_context(MODEL, name) for name in ("congestion", "accident", "clear")]
+    rows = inside[0].union(*inside[1:], REPORTS.where(REPORTS.car == 1)).distinct()
+    (query,) = (query for query in tg.program(Q=rows).definition.queries if query.name == "Q")
+    made = rewritten_by(query, grouped).node
+    assert isinstance(made, Distinct)
+    assert isinstance(made.input, Union)
+    assert len(made.input.inputs) == 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_running_example_is_changed_in_nothing(name: str) -> None:
+    rows = drawn(11)
+    meant = evaluate_program(program().definition, rows)
+    found = program().run(rows)
+    assert as_bag([tuple(row.values()) for row in found.rows(name)]) == as_bag(meant[name])
+
+
+def test_rows_of_several_contexts_know_the_first_beginning() -> None:
+    inputs = {
+        "Minutes": [(1, 10, 60, 30.0), (1, 20, 10, 60.0)],
+        "Stopped": [(1, 15, 7, False), (1, 25, 7, True)],
+        "Reports": [(7, 1, at, "") for at in (10, 11, 15, 20, 21, 25, 26)],
+    }
+    rows = REPORTS.in_context(MODEL, "congestion", "accident", values={"since": "began"})
+    found = tg.program(Q=rows.select("time", "since")).run(inputs)["Q"]
+    assert [*zip(found["time"], found["since"], strict=True)] == [(11, 10), (15, 10), (20, 10), (21, 15), (25, 15)]
