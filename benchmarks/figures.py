@@ -253,6 +253,7 @@ def _declared() -> Iterator[tuple[str, Target]]:
         for batches in ("one batch", "100 batches"):
             yield f"row pattern, {query}: {batches}", Target("rows/s", least=SEQUENCE_RATES.get(query, 0.9e6))
     yield "row pattern, partitions: time, out of order / in order", Target(most=1.3)
+    yield "row pattern, open: time of a batch, last quarter / first", Target(most=1.3)
     yield "row pattern, three steps: rows/s, embedded / Polars", Target(better="more")
     yield "row pattern, three steps: rows/s, embedded / Python loop", Target(better="more")
     sides = "CPU, context-independent / context-aware"

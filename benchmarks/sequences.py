@@ -1,5 +1,7 @@
 """Row patterns: rows a second of one core, in one batch and in many, in order and not, beside Polars and Python.
 
+And how long a batch takes in which all rows so far wait for the rest of one match.
+
 The queries are those that DuckDB measures its MATCH_RECOGNIZE with: a scan of one partition, many partitions,
 quantifiers, navigation. The session has one thread, and Polars has one thread too, where `POLARS_MAX_THREADS=1` is set;
 seconds are those of the process, on all cores. The installed DuckDB does not read the clause. Where
@@ -105,6 +107,9 @@ def measure(rows: int = 2_000_000) -> tuple[list[Figure], bool]:
     equal &= all(same(one, two) for (one, _), (two, _) in pairs)
     ratios = [two / one for (_, one), (_, two) in pairs]
     figures.append(compared("row pattern, partitions: time, out of order / in order", ratios))
+    figures.append(
+        compared("row pattern, open: time of a batch, last quarter / first", [growth(rows // 5) for _ in range(PAIRS)])
+    )
     shape, events = SHAPES["three steps"], events_of(rows, SHAPES["three steps"])
     timed = [(run(shape, events, 1), by_polars(events)) for _ in range(PAIRS)]
     equal &= all(same(own.select("k", "first", "last"), theirs) for (own, _), (theirs, _) in timed)
@@ -144,6 +149,21 @@ def run(shape: Shape, events: pl.DataFrame, batches: int, *, disorder: int = 0) 
         session.step()
         taken = time.process_time() - begun
         return pl.DataFrame(session.results("R")), taken
+
+
+def growth(rows: int, batches: int = 40) -> float:
+    """How many times as long a batch takes in the last quarter as in the first, of a search that is open throughout."""
+    define: Any = {"A": lambda m: m.A.v == 1, "B": lambda m: m.B.v == 2, "C": lambda m: m.C.v == 3}
+    times, taken = np.arange(rows), list[float]()
+    events = pl.DataFrame({"k": times, "t": times, "v": np.where(times == 0, 1, 2)})
+    with tg.program(R=S.sequences("A B* C", define=define)).session(threads=1) as session:
+        for some in events.iter_slices(rows // batches):
+            begun = time.process_time()
+            session.push("S", some)
+            session.advance("S", some["t"][-1])
+            session.step()
+            taken.append(time.process_time() - begun)
+    return sum(taken[-batches // 4 :]) / sum(taken[: batches // 4])
 
 
 def by_polars(events: pl.DataFrame) -> tuple[pl.DataFrame, float]:

@@ -100,12 +100,13 @@ def _is_null(literal: pl.Expr) -> bool:
     return pl.select(literal).item() is None
 
 
+@lru_cache(maxsize=4096)  # batch after batch evaluates the same terms
 def compile_pair(term: Term, schema: Schema) -> CompiledTerm[pl.Expr]:
     """The term's value and failure. A parameter is a column named `$name`."""
     return _POLARS.compile(resolve(term, schema))
 
 
-@lru_cache(maxsize=4096)  # batch after batch evaluates the same terms
+@lru_cache(maxsize=4096)  # as above
 def compile_term(term: Term, schema: Schema) -> pl.Expr:
     """The term's value. Evaluation raises `EvaluationError` where some row has none."""
     typed = resolve(term, schema)

@@ -20,10 +20,13 @@ from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.lenient import Lenient, SetAside
 from tidegate.runtime.eval.relational import evaluate
+from tidegate.runtime.kernels.ordering import ascending
 from tidegate.runtime.kernels.partitions.rows import segmented
 from tidegate.runtime.rows import Rows, as_frame
 
 _TIE: Final = "tie"
+#: So many rows or more go to buckets of time to be ordered; to compare fewer takes less.
+BUCKETED: Final = 1024
 
 
 def new_events(reading: Reading, leaf: Rows, old: Extended, new: Extended) -> pl.DataFrame:
@@ -53,12 +56,21 @@ def evaluable(schema: Schema, terms: Iterable[Term], rows: Rows) -> tuple[Rows, 
 def order_of(reading: Reading, rows: pl.DataFrame) -> Int64Array:
     """The rows in order of time, and of ties."""
     assert reading.time is not None
+    known = order_without_sort(reading, rows)
+    if known is not None:
+        return known
+    time = rows.get_column(reading.time).to_numpy()
+    order = ascending(time) if len(time) >= BUCKETED else time[:0]
+    return order if len(order) else np.argsort(time, kind="stable")
+
+
+def order_without_sort(reading: Reading, rows: pl.DataFrame) -> Int64Array | None:
+    """The rows in order of time, and of ties; None of rows without ties that do not stand in order of time."""
+    assert reading.time is not None
     if reading.tie is not None:
         return rows.select(pl.arg_sort_by(reading.time, reading.tie)).to_series().cast(pl.Int64).to_numpy()
     time = rows.get_column(reading.time).to_numpy()
-    if (time[1:] >= time[:-1]).all():
-        return np.arange(len(time))
-    return np.argsort(time, kind="stable")
+    return np.arange(len(time)) if (time[1:] >= time[:-1]).all() else None
 
 
 def by_partition(of: Int64Array, order: Int64Array, partitions: int) -> Int64Array:

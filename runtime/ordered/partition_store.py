@@ -180,18 +180,26 @@ class PartitionStore(Generic[C]):
     def put(self, extract: C) -> None:
         """Replaces the state of these partitions."""
         self._grow()
-        soonest = int(extract.look.min(initial=NO_LOOK))
-        if self._look is None and soonest < NO_LOOK:
-            self._look = np.full(len(self._is_held), NO_LOOK)
+        self._look_for(extract.look)
         is_held = self.hold(extract)
-        if self._look is not None:
-            self._look[extract.partitions] = extract.look
-        self._soonest = min(self._soonest, soonest)
+        self._note_look(extract.partitions, extract.look)
         self.held += int(np.count_nonzero(is_held) - np.count_nonzero(self._is_held[extract.partitions]))
         self._is_held[extract.partitions] = is_held
         if self.gives_again:
             self._left.append(extract.partitions[~is_held])
         self.last, self.version = extract, self.version + 1
+
+    def _look_for(self, look: Int64Array) -> None:
+        """Makes room for when partitions have to be looked at, where one has to be."""
+        soonest = int(look.min(initial=NO_LOOK))
+        if self._look is None and soonest < NO_LOOK:
+            self._look = np.full(len(self._is_held), NO_LOOK)
+
+    def _note_look(self, partitions: Int64Array, look: Int64Array) -> None:
+        soonest = int(look.min(initial=NO_LOOK))
+        if self._look is not None:
+            self._look[partitions] = look
+        self._soonest = min(self._soonest, soonest)
 
     def settle(self, before: C, after: C) -> None:
         """What an increment has made of `before` is what is held from now on. `InternalError` where another increment

@@ -75,7 +75,8 @@ class Partitions:
     def kept(self, numbers: Int64Array) -> pl.DataFrame:
         """The keys of the partitions with these numbers, one row each, with the column names of stored tables."""
         rows = self.rows(numbers)
-        return rows.rename(dict(zip(rows.columns, key_columns(self.schema), strict=True)))
+        rows.columns = list(key_columns(self.schema))
+        return rows
 
     def of_kept(self, rows: pl.DataFrame) -> Int32Array:
         """The partition number of every row of a stored table."""

@@ -40,8 +40,8 @@ def ranges(first: Int64Array, count: Int64Array | Int32Array) -> Int64Array:
 class RowArrays:
     """The rows of one table: those of partition p stand in succession from `_first[p]` on, where `_room[p]` have room.
 
-    A partition that outgrows its room gets another one at the end. All are packed once most places have no row. So
-    putting rows costs what is put, and now and then some times as much.
+    A partition that outgrows its room gets another one at the end; one that rows are added to, twice as much. All are
+    packed once most places have no row. So putting rows costs what is put, and now and then some times as much.
     """
 
     def __init__(self, columns: Mapping[str, pl.DataType]) -> None:
@@ -50,6 +50,10 @@ class RowArrays:
         self._count: Int32Array = np.zeros(0, dtype=np.int32)
         self._room: Int32Array = np.zeros(0, dtype=np.int32)
         self._columns = {name: _Column(type_) for name, type_ in columns.items()}
+
+    @property
+    def types(self) -> dict[str, pl.DataType]:
+        return {name: column.type for name, column in self._columns.items()}
 
     @property
     def stored(self) -> int:
@@ -66,8 +70,18 @@ class RowArrays:
 
     def take(self, partitions: Int64Array) -> pl.DataFrame:
         """The rows of these partitions, in their order, with the places of the partitions. They stay here, too."""
-        at = self._places(partitions)
         of = np.repeat(np.arange(len(partitions)), self._count[partitions])
+        return self._taken(of, self._places(partitions))
+
+    def take_some(self, partitions: Int64Array, of: Int64Array, places: Int64Array) -> pl.DataFrame:
+        """Some rows of these partitions by their places, from 0 on. `of` has for each the place of its partition."""
+        return self._taken(of, self._first[partitions[of]] + places)
+
+    def heights(self, partitions: Int64Array) -> Int64Array:
+        """How many rows each of these partitions has."""
+        return self._count[partitions].astype(np.int64)
+
+    def _taken(self, of: Int64Array, at: Int64Array) -> pl.DataFrame:
         return pl.DataFrame(
             [pl.Series(PARTITION, of), *(column.take(at).alias(name) for name, column in self._columns.items())]
         )
@@ -84,10 +98,35 @@ class RowArrays:
         self._used += int(more.sum())
         self._count[partitions] = count
         at = self._places(partitions)
+        self._write(at, rows)
+
+    def add(self, partitions: Int64Array, before: Int64Array, rows: pl.DataFrame) -> None:
+        """From now on these partitions have these rows, as in `put`, behind as many of their rows as `before` says. To
+        do it again changes nothing.
+        """
+        more = counts(rows, len(partitions))
+        count = before + more
+        outgrown = np.flatnonzero(count > self._room[partitions])
+        if len(outgrown):
+            self._move(partitions[outgrown], before[outgrown], 2 * count[outgrown])
+        self.height += int((count - self._count[partitions]).sum())
+        self._count[partitions] = count
+        self._write(ranges(self._first[partitions] + before, more), rows)
+
+    def _write(self, at: Int64Array, rows: pl.DataFrame) -> None:
         for name, column in self._columns.items():
             column.put(at, rows.get_column(name), self._used)
         if self._used > 3 * self.height + LOOSE:
             self._pack(self._count)
+
+    def _move(self, partitions: Int64Array, count: Int64Array, room: Int64Array) -> None:
+        """Gives other room to partitions that have so many rows."""
+        first, used = self._used + np.cumsum(room) - room, self._used + int(room.sum())
+        at, to = ranges(self._first[partitions], count), ranges(first, count)
+        for column in self._columns.values():
+            column.grow(used)
+            column.move(at, to)
+        self._first[partitions], self._room[partitions], self._used = first, room, used
 
     def _pack(self, room: Int32Array) -> None:
         """All rows anew, with so much room in each partition; where there is no memory for it they stay where they

@@ -37,7 +37,8 @@ class RowStore(PartitionStore[C]):
     def as_stored(self, extract: C, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of an extract with the keys of their partitions, as they are stored."""
         keys = self.partitions.kept(extract.partitions[rows.get_column(PARTITION).to_numpy()])
-        return pl.concat([keys, rows.drop(PARTITION)], how="horizontal")
+        # Polars plans and runs a query to drop a column, and none to take those that there are.
+        return pl.DataFrame([*keys.get_columns(), *(one for one in rows.get_columns() if one.name != PARTITION)])
 
 
 S = TypeVar("S", bound=RowStore[Any])
@@ -195,4 +196,4 @@ def row_table(keys: Schema, columns: Mapping[str, pl.DataType], possible: pl.Exp
 
 def marked(rows: pl.DataFrame, *, none: bool) -> pl.DataFrame:
     """Rows as they are stored; `none`: each says that its partition has no rows."""
-    return rows.with_columns(pl.lit(value=none).alias(NONE))
+    return pl.DataFrame([*rows.get_columns(), pl.Series(NONE, np.full(rows.height, none))])

@@ -26,6 +26,7 @@ class StateTable:
 
     `merge` is what a change does to the rows before. `partition`: it replaces all rows of each partition that it has,
     save for those that are `lasting`, which are never replaced; a row that is `empty` says that nothing else is left.
+    Rows for which `adds` holds replace none, and stand behind those that were there.
     `row`: a row replaces the one of its partition with the same `number`. `id`: a row replaces the one with its id.
     `append`: rows are added.
 
@@ -39,6 +40,7 @@ class StateTable:
     id: str | None = None
     number: str | None = None
     lasting: pl.Expr | None = None
+    adds: pl.Expr | None = None
     empty: pl.Expr | None = None
     needed: tuple[str, ...] = ()
     unique: tuple[str, ...] = ()
@@ -70,9 +72,10 @@ class StateTable:
             return pl.concat(parts).unique(alike, keep="last", maintain_order=True)
         rows = pl.concat([part.with_columns(pl.lit(number).alias(_LAYER)) for number, part in enumerate(parts)])
         keys = list(self.columns)[: self.keys]
-        replaced = pl.lit(value=True) if self.lasting is None else ~self.lasting
-        said = pl.col(_LAYER) == pl.col(_LAYER).filter(replaced).max().over(keys)
-        return rows.filter(~replaced | said).drop(_LAYER)
+        lasting = pl.lit(value=False) if self.lasting is None else self.lasting
+        replaced = ~lasting if self.adds is None else ~lasting & ~self.adds
+        said = pl.col(_LAYER) >= pl.col(_LAYER).filter(replaced).max().over(keys)
+        return rows.filter(lasting | said.fill_null(value=True)).drop(_LAYER)
 
     def whole(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows of a delta with no base: markers for partitions without rows are left out."""

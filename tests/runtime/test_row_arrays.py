@@ -40,12 +40,32 @@ def test_partitions_have_the_rows_that_were_put_last(
         frame = pl.DataFrame(flat, schema={PARTITION: pl.Int64(), **COLUMNS}, orient="row")
         rows.put(np.array(chosen, dtype=np.int64), frame)
         known |= dict(zip(chosen, kept, strict=True))
+        add(rng, rows, known, most=most, nulls=nulls)
         assert rows.height == sum(map(len, known.values()))
         asked = rng.sample(range(partitions), rng.randrange(partitions + 1))
         found = rows.take(np.array(asked, dtype=np.int64))
         assert found.schema == {PARTITION: pl.Int64(), **COLUMNS}
         assert found.rows() == [(place, *row) for place, number in enumerate(asked) for row in known[number]]
+        some = [(place, at) for place, number in enumerate(asked) for at in range(len(known[number]))]
+        some = sorted(rng.sample(some, rng.randrange(len(some) + 1)))
+        of, places = (np.array([pair[n] for pair in some], dtype=np.int64) for n in range(2))
+        taken = rows.take_some(np.array(asked, dtype=np.int64), of, places)
+        assert taken.rows() == [(place, *known[asked[place]][at]) for place, at in some]
     assert rows.stored <= 3 * rows.height + loose + most * partitions
+
+
+def add(rng: random.Random, rows: RowArrays, known: dict[int, list[Row]], *, most: int, nulls: bool) -> None:
+    """Adds rows to some partitions, at times twice."""
+    chosen = sorted(rng.sample(range(len(known)), rng.randrange(len(known) + 1)))
+    partitions, more = np.array(chosen, dtype=np.int64), [rng.randrange(most + 1) for _ in chosen]
+    before = rows.heights(partitions)
+    assert before.tolist() == [len(known[number]) for number in chosen]
+    flat = [(place, *random_row(rng, nulls)) for place, count in enumerate(more) for _ in range(count)]
+    frame = pl.DataFrame(flat, schema={PARTITION: pl.Int64(), **COLUMNS}, orient="row")
+    for _ in range(rng.choice((1, 2))):
+        rows.add(partitions, before, frame)
+    for place, *row in flat:
+        known[chosen[place]].append(tuple(row))
 
 
 @pytest.mark.parametrize("refused", range(4))

@@ -159,13 +159,19 @@ GROUPS = (
         (f"{ORDERED}/sequences/*.py", f"{ORDERED}/sequences/counting/*.py"),
         tuple(
             f"tests/runtime/test_{name}.py"
-            for name in ("sequences", "counted_sequences", "aggregated_sequences", "sequence_composition")
+            for name in (
+                "sequences",
+                "counted_sequences",
+                "aggregated_sequences",
+                "sequence_composition",
+                "open_searches",
+            )
         ),
     ),
     Group(
         "kernels of sequences",
         ("runtime/kernels/sequences/*.py",),
-        ("tests/runtime/test_sequence_kernels.py", "tests/runtime/test_sequences.py"),
+        tuple(f"tests/runtime/test_{name}.py" for name in ("sequence_kernels", "sequences", "open_searches")),
         uncompiled=True,
     ),
     Group(

@@ -20,10 +20,18 @@ TABLES = "analysis/ordered/sequences/tables.py"
 AUTOMATON = "algebra/ordered/sequences/automata/automaton.py"
 DETERMINISTIC = "analysis/ordered/sequences/deterministic.py"
 WAYS = "analysis/ordered/sequences/ways.py"
+OPEN = "runtime/kernels/sequences/open_searches.py"
+GOES_ON = "runtime/ordered/sequences/open_searches.py"
+ARRAYS = "runtime/ordered/row_arrays.py"
+DESCRIBED = "runtime/ordered/state_tables.py"
 
 GROUP = Group(
     "sequence kernels",
-    ("tests/runtime/test_sequence_kernels.py",),
+    (
+        "tests/runtime/test_sequence_kernels.py",
+        "tests/runtime/test_open_searches.py",
+        "tests/runtime/test_row_arrays.py",
+    ),
     (
         bug("a thread ends a tick early", SEARCH, "latest < time[row]:", "latest <= time[row]:"),
         bug(
@@ -311,5 +319,65 @@ GROUP = Group(
             "at = np.minimum(np.searchsorted(rank, wanted), max(len(rank) - 1, 0))",
             "at, wanted = matched[has] + row.step, rank[matched[has] + row.step]",
         ),
+        bug(
+            "an open search goes on behind its threads' rows as if they were the last",
+            OPEN,
+            "offsets[p + 1], first_new[p], size, time",
+            "offsets[p + 1], max(first_new[p], offsets[p + 1] - 1), size, time",
+        ),
+        bug(
+            "an open search is never due", OPEN, "waits[p], look[p] = open_, over", "waits[p], look[p] = open_, 1 << 62"
+        ),
+        bug(
+            "of the threads of an open search the first goes on",
+            OPEN,
+            "threads[k, r] = given[before[p] + k, r]",
+            "threads[k, r] = given[before[p], r]",
+        ),
+        bug(
+            "threads of open searches count from the first row of the table",
+            COMPILED,
+            "threads[:, named] - before)",
+            "threads[:, named])",
+        ),
+        bug(
+            "threads stay where rows before them go",
+            COMPILED,
+            "before = np.repeat(rows.offsets[:-1] + first, waits)",
+            "before = np.repeat(rows.offsets[:-1], waits)",
+        ),
+        bug("rows before those of threads are not read", GOES_ON, "- np.arange(back + 1)", "- np.arange(1)"),
+        bug(
+            "rows before the new ones are not read",
+            GOES_ON,
+            "height[:, None] - 1 - np.arange(max(back, 1))",
+            "height[:, None] - 1 - np.arange(1)",
+        ),
+        bug(
+            "threads keep the places of the table",
+            GOES_ON,
+            "left[:, self.calls.named] = needed.in_partition(self._named(left), rows)",
+            "pass",
+        ),
+        bug(
+            "rows of searches that go on are searched again",
+            OPERATOR,
+            "partitions = partitions[~np.isin(partitions, added.partitions, assume_unique=True)]",
+            "pass",
+        ),
+        bug("what is added replaces what was there", OPERATOR, "pl.lit(ADDED, pl.Int64)", "pl.lit(0, pl.Int64)"),
+        bug(
+            "what was added says where the search begins",
+            OPERATOR,
+            "stored = replace(stored, rows=stored.rows.with_columns(said))",
+            "pass",
+        ),
+        bug(
+            "rows that are added go with those before",
+            DESCRIBED,
+            "pl.col(_LAYER) >= pl.col(_LAYER)",
+            "pl.col(_LAYER) == pl.col(_LAYER)",
+        ),
+        bug("rows stay where there is no room", ARRAYS, "            column.move(at, to)\n", ""),
     ),
 )

@@ -15,6 +15,9 @@ from tidegate.runtime.kernels.compiling import INTS, OUT, compiled
 #: Later than every instant, and than every sum of one and a duration.
 NEVER = (1 << 63) - 1
 
+#: Places that rows are moved by, for each of them, before it is quicker to sort them all.
+MOVES = 4
+
 _THREE = nb.types.UniTuple(OUT, 3)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
@@ -42,6 +45,28 @@ def segmented(kept: Int64Array, new: Int64Array, order: Int64Array, partitions: 
         source[place[new[i]]] = len(kept) + i
         place[new[i]] += 1
     return source, offsets, first
+
+
+@compiled(nb.boolean(INTS, INTS, OUT, INTS, nb.int64), borrows=True)
+def put_in_order(offsets: Int64Array, first: Int64Array, source: Int64Array, time: Int64Array, kept: int) -> bool:
+    """Puts the new rows of each partition in order of time, those of one instant as they stand; whether it takes few
+    moves, else some are left where they are.
+
+    The arrays are those of `segmented`; row `source[i]` has the instant `time[source[i] - kept]`. Rows of a stream that
+    come out of order are mostly in order within their partition.
+    """
+    left = MOVES * len(time)
+    for p in range(len(first)):
+        for i in range(first[p] + 1, offsets[p + 1]):
+            row, to = source[i], i
+            while to > first[p] and time[source[to - 1] - kept] > time[row - kept]:
+                source[to] = source[to - 1]
+                to -= 1
+            source[to] = row
+            left -= i - to
+            if left < 0:
+                return False
+    return True
 
 
 @compiled(nb.int64(INTS, INTS))

@@ -51,21 +51,22 @@ from tidegate.runtime.kernels.sequences.threads import (
 #: Columns of a match: its partition, first row, length, instant, number, and where its states begin in their list.
 PARTITION, START, LENGTH, DETECTED, NUMBER, STATES = range(6)
 #: What an array of options has, by place: whether the search goes on at the next row, whether matches are numbered, the
-#: variables that a match may begin with, whether it may be empty, the progress before and now, the last instant, and
-#: whether the input has ended.
-NEXT_ROW, NUMBERED, BEGINS, NULLABLE, AFTER, UNTIL, END, CLOSED = range(8)
+#: variables that a match may begin with, whether it may be empty, the progress before and now, the last instant,
+#: whether the input has ended, and how many rows an open search has read for each of its threads, at least, so that
+#: these are worth keeping.
+NEXT_ROW, NUMBERED, BEGINS, NULLABLE, AFTER, UNTIL, END, CLOSED, WORTH = range(9)
 
 _OUT_STATES = nb.int16[::1]
 #: Whether there was room; when there is no thread any more; the match behind all open ones, by its last node, or `NONE`
-#: or `EMPTY`; its length; and where the open ones begin, and how many there are.
-_FOUND = nb.types.UniTuple(nb.int64, 6)  # type: ignore[no-untyped-call]  # numba has no types for it
+#: or `EMPTY`; its length; where the open ones begin, and how many there are; and the same of the threads that are left.
+_FOUND = nb.types.UniTuple(nb.int64, 8)  # type: ignore[no-untyped-call]  # numba has no types for it
 #: What rows say: those that rows behind them decide, and which rows that must not come are before and behind each.
 _ROWS = (TABLE, TABLE, INTS, TABLE, TABLE, DOUBLE_TABLE, MARKS)
 
 
 @compiled(
     _FOUND(
-        *(nb.int64, nb.int64, nb.int64, INTS, INTS),
+        *(nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, INTS, INTS),
         *PATTERN,
         *(INTS, *_ROWS),
         *(OUT_TABLE, OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
@@ -73,7 +74,7 @@ _ROWS = (TABLE, TABLE, INTS, TABLE, TABLE, DOUBLE_TABLE, MARKS)
     borrows=True,
 )
 def search(  # type: ignore[no-untyped-def]  # numba
-    start: int, first: int, end: int, time: Int64Array, satisfied: Int64Array,
+    start: int, first: int, end: int, row: int, size: int, time: Int64Array, satisfied: Int64Array,
     to: Int64Array, variable: Int64Array, guards: Int64Array, parts: Int64Array, part_of: Int64Array,
     ends: Int64Array, ends_of: Int64Array,
     groups: Int64Array, numbers: Int64Array, programs: Int64Array, code: Int64Array, ints: Int64Array,
@@ -89,26 +90,30 @@ def search(  # type: ignore[no-untyped-def]  # numba
 
     Threads go from row to row up to `end`, where the known rows are over, or until none is left that no match is
     preferred to. A thread that is left over then ends by itself at the instant that is returned, if no row comes.
+
+    A search that was open goes on at `row` with the first `size` threads; there are no open matches then, and it does
+    not know of others. One that begins has no threads, and `row` is its start.
     """
     room, wait = (len(threads) - 1) // 2, len(pending) // 2
     width, last_row, closed = threads.shape[1], len(time), options[CLOSED] != 0
-    current, following, size, used = 0, room, 0, 0
+    current, following, used = 0, room, 0
     waiting, further, kept = 0, wait, 0
-    best, length, reached, row = NONE, 0, time[start], start
-    upto = ends_of[1]
-    for e in range(ends_of[1]):
-        if not ends[e, ABSENT] & come[start]:
-            best, upto = EMPTY, e
-            break
-    threads[0, STATE], threads[0, WAYS], threads[0, NODE], threads[0, DEATH] = 0, part_of[0] + upto, EMPTY, EVER
-    threads[0, RANK], threads[0, SURE], threads[0, GONE] = 0, -1, NOWHERE
-    for r in range(REGISTERS, width):
-        threads[0, r] = -1
-    for g in range(len(groups)):
-        if groups[g, 0] == 2:
-            threads[0, REGISTERS + numbers[groups[g, 2]]] = 0
-    if parts[threads[0, WAYS], FIRST_COMPLETION] < parts[threads[0, WAYS], LAST_COMPLETION]:
-        size = 1
+    best, length, reached = NONE, 0, time[start]
+    if size == 0:
+        upto = ends_of[1]
+        for e in range(ends_of[1]):
+            if not ends[e, ABSENT] & come[start]:
+                best, upto = EMPTY, e
+                break
+        threads[0, STATE], threads[0, WAYS], threads[0, NODE], threads[0, DEATH] = 0, part_of[0] + upto, EMPTY, EVER
+        threads[0, RANK], threads[0, SURE], threads[0, GONE] = 0, -1, NOWHERE
+        for r in range(REGISTERS, width):
+            threads[0, r] = -1
+        for g in range(len(groups)):
+            if groups[g, 0] == 2:
+                threads[0, REGISTERS + numbers[groups[g, 2]]] = 0
+        if parts[threads[0, WAYS], FIRST_COMPLETION] < parts[threads[0, WAYS], LAST_COMPLETION]:
+            size = 1
     while size > 0:
         if row == end or ((len(limits) or kept) and row > start and time[row] > time[row - 1]):
             latest = last_open(threads, current, size, pending, waiting)
@@ -123,7 +128,7 @@ def search(  # type: ignore[no-untyped-def]  # numba
             rank = kept if a == current + size else threads[a, RANK]
             while seen < rank:
                 if carried == wait:
-                    return 0, 0, NONE, 0, 0, 0
+                    return 0, 0, NONE, 0, 0, 0, 0, 0
                 for c in range(4):
                     pending[further + carried, c] = pending[waiting + seen, c]
                 carried += 1
@@ -138,7 +143,7 @@ def search(  # type: ignore[no-untyped-def]  # numba
                 if state == 0 and guards[k, ASKED] & come[start]:
                     continue
                 if new == room or used == len(nodes):
-                    return 0, 0, NONE, 0, 0, 0
+                    return 0, 0, NONE, 0, 0, 0, 0, 0
                 its, named = following + new, variable[next_state]
                 for r in range(REGISTERS, width):
                     threads[its, r] = threads[a, r]
@@ -190,7 +195,7 @@ def search(  # type: ignore[no-untyped-def]  # numba
                         new += 1
                         if e < its_ends:
                             if new == room:
-                                return 0, 0, NONE, 0, 0, 0
+                                return 0, 0, NONE, 0, 0, 0, 0, 0
                             for r in range(SURE, width):
                                 threads[its + 1, r] = threads[its, r]
                             its += 1
@@ -207,7 +212,7 @@ def search(  # type: ignore[no-untyped-def]  # numba
                         threads, its, stack, double_stack, mark,
                     )  # fmt: skip
                     if carried == wait:
-                        return 0, 0, NONE, 0, 0, 0
+                        return 0, 0, NONE, 0, 0, 0, 0, 0
                     pending[further + carried, LAST_NODE], pending[further + carried, LAST_ROW] = used, row
                     pending[further + carried, IS_MATCH], pending[further + carried, FATE] = is_match, fate
                     carried += 1
@@ -220,12 +225,12 @@ def search(  # type: ignore[no-untyped-def]  # numba
         current, following, waiting, further = following, current, further, waiting
         size, kept, reached = new, carried, time[row]
         row += 1
-    return 1, reached, best, length, waiting, kept
+    return 1, reached, best, length, waiting, kept, current, size
 
 
 @compiled(
     nb.int64(
-        *(INTS, INTS, INTS, OUT, OUT, OUT, OUT),
+        *(INTS, INTS, INTS, OUT, OUT, OUT, OUT, OUT, OUT_TABLE),
         *PATTERN,
         *(INTS, INTS, *_ROWS),
         *(OUT_TABLE, OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
@@ -235,7 +240,7 @@ def search(  # type: ignore[no-untyped-def]  # numba
 )
 def preferred_matches(
     offsets: Int64Array, time: Int64Array, satisfied: Int64Array,
-    begin: Int64Array, number: Int64Array, taken: Int64Array, look: Int64Array,
+    begin: Int64Array, number: Int64Array, taken: Int64Array, look: Int64Array, waits: Int64Array, left: Int64Array,
     to: Int64Array, variable: Int64Array, guards: Int64Array, parts: Int64Array, part_of: Int64Array,
     ends: Int64Array, ends_of: Int64Array,
     groups: Int64Array, numbers: Int64Array, programs: Int64Array, code: Int64Array, ints: Int64Array,
@@ -256,13 +261,14 @@ def preferred_matches(
     taken on; `look` is when each has to be looked at next.
 
     Past the last row, a start counts until the instant `until_then` from which on the search does not come to it, and
-    hides those behind it for as long as it has threads, or open matches that they are inside of.
+    hides those behind it for as long as it has threads, or open matches that they are inside of. `left` has the threads
+    of the first start that is not decided, partition by partition, as many as `waits` says, where they are worth it.
     """
-    matches, written, until = 0, 0, options[UNTIL]
+    matches, written, noted, until = 0, 0, 0, options[UNTIL]
     for p in range(len(offsets) - 1):
         first, end = offsets[p], offsets[p + 1]
         row, count, held, due, undecided = first + begin[p], number[p], taken[p], NO_LOOK, -1
-        hidden, settled, known = NEVER, NEVER, row
+        hidden, settled, known, waits[p] = NEVER, NEVER, row, 0
         while row < end:
             until_then, inside = NO_LOOK, NEVER
             begins = options[NULLABLE] or satisfied[row] & options[BEGINS]
@@ -275,10 +281,10 @@ def preferred_matches(
                 if until_then <= hidden:
                     row += 1
                     continue
-            over, best, length, waiting, kept = time[row], NONE, 0, 0, 0
+            over, best, length, waiting, kept, open_at, open_ = time[row], NONE, 0, 0, 0, 0, 0
             if begins:
-                has_room, over, best, length, waiting, kept = search(
-                    row, first, end, time, satisfied, to, variable, guards, parts, part_of, ends, ends_of,
+                has_room, over, best, length, waiting, kept, open_at, open_ = search(
+                    row, first, end, row, 0, time, satisfied, to, variable, guards, parts, part_of, ends, ends_of,
                     groups, numbers, programs, code, ints, doubles, ahead, later_of, later, reads,
                     absences, limits, completions, options, sure, gone, come, following_row,
                     int_columns, double_columns, marks, threads, pending, nodes, stack, double_stack, mark,
@@ -290,6 +296,12 @@ def preferred_matches(
                     due = min(due, over)
                     if undecided < 0:
                         undecided = row
+                        if open_ * options[WORTH] <= end - row:
+                            waits[p] = open_
+                            for k in range(open_at, open_at + open_):
+                                for r in range(threads.shape[1]):
+                                    left[noted, r] = threads[k, r]
+                                noted += 1
                     if not options[NEXT_ROW]:
                         break
                 hidden = max(hidden, min(until_then, over))

@@ -64,6 +64,11 @@ class PatternArrays:
     from_first: int
 
     @property
+    def width(self) -> int:
+        """How many integers a thread has."""
+        return threads.REGISTERS + len(self.tables.conditions.registers)
+
+    @property
     def arguments(self) -> tuple[Any, ...]:
         automaton = (self.to, self.variable, self.guards, self.parts, self.part_of, self.ends, self.ends_of)
         conditions = (self.groups, self.numbers, self.programs, self.code, self.ints, self.doubles)

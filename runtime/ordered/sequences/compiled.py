@@ -13,15 +13,17 @@ from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.kernels.partitions.rows import first_tie
 from tidegate.runtime.kernels.sequences.absences import note_first_since
-from tidegate.runtime.ordered.new_events import require_order
+from tidegate.runtime.kernels.sequences.threads import NODE
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION, ranges
 from tidegate.runtime.ordered.row_operator import KeptExtract
 from tidegate.runtime.ordered.sequences.arrays import PatternArrays
 from tidegate.runtime.ordered.sequences.found import Found, KernelCalls, Standings
-from tidegate.runtime.ordered.sequences.kept import STANDING, attribute, by_attribute
+from tidegate.runtime.ordered.sequences.kept import STANDING, SearchedExtract, attribute, by_attribute
 from tidegate.runtime.ordered.sequences.measures import Measures
-from tidegate.runtime.ordered.sequences.rows import OrderedRows
+from tidegate.runtime.ordered.sequences.open_searches import OpenSearches, threads_frame
+from tidegate.runtime.ordered.sequences.rows import OrderedRows, taken
 
 
 class CompiledSearch:
@@ -30,27 +32,30 @@ class CompiledSearch:
     def __init__(self, node: Sequences, arrays: PatternArrays) -> None:
         self.node, self.calls = node, KernelCalls(node, arrays)
         self.back = reach_of(node.navigations)[0]
+        self.open = OpenSearches(node, self.calls)
         before = (absence for guard in arrays.tables.ways[0].guards for absence in guard.absent | guard.present)
         self.leading = max((absence.within or 0 for absence in before), default=0)
 
     def increment(
-        self, before: KeptExtract, new: pl.DataFrame, of: Int64Array, order: Int64Array, after: int, until: int,
+        self, before: KeptExtract, new: pl.DataFrame, of: Int64Array, order: Int64Array | None, after: int, until: int,
         keys: pl.DataFrame, *, limited: bool = True,
-    ) -> tuple[KeptExtract, pl.DataFrame]:  # fmt: skip
+    ) -> tuple[SearchedExtract, pl.DataFrame]:  # fmt: skip
         """What is kept of the partitions of an increment after it, and its results. `of` has the partition of each new
-        row, `order` the new rows by time. `EvaluationError` TG304 for rows of which nothing says which comes first; if
-        `limited`, TG307 for one that begins more matches than it may.
+        row, `order` the new rows by time, None where they have to be put in order. `EvaluationError` TG304 for rows of
+        which nothing says which comes first; if `limited`, TG307 for one that begins more matches than it may.
         """
-        kept = before.rows.rename(by_attribute(self.node))
+        kept = by_attribute(self.node, before.rows)
         rows = OrderedRows(self.node, kept, new, of, order, len(before.partitions))
         if first_tie(rows.offsets, rows.time) >= 0:
-            require_order(self.node.readings[0], new, of, order, len(before.partitions))
+            require_order(self.node.readings[0], new, of, order_of(self.node.readings[0], new), len(before.partitions))
         standings = Standings.of(kept, rows)
         found = self.calls.search(rows, standings, after, until, limited=limited)
         if len(found.excess):
             raise too_many(self.node, self._excesses(rows, found, keys))
         result = self._results(rows, found, keys)
-        return KeptExtract(before.partitions, self._kept(rows, standings, until), found.look), result
+        first = self._first_kept(rows, standings, until)
+        kept, threads = self._kept(rows, standings, first, until), self._threads(rows, found, standings, first)
+        return SearchedExtract(before.partitions, kept, found.look, threads=threads), result
 
     def looks_of(self, kept: KeptExtract, none: pl.DataFrame, until: Extended) -> Int64Array:
         """When the partitions of which rows are kept have to be looked at; `none` are no new rows."""
@@ -72,19 +77,35 @@ class CompiledSearch:
             source = rows.source[found.places[measures.reported]]
             columns = {name: rows.at(name, source) for name in self.node.input.schema.names}
         elif self.node.keys:
-            columns = keys[found.partition].to_dict()
+            columns = {one.name: taken(one, found.partition) for one in keys.get_columns()}
         columns |= {one.name: one for one in measures.columns()}
         columns[FIRST] = pl.Series(rows.time[found.start][match])
         columns[LAST] = pl.Series(rows.time[found.last][match])
         columns[DETECTED] = pl.Series(found.detected[match])
         return pl.DataFrame({name: columns[name] for name in self.node.schema.names})
 
-    def _kept(self, rows: OrderedRows, standings: Standings, until: int) -> pl.DataFrame:
-        """The rows that may be part of a match to come, that decide one, or that say of a partition where it stands."""
-        height = np.diff(rows.offsets)
-        first = np.maximum(np.minimum(standings.begin, self._before(rows, standings, until)) - self.back, 0)
+    def _first_kept(self, rows: OrderedRows, standings: Standings, until: int) -> Int64Array:
+        """The place in its partition of the first row that may be part of a match to come, that decides one, or that
+        says of the partition where it stands.
+        """
+        begin = np.minimum(standings.begin, self._before(rows, standings, until))
+        first: Int64Array = np.maximum(begin - self.back, 0)
         if self.calls.numbered or self.calls.anchored:
-            first = np.minimum(first, np.maximum(height - 1, 0))
+            first = np.minimum(first, np.maximum(np.diff(rows.offsets) - 1, 0))
+        return first
+
+    def _threads(self, rows: OrderedRows, found: Found, standings: Standings, first: Int64Array) -> pl.DataFrame | None:
+        """The threads of open searches, which count the rows from the first kept one of their partition on."""
+        if found.open is None or not len(found.open.threads):
+            return None
+        threads, waits, named = found.open.threads, found.open.waits, self.calls.named[1:]
+        before = np.repeat(rows.offsets[:-1] + first, waits)[:, None]
+        threads[:, named] = np.where(threads[:, named] < 0, -1, threads[:, named] - before)
+        threads[:, NODE] = np.repeat(standings.begin - first, waits)
+        return threads_frame(threads, waits)
+
+    def _kept(self, rows: OrderedRows, standings: Standings, first: Int64Array, until: int) -> pl.DataFrame:
+        height = np.diff(rows.offsets)
         count = height - first if until < EVER else np.zeros_like(height)
         source = rows.source[ranges(rows.offsets[:-1] + first, count)]
         standing = {

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.ordered.sequences.definition import EveryMatch, Preferred
-from tidegate.algebra.ordered.sequences.navigation import MatchNumber
+from tidegate.algebra.ordered.sequences.navigation import MatchNumber, reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.time import last_instant
@@ -17,7 +17,8 @@ from tidegate.runtime.arrays import Int16Array, Int64Array
 from tidegate.runtime.kernels.sequences import every, preferred
 from tidegate.runtime.kernels.sequences.absences import note_rows_after, note_rows_before
 from tidegate.runtime.kernels.sequences.machine import DEPTH
-from tidegate.runtime.kernels.sequences.threads import REGISTERS
+from tidegate.runtime.kernels.sequences.open_searches import open_searches
+from tidegate.runtime.kernels.sequences.threads import NODE, REGISTERS
 from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.row_arrays import ranges
 from tidegate.runtime.ordered.sequences.ahead import verdicts
@@ -28,6 +29,8 @@ from tidegate.runtime.ordered.sequences.rows import OrderedRows
 #: The room for threads, for open matches and for what they have matched, before there is need for more.
 _THREADS: Final = 64
 _NODES: Final = 4096
+#: An open search goes on from its threads once it has read so many rows for each row that they may name, or more.
+WORTH: Final = 16
 _SKIPS: Final = {"contiguous": every.CONTIGUOUS, "next": every.NEXT, "any": every.ANY}
 
 
@@ -53,10 +56,21 @@ class Standings:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenThreads:
+    """The threads of open searches, partition by partition, as many as `waits` says of each, and when partitions have
+    to be looked at next. Their places are those of rows in the table.
+    """
+
+    waits: Int64Array
+    threads: Int64Array
+    look: Int64Array
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """Matches in the rows of a table, as the kernels have them, and the states and places of their rows, one match
     after the other. `look` is when partitions have to be looked at next. `excess` has the partitions in which a row
-    begins too many matches: the number of each, and then what kernels say of it.
+    begins too many matches: the number of each, and then what kernels say of it. `open` has the threads that are kept.
     """
 
     matches: Int64Array
@@ -64,6 +78,7 @@ class Found:
     places: Int64Array
     look: Int64Array
     excess: Int64Array
+    open: OpenThreads | None = None
 
     @property
     def partition(self) -> Int64Array:
@@ -114,26 +129,24 @@ class KernelCalls:
         )
         self.end = last_instant(node.input.schema[node.time].type)
         self.threads, self.nodes, self.more = _THREADS, _NODES, 1
+        registers, (back, ahead) = self.tables.conditions.registers, reach_of(node.navigations)
+        #: What of a thread names a row, where it has no node: its start is there.
+        self.named = np.array([NODE, *(REGISTERS + n for n, r in enumerate(registers) if not r.counts)])
+        self.width, self._rows = arrays.width, 1 + (len(self.named) - 1) * (1 + back)
+        past = isinstance(node.selection, Preferred) and node.selection.skip.to == "past last row"
+        #: Whether a search that is open goes on from its threads: they say all that it has to know.
+        self.resumes = past and not (self.waits or self.anchored or ahead or len(arrays.absences))
+
+    @property
+    def _worth(self) -> int:
+        """How many rows a search has read for each thread where it goes on from these."""
+        return max(WORTH * self._rows, 1)
 
     def search(self, rows: OrderedRows, standings: Standings, after: int, until: int, *, limited: bool = True) -> Found:
         """The matches that are certain now. Takes the standings on. `limited`: so many may begin with one row as the
         node says, else any number.
         """
-        arrays, compiled = self.arrays, self.tables.compiled
-        satisfied = rows.satisfied([one.row for one in compiled])
-        sure, gone = verdicts(rows, [one.ahead for one in compiled], satisfied, closed=until >= EVER)
-        values, marks = rows.values(self.tables.conditions)
-        come = np.zeros(rows.height, dtype=np.int64)
-        following = np.empty((len(arrays.absences), rows.height), dtype=np.int64)
-        if len(arrays.absences):
-            note_rows_before(rows.offsets, rows.time, satisfied, arrays.absences, arrays.leading, come)
-            note_rows_after(rows.offsets, satisfied, arrays.absences, following)
-        if self.anchored:
-            come |= arrays.from_first
-            whole = (standings.whole > 0) & (rows.offsets[:-1] < rows.offsets[1:])
-            come[rows.offsets[:-1][whole]] ^= arrays.from_first
-        inputs = (rows.offsets, rows.time, satisfied)
-        columns = (sure, gone, come, following, values, values.view(np.float64), marks)
+        inputs, columns = self._read(rows, standings.whole, until)
         selection = self.node.selection
         while True:
             if isinstance(selection, Preferred):
@@ -145,16 +158,61 @@ class KernelCalls:
                 found = self._every(rows, standings, inputs, columns, (selection, after, until, per_start))
             if found is not None:
                 return found
-            self.threads, self.nodes, self.more = 2 * self.threads, 2 * self.nodes, 2 * self.more
+            self._make_room()
+
+    def go_on(
+        self, rows: OrderedRows, first_thread: Int64Array, read: Int64Array, threads: Int64Array, until: int
+    ) -> OpenThreads:
+        """The threads of the searches that are still open. Partition p has given `threads` from `first_thread[p]` on;
+        `read` is how many rows each has read, with the new ones.
+        """
+        inputs, columns = self._read(rows, np.zeros(len(read), dtype=np.int64), until)
+        options = self._options(next_row=False, after=until, until=until, worth=self._worth)
+        waits, look = np.zeros(len(read), dtype=np.int64), np.empty(len(read), dtype=np.int64)
+        while True:
+            left = np.empty((self.more * (len(threads) + _THREADS), self.width), dtype=np.int64)
+            count = open_searches(
+                *inputs, rows.first_new, first_thread, read, threads, waits, left, look, *self.arrays.arguments,
+                options, *columns, *self._search_scratch(),
+            )  # fmt: skip
+            if count >= 0:
+                return OpenThreads(waits, left[:count], look)
+            self._make_room()
+
+    def _make_room(self) -> None:
+        self.threads, self.nodes, self.more = 2 * self.threads, 2 * self.nodes, 2 * self.more
+
+    def _read(self, rows: OrderedRows, whole: Int64Array, until: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """What kernels read of rows, and what rows say; `whole`: of which partitions the first rows are there."""
+        arrays, compiled = self.arrays, self.tables.compiled
+        satisfied = rows.satisfied([one.row for one in compiled])
+        sure, gone = verdicts(rows, [one.ahead for one in compiled], satisfied, closed=until >= EVER)
+        values, marks = rows.values(self.tables.conditions)
+        come = np.zeros(rows.height, dtype=np.int64)
+        following = np.empty((len(arrays.absences), rows.height), dtype=np.int64)
+        if len(arrays.absences):
+            note_rows_before(rows.offsets, rows.time, satisfied, arrays.absences, arrays.leading, come)
+            note_rows_after(rows.offsets, satisfied, arrays.absences, following)
+        if self.anchored:
+            come |= arrays.from_first
+            first = rows.offsets[:-1][(whole > 0) & (rows.offsets[:-1] < rows.offsets[1:])]
+            come[first] ^= arrays.from_first
+        inputs = (rows.offsets, rows.time, satisfied)
+        return inputs, (sure, gone, come, following, values, values.view(np.float64), marks)
+
+    def _options(self, *, next_row: bool, after: int, until: int, worth: int) -> Int64Array:
+        nullable, begins = self.arrays.ends_of[1] > 0, self.arrays.wanted[0]
+        options = [next_row, self.numbered, begins, nullable, after, until, self.end, until >= EVER, worth]
+        return np.array([int(option) for option in options])
 
     def _scratch(self, *tables: tuple[int, int]) -> tuple[Any, ...]:
         """Room for rows of so many columns each, and for the stack of a program."""
         rooms = (np.empty(table, dtype=np.int64) for table in tables)
         return (*rooms, np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH), np.empty(DEPTH, dtype=np.uint8))
 
-    @property
-    def _width(self) -> int:
-        return REGISTERS + len(self.tables.conditions.registers)
+    def _search_scratch(self) -> tuple[Any, ...]:
+        """Room for threads, open matches and nodes of a search for a preferred match."""
+        return self._scratch((2 * self.threads + 1, self.width), (2 * self.threads, 4), (self.nodes, 2))
 
     def _preferred(
         self, rows: OrderedRows, standings: Standings, inputs: tuple[Any, ...], columns: tuple[Any, ...],
@@ -162,17 +220,19 @@ class KernelCalls:
     ) -> Found | None:  # fmt: skip
         """None where there was no room."""
         next_row, after, until = how
-        nullable, begins = self.arrays.ends_of[1] > 0, self.arrays.wanted[0]
-        options = [next_row, self.numbered, begins, nullable, after, until, self.end, until >= EVER]
+        # No thread is worth more rows than there are.
+        worth = self._worth if self.resumes else rows.height + 1
+        options = self._options(next_row=next_row, after=after, until=until, worth=worth)
+        waits = np.zeros(len(standings.begin), dtype=np.int64)
+        left = np.empty((rows.height // worth, self.width), dtype=np.int64)
         matches, states = np.empty((rows.height + 1, 6), dtype=np.int64), np.empty(self._labels(rows), dtype=np.int16)
         taken_on = [one.copy() for one in (standings.begin, standings.number, standings.taken)]
         look = np.empty(len(standings.begin), dtype=np.int64)
         longest = int(np.diff(rows.offsets).max(initial=0)) + 1 if self.waits else 0
         count = preferred.preferred_matches(
-            *inputs, *taken_on, look, *self.arrays.arguments, self.arrays.labels,
-            np.array([int(option) for option in options]), *columns,
-            *self._scratch((2 * self.threads + 1, self._width), (2 * self.threads, 4), (self.nodes, 2)),
-            np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64), matches, states,
+            *inputs, *taken_on, look, waits, left, *self.arrays.arguments, self.arrays.labels, options, *columns,
+            *self._search_scratch(), np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64),
+            matches, states,
         )  # fmt: skip
         if count < 0:
             return None
@@ -180,7 +240,8 @@ class KernelCalls:
         matches = matches[:count]
         length = matches[:, preferred.LENGTH]
         places = ranges(matches[:, preferred.START], length)
-        return Found(matches, states[: int(length.sum())], places, look, np.empty((0, 4), dtype=np.int64))
+        open_ = OpenThreads(waits, left[: int(waits.sum())], look) if self.resumes else None
+        return Found(matches, states[: int(length.sum())], places, look, np.empty((0, 4), dtype=np.int64), open_)
 
     def _every(
         self, rows: OrderedRows, standings: Standings, inputs: tuple[Any, ...], columns: tuple[Any, ...],
@@ -200,7 +261,7 @@ class KernelCalls:
         count = every.every_match(
             *inputs, begin, look, *self.arrays.arguments,
             self.arrays.wanted, self.arrays.watched, self.arrays.ending, options, *columns,
-            *self._scratch((self.threads, self._width), (self.nodes, 4)), matches, states, places,
+            *self._scratch((self.threads, self.width), (self.nodes, 4)), matches, states, places,
             self.arrays.residuals, counts, excess,
         )  # fmt: skip
         if count < 0:

@@ -23,7 +23,7 @@ from tidegate.algebra.ordered.sequences.navigation import (
 )
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import aggregated
-from tidegate.algebra.terms import attributes_of
+from tidegate.algebra.terms import Attr, attributes_of
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.ordered.sequences.tables import SearchTables
 from tidegate.runtime.arrays import BoolArray, Int64Array
@@ -69,14 +69,20 @@ class Measures:
         names = {name for measure in node.measures for name in attributes_of(measure.term)}
         read = {n.name: self._navigation(n).alias(n.name) for n in node.navigations if n.name in names}
         frame = pl.DataFrame(read or {"": np.zeros(len(self.reported))})
-        made = []
+        made: list[pl.Series | None] = []
+        terms = []
         for measure in node.measures:
+            if isinstance(measure.term, Attr) and measure.term.name in read:
+                made.append(read[measure.term.name].alias(measure.name))
+                continue
+            made.append(None)
             pair = compile_pair(measure.term, schema)
             value = pair.value if pair.error is None else pl.when(pair.error.is_null()).then(pair.value)
             # A constant has one row, whatever the frame.
             of_each = value if attributes_of(measure.term) else pl.when(pl.int_range(pl.len()) >= 0).then(value)
-            made.append(of_each.alias(measure.name))
-        return frame.select(made).get_columns()
+            terms.append(of_each.alias(measure.name))
+        values = iter(frame.select_seq(terms).get_columns() if terms else ())
+        return [next(values) if one is None else one for one in made]
 
     def _navigation(self, navigation: Navigation) -> pl.Series:
         match navigation:
@@ -148,7 +154,7 @@ class Measures:
         inside = (self.found.places[matched[has]] + row.step >= 0) & (rank[at] == wanted)
         variable = np.full(len(matched), -1, dtype=np.int64)
         variable[has[inside]] = self._variable[at[inside]]
-        return pl.Series(self.tables.variables, dtype=pl.String).gather(known_places(variable))
+        return pl.Series(self.tables.variables, dtype=pl.String)[known_places(variable)]
 
     def _aggregated(self, navigation: RowsAggregate) -> pl.Series:
         """An aggregate over the rows of each match; of no rows where it has none."""

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from tidegate.algebra.nodes import Row
 from tidegate.algebra.ordered.sequences.certain import Certainty
@@ -26,13 +27,22 @@ from tidegate.analysis.ordered.sequences.family import ROWS
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import order_of, require_order
+from tidegate.runtime.ordered.new_events import order_of, order_without_sort, require_order
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
+from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator, marked
 from tidegate.runtime.ordered.sequences.arrays import arrays_of
 from tidegate.runtime.ordered.sequences.compiled import CompiledSearch
-from tidegate.runtime.ordered.sequences.kept import by_attribute, columns_of
+from tidegate.runtime.ordered.sequences.kept import (
+    ADDED,
+    STANDING,
+    SearchedExtract,
+    SearchedRows,
+    by_attribute,
+    columns_of,
+)
+from tidegate.runtime.ordered.sequences.open_searches import those_of
+from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
@@ -57,17 +67,43 @@ class SequencesOperator(KeptRowsOperator):
     ) -> tuple[SequencesOperator, pl.DataFrame]:
         rows, state = as_frame(events[0]), self.settled()
         state.ready()
-        partitions, of = state.read_by(rows, ticks(until))
+        numbers = state.partitions.assign(rows)
+        partitions = state.touched([numbers], ticks(until))
+        compiled, added = compiled_search(self.node), None
+        if compiled is not None:
+            assert isinstance(state, SearchedRows)
+            added = compiled.open.gone_on(state, partitions, rows, numbers, ticks(until))
+        if added is not None:
+            rows, numbers = those_of(added.partitions, rows, numbers, len(state.partitions), others=True)
+            partitions = partitions[~np.isin(partitions, added.partitions, assume_unique=True)]
         before = state.extract(partitions)
-        keys = state.partitions.rows(partitions)
-        compiled = compiled_search(self.node)
+        if added is not None and not len(partitions):
+            nothing = SearchedExtract(partitions, before.rows, before.look, added=added)
+            return replace(self, made=(before, nothing)), pl.DataFrame(schema=polars_schema(self.node.schema))
+        of, keys = state.places(partitions, numbers).astype(np.int64), state.partitions.rows(partitions)
+        left: KeptExtract
         if compiled is None:
             left, result = search_of(self.node).increment(before, rows, of, after, until, keys)
         else:
-            order = order_of(self.node.readings[0], rows)
+            order = order_without_sort(self.node.readings[0], rows)
             bounds = ticks(after), ticks(until)
-            left, result = compiled.increment(before, rows, of, order, *bounds, keys)
+            searched, result = compiled.increment(before, rows, of, order, *bounds, keys)
+            left = replace(searched, added=added)
         return replace(self, made=(before, left)), result
+
+    def changes(self) -> dict[str, pa.Table] | None:
+        changed = KeptRowsOperator.changes(self)
+        after = None if self.made is None else self.made[1]
+        if changed is None or not isinstance(after, SearchedExtract) or after.added is None:
+            return changed
+        added, name = after.added, self.held.table
+        rows = added.rows.with_columns(pl.lit(ADDED, pl.Int64).alias("begin"))
+        stored = self.held.as_stored(KeptExtract(added.partitions, rows, added.look), rows)
+        return {name: pa.concat_tables([changed[name], marked(stored, none=False).to_arrow()])}
+
+    def described(self) -> dict[str, StateTable]:
+        described = KeptRowsOperator.described(self)
+        return {name: replace(table, adds=pl.col("begin").eq_missing(ADDED)) for name, table in described.items()}
 
 
 class SequencesFamily(Family[Sequences]):
@@ -77,13 +113,18 @@ class SequencesFamily(Family[Sequences]):
         assert isinstance(ordered.node, Sequences)
         node = ordered.node
         keys = Schema(tuple(node.input.schema[key] for key in node.keys))
-        return SequencesOperator(ordered, KeptRows(keys, ROWS, columns_of(node)))
+        arrays = arrays_of(node)
+        width = 0 if arrays is None else arrays.width
+        return SequencesOperator(ordered, SearchedRows(keys, ROWS, columns_of(node), width))
 
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> SequencesOperator:
         fresh = self.start(ordered)
         state = fresh.held
         if (stored := state.stored_in(tables)) is not None:
-            none = stored.rows.clear().rename(by_attribute(fresh.node))
+            # Rows that were added say nothing.
+            said = [pl.col(name).first().over(PARTITION) for name in STANDING]
+            stored = replace(stored, rows=stored.rows.with_columns(said))
+            none = by_attribute(fresh.node, stored.rows.clear())
             compiled = compiled_search(fresh.node)
             search = search_of(fresh.node) if compiled is None else compiled
             state.put(replace(stored, look=search.looks_of(stored, none, reached)))

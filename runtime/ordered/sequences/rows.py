@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,8 +16,9 @@ from tidegate.algebra.terms import Attr, Term, attributes_of
 from tidegate.analysis.ordered.sequences.conditions import Conditions
 from tidegate.runtime.arrays import BoolArray, Int64Array, UInt8Array
 from tidegate.runtime.eval.terms import compile_pair, compile_term
-from tidegate.runtime.kernels.partitions.rows import segmented
+from tidegate.runtime.kernels.partitions.rows import put_in_order, segmented
 from tidegate.runtime.kernels.sequences.machine import FAILED, NULL, VALUE
+from tidegate.runtime.ordered.new_events import order_of
 from tidegate.runtime.ordered.row_arrays import PARTITION
 
 
@@ -24,15 +26,21 @@ class OrderedRows:
     """Rows by place: those of partition p from `offsets[p]` to `offsets[p + 1]`, the kept ones before the new ones."""
 
     def __init__(
-        self, node: Sequences, kept: pl.DataFrame, new: pl.DataFrame, new_in: Int64Array, order: Int64Array,
+        self, node: Sequences, kept: pl.DataFrame, new: pl.DataFrame, new_in: Int64Array, order: Int64Array | None,
         partitions: int,
     ) -> None:  # fmt: skip
         """`kept` has the attributes by their names, with the places of their partitions in ascending order; `order` has
-        the new rows by time.
+        the new rows by time, None where they have to be put in order.
         """
         self.node, self.kept, self.new = node, kept, new
         kept_in = kept.get_column(PARTITION).to_numpy()
-        self.source, self.offsets, self.first_new = segmented(kept_in, new_in, order, partitions)
+        arrived = np.arange(new.height) if order is None else order
+        self.source, self.offsets, self.first_new = segmented(kept_in, new_in, arrived, partitions)
+        if order is None:
+            time = new.get_column(node.time).to_numpy()
+            if not put_in_order(self.offsets, self.first_new, self.source, time, len(kept_in)):
+                sorted_ = order_of(node.readings[0], new)
+                self.source, self.offsets, self.first_new = segmented(kept_in, new_in, sorted_, partitions)
         self.known: dict[str, pl.Series] = {}
         self.as_came: dict[str, pl.Series] = {}
         self.navigations: Mapping[str, RowValue] = {n.name: n for n in node.navigations if isinstance(n, RowValue)}
@@ -54,7 +62,7 @@ class OrderedRows:
     def column(self, name: str) -> pl.Series:
         """An attribute of all rows."""
         if name not in self.known:
-            self.known[name] = self.raw(name).gather(self._order)
+            self.known[name] = self.raw(name)[self._order]
         return self.known[name]
 
     def raw(self, name: str) -> pl.Series:
@@ -67,7 +75,7 @@ class OrderedRows:
 
     def at(self, name: str, source: Int64Array) -> pl.Series:
         """An attribute of some rows, by their numbers among the kept ones and then the new ones."""
-        return self.raw(name).gather(source)
+        return taken(self.raw(name), source)
 
     def value(self, argument: Term) -> pl.Series:
         """A term over the attributes of each row."""
@@ -77,8 +85,8 @@ class OrderedRows:
         """A term over the attributes of the rows at places; NULL where the place is below 0."""
         known = known_places(np.where(places < 0, -1, self.source[places] if self.height else -1))
         if isinstance(argument, Attr):
-            return self.raw(argument.name).gather(known)
-        return self.value(argument).gather(known_places(places))
+            return self.raw(argument.name)[known]
+        return self.value(argument)[known_places(places)]
 
     def _value(self, argument: Term, columns: Mapping[str, pl.Series]) -> pl.Series:
         if isinstance(argument, Attr):
@@ -121,7 +129,7 @@ class OrderedRows:
         """By row a mask of the variables, by their numbers, whose conditions are true that read the row and those
         before it. Those that read nothing before it are evaluated in the order in which rows came.
         """
-        before, alone = list[pl.Expr](), list[pl.Expr]()
+        before, alone = dict[int, pl.Expr](), dict[int, pl.Expr]()
         read_before, read_alone = set[str](), set[str]()
         always = sum(1 << number for number, some in enumerate(conditions) if not some)
         for number, some in enumerate(conditions):
@@ -130,13 +138,13 @@ class OrderedRows:
             (read_before if looks_back else read_alone).update(names)
             if some:
                 true = pl.all_horizontal(*(self._true(condition) for condition in some))
-                (before if looks_back else alone).append(pl.when(true).then(1 << number).otherwise(0))
+                (before if looks_back else alone)[number] = true.alias(str(number))
         satisfied = np.full(self.height, always, dtype=np.int64)
         if alone:
             frame = pl.DataFrame({name: self._raw_value(name) for name in sorted(read_alone)})
-            satisfied |= _summed(frame, alone)[self.source]
+            satisfied |= _masks(frame, alone, self.height)[self.source]
         if before:
-            satisfied |= _summed(self._frame(sorted(read_before), self.height), before)
+            satisfied |= _masks(self._frame(sorted(read_before), self.height), before, self.height)
         return satisfied
 
     def _raw_value(self, name: str) -> pl.Series:
@@ -181,10 +189,24 @@ class OrderedRows:
         return found["value"], failed
 
 
-def _summed(frame: pl.DataFrame, masks: Sequence[pl.Expr]) -> Int64Array:
-    return frame.select(pl.sum_horizontal(*(mask.cast(pl.Int64) for mask in masks))).to_series().to_numpy()
+def _masks(frame: pl.DataFrame, conditions: Mapping[int, pl.Expr], height: int) -> np.ndarray[Any, Any]:
+    """By row a mask of the conditions that are true, by their numbers, in as few bytes as they need."""
+    type_ = np.min_scalar_type(1 << max(conditions))
+    if type_.itemsize == 8:
+        type_ = np.dtype(np.int64)
+    masks = np.zeros(height, dtype=type_)
+    for number, true in zip(conditions, frame.select_seq(*conditions.values()).get_columns(), strict=True):
+        masks |= true.to_numpy().astype(type_) << type_.type(number)
+    return masks
+
+
+def taken(column: pl.Series, places: Int64Array) -> pl.Series:
+    """Values of a column by their places. As `gather`, for which Polars plans and runs a query."""
+    return column[pl.Series(places.astype(np.uint32))]
 
 
 def known_places(places: Int64Array) -> pl.Series:
-    """Places as they are gathered; NULL of those below 0."""
-    return pl.Series(places).set(pl.Series(places < 0), None)
+    """Places of values in a column; NULL of those below 0."""
+    none = places < 0
+    known = pl.Series(np.where(none, 0, places).astype(np.uint32))
+    return known.set(pl.Series(none), None) if none.any() else known

@@ -1,0 +1,288 @@
+"""Searches that are open go on from their threads: what they find is the same, and they read what is new."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tests.strategies.searched_sequences import (
+    Row,
+    S,
+    Searched,
+    found_by,
+    in_order,
+    operator_of,
+    random_searched,
+    reloaded,
+)
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.ordered.sequences.node import Sequences
+from tidegate.algebra.semantics import bags_equal
+from tidegate.algebra.time import INF, Extended
+from tidegate.analysis.ordered.sequences.tables import tables_of
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.ordered import state as operator_state
+from tidegate.runtime.ordered.family import Operator
+from tidegate.runtime.ordered.sequences import found
+from tidegate.runtime.ordered.sequences.open_searches import OpenSearches
+from tidegate.runtime.ordered.sequences.rows import OrderedRows
+from tidegate.runtime.state.store.local import LocalStore
+
+UNTYPED: Any = S
+IS = {name: lambda m, name=name, value=value: m[name].v == value for value, name in enumerate("ABC", 1)}
+
+
+@pytest.fixture
+def gone_on(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Every open search goes on from its threads; how many have in each increment."""
+    monkeypatch.setattr(found, "WORTH", 0)
+    seen: list[int] = []
+    kept = OpenSearches.gone_on
+
+    def counted(self: OpenSearches, *given: Any) -> Any:
+        added = kept(self, *given)
+        seen.append(0 if added is None else len(added.partitions))
+        return added
+
+    monkeypatch.setattr(OpenSearches, "gone_on", counted)
+    return seen
+
+
+def node_of(pattern: str, **options: Any) -> Sequences:
+    relation: Any = UNTYPED.sequences(pattern, by="k", order="t", tie="n", **options)
+    node: Sequences = relation._node
+    assert not isinstance(tables_of(node), str), tables_of(node)
+    return node
+
+
+def frame_of(node: Sequences, rows: list[Row]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=polars_schema(node.input.schema), orient="row")
+
+
+@pytest.mark.parametrize("first", range(0, 45, 15))
+def test_random_patterns(first: int, gone_on: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which most go on for some rows."""
+    searched = 0
+    for seed in range(first, first + 15):
+        rng = random.Random(seed)
+        try:
+            node = random_node(rng)
+        except QueryError:
+            continue
+        if isinstance(tables_of(node), str):
+            continue
+        searched += 1
+        rows = long_rows(rng, 40)
+        compare(node, rows, sorted(rng.sample(range(rows[-1][1]), 20)), rng, monkeypatch)
+        case = random_searched(rng)
+        assert bags_equal(found_by(rng, case), case.meant), seed
+    assert searched > 5
+    assert sum(gone_on) > 20
+
+
+def random_node(rng: random.Random) -> Sequences:
+    pattern = rng.choice(("A B* C", "A (B | A)* C", "(A B*)+ C", "A B{2,} C?", "A B*? C+ A", "A (B C?)* A | C"))
+    options: dict[str, Any] = {"number": lambda m: m.number, "was": lambda m: m.B.first().prev().v}
+    if rng.random() < 0.4:
+        options["limits"] = lambda m: m.C.t - m.A.first().t <= 12
+    if rng.random() < 0.4:
+        options["within"] = rng.choice((4, 15, 40))
+    define = {name: condition(rng, name) for name in "ABC"}
+    relation: Any = UNTYPED.sequences(pattern, by="k", order="t", tie="n", define=define, **options)
+    node: Sequences = relation._node
+    _ = node.schema
+    return node
+
+
+def condition(rng: random.Random, name: str) -> Any:
+    other = rng.choice("ABC")
+    conditions: tuple[Any, ...] = (
+        lambda m: m[name].v == "ABC".index(name) + 1,
+        lambda m: m[name].v == "ABC".index(name) + 1,
+        lambda m: m[name].v != 3,
+        lambda m: m[name].v >= m[name].prev().v,
+        lambda m: (m[name].v >= m[name].prev(2).v) | m[name].prev(2).v.is_null(),
+        lambda m: (m[name].v >= m[other].first(1).v) | m[other].first(1).v.is_null(),
+        lambda m: (m[name].x <= m[other].last(1).x) | (m[name].v == 2),
+        lambda m: (m[name].v - m[other].prev().v >= 0) | (m[name].v < 3),
+        lambda m: (m[name].v == 2) & (m[name].agg(tg.count()) <= 6),
+        lambda m: m[name].v.same_as(m[other].v),
+    )
+    return rng.choice(conditions)
+
+
+PATTERNS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("A B* C", {"define": IS}),
+    ("A B* C | A", {"define": IS, "limits": lambda m: m.C.t - m.A.t <= 25}),
+    ("A (B | A)* C", {"define": IS, "within": 30}),
+    ("A B+ C?", {"define": {**IS, "B": lambda m: m.B.v >= m.A.v}}),
+    ("A B* C", {"define": {"A": IS["A"], "B": lambda m: m.B.v >= m.B.prev().v, "C": lambda m: m.C.v != m.B.first().v}}),
+    ("A B* C", {"define": {**IS, "B": lambda m: (m.B.v != 3) & (m.B.agg(tg.count()) < 9)}}),
+    (
+        "A B* C",
+        {
+            "define": {
+                "A": IS["A"],
+                "B": lambda m: (m.B.v == 2) & ((m.B.x >= m.B.last(1).prev().x) | (m.B.x < 9.0)),
+                "C": IS["C"],
+            }
+        },
+    ),
+    ("(A B*?)+ C", {"define": IS, "was": lambda m: m.B.prev().v, "number": lambda m: m.number}),
+)
+
+
+def long_rows(rng: random.Random, count: int) -> list[Row]:
+    """Rows of which few are C, at least one every other tick."""
+    rows, at = list[Row](), 0
+    for number in range(count):
+        at += rng.choice((0, 1, 1, 2))
+        v = rng.choice((1 if rng.random() < 0.3 else 2, *(2,) * 6, 3, None if rng.random() < 0.2 else 2))
+        rows.append((rng.choice((1, 1, 2)), at, number, v, rng.choice((0.5, 7.0))))
+    return rows
+
+
+@pytest.mark.parametrize(("pattern", "options"), PATTERNS)
+def test_long_searches(
+    pattern: str, options: dict[str, Any], gone_on: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether they go on from threads or read everything again, they find the same at the same instants."""
+    node, results = node_of(pattern, **options), 0
+    for seed in range(4):
+        rng = random.Random(seed)
+        rows = long_rows(rng, 60)
+        ends = sorted(rng.sample(range(rows[-1][1]), 25))
+        result = compare(node, rows, ends, rng, monkeypatch)
+        assert bags_equal(result, Searched(node, tuple(rows)).meant), seed
+        results += len(result)
+    assert results > 3
+    assert sum(gone_on) > 20
+
+
+def compare(
+    node: Sequences, rows: list[Row], ends: list[int], rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> list[Row]:
+    """Goes on from threads, and reads everything again: both find and keep the same in each increment."""
+    again, order = [rng.random() < 0.1 for _ in ends], rng.sample(rows, len(rows))
+    both: list[list[tuple[list[Row], Any]]] = []
+    for worth in (0, 1 << 40):
+        monkeypatch.setattr(found, "WORTH", worth)
+        operator: Operator = operator_of(node)
+        after: Extended = -INF
+        steps: list[tuple[list[Row], Any]] = []
+        for until, restart in zip((*ends, INF), (*again, False), strict=True):
+            its = [row for row in order if after < row[1] <= until]
+            operator, result = operator.step([frame_of(node, its)], after, until)
+            steps.append((in_order(result.rows()), operator.counts()))
+            operator = reloaded(operator, node, until) if restart else operator
+            after = until
+        both.append(steps)
+    assert both[0] == both[1]
+    monkeypatch.setattr(found, "WORTH", 0)
+    return [row for its, _ in both[0] for row in its]
+
+
+def test_an_increment_may_be_evaluated_again(gone_on: list[int]) -> None:
+    """From one operator, until what it has made counts."""
+    node = node_of("A B* C", define=IS)
+    begun, _ = operator_of(node).step([frame_of(node, [(1, 0, 0, 1, 0.0)])], -INF, 0)
+    for _ in range(2):
+        _, result = begun.step([frame_of(node, [(1, 1, 0, 3, 0.0)])], 0, 1)
+        assert [row[-3:] for row in result.rows()] == [(0, 1, 1)]
+        after, result = begun.step([frame_of(node, [(1, 1, 0, 2, 0.0)])], 0, 1)
+        assert not result.height
+    _, result = after.step([frame_of(node, [(1, 2, 0, 3, 0.0)])], 1, 2)
+    assert [row[-3:] for row in result.rows()] == [(0, 2, 2)]
+    assert gone_on == [0, 0, 1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("keys", [1, 20])
+def test_an_increment_reads_what_is_new(keys: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows together a few times, although no search ends before the last row."""
+    read: list[int] = []
+    made = OrderedRows.__init__
+
+    def counted(self: OrderedRows, *given: Any) -> None:
+        made(self, *given)
+        read.append(self.height)
+
+    monkeypatch.setattr(OrderedRows, "__init__", counted)
+    node, batches, size = node_of("A B* C", define=IS, n=lambda m: m.rows.agg(tg.count())), 200, 100
+    operator: Operator = operator_of(node)
+    for batch in range(batches):
+        times = range(batch * size, (batch + 1) * size)
+        rows = [(at % keys, at, 0, 1 if at < keys else 2, 0.0) for at in times]
+        operator, _ = operator.step([frame_of(node, rows)], times[0] - 1, times[-1])
+    assert sum(read) < 3 * batches * size
+    last = [(key, batches * size + key, 0, 3, 0.0) for key in range(keys)]
+    _, result = operator.step([frame_of(node, last)], batches * size - 1, batches * size + keys)
+    assert result.get_column("n").to_list() == [batches * size // keys + 1] * keys
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_added_is_written_once(
+    seed: int, gone_on: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With deltas of what changed, and restarts; against one run without any."""
+    stream = tg.stream("S", "k string, t bigint, v bigint", progress="t")
+    untyped: Any = stream
+    program = tg.program(M=untyped.sequences("A B* C", by="k", define=IS, n=lambda m: m.rows.agg(tg.count())))
+    rng = random.Random(seed)
+    batches = [
+        [
+            (rng.choice("abc"), t, rng.choice((1, 2, 2, 2, 3 if rng.random() < 0.3 else 2)))
+            for t in range(9 * b, 9 * b + 9)
+        ]
+        for b in range(25)
+    ]
+    again, results = [rng.random() < 0.3 for _ in batches], []
+    for small in (10**6, 0):
+        monkeypatch.setattr(operator_state, "SMALL", small)
+        store = LocalStore(tmp_path / str(small), sync=False)
+        session, live = Session(program.facts, store), []
+        for number, rows in enumerate(batches):
+            session.push("S", rows)
+            session.advance("S", 9 * number + 8)
+            session.step()
+            live.append(session.live_rows())
+            if small == 0 and again[number]:
+                session.close()
+                store = LocalStore(tmp_path / str(small), sync=False)
+                session = Session(program.facts, store)
+        session.finish()
+        session.step()
+        results.append((sorted(map(repr, session.results("M"))), live))
+        session.close()
+    assert results[0] == results[1]
+    assert len(results[0][0]) > 3
+    assert sum(gone_on) > 20
+
+
+def test_a_batch_writes_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = tg.stream("S", "t bigint, v bigint", progress="t")
+    untyped: Any = stream
+    program = tg.program(M=untyped.sequences("A B* C", define=IS))
+    rows: list[int] = []
+    kept = operator_state._delta
+
+    def counted(*given: Any) -> Any:
+        delta = kept(*given)
+        rows.append(delta.rows)
+        return delta
+
+    monkeypatch.setattr(operator_state, "_delta", counted)
+    with program.session() as session:
+        for batch in range(40):
+            times = np.arange(1000 * batch, 1000 * batch + 1000)
+            session.push("S", {"t": times, "v": np.where(times == 0, 1, 2)})
+            session.advance("S", int(times[-1]))
+            session.step()
+        assert session.live_rows()["M: state"] == 40_000
+    assert sum(rows) < 5 * 40_000
