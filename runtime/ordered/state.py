@@ -137,9 +137,9 @@ def keep_part(
 
 
 def _has_slices(operator: Operator, live: int) -> bool:
-    """Whether the state is written again in slices: it is large, and a row of a delta replaces all of its partition."""
+    """Whether the state is written again in slices: it is large, and what a slice has replaces all of its partition."""
     described = operator.described().values()
-    by_partition = all(table.merge == "partition" and table.lasting is None for table in described)
+    by_partition = all(table.merge in ("partition", "queue") and table.lasting is None for table in described)
     return live > SLICED and by_partition and operator.span() is not None
 
 

@@ -28,17 +28,19 @@ class StateTable:
     save for those that are `lasting`, which are never replaced; a row that is `empty` says that nothing else is left.
     Rows for which `adds` holds replace none, and stand behind those that were there.
     `row`: a row replaces the one of its partition with the same `number`. `id`: a row replaces the one with its id.
-    `append`: rows are added.
+    `append`: rows are added. `queue`: they are, and those of a partition that were written before are gone up to the
+    `number` that a row has in `gone`, which is `empty` then.
 
     `possible` holds of every row that can have been written; `needed` columns have no NULL, `unique` ones differ from
     row to row.
     """
 
     columns: pl.Schema
-    merge: Literal["partition", "row", "id", "append"]
+    merge: Literal["partition", "row", "id", "append", "queue"]
     keys: int = 0
     id: str | None = None
     number: str | None = None
+    gone: str | None = None
     lasting: pl.Expr | None = None
     adds: pl.Expr | None = None
     empty: pl.Expr | None = None
@@ -66,6 +68,8 @@ class StateTable:
         """Merges rows with the deltas that were written after them, in order."""
         if len(parts) == 1 or self.merge == "append":
             return parts[0] if len(parts) == 1 else pl.concat(parts)
+        if self.gone is not None:
+            return self._queued(parts, self.gone)
         if self.merge in ("id", "row"):
             keys = list(self.columns)[: self.keys] if self.merge == "row" else []
             alike = [*keys, *(column for column in (self.id, self.number) if column is not None)]
@@ -76,6 +80,20 @@ class StateTable:
         replaced = ~lasting if self.adds is None else ~lasting & ~self.adds
         said = pl.col(_LAYER) >= pl.col(_LAYER).filter(replaced).max().over(keys)
         return rows.filter(lasting | said.fill_null(value=True)).drop(_LAYER)
+
+    def _queued(self, parts: Sequence[pl.DataFrame], gone: str) -> pl.DataFrame:
+        """The rows of all parts without those of which a later part says that they are gone; of each partition the
+        greatest number of which any does, for what was written before them.
+        """
+        assert self.number is not None
+        keys, is_mark = list(self.columns)[: self.keys], pl.col(gone).is_not_null()
+        rows = pl.concat([some for part in parts for some in (part.filter(is_mark), part.filter(~is_mark))])
+        # What a part says of parts before it stands ahead of its own rows.
+        later = pl.col(gone).cum_max(reverse=True).backward_fill().over(keys)
+        left = pl.when(is_mark).then(pl.col(gone) == pl.col(gone).max().over(keys))
+        kept = rows.filter(left.otherwise(later.is_null() | (pl.col(self.number) > later)))
+        marks = kept.filter(is_mark).unique(keys, keep="any", maintain_order=True)
+        return pl.concat([marks, kept.filter(~is_mark)])
 
     def whole(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows of a delta with no base: markers for partitions without rows are left out."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import tidegate as tg
@@ -18,6 +19,7 @@ from tidegate.runtime.ordered.derive.partition_states import PartitionStates, St
 from tidegate.runtime.ordered.match.operator import MatchOperator
 from tidegate.runtime.ordered.partition_store import LOOSE
 from tidegate.runtime.ordered.state import part_of, to_merge
+from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.state.segments import FANOUT, tier_of
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
@@ -110,6 +112,53 @@ def test_partitions_are_looked_at_when_they_are_due_although_nothing_comes() -> 
         for t, held in ((40, 40), (60, 20), (70, 20), (90, 0)):
             push(run, t, [(99, t, 0)])
             assert run.live_rows()["M: situations"] == held
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_have_left_at_the_front_are_gone_however_deltas_are_merged(seed: int) -> None:
+    """Partitions that are empty in between count anew; a slice has all rows of some, in the place of those before."""
+    rng = random.Random(f"queue {seed}")
+    keys: list[float | None] = [0.5, float("nan"), None]
+    is_mark = pl.col("~gone").is_not_null()
+    table = StateTable(
+        pl.Schema({"key 0": pl.Float64(), "n": pl.Int64(), "~gone": pl.Int64()}),
+        "queue",
+        1,
+        number="n",
+        gone="~gone",
+        empty=is_mark,
+    )
+    held: list[list[int]] = [[] for _ in keys]
+    deltas = []
+    for _ in range(rng.randrange(2, 14)):
+        written: list[tuple[float | None, int | None, int | None]] = []
+        for key, rows in zip(keys, held, strict=True):
+            if rng.random() < 0.3:
+                continue
+            last, gone = rows[-1] if rows else rng.randrange(3), rng.randint(0, len(rows))
+            if gone:
+                written.append((key, None, rows[gone - 1]))
+                del rows[:gone]
+            new = [last + 1 + number for number in range(rng.randrange(4))]
+            rows += new
+            if rows and rng.random() < 0.2:  # a slice
+                written = [row for row in written if row[0] is not key]
+                written += [(key, None, rows[-1]), *((key, number, None) for number in rows)]
+            else:
+                written += [(key, number, None) for number in new]
+        rng.shuffle(written)
+        written.sort(key=lambda row: row[1] or 0)
+        deltas.append(pl.DataFrame(written, schema=dict(table.columns), orient="row"))
+    while len(deltas) > 1 and rng.random() < 0.8:
+        first = rng.randrange(len(deltas) - 1)
+        some = rng.randint(2, len(deltas) - first)
+        deltas[first : first + some] = [table.merged(deltas[first : first + some])]
+    whole = table.whole(table.merged(deltas))
+    assert whole.schema == table.columns
+    for key, rows in zip(keys, held, strict=True):
+        found = [n for k, n, _ in whole.rows() if (k is None) == (key is None) and str(k) == str(key)]
+        assert found == rows
+    assert whole.height == sum(map(len, held))
 
 
 @pytest.mark.parametrize("seed", range(3))

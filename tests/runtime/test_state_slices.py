@@ -118,6 +118,29 @@ def test_no_batch_writes_a_large_state_whole() -> None:
     assert max(whole.written) > KEYS // 2, "what it was before"
 
 
+@pytest.mark.parametrize(
+    ("bounds", "renewals"),
+    [(tg.hopping(60 * ARRIVING, every=20 * ARRIVING), 10), (tg.session(2 * KEYS), 0), (tg.session(10**6), 0)],
+)
+def test_rows_of_open_windows_are_written_again_in_slices(bounds: tg.WindowBounds, renewals: int) -> None:
+    """Where many have left. Those of a session that goes on are written a few times, however long it is."""
+    rng, run = np.random.default_rng(4), Run(readings.windows(bounds, by="k").agg(middle=tg.median(readings.x)))
+    renewed, live = 0, [0]
+    for number in range(BATCHES):
+        run.batch(np.minimum(rng.integers(0, KEYS, ARRIVING), rng.integers(0, KEYS, ARRIVING)))
+        live.append(sum(run.operator.counts().values()))
+        renewed += run.kept is not None and run.kept.renewal is not None
+        assert run.stored <= 4 * max(live[-2:]) + slicing.SMALL
+        if number % 20 == 0:
+            run.check()
+        if number % 50 == 49:
+            run.operator, run.kept = run.read_back(), Kept(run.kept.rows, run.kept.part) if run.kept else None
+    assert max(live) > 2 * slicing.SLICED
+    assert renewed >= renewals
+    assert np.mean(run.written) <= 8 * ARRIVING
+    run.check()
+
+
 def test_slices_are_by_numbers_that_other_keys_are_given() -> None:
     """Keys come and go, and some come again, with another number; what goes and comes is written as changes."""
     events = tg.stream("R", "k string, t bigint, x bigint", progress="t")

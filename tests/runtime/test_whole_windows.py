@@ -17,6 +17,10 @@ from tests.runtime.batchings import in_any_batches, on_spark
 from tests.shards import shards
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.ordered import state as operator_state
+from tidegate.runtime.ordered.state import SMALL
+from tidegate.runtime.ordered.windows import queues
+from tidegate.runtime.ordered.windows.rows import store
 from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -215,6 +219,58 @@ def test_they_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path
         assert found(results[name]) == meant(program(), rows, name), name
 
 
+@pytest.mark.parametrize("seed", shards(4, 1))
+def test_a_run_that_starts_again_goes_on_the_same(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From what changed alone, and with as many rows kept; against one run without changes."""
+    rng, rows = random.Random(f"again {seed}"), events(seed)
+    cuts = sorted(rng.sample(range(1, len(rows)), 12))
+    batches = [rows[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
+    again = [rng.random() < 0.4 for _ in batches]
+    found_by: list[tuple[list[dict[str, int]], dict[str, list[Event]]]] = []
+    for small in (SMALL, 0):
+        monkeypatch.setattr(operator_state, "SMALL", small)
+        session, live = program().session(checkpoint=tmp_path / str(small)), []
+        for batch, restart in zip(batches, again, strict=True):
+            session.push("S", batch)
+            session.advance("S", batch[-1][1] - 1)
+            session.step()
+            live.append({name: kept for name, kept in session.live_rows().items() if name.endswith(": state")})
+            if restart and not small:
+                session.close()
+                session = program().session(checkpoint=tmp_path / str(small))
+        session.finish()
+        session.step()
+        found_by.append((live, {name: found(session.results(name)) for name in NAMES}))
+        session.close()
+    assert found_by[0] == found_by[1]
+
+
+def test_one_row_of_an_instant_stays_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The windows without rows are counted from it."""
+    monkeypatch.setattr(operator_state, "SMALL", 0)
+    told = tg.program(R=windows(tg.hopping(4, every=4, empty=True), different=tg.count_distinct(S.v)))
+    others = [row for key in range(40) for row in at(2, key=f"k{key}")]
+    with told.session(checkpoint=tmp_path) as session:
+        for rows, until in (([*at(1, 3, 3, 3), *others], 3), (at(5, key="b"), 5)):
+            session.push("S", rows)
+            session.advance("S", until)
+            session.step()
+        assert session.live_rows()["R: state"] == 42
+    with told.session(checkpoint=tmp_path) as session:
+        session.push("S", at(14))
+        session.advance("S", 14)
+        session.step()
+        assert session.live_rows()["R: state"] == 42
+        session.finish()
+        session.step()
+        assert [row for row in found(session.results("R")) if row[0] == "a"] == [
+            ("a", 0, 4, 2, 4),
+            ("a", 12, 16, 1, 16),
+            ("a", 4, 8, 0, 14),
+            ("a", 8, 12, 0, 14),
+        ]
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_spark_has_the_same(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,6 +310,65 @@ def test_the_rows_of_open_windows_are_kept() -> None:
     # The last one of a key stays where windows without rows are counted from it, and where it says where panes begin.
     assert live(windows(tg.hopping(12, every=4, empty=True), **whole), 100) == 2
     assert live(windows(tg.hopping(12, every=4, align="first"), **whole), 100) == 2
+
+
+@pytest.mark.parametrize("size", [5, 6])
+def test_of_rows_that_are_counted_no_more_are_kept_whatever_the_batching(size: int) -> None:
+    """The last one of a window that is complete stays until the next row comes."""
+    with tg.program(R=counted(size, size, middle=tg.median(S.v))).session() as session:
+        kept = []
+        for row in at(*range(2 * size + 1)):
+            session.push("S", [row])
+            session.advance("S", row[1])
+            session.step()
+            kept.append(session.live_rows()["R: state"])
+    assert kept == [*range(1, size), 1, *range(1, size), 1, 1]
+
+
+LONG = {
+    "session": S.windows(tg.session(10**6), by="k"),
+    "hopping": S.windows(tg.hopping(10**6, every=10**6), by="k"),
+    "rows": S.windows(tg.rows(10**6), by="k", tie="s"),
+    "between": S.windows(tg.between(S.where(S.v == 1), S.where(S.v < 0), by="k"), by="k"),
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_an_increment_reads_and_writes_what_is_new(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many rows the open window has: of those that are kept the last one is read."""
+    monkeypatch.setattr(operator_state, "SMALL", 0)
+    read, written = list[int](), list[int]()
+    taken, marked = queues.RowQueues._rows, store.WindowRows.marked
+
+    def noted(its: queues.RowQueues, of: Any, at: Any) -> Any:
+        read.append(len(at))
+        return taken(its, of, at)
+
+    def counted_(its: store.WindowRows, rows: Any, marks: Any) -> Any:
+        written.append(rows.height + marks.height)
+        return marked(its, rows, marks)
+
+    monkeypatch.setattr(queues.RowQueues, "_rows", noted)
+    monkeypatch.setattr(store.WindowRows, "marked", counted_)
+    told = tg.program(R=LONG[kind].agg(middle=tg.median(S.v), different=tg.count_distinct(S.w)))
+    whole = 0
+    with told.session() as session:
+        for batch in range(30):
+            read.clear()
+            written.clear()
+            session.push("S", at(*range(10 * batch + 1, 10 * batch + 11)))
+            session.advance("S", 10 * batch + 10)
+            session.step()
+            if batch:
+                assert max(read) == 1
+                assert written[0] == 10
+            whole += len(written) > 1
+        session.push("S", [("a", 1000, -1, None, None, 0)])
+        session.finish()
+        session.step()
+        middles = [row["middle"] for row in session.results("R")]
+    assert whole < 6
+    assert middles == ([] if kind == "rows" else [150.5 if kind == "between" else 150.0])
 
 
 @pytest.mark.parametrize("bounds", [tg.session(3), tg.hopping(8, every=4)])

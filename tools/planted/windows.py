@@ -15,6 +15,8 @@ PAIRS = "runtime/eval/aggregates/pairs.py"
 CALENDAR = "algebra/ordered/windows/calendar.py"
 CUTS = "runtime/ordered/windows/rows/cuts.py"
 ROWS = "runtime/ordered/windows/rows/operator.py"
+KEPT = "runtime/ordered/windows/rows/store.py"
+TABLES = "runtime/ordered/state_tables.py"
 NODE = "algebra/ordered/windows/node.py"
 ZONES = "analysis/ordered/windows.py"
 OPENED = "algebra/dsl/windows/opened.py"
@@ -29,6 +31,8 @@ GROUP = Group(
         "tests/runtime/test_window_kinds.py",
         "tests/runtime/test_whole_windows.py",
         "tests/runtime/test_windows_between.py",
+        "tests/runtime/test_state_deltas.py",
+        "tests/runtime/test_state_slices.py",
         "tests/properties/test_operators.py",
     ),
     (
@@ -379,8 +383,74 @@ GROUP = Group(
         bug(
             "windows of kept rows are looked at anew after a start when rows come only",
             ROWS,
-            "state.put(replace(stored, look=look))",
-            "state.put(stored)",
+            "state.put(WindowExtract(partitions, rows, look))",
+            "state.put(WindowExtract(partitions, rows, np.full_like(look, (1 << 63) - 1)))",
+        ),
+        bug(
+            "rows come behind those of a window that ends",
+            CUTS,
+            "    on = is_known & (look > until) & (look < NO_LOOK)\n",
+            "    on = is_known & (look < NO_LOOK)\n",
+        ),
+        bug(
+            "rows come behind one that no later window has",
+            CUTS,
+            "    on = is_known & (look > until) & (look < NO_LOOK)\n",
+            "    on = is_known & (look > until)\n",
+        ),
+        bug(
+            "rows come behind those of a window that a row closes",
+            CUTS,
+            "came.of[closes], minlength=len(look)) == 0",
+            "came.of[closes], minlength=len(look)) >= 0",
+        ),
+        bug(
+            "rows come behind those of a window that has as many as it may",
+            CUTS,
+            "(now // window.pane == came.before // window.pane)",
+            "(now // window.pane >= came.before // window.pane)",
+        ),
+        bug(
+            "the last row of a window that is complete stays with the next",
+            CUTS,
+            "last_is_open = (came.before % window.pane > 0) | (panes_alone(node).panes.many > 1)",
+            "last_is_open = True",
+        ),
+        bug(
+            "an increment reads all rows that are kept",
+            ROWS,
+            "before = state.some(partitions, ~added_to)",
+            "added_to = np.zeros_like(added_to)\n        before = state.some(partitions, ~added_to)",
+        ),
+        bug(
+            "a row that stays goes with those of its instant",
+            ROWS,
+            "parted = some[(kept[some] > 0)",
+            "parted = some[(kept[some] < 0)",
+        ),
+        bug(
+            "what is gone of a window is not written",
+            ROWS,
+            "self.held.marked(pl.concat([known, rows]), marks)",
+            "self.held.marked(pl.concat([known, rows]), marks.clear())",
+        ),
+        bug(
+            "a slice leaves what was written before it",
+            KEPT,
+            "stored=self.marked(extract.rows, marks)",
+            "stored=self.marked(extract.rows, marks.clear())",
+        ),
+        bug(
+            "what is gone takes what is written with it",
+            TABLES,
+            "(part.filter(is_mark), part.filter(~is_mark))",
+            "(part.filter(~is_mark), part.filter(is_mark))",
+        ),
+        bug(
+            "of several parts the last one says what is gone",
+            TABLES,
+            "pl.col(gone).cum_max(reverse=True).backward_fill()",
+            "pl.col(gone).backward_fill()",
         ),
         bug("what is tied is counted in any order", ROWS, "if isinstance(self.node.window, CountWindow):", "if False:"),
         bug(

@@ -53,11 +53,32 @@ def panes_alone(node: Windows) -> PartialPanes:
     return partial_panes(replace(node, aggregates=()))
 
 
+def goes_on(node: Windows, came: Arrival, look: Int64Array, until: int) -> BoolArray:
+    """In which partitions no window ends up to an instant, and all kept rows stay: the new ones come behind them.
+
+    Known are the last rows of each. `look` is when a window of it ends if no row comes.
+    """
+    window = node.window
+    is_known = np.bincount(came.known.get_column(PARTITION).to_numpy(), minlength=len(look)) > 0
+    if isinstance(window, CountWindow):
+        last_is_open = (came.before % window.pane > 0) | (panes_alone(node).panes.many > 1)
+        now = came.before + np.bincount(came.of, minlength=len(look))
+        on: BoolArray = is_known & last_is_open & (now // window.pane == came.before // window.pane)
+        return on
+    if isinstance(window, OpenedWindow):
+        closes = came.rows.get_column(window.closes).fill_null(value=False).to_numpy()
+        on = is_known & (np.bincount(came.of[closes], minlength=len(look)) == 0)
+        return on
+    on = is_known & (look > until) & (look < NO_LOOK)
+    return on
+
+
 def cut(
     node: Windows, block: Block, came: Arrival, after: Extended, until: Extended, texts: Callable[[int], str]
 ) -> Cut:
     """The windows that are complete at progress `until` and were not at `after`. The rows of `block` are those that
-    came and the known ones before them; `texts` says the keys of a partition, for an error.
+    came and known ones before them, all those of partitions with a window that ends; `texts` says the keys of a
+    partition, for an error.
     """
     if isinstance(node.window, SessionWindow):
         return _sessions(block, node.window.gap, ticks(until))

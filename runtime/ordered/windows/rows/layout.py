@@ -22,7 +22,7 @@ from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.partition_store import NO_LOOK
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.windows.layout import counted_by
+from tidegate.runtime.ordered.windows.layout import ROWS, counted_by
 
 TIME: Final = "time"
 #: Of a row in a window that rows open and close: when it was opened, and the row's own instant if it closes it, else
@@ -48,6 +48,11 @@ class RowLayout:
 
     def type_of(self, term: Term) -> DataType:
         return term_type(term, self.node.input.schema)
+
+    @property
+    def number(self) -> str:
+        """The column by which the rows of a partition ascend: their number where there is one, else their instant."""
+        return ROWS if ROWS in counted_by(self.node.window) else TIME
 
     @cached_property
     def in_block(self) -> tuple[str, ...]:
