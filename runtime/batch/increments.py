@@ -205,9 +205,11 @@ class Evaluation:
         return done
 
     def _jobs(self, query: QueryPlan, inputs: Sequence[Sequence[Segment]], old: Progress, new: Progress) -> list[Job]:
-        """The increment of a query over relevant segments per leaf, if there are any to read."""
+        """The increment of a query over relevant segments per leaf, if there are any to read of those that it needs."""
         state = self.operators.get(query.name)
         if not any(inputs) and state is None and all(leaf.buffer is not None for leaf in query.leaves):
+            return []
+        if query.ordered is None and not all(inputs[leaf] for leaf in query.required):
             return []
         feeds = self.plan.feeds(query.stream)
         job = Job(

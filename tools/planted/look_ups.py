@@ -10,6 +10,7 @@ FAILURES = "algebra/typed/failures.py"
 INDEX = "runtime/eval/joins/key_index.py"
 CACHE = "runtime/engines/embedded/steps/segment_cache.py"
 LOOK_UPS = "runtime/eval/joins/look_ups.py"
+INCREMENTS = "runtime/batch/increments.py"
 INDEXED_ROWS = "runtime/eval/joins/indexed_rows.py"
 
 GROUP = Group(
@@ -60,6 +61,18 @@ GROUP = Group(
             EVALUATION,
             "if sizes[first] * SHARE > job.rows or not all(map(self.segments.in_memory, job.inputs)):",
             "if True:",
+        ),
+        bug(
+            "rows are read that have no partner",
+            INCREMENTS,
+            "if query.ordered is None and not all(inputs[leaf] for leaf in query.required):",
+            "if False:",
+        ),
+        bug(
+            "what has no partner is not there",
+            INCREMENTS,
+            "not all(inputs[leaf] for leaf in query.required)",
+            "not all(inputs)",
         ),
         bug(
             "each query looks its rows up by itself",
