@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 import numpy as np
+import polars as pl
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Schema
@@ -112,6 +113,14 @@ class PartitionStore(Generic[C]):
         fresh.put(replace(self.extract(partitions), partitions=np.arange(len(partitions))))
         return fresh
 
+    def read_by(self, rows: pl.DataFrame, until: int) -> tuple[Int64Array, Int64Array]:
+        """The partitions that an increment with these rows has to read at progress `until`, in order, and the place
+        among them of each row's partition.
+        """
+        numbers = self.partitions.assign(rows)
+        partitions = self.touched([numbers], until)
+        return partitions, self.places(partitions, numbers).astype(np.int64)
+
     def touched(self, parts: Sequence[Int32Array], until: int) -> Int64Array:
         """The partitions that have rows in one of the parts or have to be read at progress `until`, in order."""
         self._grow()
@@ -167,6 +176,10 @@ class PartitionStore(Generic[C]):
             return part
         self._place[partitions] = np.arange(len(partitions), dtype=np.int32)
         return self._place[part]
+
+    def texts(self, partitions: Int64Array) -> Callable[[int], str]:
+        """What says the keys of each of these partitions, by its position, as people read them."""
+        return lambda position: self.partitions.text(int(partitions[position]))
 
     def put(self, extract: C) -> None:
         """Replaces the state of these partitions."""

@@ -148,8 +148,17 @@ GROUP = Group(
         bug(
             "packed rows stand where they stood",
             ARRAYS,
-            "self._first, self._room = np.cumsum(self._count) - self._count, self._count.copy()",
-            "self._room = self._count.copy()",
+            "self._first, self._room, self._used = first, room.copy(), used",
+            "self._room, self._used = room.copy(), used",
+        ),
+        bug(
+            "a column is packed as there is no memory for the next",
+            ARRAYS,
+            "packed = [column.packed(at, to, used) for column in self._columns.values()]\n",
+            "packed = []\n"
+            "            for column in self._columns.values():\n"
+            "                packed.append(column.packed(at, to, used))\n"
+            "                column.hold(*packed[-1])\n",
         ),
         bug(
             "a value takes the NULL that stood there",
@@ -195,7 +204,7 @@ GROUP = Group(
             "another instant progresses by itself",
             ZONES,
             "if not node.waits and schema.temporal == (node.time,):\n"
-            "            return build.named(completing(zones, reading, node.time), node.schema)",
+            "            return build.named(event_zones(zones, reading, node.time), node.schema)",
             "if not node.waits:\n            return build.named(zones, node.schema)",
         ),
         bug("a limited wait bounds nothing", ZONES, "if len(longest) == len(waits) else []", "if False else []"),

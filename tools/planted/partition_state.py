@@ -138,8 +138,7 @@ GROUP = Group(
             "itertools.chain(self._free.tolist(), itertools.count(many))",
             "itertools.count(many)",
         ),
-        bug("a number is free twice", PARTITIONS, "        gone = gone[~self._is_free[gone]]\n", ""),
-        bug("a number that was given stays free", PARTITIONS, "                is_free[assigned] = False\n", ""),
+        bug("a number is free twice", PARTITIONS, "        gone = gone[~self._is_free(len(self))[gone]]\n", ""),
         bug(
             "a number that was given is given again",
             PARTITIONS,
@@ -155,7 +154,7 @@ GROUP = Group(
         bug(
             "free numbers have keys where these are read again",
             PARTITIONS,
-            "numbers = np.flatnonzero(~_padded(self._is_free, len(self)))",
+            "numbers = np.flatnonzero(~self._is_free(len(self)))",
             "numbers = np.arange(len(self))",
         ),
         bug("keys are kept for ever", PARTITIONS, "known.height > 2 * many", "known.height > many << 40"),

@@ -23,6 +23,7 @@ from tidegate.runtime.ordered.windows.lifting import Arrival, in_order
 from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, windows_of
 from tidegate.runtime.ordered.windows.pane_store import PaneExtract, PaneStore
 from tidegate.runtime.ordered.windows.partial_panes import PartialPanes, partial_panes
+from tidegate.runtime.ordered.windows.phases import phases
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
@@ -45,7 +46,8 @@ class HoppingOperator(WindowsOperator[PaneStore]):
             none = Arrival.of_none(panes, rows, len(partitions))
             high = none.complete(reached)
             rows = rows.filter(pl.Series(panes.is_open(rows, high)))
-            latest = panes.latest(panes.totals(rows.clear(), rows), high)
+            phase = phases(state.partitions.rows(partitions), panes.panes.many)
+            latest = panes.latest(panes.totals(rows.clear(), rows, phase), high)
             state.put(PaneExtract(partitions, rows, latest, panes.looks(latest, high, none.axis)))
         return self
 
@@ -54,14 +56,15 @@ class HoppingOperator(WindowsOperator[PaneStore]):
     ) -> tuple[Self, pl.DataFrame]:
         rows, state, panes = as_frame(events[0]), self.settled(), partial_panes(self.node)
         state.ready()
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], ticks(until))
-        before, of = state.unread(partitions), state.places(partitions, numbers).astype(np.int64)
+        partitions, of = state.read_by(rows, ticks(until))
+        before = state.unread(partitions)
         came = Arrival(panes, before.totals, rows, of, len(partitions))
         low, high = came.complete_before(after), came.complete(until)
-        change = _Change.of(panes, state, partitions, came.panes, low, high)
-        totals = panes.totals(before.totals, came.panes)
-        result = self.reported(panes.group, panes.windows(totals, change.rest, low, high, came.axis), partitions)
+        phase = phases(state.partitions.rows(partitions), panes.panes.many)
+        change = _Change.of(panes, state, partitions, came.panes, low, high, phase)
+        totals = panes.totals(before.totals, came.panes, phase)
+        windows = panes.windows(totals, change.rest, low, high, came.axis, phase, state.texts(partitions))
+        result = self.reported(panes.group, windows, partitions)
         latest = panes.latest(totals, high)
         look = panes.looks(latest, high, came.axis)
         left = PaneExtract(partitions, change.rows, latest, look, gone=change.gone, kept=change.kept)
@@ -102,14 +105,15 @@ class _Change:
     @classmethod
     def of(
         cls, panes: PartialPanes, state: PaneStore, partitions: Int64Array, new: pl.DataFrame,
-        low: Int64Array, high: Int64Array,
+        low: Int64Array, high: Int64Array, phase: Int64Array,
     ) -> _Change:  # fmt: skip
         """Where a block ends, all panes of the partition are read and written. Else those are read at which windows
         begin, and the last one if there are new rows for it.
         """
         of = panes.panes
         count, last = state.rows.count(partitions), state.rows.last(partitions)
-        ends = of.block(high + 1) > of.block(low + 1)
+        before, after = of.block(low + 1, phase), of.block(high + 1, phase)
+        ends = after > before
         gone = state.rows.up_to(partitions, PANE, high - of.many + 1)
         if of.stays:  # the last one, unless a new one follows
             follows = np.bincount(new.get_column(PARTITION).to_numpy(), minlength=len(partitions)) > 0
@@ -118,9 +122,10 @@ class _Change:
         goes_on = _same_pane(last, new, len(partitions))
         known = pl.concat([_only(first, ends), _only(last, goes_on & ~ends)])
         rows = panes.together(known, new)
-        place, block = rows.get_column(PARTITION).to_numpy(), of.block(rows.get_column(PANE).to_numpy())
-        ended = (block >= of.block(low + 1)[place]) & (block < of.block(high + 1)[place])
-        rows = panes.remainders(rows, ended)
+        place = rows.get_column(PARTITION).to_numpy()
+        block = of.block(rows.get_column(PANE).to_numpy(), phase[place])
+        ended = (block >= before[place]) & (block < after[place])
+        rows = panes.remainders(rows, ended, phase)
         rest = in_order(pl.concat([_only(first, ~ends), _only(rows, ends)]))
         kept = np.where(ends, 0, count - gone - goes_on)
         left = rows.filter(pl.Series(panes.is_open(rows, high)))

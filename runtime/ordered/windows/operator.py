@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self, TypeVar
@@ -66,18 +66,23 @@ class WindowsOperator(RowOperator[S]):
         walk = Lenient({})
         values = final(group, numbered) if self.noted is None else walk.finished(group, numbered, None)
         of = partitions[windows.get_column(PARTITION).to_numpy()]
-        keys = self.held.partitions.rows(of).select(node.keys) if node.keys else pl.DataFrame()
         # Windows that rows bound have their bounds among the aggregates.
         bounds = windows.select(name for name in node.bounds if name in windows.columns)
         named = values.drop(group.keys).rename({FIRST_ROW: START, LAST_ROW: END}, strict=False)
-        columns = {column.name: column for column in (*keys.get_columns(), *bounds.get_columns(), *named.get_columns())}
-        result = pl.DataFrame([columns[name] for name in node.schema.names])
+        result = self.in_result(of, (*bounds.get_columns(), *named.get_columns()))
         if self.noted is not None:
             for aside in walk.aside:
                 place = aside.row[number]
                 assert isinstance(place, int)
                 self.noted.append(replace(aside, row=result.row(place, named=True), schema=node.schema))
         return result
+
+    def in_result(self, partitions: Int64Array, columns: Iterable[pl.Series]) -> pl.DataFrame:
+        """Rows of the result, each with the keys of one of these partitions and with these columns."""
+        node = self.node
+        keys = self.held.partitions.rows(partitions).select(node.keys).get_columns() if node.keys else []
+        by_name = {column.name: column for column in (*keys, *columns)}
+        return pl.DataFrame([by_name[name] for name in node.schema.names])
 
     def noting(self, noted: list[SetAside] | None) -> Self:
         return replace(self, noted=noted)

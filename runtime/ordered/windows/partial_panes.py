@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,7 +23,7 @@ from tidegate.runtime.ordered.windows.panes import Axis
 
 @dataclass(frozen=True)
 class PartialPanes(PaneLayout):
-    """Frames of panes are by partition and pane."""
+    """Frames of panes are by partition and pane; `phase` says of each partition where its blocks end."""
 
     def together(self, known: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
         """Known panes and new ones; those of one number are one."""
@@ -35,14 +36,14 @@ class PartialPanes(PaneLayout):
         merged = merged_pairs(self.group, rows[again], rows[again - 1])
         return pl.concat([rows, merged])[np.delete(place, again - 1)]
 
-    def totals(self, known: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    def totals(self, known: pl.DataFrame, new: pl.DataFrame, phase: Int64Array) -> pl.DataFrame:
         """Each pane with what its block comes to up to it; `known` are such rows, before the new panes."""
         rows = in_order(pl.concat([known, new], how="diagonal" if self.shows_empty else "vertical"))
-        return running(self.group, rows, within(starts_of(_of(rows), self.panes.block(_pane(rows)))))
+        return running(self.group, rows, within(starts_of(_of(rows), self._block(rows, phase))))
 
-    def remainders(self, rows: pl.DataFrame, some: BoolArray) -> pl.DataFrame:
+    def remainders(self, rows: pl.DataFrame, some: BoolArray, phase: Int64Array) -> pl.DataFrame:
         """Each of some panes with what its block comes to from it on; the others as they are."""
-        starts = starts_of(_of(rows), self.panes.block(_pane(rows))) | ~some
+        starts = starts_of(_of(rows), self._block(rows, phase)) | ~some
         starts[1:] |= ~some[:-1]
         ends = np.append(starts[1:], True)[: len(starts)]
         return remaining(self.group, rows, within(ends[::-1])[::-1])
@@ -69,26 +70,31 @@ class PartialPanes(PaneLayout):
         return look
 
     def windows(
-        self, totals: pl.DataFrame, rest: pl.DataFrame | None, low: Int64Array, high: Int64Array, axis: Axis | None
-    ) -> pl.DataFrame:
+        self, totals: pl.DataFrame, rest: pl.DataFrame | None, low: Int64Array, high: Int64Array, axis: Axis | None,
+        phase: Int64Array, texts: Callable[[int], str],
+    ) -> pl.DataFrame:  # fmt: skip
         """The windows that are complete with pane `high` of each partition and were not with pane `low`: PARTITION,
         their bounds unless rows are counted, and partial results.
 
         Up to the next pane of its partition each window has a pane as its last one: then it has what the block comes
         to up to it. Where it begins in the block before, it has what that comes to from there on, too, in `rest`.
+
+        `EvaluationError` TG306 for a row with too many windows without rows before it; `texts` says the key of a
+        partition.
         """
         of, pane = _of(totals), _pane(totals)
-        at, window = self._windows(*self._ends(of, pane, low, high))
-        own = np.where(self.panes.block(pane[at]) == self.panes.block(window), at, -1)
+        at, window = self.between(*self._ends(of, pane, low, high))
+        block = self._block(totals, phase)
+        own = np.where(block[at] == self.panes.block(window, phase[of[at]]), at, -1)
         if self.shows_empty:
-            its, empty, told = self._empty(totals)
+            its, empty, told = self._empty(totals, texts)
             at, window = np.concatenate([at, its]), np.concatenate([window, empty])
             own = np.concatenate([own, np.full(len(its), -1)])
         if not len(at):
             return pl.DataFrame([pl.Series(PARTITION, at)])
         made = gathered(totals, own)
         if rest is not None and rest.height:
-            begun = self._begun(rest, of[at], window, len(low))
+            begun = self._begun(rest, of[at], window, phase)
             made = merged_pairs(self.group, made, gathered(rest, begun))
         elif self.shows_empty:
             made = merged_pairs(self.group, made, made.clear(made.height))
@@ -111,7 +117,7 @@ class PartialPanes(PaneLayout):
         first = np.maximum(pane, low[of] + 1)
         return np.maximum(first, self.panes.many) if self.panes.whole else first, until
 
-    def _empty(self, totals: pl.DataFrame) -> tuple[Int64Array, Int64Array, Int64Array]:
+    def _empty(self, totals: pl.DataFrame, texts: Callable[[int], str]) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Windows without rows, each with the place of the pane before and the instant that tells it: those from the
         last one with a pane to the next pane. `EvaluationError` TG306 where these are more than memory holds.
         """
@@ -120,14 +126,16 @@ class PartialPanes(PaneLayout):
         told = totals.get_column(FIRST).fill_null(0).to_numpy()
         first, last = self.panes.last(pane[follows]) + 1, pane[follows + 1] - 1
         if len(follows) and (many := int((last - first).max()) + 1) > MOST_OF_A_ROW:
-            instant = int(told[follows[np.argmax(last - first)] + 1])
-            type_ = self.node.input.schema[self.node.time].type
-            raise too_far(many // self.panes.step, "windows without rows come before the row at", instant, type_)
-        at, empty = self._windows(first, last)
+            row = int(follows[np.argmax(last - first)]) + 1
+            windows, most = -(-many // self.panes.step), MOST_OF_A_ROW // self.panes.step
+            type_, of_row = self.node.input.schema[self.node.time].type, texts(int(of[row]))
+            what = "windows without rows come before the row at"
+            raise too_far(windows, most, what, int(told[row]), type_, of_row)
+        at, empty = self.between(first, last)
         its = follows[at]
         return its, empty, told[its + 1]
 
-    def _windows(self, first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
+    def between(self, first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Each window from a first to a last pane, with the place of these."""
         at, pane = _each(first, last)
         if self.panes.step == 1:
@@ -135,15 +143,18 @@ class PartialPanes(PaneLayout):
         its = self.panes.are_windows(pane)
         return at[its], pane[its]
 
-    def _begun(self, rest: pl.DataFrame, of: Int64Array, window: Int64Array, partitions: int) -> Int64Array:
+    def _begun(self, rest: pl.DataFrame, of: Int64Array, window: Int64Array, phase: Int64Array) -> Int64Array:
         """Where the first pane of each window stands that is in the block before; -1: it has none."""
-        pane = _pane(rest)
-        offsets = np.searchsorted(_of(rest), np.arange(partitions + 1))
+        pane, block = _pane(rest), self._block(rest, phase)
+        offsets = np.searchsorted(_of(rest), np.arange(len(phase) + 1))
         place: Int64Array = first_from(offsets, pane, of, self.panes.before(window), True)
         ahead = place < offsets[of + 1]
         place[~ahead] = -1
-        place[ahead & (self.panes.block(pane[place]) != self.panes.block(window) - 1)] = -1
+        place[ahead & (block[place] != self.panes.block(window, phase[of]) - 1)] = -1
         return place
+
+    def _block(self, rows: pl.DataFrame, phase: Int64Array) -> Int64Array:
+        return self.panes.block(_pane(rows), phase[_of(rows)])
 
 
 def _of(rows: pl.DataFrame) -> Int64Array:
