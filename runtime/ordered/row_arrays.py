@@ -76,7 +76,7 @@ class RowArrays:
         """Columns of the last row of each of these partitions, NULL where it has none."""
         count = self._count[partitions]
         known: BoolArray | None = count > 0
-        at = self._first[partitions] + count - 1
+        at = self._first[partitions] + (count.astype(np.int64) - 1)
         if known.all():
             known = None
         else:
