@@ -47,7 +47,7 @@ def measure(total: int, chosen: argparse.Namespace, folder: Path) -> bool:
         cars = 0
         for part in before("last", distinct, total, start):
             session.push("Road", part)
-            session.advance("Road", int(part["time"][-1]))
+            session.advance("Road", int(part.select(pl.max("time")).item()))
             session.step()
             cars += part.height
         taken = []

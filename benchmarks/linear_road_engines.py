@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Protocol, Self
 
 import polars as pl
+import pyarrow as pa
 
 import tidegate as tg
 from benchmarks.linear_road_answers import LIMITS
 from examples.linear_road.queries import DISTANCES, program
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sinks import DiscardSink, Sink
+from tidegate.runtime.engines.embedded.session import Session
 
 #: Seconds between two looks for files, and for what a query on Spark has done.
 PAUSE = 0.005
@@ -37,7 +39,9 @@ class Batch:
 
 
 class Engine(Protocol):
-    """An engine at work in a folder: it reads `in`, goes on with the checkpoint in `state` and writes to `out`."""
+    """An engine at work in a folder, after the rows that were before: it reads the directory `in`, and writes a file of
+    each kind of answers a batch to `out`.
+    """
 
     @property
     def batches(self) -> list[Batch]:
@@ -57,10 +61,14 @@ class Engine(Protocol):
 def make_state(checkpoint: Path, parts: Iterable[pl.DataFrame]) -> None:
     """A checkpoint after these rows, which come in order of time; of their answers nothing is kept."""
     with program.session(statics=_STATICS, sinks=_UNREAD, checkpoint=checkpoint) as session:
-        for part in parts:
-            session.push("Road", part)
-            session.advance("Road", int(part["time"][-1]))
-            session.step()
+        _push(session, parts)
+
+
+def _push(session: Session, parts: Iterable[pl.DataFrame]) -> None:
+    for part in parts:
+        session.push("Road", part)
+        session.advance("Road", int(part.select(pl.max("time")).item()))
+        session.step()
 
 
 class _Batches:
@@ -89,18 +97,26 @@ class _Batches:
 
 
 class Embedded(_Batches):
-    """A session in this process, a batch as soon as there are files."""
+    """A session in this process, a batch as soon as there are files; its state is on disk, or `in_memory` alone."""
 
-    def __init__(self, folder: Path, threads: int = 1) -> None:
+    def __init__(
+        self, folder: Path, parts: Iterable[pl.DataFrame], threads: int = 1, *, in_memory: bool = False
+    ) -> None:
         super().__init__()
+        self._counts = False
+        if not in_memory:
+            make_state(folder / "state", parts)
         self._session = program.session(
             {"Road": _source(folder)},
             statics=_STATICS,
-            sinks=_sinks(folder),
-            checkpoint=folder / "state",
+            sinks=self._written_here(folder) if in_memory else _sinks(folder),
+            checkpoint=None if in_memory else folder / "state",
             on_batch=self.note,
             threads=threads,
         )
+        if in_memory:
+            _push(self._session, parts)
+        self._counts = True
         gc.collect()
         gc.freeze()  # as `tidegate start` does: a full collection looks at all that is loaded
 
@@ -111,6 +127,21 @@ class Embedded(_Batches):
                 self._session.step()
             else:
                 time.sleep(PAUSE)
+
+    def _written_here(self, folder: Path) -> dict[str, Sink]:
+        """Functions that write what a directory has of a session with a checkpoint."""
+
+        def sink(name: str) -> Sink:
+            place = folder / "out" / name
+            place.mkdir(parents=True)
+
+            def write(table: pa.Table, batch: int) -> None:
+                if self._counts:
+                    pl.DataFrame(table).write_parquet(place / f"part-{batch:010d}-{name}.parquet", compression="lz4")
+
+            return tg.callback(write)
+
+        return _UNREAD | {name: sink(name) for name in LIMITS}
 
     def __enter__(self) -> Self:
         return self
@@ -125,8 +156,11 @@ class OnSpark(_Batches):
     Increments with up to `driver_bytes` of relevant rows and state may be evaluated by the driver's own process.
     """
 
-    def __init__(self, folder: Path, memory: str = "2g", driver_bytes: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, parts: Iterable[pl.DataFrame], memory: str = "2g", driver_bytes: int | None = None
+    ) -> None:
         super().__init__()
+        make_state(folder / "state", parts)
         spark = tg.spark_session("linear-road", master="local[2]", config={"spark.driver.memory": memory})
         self._query = program.start(
             spark,

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from examples.linear_road.files import history, steps
+from examples.linear_road.files import copies, history, steps
 from examples.linear_road.generator import Road
 from examples.linear_road.rows import PERIOD, Row
 
@@ -40,15 +40,16 @@ class Second:
 
 
 def before(kind: Before, distinct: int, total: int, end: int) -> Iterator[pl.DataFrame]:
-    """What was before `end`, in order of time and in parts of about `CHUNK` rows; those of a second are in one."""
+    """What was before `end`, in parts of about `CHUNK` rows in order of time; those of a second are in one part."""
     roads = [Road(number) for number in range(distinct)]
     if end <= 0:
         return
-    if kind == "last":
-        yield from _parts(history(roads, total, end))
+    if kind == "last":  # of all roads it may not fit in memory beside what is kept of it
+        for part in _parts(history(roads, distinct, end), max(1, CHUNK * distinct // total)):
+            yield copies(part, distinct, total)
         return
     for step in steps(roads, total, end):
-        yield from _parts(pl.DataFrame(dict(step)))
+        yield from _parts(pl.DataFrame(dict(step)), CHUNK)
 
 
 def ahead(distinct: int, total: int, start: int, end: int, folder: Path, parts: int = 1) -> list[Second]:
@@ -110,9 +111,10 @@ class Feeder:
             second.hand_over(self._source)
 
 
-def _parts(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+def _parts(rows: pl.DataFrame, most: int) -> Iterator[pl.DataFrame]:
+    """Rows in order of time, about so many together."""
     times, first = rows["time"].to_numpy(), 0
     while first < rows.height:
-        after = int(np.searchsorted(times, times[min(first + CHUNK, rows.height) - 1], side="right"))
+        after = int(np.searchsorted(times, times[min(first + most, rows.height) - 1], side="right"))
         yield rows[first:after]
         first = after

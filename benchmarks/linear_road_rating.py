@@ -9,10 +9,10 @@ roads passes if every answer is right and was committed within its limit, counte
 if answers do not come later and later.
 
 The stretch of `--seconds` from `--start` on is fed at its own times: files lie ready, and those of a second are handed
-over once it is over by the clock. They are read from a directory, with a checkpoint and results on disk. Before that
-the state is made that a full run would have, as fast as possible: of all that was earlier (`--before run`), or of the
-last report of every car (`--before last`), which lacks what cars were charged before; then of `--warm` seconds of
-input, on the engine that is rated.
+over once it is over by the clock. They are read from a directory, with checkpoint and results on disk, or with a state
+that is `--in-memory` alone. Before that the state is made that a full run would have, as fast as possible: of all that
+was earlier (`--before run`), or of the last report of every car (`--before last`), which lacks what cars were charged
+before; then of `--warm` seconds of input, on the engine that is rated.
 
 It is a rating if it is fed for the whole three hours, from 0 on. The stretch around the peak says what a rating could
 be.
@@ -25,7 +25,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.figures import machine
 from benchmarks.linear_road_answers import LIMITS, Tally, Wanted, wanted
-from benchmarks.linear_road_engines import Batch, Embedded, Engine, OnSpark, make_state
+from benchmarks.linear_road_engines import Batch, Embedded, Engine, OnSpark
 from benchmarks.linear_road_input import Before, Feeder, Second, ahead, before, own_rows
 from examples.linear_road.rows import DURATION, PERIOD
 from tools.processes import cpu_seconds, family, resident_bytes
@@ -47,6 +47,9 @@ from tools.processes import cpu_seconds, family, resident_bytes
 PATIENCE = 30
 #: Answers of the second half of a stretch may be so many times as late as those of the first, and so many seconds more.
 LATER, SECONDS_LATER = 1.25, 0.5
+
+#: Starts an engine in a folder, after the rows that were before.
+Start = Callable[[Path, Iterable[pl.DataFrame]], Engine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +130,15 @@ class Outcome:
         ]
 
 
-def trial(roads: int, stretch: Stretch, engine: Callable[[Path], Engine], answers: Wanted, folder: Path) -> Outcome:
+def trial(roads: int, stretch: Stretch, engine: Start, answers: Wanted, folder: Path) -> Outcome:
     """Feeds so many roads at their own times."""
     source, results = folder / "in", folder / "out"
     source.mkdir(parents=True)
-    make_state(folder / "state", before(stretch.before, stretch.distinct, roads, stretch.first))
     seconds = ahead(stretch.distinct, roads, stretch.first, stretch.end, folder / "ahead", stretch.parts)
     warming = [second for second in seconds if second.time < stretch.start]
     timed = seconds[len(warming) :]
     outcome = Outcome(roads, [second.rows for second in timed])
-    with engine(folder) as running:
+    with engine(folder, before(stretch.before, stretch.distinct, roads, stretch.first)) as running:
         warm(running, warming, source)
         since, used = len(running.batches), cpu_seconds(family(os.getpid()))
         with Feeder(timed, source) as feeder:
@@ -210,17 +212,17 @@ def main() -> int:
     began = time.monotonic()
     print(machine())
     print(
-        f"{chosen.engine}: {stretch.start} to {stretch.end} of {DURATION} s, after "
-        f"{stretch.start - stretch.first} s as fast as possible, "
+        f"{chosen.engine}{', in memory' if chosen.in_memory else ''}: {stretch.start} to {stretch.end} of {DURATION} "
+        f"s, after {stretch.start - stretch.first} s as fast as possible, "
         f"{'the state of a full run' if stretch.before == 'run' else 'the last report of every car'} before"
         + ("" if stretch.seconds == DURATION else "; not the three hours of a rating")
     )
     answers = wanted(own_rows(stretch.before, stretch.distinct, stretch.first, stretch.end), stretch.start)
 
-    def engine(folder: Path) -> Engine:
+    def engine(folder: Path, parts: Iterable[pl.DataFrame]) -> Engine:
         if chosen.engine == "spark":
-            return OnSpark(folder, chosen.driver_memory, chosen.driver_bytes)
-        return Embedded(folder, chosen.threads)
+            return OnSpark(folder, parts, chosen.driver_memory, chosen.driver_bytes)
+        return Embedded(folder, parts, chosen.threads, in_memory=chosen.in_memory)
 
     def passes(roads: int) -> bool:
         with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
@@ -252,6 +254,7 @@ def _options() -> argparse.Namespace:
     options.add_argument("--before", choices=("run", "last"), default="run")
     options.add_argument("--parts", type=int, default=2, help="files of a second")
     options.add_argument("--threads", type=int, default=2, help="threads that read files (embedded)")
+    options.add_argument("--in-memory", action="store_true", help="no checkpoint (embedded)")
     options.add_argument("--driver-memory", default="2g", help="of Spark's JVM")
     options.add_argument("--driver-bytes", type=int, help="bytes that an increment in Spark's driver may read")
     options.add_argument("--folder", type=Path, help="where files, checkpoint and results lie while they are needed")

@@ -49,6 +49,7 @@ THRESHOLDS = (
     Threshold("eval.aggregates.look_back", "LISTED", (-1, 4)),
     Threshold("eval.aggregates.compiled", "MANY_ROWS", (0, 2)),
     Threshold("eval.aggregates.compiled", "MANY_ROWS_LOADED", (0, 2)),
+    Threshold("eval.unevaluable", "MANY_ROWS", (0, 2)),
     Threshold("eval.joins.ranges", "CHUNK", (1, 3)),
     Threshold("eval.joins.ranges", "SMALL_PRODUCT", (-1, 4)),
     Threshold("eval.joins.ranges", "PAIRS_PER_ROW", (0, 1)),

@@ -6,8 +6,8 @@ fail.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from tidegate.algebra.schema import Attribute
 from tidegate.algebra.terms import Attr, Lit, Param, Term
@@ -99,6 +99,16 @@ def apply(
     fails = overflows or failure_code(kernel, args) is not None
     nullable = kernel.nullable(args) or (fails and lenient)
     return TypedTerm(kernel, args, type_, source, nullable, known, constants, fails, lenient)
+
+
+def narrowed(term: TypedTerm, ranges: Mapping[str, Range]) -> TypedTerm:
+    """The term over attributes whose integers lie in these ranges: it may be unable to fail then."""
+    if term.kernel is ATTRIBUTE and isinstance(term.source, Attr):
+        return replace(term, range=ranges.get(term.source.name, term.range))
+    if not term.args:
+        return term
+    args = tuple(narrowed(arg, ranges) for arg in term.args)
+    return apply(term.kernel, args, term.type, term.source, *term.constants, lenient=term.lenient)
 
 
 def failure_code(kernel: Kernel, args: tuple[TypedTerm, ...]) -> str | None:

@@ -33,13 +33,13 @@ def steps(roads: Sequence[Road], total: int, end: int = DURATION, start: int = 0
     for begin, parts in zip(range(0, end, PERIOD), zip(*(road.steps(end) for road in roads), strict=True), strict=True):
         if begin + PERIOD <= start:
             continue
-        copies = [
+        every = [
             _renumbered(parts[number % len(roads)], number - number % len(roads))
             if number >= len(roads)
             else parts[number]
             for number in range(total)
         ]
-        whole = {name: np.concatenate([part[name] for part in copies]) for name in Row._fields}
+        whole = {name: np.concatenate([part[name] for part in every]) for name in Row._fields}
         order = np.argsort((whole["time"] - whole["time"].min()).astype(np.int8), kind="stable")
         yield {name: values[order] for name, values in whole.items()}
 
@@ -52,11 +52,14 @@ def history(roads: Sequence[Road], total: int, end: int) -> pl.DataFrame:
     for parts in zip(*(road.steps(end) for road in roads), strict=True):
         reports = pl.concat([pl.DataFrame(dict(part)).filter(pl.col("type") == POSITION) for part in parts])
         last = pl.concat([last, reports]).unique("vid", keep="last") if last.height else reports
-    own = {name: last[name].to_numpy() for name in Row._fields}
-    number = len(roads)
-    copies = [pl.DataFrame(dict(_renumbered(own, by))) for by in range(number, total, number)]
-    whole = pl.concat([last, *copies], how="vertical_relaxed")
-    return whole.filter(pl.col("xway") < total).sort("time")
+    return copies(last.sort("time"), len(roads), total).sort("time")
+
+
+def copies(reports: pl.DataFrame, distinct: int, total: int) -> pl.DataFrame:
+    """The reports of `total` roads from those of the first ones, of which the others are copies; road by road."""
+    own = {name: reports[name].to_numpy() for name in Row._fields}
+    others = [pl.DataFrame(dict(_renumbered(own, by))) for by in range(distinct, total, distinct)]
+    return pl.concat([reports, *others], how="vertical_relaxed").filter(pl.col("xway") < total)
 
 
 def _renumbered(columns: Columns, by: int) -> Columns:

@@ -69,13 +69,22 @@ def traffic() -> tg.Relation:
     return groups.agg(came=tg.count(filter=r.comes), speed=tg.sum(r.spd), reports=tg.count())
 
 
-def returns() -> tg.Relation:
-    """Of each segment, at the end of each minute: how often a car came that had been there in this minute."""
+def coming_again() -> tg.Relation:
+    """The reports of cars that come to a segment where they had been in this minute."""
     r = on_road.where(on_road.comes)
     v = r.select(r.vid, r.time, segment=segment(r.place)).as_("v")
     r = r.where(r.again)
     a = r.select(r.vid, r.time, segment=segment(r.place)).as_("a")
-    a = a.semi_join(v, v.vid == a.vid, v.segment == a.segment, tg.floor(a.time, 60) <= v.time, v.time < a.time)
+    return a.semi_join(v, v.vid == a.vid, v.segment == a.segment, tg.floor(a.time, 60) <= v.time, v.time < a.time)
+
+
+def returns() -> tg.Relation:
+    """Of each segment, at the end of each minute: how often a car came that had been there in this minute.
+
+    That they come again is a result of its own, as each is looked up when it comes: a minute's end would have to look
+    at all that came in it.
+    """
+    a = again.as_("a")
     return a.group_by(a.segment, minute=tg.tumbling(a.time, 60)).agg(cars=tg.count())
 
 
@@ -187,6 +196,7 @@ def questions(kind: int) -> tg.Relation:
 
 on_road = tg.result_of("OnRoad", driving())
 came = tg.result_of("Came", traffic())
+again = tg.result_of("Again", coming_again())
 returned = tg.result_of("Returned", returns())
 per_minute = tg.result_of("PerMinute", statistics())
 at_minutes = tg.result_of("AtMinutes", latest())

@@ -77,11 +77,21 @@ def common_parts(demands: Sequence[Demand], read: Sequence[Mapping[int, pl.DataF
 
 
 def increment(
-    query: QueryPlan, leaves: Mapping[int, pl.DataFrame], old: Progress, new: Progress, ready: Ready
+    query: QueryPlan,
+    leaves: Mapping[int, pl.DataFrame],
+    old: Progress,
+    new: Progress,
+    ready: Ready,
+    *,
+    merged: bool = False,
 ) -> pl.DataFrame:
-    """The new result rows between the progress `old` and `new`, from the rows of leaves and common parts."""
+    """The new result rows between the progress `old` and `new`, from the rows of leaves and common parts.
+
+    `merged`: the rows are partial results of different groups.
+    """
     if query.grouping is not None:
-        leaves = {0: final(query.grouping, merge(query.grouping, leaves[0]))}
+        partials = leaves[0] if merged else merge(query.grouping, leaves[0])
+        leaves = {0: final(query.grouping, partials)}
     schema = query.facts.output.schema
     rows = only(evaluate(query.tree, leaves, ready), schema.names)
     return keep_true(rows, query.passes(old, new), schema)

@@ -153,6 +153,15 @@ class PartitionStore(Generic[C]):
         self._place[partitions] = number
         return np.sort(partitions[self._place[partitions] == number])
 
+    def all_different(self, part: Int32Array) -> Int64Array | None:
+        """These partition numbers as they stand; None where one is there twice."""
+        self._grow()
+        if len(part) > len(self.partitions):
+            return None
+        number = np.arange(len(part), dtype=np.int32)
+        self._place[part] = number
+        return part.astype(np.int64) if (self._place[part] == number).all() else None
+
     def every(self) -> int:
         """How many partitions there are; their numbers are 0, 1, ..."""
         self._grow()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -86,19 +86,29 @@ class RowArrays:
             [pl.Series(PARTITION, of), *(column.take(at).alias(name) for name, column in self._columns.items())]
         )
 
-    def put(self, partitions: Int64Array, rows: pl.DataFrame) -> None:
+    def last_of_each(self, partitions: Int64Array, names: Sequence[str]) -> pl.DataFrame:
+        """Columns of the last row of each of these partitions, NULL where it has none."""
+        count = self._count[partitions]
+        known: BoolArray | None = count > 0
+        at = self._first[partitions] + (count.astype(np.int64) - 1)
+        if known.all():
+            known = None
+        else:
+            at = np.where(known, at, 0)
+        return pl.DataFrame([self._columns[name].take(at, known).alias(name) for name in names])
+
+    def put(self, partitions: Int64Array, rows: pl.DataFrame, *, one_each: bool = False) -> None:
         """From now on these partitions have these rows, which are in order of the places of their partitions, and no
-        others.
+        others. `one_each`: each has one.
         """
-        count = counts(rows, len(partitions))
+        count = np.ones(len(partitions), dtype=np.int64) if one_each else counts(rows, len(partitions))
         self.height += rows.height - int(self._count[partitions].sum())
         outgrown = np.flatnonzero(count > self._room[partitions])
         more, moved = count[outgrown], partitions[outgrown]
         self._first[moved], self._room[moved] = self._used + np.cumsum(more) - more, more
         self._used += int(more.sum())
         self._count[partitions] = count
-        at = self._places(partitions)
-        self._write(at, rows)
+        self._write(self._first[partitions] if one_each else self._places(partitions), rows)
 
     def add(self, partitions: Int64Array, before: Int64Array, rows: pl.DataFrame) -> None:
         """From now on these partitions have these rows, as in `put`, behind as many of their rows as `before` says. To
@@ -154,13 +164,17 @@ class _Column:
         self._values: np.ndarray[Any, Any] = np.zeros(0, dtype=_held(type_))
         self._valid: BoolArray | None = None
 
-    def take(self, at: Int64Array) -> pl.Series:
+    def take(self, at: Int64Array, known: BoolArray | None = None) -> pl.Series:
+        """The values at these places, NULL where nothing is `known`; None: all are."""
+        if known is not None and not known.any():
+            return pl.Series([None], dtype=self.type).new_from_index(0, len(at))
         values = self._values[at]
         taken = pl.Series(values.tolist() if self.type == pl.String else values, dtype=self.type)
-        if self._valid is None:
+        if self._valid is not None:
+            known = self._valid[at] if known is None else known & self._valid[at]
+        if known is None or known.all():
             return taken
-        missing = ~self._valid[at]
-        return taken.set(pl.Series(missing), None) if missing.any() else taken
+        return taken.set(pl.Series(~known), None)
 
     def put(self, at: Int64Array, rows: pl.Series, height: int) -> None:
         """Writes these rows. There is room for `height` of them then, and for some more."""

@@ -108,26 +108,33 @@ class RowOperator(Operator, Generic[S]):
         partitions, changed = after.partitions, {}
         were = state.tables_of(before)
         for name, rows in state.tables_of(after).items():
-            had, has = (counts(some, len(partitions)) > 0 for some in (were[name], rows))
-            none = marked(state.partitions.kept(partitions[had & ~has]), none=True)
-            changed[name] = pl.concat(
-                [marked(state.as_stored(after, rows), none=False), none], how="diagonal"
-            ).to_arrow()
+            now = marked(state.as_stored(after, rows), none=False)
+            if were[name].height:
+                had, has = (counts(some, len(partitions)) > 0 for some in (were[name], rows))
+                none = marked(state.partitions.kept(partitions[had & ~has]), none=True)
+                now = pl.concat([now, none], how="diagonal")
+            changed[name] = now.to_arrow()
         return changed
 
 
 @dataclass(frozen=True, slots=True)
 class KeptExtract:
-    """The rows of some partitions in order of PARTITION, which says their places in `partitions`, and of time."""
+    """The rows of some partitions in order of PARTITION, which says their places in `partitions`, and of time.
+
+    `one_each`: each partition has one. Then `partitions` stand in any order.
+    """
 
     partitions: Int64Array
     rows: pl.DataFrame
     look: Int64Array
     version: int = 0
+    one_each: bool = False
 
     @property
     def has_rows(self) -> BoolArray:
         """Which of the partitions have rows."""
+        if self.one_each:
+            return np.ones(len(self.partitions), dtype=np.bool_)
         return counts(self.rows, len(self.partitions)) > 0
 
 
@@ -147,7 +154,7 @@ class KeptRows(RowStore[KeptExtract]):
         return KeptExtract(partitions, self.rows.take(partitions), self.look(partitions), self.version)
 
     def hold(self, extract: KeptExtract) -> BoolArray:
-        self.rows.put(extract.partitions, extract.rows)
+        self.rows.put(extract.partitions, extract.rows, one_each=extract.one_each)
         return extract.has_rows
 
     def room(self, partitions: int) -> None:

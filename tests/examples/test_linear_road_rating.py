@@ -6,6 +6,7 @@ import os
 import time
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +63,7 @@ def test_rows_of_a_second_are_given_together(kind: linear_road_input.Before, mon
     parts = list(before(kind, 1, 2, 120))
     assert len(parts) > 5
     for part, following in pairwise(parts):
-        assert part["time"][-1] < following["time"][0]
+        assert part.select(pl.max("time")).item() < following.select(pl.min("time")).item()
 
 
 def test_a_second_is_handed_over_when_it_is_over(tmp_path: Path) -> None:
@@ -78,11 +79,11 @@ def test_a_second_is_handed_over_when_it_is_over(tmp_path: Path) -> None:
 
 
 # A number of roads ---------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("kind", ["run", "last"])
-def test_roads_that_are_answered_in_time_pass(kind: linear_road_input.Before, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "in_memory"), [("run", False), ("last", False), ("run", True)])
+def test_roads_that_are_answered_in_time_pass(kind: linear_road_input.Before, in_memory: bool, tmp_path: Path) -> None:
     stretch = replace(SHORT, before=kind)
     answers = wanted(own_rows(kind, 1, stretch.first, stretch.end), stretch.start)
-    outcome = trial(2, stretch, Embedded, answers, tmp_path)
+    outcome = trial(2, stretch, partial(Embedded, in_memory=in_memory), answers, tmp_path)
     assert outcome.faults == []
     assert Counter(outcome.counts) == Counter({name: 2 * some.total() for name, some in answers.items()})
     assert sum(batch.rows for batch in outcome.batches) == sum(outcome.rates)

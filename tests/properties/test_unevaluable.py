@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from tests.properties.families import seeds
 from tests.shards import shards
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.errors import InternalError
 from tidegate.algebra.nodes import Imbed, children
 from tidegate.algebra.semantics import Row, bags_equal, evaluate_leniently, evaluate_program, unevaluable
 from tidegate.runtime.engines.embedded.session import Session
@@ -202,6 +204,7 @@ def test_rows_are_set_aside_as_the_reference_says(shard: int, monkeypatch: pytes
         case, rng = Maker(seed).case(), random.Random(seed)
         monkeypatch.setattr(engine, "MOST_PAIRS", rng.choice((1, 5, 1 << 20)))
         monkeypatch.setattr(joins, "SMALL_PRODUCT", rng.choice((0, 20_000)))
+        monkeypatch.setattr(engine, "MANY_ROWS", rng.choice((0, 3, 4096)))
         gone = Counter(row for row, fate in zip(case.rows["S"], case.fates(), strict=True) if fate)
         read = {stream.name for stream in case.program.definition.inputs}
         statics = {name: case.rows[name] for name in read & {"T"}}
@@ -227,6 +230,23 @@ def test_rows_are_set_aside_as_the_reference_says(shard: int, monkeypatch: pytes
         met["some stay"] += len(case.rows["S"]) > gone.total() > 0
         met["results"] += any(case.results().values())
     assert min(met.values()) > 10, met
+
+
+@pytest.mark.parametrize(("greatest", "rows", "tested"), [(7, 4096, False), (7, 4095, True), (BIG, 4096, True)])
+def test_many_rows_with_small_integers_are_not_tested_one_by_one(
+    greatest: int, rows: int, tested: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A test that says of every row that it fails is believed where one is asked."""
+    doubled = S.with_(z=S.x + S.x + S.y)
+    (query,) = tg.program(Q=doubled).definition.queries
+    columns = {"k": 1, "x": greatest, "y": 0, "w": None, "t": 5}
+    frame = pl.DataFrame({name: [value] * rows for name, value in columns.items()})
+    frame = frame.with_columns(x=pl.when(pl.int_range(pl.len()) == 1).then(pl.col("x")).otherwise(1))
+    found = engine.failures((query.node,), frame, {})
+    assert list(found) == ([1] if greatest == BIG else [])
+    monkeypatch.setattr(engine, "_test_of", lambda *_: pl.lit(value=True).alias(engine._FAILS))
+    with pytest.raises(InternalError, match="TG901") if tested else nullcontext():
+        assert engine.failures((query.node,), frame, {}) == {}
 
 
 def run_in_batches(case: Case, rng: random.Random) -> tuple[dict[str, list[dict[str, Any]]], Counter[tuple[str, str]]]:

@@ -24,6 +24,8 @@ from tidegate.algebra.semantics import bags_equal
 from tidegate.algebra.semantics import evaluate as reference
 from tidegate.algebra.terms import Attr
 from tidegate.algebra.types import BIGINT, BOOLEAN, DOUBLE, DURATION, INT64_MAX, INT64_MIN, STRING, TIMESTAMP
+from tidegate.runtime import rows as small_rows
+from tidegate.runtime.eval import increment
 from tidegate.runtime.eval.aggregates import compiled as grouping
 from tidegate.runtime.eval.aggregates import partials as embedded
 from tidegate.runtime.eval.aggregates.sums import segment_sums, sum_lists
@@ -446,3 +448,48 @@ def test_a_decimal_sum_out_of_range_is_shown_with_its_scale() -> None:
     (problem,) = failure.value.problems
     assert problem.because == ("total = 10000000000000000.01",)
     assert "double" in problem.hint
+
+
+# --- partial results of one segment ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("batches", "merges"), [(1, 0), (3, 1)])
+def test_partial_results_of_one_segment_are_merged_with_none(
+    batches: int, merges: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are of different groups."""
+    monkeypatch.setattr(small_rows, "MOST", -1)
+    merge, done = increment.merge, list[int]()
+
+    def counted(group: Group, rows: pl.DataFrame) -> pl.DataFrame:
+        done.append(rows.height)
+        return merge(group, rows)
+
+    monkeypatch.setattr(increment, "merge", counted)
+    events = tg.stream("S", "k bigint, t bigint, v bigint", progress="t")
+    groups = events.group_by(events.k, end=tg.ceil(events.t, 10)).agg(
+        n=tg.count(), total=tg.sum(events.v), mean=tg.avg(events.v), last=tg.last(events.v, by=events.t)
+    )
+    with tg.program(R=groups).session() as session:
+        for number in range(batches):
+            session.push("S", [(1, 1 + number, 4), (2, 1 + number, 7), (1, 1 + number, 4)])
+            session.step()
+        session.advance("S", 10)
+        session.step()
+        found = sorted(tuple(row.values()) for row in session.results("R"))
+    assert found == [(1, 10, 2 * batches, 8 * batches, 4.0, 4), (2, 10, batches, 7 * batches, 7.0, 7)]
+    assert len(done) == merges
+
+
+@pytest.mark.parametrize("most", [-1, small_rows.MOST])
+def test_partial_results_of_all_strata_are_of_different_groups(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round begins at an event unless one began in the 10 ticks before it: each is found in a stratum of its own."""
+    monkeypatch.setattr(small_rows, "MOST", most)
+    events = tg.stream("Events", "t bigint", progress="t")
+    rounds = tg.result("Rounds", "t bigint", progress="t")
+    e, r = events.as_("e"), rounds.as_("r")
+    begin = e.anti_join(r, r.t < e.t, e.t <= r.t + 10).select(t=e.t)
+    counted = r.group_by(end=tg.ceil(r.t, 50)).agg(n=tg.count(), last=tg.max(r.t))
+    program = tg.program(tg.query(rounds, begin), Counted=counted)
+    rows = program.run({"Events": [(t,) for t in (1, 5, 11, 12, 20, 23, 40, 60)]}).rows("Counted")
+    assert sorted(tuple(row.values()) for row in rows) == [(50, 4, 40), (100, 1, 60)]

@@ -185,6 +185,17 @@ def test_leaves_that_a_result_may_be_without_are_not_required() -> None:
     assert {query.required for query in lower(tg.program(**others).facts).queries} == {()}
 
 
+def test_an_increment_without_rows_of_a_leaf_that_it_needs_reads_none() -> None:
+    """Where a row may be without a partner, it reads the others all the same."""
+    with tg.program(**queries()).session() as session:
+        session.push("R", [("a", 5, 1.0)])
+        session.advance("L", 10)
+        session.advance("R", 10)
+        report = session.step()
+    assert set(report.read) == {"None", "All"}
+    assert report.results == {name: int(name in report.read) for name in queries()}
+
+
 def test_a_segment_has_an_index_from_its_third_look_on() -> None:
     """To make one takes as long as to read all of its rows several times, which those of a short window are not."""
     cache = SegmentCache(MemoryStore(), 1 << 30)

@@ -8,6 +8,8 @@ JOINS = "runtime/eval/joins/ranges.py"
 BANDS = "runtime/eval/joins/bands.py"
 SLICES = "runtime/kernels/band_join.py"
 AGGREGATES = "runtime/eval/aggregates/partials.py"
+EVALUATION = "runtime/engines/embedded/steps/evaluation.py"
+PENDING = "runtime/engines/embedded/steps/pending_segments.py"
 
 GROUP = Group(
     "operators",
@@ -18,6 +20,18 @@ GROUP = Group(
         "tests/properties/test_embedded.py",
     ),
     (
+        bug(
+            "partial results of several segments are of different groups",
+            EVALUATION,
+            "job.query.grouping is not None and len(job.inputs[0]) == 1",
+            "job.query.grouping is not None",
+        ),
+        bug(
+            "partial results of strata are of different groups",
+            PENDING,
+            "if buffer.partial is not None and len(loose) > 1:",
+            "if False:",
+        ),
         bug("strict ranges are not", BANDS, '"right" if bound.strict else "left"', '"left"'),
         bug("compiled strict ranges are not", BANDS, "limits + 1 if bound.strict else limits", "limits"),
         bug("slices end before the last", SLICES, "values[middle] <= high[row]", "values[middle] < high[row]"),

@@ -14,6 +14,9 @@ VALUES = "runtime/ordered/over/values.py"
 FRAMES = "runtime/ordered/over/frames.py"
 WHOLE = "runtime/ordered/over/whole.py"
 OPERATOR = "runtime/ordered/over/operator.py"
+LAST = "runtime/ordered/over/last_rows.py"
+STORE = "runtime/ordered/partition_store.py"
+HELD = "runtime/ordered/row_operator.py"
 EVENTS = "runtime/ordered/new_events.py"
 ZONES = "analysis/ordered/over.py"
 MEANING = "algebra/ordered/over.py"
@@ -25,6 +28,7 @@ GROUP = Group(
         "tests/runtime/kernels/test_over.py",
         "tests/runtime/test_row_arrays.py",
         "tests/runtime/test_over.py",
+        "tests/runtime/test_over_last_rows.py",
         "tests/properties/test_operators.py",
     ),
     (
@@ -99,6 +103,46 @@ GROUP = Group(
             MOVING,
             "added(ahead[start], ahead_lost[start] + total_lost, total)",
             "added(0.0, total_lost, total)",
+        ),
+        bug(
+            "of several new rows of a partition each is the first",
+            STORE,
+            "return part.astype(np.int64) if (self._place[part] == number).all() else None",
+            "return part.astype(np.int64)",
+        ),
+        bug("a limit of a neighbour is none", LAST, "(-1, None, None)", "(-1, within, None)"),
+        bug("the row before stands for a default", LAST, "(-1, None, None)", "(-1, None, default)"),
+        bug("any row before is the last one", LAST, "(-1, None, None)", "(offset, None, None)"),
+        bug("the last value is the first", LAST, "if running.what is Form.LATEST else", "if False else"),
+        bug(
+            "a last value is that of the row alone",
+            LAST,
+            "first.zip_with(first.is_not_null(), then) if first.null_count() else first",
+            "first",
+        ),
+        bug(
+            "rows of a partition are not counted on",
+            LAST,
+            "last.get_column(name).fill_null(0) + 1",
+            "last.get_column(name).fill_null(0)",
+        ),
+        bug(
+            "a partition has a row before its first one",
+            ARRAYS,
+            "known = self._valid[at] if known is None else known & self._valid[at]",
+            "known = self._valid[at]",
+        ),
+        bug(
+            "a row that comes to a partition without room overwrites another",
+            ARRAYS,
+            "np.ones(len(partitions), dtype=np.int64) if one_each",
+            "self._room[partitions].astype(np.int64) if one_each",
+        ),
+        bug(
+            "partitions with a row are empty",
+            HELD,
+            "return np.ones(len(self.partitions), dtype=np.bool_)",
+            "return np.zeros(len(self.partitions), dtype=np.bool_)",
         ),
         bug("rows that outgrow their room overwrite others", ARRAYS, "        self._used += int(more.sum())\n", ""),
         bug(

@@ -28,6 +28,18 @@ GROUP = Group(
             "        if gone and not rows.height:\n",
         ),
         bug(
+            "integers are as large as the least of them",
+            UNEVALUABLE,
+            "ranges[name] = (least, greatest)",
+            "ranges[name] = (least, least)",
+        ),
+        bug(
+            "a range of operands is that of the result",
+            "algebra/typed/terms.py",
+            "return replace(term, range=ranges.get(term.source.name, term.range))",
+            "return replace(term, range=(0, 0))",
+        ),
+        bug(
             "below a renaming, attributes are looked for by their new names",
             UNEVALUABLE,
             "frozenset(before.get(name, name) for name in needed)",

@@ -23,7 +23,7 @@ from tidegate.algebra.ordered.over import (
     RowNumber,
     terms_of,
 )
-from tidegate.algebra.terms import Term
+from tidegate.algebra.terms import Attr, Term
 from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BIGINT, DOUBLE, STRING, DataType
 from tidegate.runtime.eval.columns import polars_type
@@ -63,8 +63,11 @@ class OverLayout:
 
     @cached_property
     def arguments(self) -> tuple[Term, ...]:
-        """The terms that are evaluated for each row, without those of which only running values are needed."""
-        return tuple(dict.fromkeys(term for column in self.node.columns for term in terms_of(column)))
+        """The terms that are evaluated for each row, without the instant and those of which only running values are
+        needed.
+        """
+        terms = (term for column in self.node.columns for term in terms_of(column))
+        return tuple(dict.fromkeys(term for term in terms if term != Attr(self.node.time)))
 
     @cached_property
     def runnings(self) -> tuple[Running, ...]:
@@ -72,7 +75,8 @@ class OverLayout:
         return tuple(dict.fromkeys(running for running in runnings if running is not None))
 
     def argument(self, term: Term) -> str:
-        return f"argument {self.arguments.index(term)}"
+        """The column of a term."""
+        return TIME if term == Attr(self.node.time) else f"argument {self.arguments.index(term)}"
 
     def part(self, running: Running, name: str) -> str:
         return f"running {self.runnings.index(running)}.{name}"

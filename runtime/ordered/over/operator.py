@@ -22,6 +22,7 @@ from tidegate.runtime.kernels.partitions.rows import NEVER, first_tie
 from tidegate.runtime.ordered.family import Family, Tables
 from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.over.block import Block
+from tidegate.runtime.ordered.over.last_rows import is_of_last_rows, of_last_rows
 from tidegate.runtime.ordered.over.layout import TIME, layout_of
 from tidegate.runtime.ordered.over.values import Values, next_different
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
@@ -55,6 +56,9 @@ class OverOperator(KeptRowsOperator):
     ) -> tuple[OverOperator, pl.DataFrame]:
         rows, state, reached = as_frame(events[0]), self.settled(), ticks(until)
         state.ready()
+        if is_of_last_rows(self.node) and (made := of_last_rows(self.node, state, rows)) is not None:
+            first, then, result = made
+            return replace(self, made=(first, then)), result
         before, places, block = self._behind(state, rows, reached)
         if self.node.needs_order and (tie := first_tie(block.offsets, block.time)) >= 0:
             if self.node.merges_equal:
