@@ -57,7 +57,7 @@ class Partitions:
         if self._integers is None:
             return self.known[numbers if self._row is None else self._row[numbers]]
         (name,) = self.schema.names
-        return pl.DataFrame({name: self._integers.keys[numbers]})
+        return pl.Series(name, self._integers.keys[numbers]).to_frame()
 
     def arrays(self, numbers: Int64Array | Int32Array) -> list[pa.Array]:
         """The keys of the partitions with these numbers, as Arrow columns."""
@@ -68,8 +68,8 @@ class Partitions:
 
     def kept(self, numbers: Int64Array) -> pl.DataFrame:
         """The keys of the partitions with these numbers, one row each, with the column names of stored tables."""
-        rows = self.rows(numbers)
-        return rows.rename(dict(zip(rows.columns, key_columns(self.schema), strict=True)))
+        named = zip(self.rows(numbers).get_columns(), key_columns(self.schema), strict=True)
+        return pl.DataFrame([column.alias(name) for column, name in named])
 
     def of_kept(self, rows: pl.DataFrame) -> Int32Array:
         """The partition number of every row of a stored table."""

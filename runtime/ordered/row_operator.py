@@ -37,7 +37,7 @@ class RowStore(PartitionStore[C]):
     def as_stored(self, extract: C, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of an extract with the keys of their partitions, as they are stored."""
         keys = self.partitions.kept(extract.partitions[rows.get_column(PARTITION).to_numpy()])
-        return pl.concat([keys, rows.drop(PARTITION)], how="horizontal")
+        return keys.hstack([column for column in rows.get_columns() if column.name != PARTITION])
 
 
 S = TypeVar("S", bound=RowStore[Any])

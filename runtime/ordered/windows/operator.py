@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self, TypeVar
 
+import numpy as np
 import polars as pl
 
 from tidegate.algebra.nodes import Group
@@ -62,15 +63,14 @@ class WindowsOperator(RowOperator[S]):
         node, number = self.node, group.keys[0]
         if not windows.height:
             return no_windows(node)
-        numbered = windows.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(key) for key in group.keys)
+        numbered = windows.hstack([pl.Series(key, np.arange(windows.height)) for key in group.keys])
         walk = Lenient({})
         values = final(group, numbered) if self.noted is None else walk.finished(group, numbered, None)
         of = partitions[windows.get_column(PARTITION).to_numpy()]
-        keys = self.held.partitions.rows(of).select(node.keys) if node.keys else pl.DataFrame()
-        # Windows that rows bound have their bounds among the aggregates.
-        bounds = windows.select(name for name in node.bounds if name in windows.columns)
-        named = values.drop(group.keys).rename({FIRST_ROW: START, LAST_ROW: END}, strict=False)
-        columns = {column.name: column for column in (*keys.get_columns(), *bounds.get_columns(), *named.get_columns())}
+        keys = self.held.partitions.rows(of) if node.keys else pl.DataFrame()
+        columns = {column.name: column for rows in (windows, keys, values) for column in rows.get_columns()}
+        if FIRST_ROW in columns:  # windows that rows bound have their bounds among the aggregates
+            columns |= {START: columns[FIRST_ROW].alias(START), END: columns[LAST_ROW].alias(END)}
         result = pl.DataFrame([columns[name] for name in node.schema.names])
         if self.noted is not None:
             for aside in walk.aside:

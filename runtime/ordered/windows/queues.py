@@ -30,7 +30,7 @@ class RowQueues(RowArrays):
         low, high = np.zeros(len(partitions), dtype=np.int64), self._count[partitions]
         while len(at := np.flatnonzero(low < high)):
             middle = (low[at] + high[at]) // 2
-            below = values.take(first[at] + middle).to_numpy() <= bound[at]
+            below = values.numbers(first[at] + middle) <= bound[at]
             low[at], high[at] = np.where(below, middle + 1, low[at]), np.where(below, high[at], middle)
         return low
 
