@@ -104,10 +104,10 @@ class _Column:
         missing = ~self._valid[at]
         return taken.set(pl.Series(missing), None) if missing.any() else taken
 
-    def numbers(self, at: Int64Array) -> Int64Array:
-        """The same of a column of integers without NULLs."""
-        its: Int64Array = self._values[at]
-        return its
+    @property
+    def numbers(self) -> Int64Array:
+        """The values at all places of a column of integers without NULLs."""
+        return self._values
 
     def put(self, at: Int64Array, rows: pl.Series, height: int) -> None:
         """Writes these rows. There is room for `height` of them then, and for some more."""

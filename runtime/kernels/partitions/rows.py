@@ -51,6 +51,22 @@ def mark(marks: BoolArray, numbers: Int32Array) -> None:
         marks[number] = True
 
 
+@compiled(OUT(INTS, INTS, INTS, INTS), nogil=True)
+def up_to(values: Int64Array, first: Int64Array, count: Int64Array, bound: Int64Array) -> Int64Array:
+    """How many of the `count` values from place `first` on are at most `bound`, for each of these; they ascend."""
+    below = np.zeros(len(first), dtype=np.int64)
+    for i in range(len(first)):
+        low, high = 0, count[i]
+        while low < high:
+            middle = (low + high) // 2
+            if values[first[i] + middle] <= bound[i]:
+                low = middle + 1
+            else:
+                high = middle
+        below[i] = low
+    return below
+
+
 @compiled(nb.int64(INTS, INTS))
 def first_tie(offsets: Int64Array, time: Int64Array) -> int:
     """The place of a row that has the instant of the row before it in its partition; -1 where there is none."""
