@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import assert_never
 
 
 class Kind(Enum):
@@ -35,6 +36,17 @@ class DataType:
 
     def __str__(self) -> str:
         return f"decimal({self.precision},{self.scale})" if self.kind is Kind.DECIMAL else self.kind.value
+
+    @property
+    def held_as(self) -> Kind:
+        """What engines hold values as: boolean, bigint, double or string. A NULL of no type counts as an integer."""
+        match self.kind:
+            case Kind.BOOLEAN | Kind.DOUBLE | Kind.STRING:
+                return self.kind
+            case Kind.BIGINT | Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL | Kind.NULL:
+                return Kind.BIGINT
+            case _:
+                assert_never(self.kind)
 
     @property
     def is_integer_held(self) -> bool:

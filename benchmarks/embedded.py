@@ -10,7 +10,7 @@ import polars as pl
 
 from benchmarks import queries
 from benchmarks.comparing import same
-from benchmarks.figures import PAIRS, QUERIES, Figure, compared, declared
+from benchmarks.figures import AS_POLARS, PAIRS, QUERIES, Figure, compared, declared
 from tidegate.runtime.connectors.sources import Source, parquet
 from tidegate.runtime.engines.embedded.session import Session
 
@@ -33,6 +33,8 @@ def measure(files: Path, few: Path, rows: int) -> tuple[list[Figure], bool]:
             ratios.append(taken / (2 * batch + 0.01 * batches))
         equal = same(f"{name}, embedded", found, expected) and equal
         own, polars = (statistics.median(column) for column in zip(*times, strict=True))
+        if name in AS_POLARS:
+            figures.append(compared(f"{name}: rows/s, embedded / Polars", [batch / taken for taken, batch in times]))
         figures += [
             declared(f"{name}, embedded", rows / own, f"{batches} batches"),
             declared(f"{name}, Polars in one batch", rows / polars),

@@ -50,6 +50,28 @@ DURABLE, SINKS = (1, 5, 20, 100), 5
 #: as DuckDB reports for its own.
 SEQUENCES = ("three steps", "scan", "partitions", "quantifiers", "navigation")
 SEQUENCE_RATES = {"three steps": 10e6, "partitions": 2.2e6}
+#: Queries that look back, and windows, and the numbers of keys that they run with; and those that Spark's own streaming
+#: has a word for.
+LOOK_BACK = (
+    "as-of join",
+    "previous value",
+    "running total",
+    "versions",
+    "first of each key",
+    "sessions",
+    "windows that hop",
+    "greatest three",
+)
+LOOK_BACK_KEYS = (1_000, 100_000)
+LOOK_BACK_NATIVE = ("sessions", "windows that hop", "first of each key")
+#: Rows on either side of an as-of join of one key.
+ONE_KEY = 16_000
+#: Aggregates of windows that hop, the numbers of keys, and those of panes that a window has.
+PANED = ("count and sum", "least and greatest", "mean of doubles", "last by another order")
+PANED_KEYS = (1, 100)
+PANES = (1, 1_000, 1_000_000)
+#: Experiments of the ISEQ paper.
+INTERVAL_LISTS = ("share of starts", "length", "interval length", "density")
 #: Queries over situations, and the numbers of keys that they run with.
 SITUATIONS = ("Q1", "Q2")
 KEYS = (1, 100, 100_000)
@@ -61,8 +83,13 @@ SQL = {("Q1", 5_000_000): 5.0, ("Q1", 1_250_000): 2.0, ("Q2", 5_000_000): 5.0, (
 SQL_KEYS = 1000
 #: The numbers of keys for which it is compared with Spark's own state functions.
 STATE_KEYS = (1000, 100_000)
-#: The numbers of executors that are compared.
+#: Events a second that patterns are to reach in process on one core, by query and number of keys.
+RATES = {("Q1", 1): 40e6, ("Q1", 100): 50e6, ("Q1", 100_000): 30e6, ("Q2", 100): 50e6}
+#: The numbers of executors that are compared, and the queries: of patterns the keys.
 EXECUTORS = (1, 2)
+ON_EXECUTORS = {"Q1, 1,000 keys": 1000, "Q1, no key": 1, "tumbling": None, "interval join": None, "silence": None}
+#: Queries that are to be as quick in a hundred batches as Polars is in one.
+AS_POLARS = ("tumbling", "frames")
 #: The numbers of cores for which the speed-up of a batch on Spark is computed.
 SCALED_TO = (4, 8, 16, 64)
 #: Rows a batch of a pattern on Spark, and the events a second that it is to reach.
@@ -154,6 +181,8 @@ class Figure:
 
 
 def _declared() -> Iterator[tuple[str, Target]]:
+    yield "the README's example, from start to end", Target("ms", most=800)
+    yield "the README's example, from start to end, no kernel compiled", Target("ms", most=3000)
     yield "analysis of a query over six streams", Target("ms", most=50)
     yield "analysis of a chain of 30 streams", Target("ms", most=1000)
     yield "opening of a query over six streams", Target("ms")
@@ -166,6 +195,10 @@ def _declared() -> Iterator[tuple[str, Target]]:
         yield f"{query}, embedded", Target("rows/s")
         yield f"{query}, Polars in one batch", Target("rows/s")
         yield f"{query}: time, embedded / (2 x Polars + 10 ms a batch)", Target(most=1)
+        if query in AS_POLARS:
+            yield f"{query}: rows/s, embedded / Polars", Target(least=1)
+    yield "grouping, five rows for two groups, one core", Target("rows/s", least=4e6)
+    yield "grouping, five rows for two groups, one core: embedded / Polars", Target(better="more")
     for query in HELD:
         yield f"{query}, embedded: live state at most", Target("MiB")
         yield f"{query}, embedded: peak memory / (2 x live state + 1 GiB)", Target(most=1)
@@ -218,6 +251,25 @@ def _declared() -> Iterator[tuple[str, Target]]:
     yield "row pattern, partitions: time, out of order / in order", Target(most=1.3)
     yield "row pattern, three steps: rows/s, embedded / Polars", Target(better="more")
     yield "row pattern, three steps: rows/s, embedded / Python loop", Target(better="more")
+    yield "counted row patterns, A B+ C in 100 batches", Target("rows/s", least=5e6)
+    yield "counted row patterns: time, most matches / least", Target(most=1.3)
+    yield "counted patterns of situations: time, slowest window / quickest", Target(most=1.3)
+    for experiment in INTERVAL_LISTS:
+        yield f"interval sequences, {experiment}: kept, embedded / punctuated, worst", Target(most=1)
+        yield f"interval sequences, {experiment}: pairs, punctuated / stacks", Target(better="less")
+        yield f"interval sequences, {experiment}: pairs, stacks / naive", Target(better="less")
+    for query in LOOK_BACK:
+        for keys in LOOK_BACK_KEYS:
+            title = f"{query}, {keys:,} keys, one core"
+            for way in ("embedded in 100 batches", "Polars in one batch", "DuckDB in one batch"):
+                yield f"{title}: {way}", Target("rows/s")
+            yield f"{title}: time, embedded / the faster of them", Target(most=3)
+            yield f"{title}: peak memory / (2 x live state + 1 GiB)", Target(most=1)
+    yield f"as-of join, {ONE_KEY:,} rows on either side, one key", Target("ms", most=100)
+    yield f"as-of join, {ONE_KEY:,} rows on either side, one key: memory", Target("MiB", most=50)
+    for aggregates in PANED:
+        for keys in PANED_KEYS:
+            yield f"windows, {aggregates}, {keys} keys: time, {max(PANES):,} panes / 1, worst", Target(most=2)
     for query in SITUATIONS:
         for keys in KEYS:
             title = f"{query}, {keys:,} keys, one core"
@@ -228,7 +280,10 @@ def _declared() -> Iterator[tuple[str, Target]]:
                 "DuckDB in one batch",
                 "Python loop",
             ):
-                yield f"{title}: {way}", Target("events/s")
+                yield (
+                    f"{title}: {way}",
+                    Target("events/s", least=RATES.get((query, keys)) if way == "embedded" else None),
+                )
             yield f"{title}: embedded / reading alone", Target(least=0.5)
             yield f"{title}: embedded / Polars", Target(least=BATCH.get(query), better="more")
         yield (
@@ -236,6 +291,7 @@ def _declared() -> Iterator[tuple[str, Target]]:
             Target(least=BATCH.get(query), better="more"),
         )
         yield f"{query}, one core: time, 100,000 keys / 100 keys", Target(most=1.5)
+    yield "Q1, search for matches by ranges: a situation", Target("ns", most=15)
     for query in QUERIES:
         yield f"{query}, Spark", Target("rows/s")
         yield f"{query}, native Structured Streaming", Target("rows/s")
@@ -243,8 +299,13 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for query in HELD:
         yield f"{query}, Spark: live state at most", Target("MiB")
         yield f"{query}, Spark: peak memory / (2 x live state + 1 GiB)", Target(most=1)
-    yield "a batch of 50 rows, five queries, Spark", Target("ms", most=350)
-    yield "a batch of 50 events, one pattern, Spark", Target("ms", most=350)
+    for query in LOOK_BACK_NATIVE:
+        for keys in LOOK_BACK_KEYS:
+            yield f"{query}, {keys:,} keys, Spark", Target("rows/s")
+            yield f"{query}, {keys:,} keys, native Structured Streaming", Target("rows/s")
+            yield f"{query}, {keys:,} keys: rows/s, Spark / native", Target(least=3)
+    yield "a batch of 50 rows, five queries, Spark", Target("ms", most=60)
+    yield "a batch of 50 events, one pattern, Spark", Target("ms", most=60)
     for (query, rows), least in SQL.items():
         title = f"{query}, Spark, {rows:,} rows a batch"
         yield title, Target("rows/s")
@@ -257,11 +318,11 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for title in ("1,000 keys", "no key"):
         for threads in THREADS:
             yield f"Q1, {title}, threads: {threads}", Target("rows/s")
-        yield f"Q1, {title}: rows/s, two threads / one", Target(better="more")
-    for title in ("1,000 keys", "no key"):
+        yield f"Q1, {title}: rows/s, two threads / one", Target(least=1.8)
+    for title in ON_EXECUTORS:
         for executors in EXECUTORS:
-            yield f"Q1, {title}, executors: {executors}", Target("rows/s")
-        yield f"Q1, {title}: rows/s, two executors / one", Target(better="more")
+            yield f"{title}, executors: {executors}", Target("rows/s")
+        yield f"{title}: rows/s, two executors / one", Target(least=1.7)
     for query in SITUATIONS:
         for rows, rate in BATCH_ROWS.items():
             yield f"{query}, Spark, from commit to commit, {rows:,} rows a batch", Target("events/s", least=rate)
@@ -269,6 +330,8 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for cores in SCALED_TO:
         yield f"Q1, Spark, speed-up on {cores} cores by arithmetic", Target(better="more")
     yield "Q1, Spark: around jobs / the batch on one core", Target(most=0.03)
+    yield "Q1, Spark, a batch of 20M rows: CPU of the driver / of all", Target(most=0.05)
+    yield "interval join, half of all rows of one key, Spark: longest task / a core's share", Target(most=1.3)
 
 
 #: Every figure of a whole run, in the order of the table.

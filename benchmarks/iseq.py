@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
+from benchmarks.figures import Figure, declared
 from tidegate.algebra.ordered.match.node import Match
 from tidegate.runtime.testkit.interval_executions import EXECUTIONS, Execution, IntervalExecution, arrivals
 from tidegate.runtime.testkit.interval_lists import interval_list
@@ -78,6 +80,10 @@ class Measured:
     results: int
 
 
+#: What is usual here.
+BASE = Setting(length=6, starts=50, part=1 / 10, density=60, windows=6)
+
+
 def sequence(setting: Setting) -> tg.Relation:
     rows = tg.stream("E", "kind string, a bigint, z bigint", progress="z", relations=lambda e: e.a < e.z)
     given = {
@@ -131,28 +137,59 @@ def experiments(base: Setting) -> Iterator[tuple[str, str, Setting]]:
         yield "density", str(density), replace(base, density=density, part=1 / 20)
 
 
+def run(base: Setting) -> Iterator[tuple[str, str, list[Measured]]]:
+    """Of each setting the experiment, what is varied, and what each execution and the library took, in this order."""
+    for experiment, varied, setting in experiments(base):
+        intervals = setting.intervals()
+        found = [*(measure(setting, execution, intervals) for execution in EXECUTIONS), own(setting, intervals)]
+        if len({one.results for one in found}) > 1:
+            raise RuntimeError(f"{experiment}, {varied}: results differ: {found}")
+        yield experiment, varied, found
+
+
+def figures(base: Setting = BASE) -> list[Figure]:
+    """Of each experiment what is kept and how many pairs are compared, one execution beside the other."""
+    made = []
+    naive, stacks, punctuated = range(len(EXECUTIONS))
+    by_experiment: dict[str, list[list[Measured]]] = {}
+    for experiment, _, found in run(base):
+        by_experiment.setdefault(experiment, []).append(found)
+    for experiment, settings in by_experiment.items():
+        title = f"interval sequences, {experiment}"
+        kept = [found[-1].kept / found[punctuated].kept for found in settings]
+        made.append(declared(f"{title}: kept, embedded / punctuated, worst", max(kept), _all(kept)))
+        for one, other in ((punctuated, stacks), (stacks, naive)):
+            pairs = [found[one].tested / max(found[other].tested, 1) for found in settings]
+            detail = f"{_all(pairs)}; the paper: {PAPER[experiment]}"
+            name = f"{title}: pairs, {EXECUTIONS[one]} / {EXECUTIONS[other]}"
+            made.append(declared(name, statistics.median(pairs), detail))
+    for figure in made:
+        print(figure.line(), flush=True)
+    return made
+
+
+def _all(ratios: Sequence[float]) -> str:
+    return ", ".join(f"{ratio:.2f}" for ratio in ratios)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--windows", type=int, default=6)
-    parser.add_argument("--density", type=int, default=60)
-    parser.add_argument("--length", type=int, default=6)
+    parser.add_argument("--windows", type=int, default=BASE.windows)
+    parser.add_argument("--density", type=int, default=BASE.density)
+    parser.add_argument("--length", type=int, default=BASE.length)
     options = parser.parse_args()
-    base = Setting(options.length, 50, 1 / 10, options.density, options.windows)
+    base = replace(BASE, length=options.length, density=options.density, windows=options.windows)
     names = [*EXECUTIONS, "own"]
     three = ", ".join(EXECUTIONS)
     print(
         f"| experiment | | results | pairs compared: {three} | kept: {', '.join(names)} | seconds: {', '.join(names)} |"
     )
     print("| --- | --- | --- | --- | --- | --- |")
-    for experiment, varied, setting in experiments(base):
-        intervals = setting.intervals()
-        found = [*(measure(setting, execution, intervals) for execution in EXECUTIONS), own(setting, intervals)]
-        results = {one.results for one in found}
-        assert len(results) == 1, (experiment, varied, found)
+    for experiment, varied, found in run(base):
         tested = ", ".join(f"{one.tested:,}" for one in found[:3])
         kept = ", ".join(f"{one.kept:.1f}" for one in found)
         seconds = ", ".join(f"{one.seconds:.2f}" for one in found)
-        print(f"| {experiment} | {varied} | {results.pop():,} | {tested} | {kept} | {seconds} |", flush=True)
+        print(f"| {experiment} | {varied} | {found[-1].results:,} | {tested} | {kept} | {seconds} |", flush=True)
     for experiment, said in PAPER.items():
         print(f"paper, {experiment}: {said}")
     return 0

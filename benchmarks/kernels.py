@@ -16,8 +16,8 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import queries
+from benchmarks.figures import Figure, declared
 from benchmarks.pattern_runs import offsets, pattern_of, planned
-from benchmarks.run import median
 from benchmarks.situations_data import Ints, intervals
 from tidegate.runtime.eval.aggregates import compiled as grouping
 from tidegate.runtime.eval.aggregates.partials import partial
@@ -34,7 +34,16 @@ KEYS, SECONDS = 100, 100_000
 def main() -> None:
     """Prints what the kernels take, medians of five."""
     grouped()
-    searched()
+    measure()
+
+
+def measure() -> list[Figure]:
+    """What a situation takes in the search for matches."""
+    ranges, general, count, matches = searched()
+    detail = f"general {1e9 * general / count:.1f} ns; {count:,} situations of {KEYS} keys, {matches:,} matches"
+    figure = declared("Q1, search for matches by ranges: a situation", 1e9 * ranges / count, detail)
+    print(figure.line(), flush=True)
+    return [figure]
 
 
 def grouped() -> None:
@@ -48,15 +57,17 @@ def grouped() -> None:
         partial(group, rows)
 
     run()  # compiles
-    compiled = median(run)
+    compiled = elapsed(run)
     grouping.MANY_ROWS = grouping.MANY_ROWS_LOADED = rows.height + 1
-    plain = median(run)
+    plain = elapsed(run)
     print("grouping 1,000,000 rows by an integer and an instant: count, sum of doubles, maximum")
     print(f"  compiled {1000 * compiled:.0f} ms, Polars {1000 * plain:.0f} ms, ratio {plain / compiled:.1f}")
 
 
-def searched() -> None:
-    """Q1, A before B and B overlaps C within 300 s, in one increment."""
+def searched() -> tuple[float, float, int, int]:
+    """Q1, A before B and B overlaps C within 300 s, in one increment: seconds by ranges and in general, how many
+    situations there are, and how many matches.
+    """
     rng = np.random.default_rng(1)
     cells = [intervals(rng, SECONDS) for _ in range(3 * KEYS)]
     laid = laid_out(cells)
@@ -67,9 +78,17 @@ def searched() -> None:
     matches = len(find_matches(by_ranges, laid, triggers, -1, SECONDS).detected)
     general = thread_median(lambda: enumerate_matches(steps, laid, triggers, -1, SECONDS))
     ranges = thread_median(lambda: find_matches(by_ranges, laid, triggers, -1, SECONDS))
-    print(f"searching {count:,} situations of {KEYS} keys for {matches:,} matches of Q1")
-    print(f"  by ranges {1e9 * ranges / count:.1f} ns a situation, general {1e9 * general / count:.1f} ns", end=", ")
-    print(f"ratio {general / ranges:.1f}")
+    return ranges, general, count, matches
+
+
+def elapsed(run: Callable[[], object], times: int = 5) -> float:
+    """Seconds of a call, median of several."""
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        run()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)
 
 
 def thread_median(run: Callable[[], object], times: int = 5) -> float:

@@ -4,7 +4,8 @@
 
 As-of join, previous value, running total, versions, first row of each key, sessions, windows that hop and the greatest
 three of each window. Each query runs in a process of its own, all ways in turn, and results are compared. The engine
-reads a file a batch and keeps its results in memory, as the others do. Seconds are the process's own.
+reads a file a batch and keeps its results in memory, as the others do. Seconds are the process's own. Memory is that of
+one more process, where results are discarded.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__":  # before Polars counts cores
     os.environ["POLARS_MAX_THREADS"] = "1"
@@ -31,12 +33,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
 from benchmarks.comparing import same
-from benchmarks.figures import PAIRS
+from benchmarks.figures import LOOK_BACK, LOOK_BACK_KEYS, ONE_KEY, PAIRS, Figure, compared, declared, print_table
 from benchmarks.files import write_files
+from benchmarks.memory import resident
+from tidegate.runtime.connectors.sinks import DiscardSink
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.session import Session
 
-BATCHES, KEYS = 100, (1_000, 100_000)
+BATCHES = 100
+#: Rows that are run before it counts, so that nothing is loaded or compiled while it does.
+FEW = 100_000
 #: The columns that some query reads. The files have another one, which Polars and DuckDB leave unread by themselves.
 E = tg.stream("E", "k bigint, t bigint, v bigint", progress="t")
 Q = tg.stream("Q", "k bigint, t bigint, v bigint", progress="t")
@@ -104,6 +110,9 @@ SQL: Mapping[str, str] = {
 }
 
 
+assert tuple(SQL) == LOOK_BACK
+
+
 def by_polars(query: str, rows: int, keys: int, files: Path) -> pl.DataFrame:
     """The query in Polars, over all rows, which come in order of time."""
     window = rows // 50
@@ -157,28 +166,58 @@ def by_duckdb(query: str, rows: int, keys: int, files: Path) -> pl.DataFrame:
         return pl.DataFrame(found.to_arrow_table())
 
 
-def run(query: str, rows: int, keys: int, files: Path) -> pl.DataFrame:
+def session_of(query: str, rows: int, keys: int, files: Path, *, discard: bool = False) -> Session:
     """The query in the engine, a file a batch."""
     program = tg.program(R=relation(query, rows, keys))
     names = ("E", "Q") if query == "as-of join" else ("E",)
     sources = {name: parquet(files / name, per_batch=1, delay=0, bounded=True) for name in names}
-    with Session(program.facts, sources=sources) as session:
+    return Session(program.facts, sources=sources, sinks={"R": DiscardSink()} if discard else {})
+
+
+def run(query: str, rows: int, keys: int, files: Path) -> pl.DataFrame:
+    """Its results."""
+    with session_of(query, rows, keys, files) as session:
         session.process()
         return pl.DataFrame(session.table("R"))
 
 
-def compare(query: str, keys: int, rows: int, folder: Path) -> dict[str, list[float]]:
-    """Seconds of each way, in turn, and whether results were equal; for a process of its own."""
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-1:])
+def memory(query: str, rows: int, keys: int, folder: Path) -> dict[str, int]:
+    """Bytes of live state at most, and of the process beyond what it had after a few rows; of files that are there."""
+    live = 0
+    for name in ("few", "files"):
+        base = resident("VmRSS")
+        with session_of(query, rows, keys, folder / name, discard=True) as session:
+            while session.waiting_files():
+                live = max(live, sum(session.step().live_bytes.values()))
+    return {"live": live, "more": resident("VmHWM") - base}
+
+
+def one_key(rows: int = ONE_KEY) -> tuple[float, float]:
+    """Seconds of an as-of join of so many rows of one key on either side, and mebibytes that it takes; after another
+    one.
+    """
+    for seed in (1, 2):
+        sides = {name: events(rows, 1, seed + number) for number, name in enumerate("EQ")}
+        base, began = resident("VmHWM"), time.process_time()
+        with tg.program(R=relation("as-of join", rows, 1)).session(threads=1) as session:
+            for name, side in sides.items():
+                session.push(name, side)
+            session.finish()
+            session.step()
+            found = pl.DataFrame(session.results("R"))
+        taken = time.process_time() - began
+        if found.height != rows:
+            raise RuntimeError(f"{found.height} rows of {rows}")
+    return taken, (resident("VmHWM") - base) / 2**20
+
+
+def compare(query: str, rows: int, keys: int, folder: Path) -> dict[str, list[float]]:
+    """Seconds of each way, in turn, and whether results were equal; of files that are there."""
     ways: Mapping[str, Callable[[Path], pl.DataFrame]] = {
         "embedded": lambda files: run(query, rows, keys, files),
         "polars": lambda files: by_polars(query, rows, keys, files),
         "duckdb": lambda files: by_duckdb(query, rows, keys, files),
     }
-    for name, count, parts in (("few", min(rows, 100_000), 4), ("files", rows, BATCHES)):
-        (folder / name).mkdir()
-        for stream, seed in (("E", 1), ("Q", 2)):
-            write_files(folder / name / stream, events(count, keys, seed), parts)
     for way in ways.values():
         way(folder / "few")
     taken: dict[str, list[float]] = {**{name: [] for name in ways}, "equal": []}
@@ -207,36 +246,76 @@ def events(count: int, keys: int, seed: int) -> pl.DataFrame:
     )
 
 
-def measure(rows: int) -> bool:
-    """Prints the figures of every query with every number of keys; whether results were equal."""
-    equal = True
-    print(f"{'query':20}{'keys':>8}{'embedded':>14}{'Polars':>14}{'DuckDB':>14}  embedded / the faster of the two")
-    for query in SQL:
-        for keys in KEYS:
+def write(rows: int, keys: int, folder: Path) -> None:
+    """The files of both streams, and a few rows of each."""
+    for name, count, parts in (("few", min(rows, FEW), 4), ("files", rows, BATCHES)):
+        (folder / name).mkdir()
+        for stream, seed in (("E", 1), ("Q", 2)):
+            write_files(folder / name / stream, events(count, keys, seed), parts)
+
+
+def measure(rows: int = 10_000_000) -> tuple[list[Figure], bool]:
+    """The figures of every query with every number of keys, and whether results were equal."""
+    figures, equal = [], True
+    for query in LOOK_BACK:
+        for keys in LOOK_BACK_KEYS:
             with tempfile.TemporaryDirectory() as folder:
-                command = [sys.executable, __file__, "--one", query, str(keys), folder, "--rows", str(rows)]
-                told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-            taken = json.loads(told.splitlines()[-1])
+                write(rows, keys, Path(folder))
+                taken, held = (_told(what, query, keys, folder, rows) for what in ("compare", "memory"))
             equal = equal and all(taken["equal"])
-            ways = [taken[way] for way in ("embedded", "polars", "duckdb")]
-            rates = "".join(f"{rows / statistics.median(way) / 1e6:10.2f} M/s" for way in ways)
-            ratios = " ".join(f"{own / min(others):.2f}" for own, *others in zip(*ways, strict=True))
-            print(f"{query:20}{keys:8,}{rates}  {ratios}", flush=True)
-    print("results: equal" if equal else "results: DIFFERENT")
-    return equal
+            made = _figures(f"{query}, {keys:,} keys, one core", rows, taken, held)
+            print(*(figure.line() for figure in made), sep="\n", flush=True)
+            figures += made
+    seconds, more = _told("one key")
+    title = f"as-of join, {ONE_KEY:,} rows on either side, one key"
+    figures += [declared(title, 1000 * seconds), declared(f"{title}: memory", more)]
+    print(*(figure.line() for figure in figures[-2:]), sep="\n", flush=True)
+    return figures, equal
+
+
+def _told(*what: object) -> Any:
+    """What a process of its own measures."""
+    command = [sys.executable, __file__, "--one", *map(str, what)]
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(told.splitlines()[-1])
+
+
+def _figures(title: str, rows: int, taken: Mapping[str, list[float]], held: Mapping[str, int]) -> list[Figure]:
+    ways = {"embedded in 100 batches": "embedded", "Polars in one batch": "polars", "DuckDB in one batch": "duckdb"}
+    rates = [declared(f"{title}: {said}", rows / statistics.median(taken[way])) for said, way in ways.items()]
+    turns = zip(*(taken[way] for way in ways.values()), strict=True)
+    ratios = [own / min(others) for own, *others in turns]
+    most = 2 * held["live"] + 2**30
+    detail = f"{held['more'] / 2**20:,.0f} MiB, live {held['live'] / 2**20:,.0f} MiB"
+    return [
+        *rates,
+        compared(f"{title}: time, embedded / the faster of them", ratios),
+        declared(f"{title}: peak memory / (2 x live state + 1 GiB)", held["more"] / most, detail),
+    ]
 
 
 def main() -> int:
     """Prints the figures; the exit status says whether results were equal."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, default=10_000_000)
-    options.add_argument("--one", nargs=3, metavar=("QUERY", "KEYS", "FOLDER"))
+    options.add_argument("--one", nargs="+", metavar="WHAT", help=argparse.SUPPRESS)
     chosen = options.parse_args()
     if chosen.one:
-        query, keys, folder = chosen.one
-        print(json.dumps(compare(query, int(keys), chosen.rows, Path(folder))))
-        return 0
-    return 0 if measure(chosen.rows) else 1
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-1:])
+    match chosen.one:
+        case None:
+            figures, equal = measure(chosen.rows)
+            print_table(figures)
+            print("results: equal" if equal else "results: DIFFERENT")
+            return 0 if equal else 1
+        case ["one key"]:
+            print(json.dumps(one_key()))
+        case [what, query, keys, folder, rows]:
+            work: Callable[..., object] = compare if what == "compare" else memory
+            print(json.dumps(work(query, int(rows), int(keys), Path(folder))))
+        case _:
+            options.error(f"nothing is called {chosen.one}")
+    return 0
 
 
 if __name__ == "__main__":

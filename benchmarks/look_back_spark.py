@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import tidegate as tg
 from benchmarks.comparing import same, same_until
 from benchmarks.data import CONFIG
-from benchmarks.figures import PAIRS
+from benchmarks.figures import LOOK_BACK_KEYS, LOOK_BACK_NATIVE, PAIRS, Figure, compared, declared, print_table
 from benchmarks.files import write_files
 from benchmarks.native import FILES_A_BATCH
 from tidegate.runtime.connectors.sinks import parquet_sink
@@ -36,7 +36,7 @@ from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.spark.engine import start
 from tidegate.runtime.engines.spark.setup.session import spark_session
 
-FILES, KEYS = 100, (1_000, 100_000)
+FILES = 100
 E = tg.stream("E", "k bigint, t timestamp, v bigint", progress="t")
 SCHEMA = "k bigint, t timestamp, v bigint"
 #: Microseconds between rows. No row is at the border of a window, where (start, end] and [start, end) differ.
@@ -127,12 +127,11 @@ def events(count: int, keys: int) -> pl.DataFrame:
     return pl.DataFrame({"k": rng.integers(0, keys, count), "t": at, "v": rng.integers(0, 1000, count)})
 
 
-def measure(spark: SparkSession, rows: int) -> bool:
-    """Prints the figures of every query with every number of keys; whether results were equal."""
-    all_equal = True
-    print(f"{'query':20}{'keys':>8}{'Spark':>14}{'native':>14}  Spark / native, rows a second")
-    for query in ("sessions", "windows that hop", "first of each key"):
-        for keys in KEYS:
+def measure(spark: SparkSession, rows: int = 10_000_000) -> tuple[list[Figure], bool]:
+    """The figures of every query with every number of keys, and whether results were equal."""
+    figures, all_equal = [], True
+    for query in LOOK_BACK_NATIVE:
+        for keys in LOOK_BACK_KEYS:
             with tempfile.TemporaryDirectory() as work:
                 for name, count, parts in (("few", min(rows, 100_000), 4), ("files", rows, FILES)):
                     write_files(Path(work) / name, events(count, keys), parts)
@@ -143,12 +142,17 @@ def measure(spark: SparkSession, rows: int) -> bool:
                     ours, place = tidegate(spark, query, rows, keys, Path(work) / "files", work)
                     theirs, other = native(spark, query, rows, keys, Path(work) / "files", work)
                     taken.append((ours, theirs))
-                all_equal = equal(f"{query}", place, other) and all_equal
-            rates = "".join(f"{rows / statistics.median(way) / 1e6:10.2f} M/s" for way in zip(*taken, strict=True))
-            ratios = " ".join(f"{theirs / ours:.2f}" for ours, theirs in taken)
-            print(f"{query:20}{keys:8,}{rates}  {ratios}", flush=True)
-    print("results: equal" if all_equal else "results: DIFFERENT")
-    return all_equal
+                all_equal = equal(query, place, other) and all_equal
+            title = f"{query}, {keys:,} keys"
+            own, others = (rows / statistics.median(way) for way in zip(*taken, strict=True))
+            made = [
+                declared(f"{title}, Spark", own),
+                declared(f"{title}, native Structured Streaming", others),
+                compared(f"{title}: rows/s, Spark / native", [theirs / ours for ours, theirs in taken]),
+            ]
+            print(*(figure.line() for figure in made), sep="\n", flush=True)
+            figures += made
+    return figures, all_equal
 
 
 def main() -> int:
@@ -158,7 +162,10 @@ def main() -> int:
     chosen = options.parse_args()
     spark = spark_session("tidegate-look-back", config=CONFIG)
     try:
-        return 0 if measure(spark, chosen.rows) else 1
+        figures, equal_ = measure(spark, chosen.rows)
+        print_table(figures)
+        print("results: equal" if equal_ else "results: DIFFERENT")
+        return 0 if equal_ else 1
     finally:
         spark.stop()
 

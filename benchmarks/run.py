@@ -25,13 +25,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import (
     background,
+    counted,
     durable,
     embedded,
     flat,
     flat_files,
     floors,
+    groups,
     held,
+    iseq,
+    kernels,
     live_rows,
+    look_back,
+    look_back_spark,
     on_spark,
     provenance,
     queries,
@@ -39,11 +45,14 @@ from benchmarks import (
     sequences,
     situations,
     situations_spark,
+    skew,
     spark_batches,
     speedup,
     stalls,
+    start_up,
     threads,
     tuning,
+    windows,
 )
 from benchmarks.data import Data
 from benchmarks.figures import DECLARED, Figure, declared, machine, print_table, write_table
@@ -165,8 +174,10 @@ def median(run: Callable[[], object], times: int = 5) -> float:
 
 #: What is measured, in this order: the floor of the embedded engine before a JVM runs beside it.
 SECTIONS: dict[str, Callable[[Data], Measured]] = {
+    "start": lambda _: (start_up.measure(), True),
     "analysis": analysis_times,
     "embedded": lambda data: embedded.measure(data.files, data.few, data.rows),
+    "groups": lambda _: groups.measure(),
     "memory": lambda data: held.measure(data, "embedded"),
     "floor": lambda _: ([floors.embedded(), floors.one_pattern()], True),
     "durable": lambda _: (durable.measure(), True),
@@ -179,9 +190,15 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "state": lambda data: freed_state(min(data.rows, 200_000), data.batches),
     "stalls": lambda _: stalls.measure(),
     "sequences": lambda _: sequences.measure(),
+    "counted": lambda _: counted.measure(),
+    "interval sequences": lambda _: (iseq.figures(), True),
+    "look-back": lambda data: look_back.measure(data.rows),
+    "windows": lambda _: (windows.measure(), True),
     "situations": lambda data: situations.measure(data.rows),
+    "search": lambda _: (kernels.measure(), True),
     "threads": lambda data: threads.measure(data.rows),
     "spark": lambda data: on_spark.measure(data),
+    "spark-look-back": lambda data: look_back_spark.measure(data.spark, data.rows),
     "spark-flat": lambda data: (flat.on_spark(data.spark, data.folder / "streaming", data.spark_batches), True),
     "spark-flat-files": lambda data: (flat_files.on_spark(data.spark, data.folder / "streaming files"), True),
     "spark-floor": lambda data: ([floors.on_spark(data.spark), floors.one_pattern_on_spark(data.spark)], True),
@@ -189,6 +206,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "spark-batches": lambda data: spark_batches.measure(data.spark),
     "spark-executors": lambda data: speedup.measure(data.rows),
     "spark-scaling": lambda _: (scaling.measure(), True),
+    "spark-skew": lambda _: (skew.measure(), True),
     "spark-memory": lambda data: held.measure(data, "Spark"),
 }
 

@@ -2,7 +2,11 @@
 
 One core runs a batch that is cut for 4 to 64 cores, its tasks one after the other. On so many cores it would take: what
 is around Spark's jobs, of each job what Spark takes beside the tasks, and its longest task. A batch that one core does
-as it likes best is what that is compared with. The serial share is what is around the jobs, of that batch.
+as it likes best is what that is compared with. The serial share is what is around the jobs, of that batch. It is the
+eleventh batch of a run, after ten small ones.
+
+What the driver takes of all CPU time is measured on a cluster with one executor, whose processes are its own: of the
+driver are this process and its JVM.
 
 python benchmarks/scaling.py [--rows 20000000]
 """
@@ -11,27 +15,40 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
+from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.figures import PAIRS, SCALED_TO, Figure, declared, print_table
-from benchmarks.files import write_files
 from benchmarks.situations import events, program
+from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.spark.engine import start
 from tidegate.runtime.engines.spark.setup.session import spark_session
+from tools.processes import cpu_seconds, family
 
-#: Rows of a batch, its files, and its keys. The first batch compiles and is not counted.
-ROWS, FILES, KEYS, BATCHES = 20_000_000, 64, 1000, 2
+#: Rows of the batch that counts, its files, and its keys.
+ROWS, FILES, KEYS = 20_000_000, 64, 1000
+#: Batches before it, and rows of each of their files: the JVM, the driver and the workers do all of it some times.
+WARM, FEW = 10, 2000
 MS = 1000
+#: MiB of an executor.
+MEMORY = 2048
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +86,10 @@ def main() -> int:
     options.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     options.add_argument("--tasks", type=int, help=argparse.SUPPRESS)
     chosen = options.parse_args()
-    if chosen.one:
+    if chosen.one and chosen.tasks:
         print(json.dumps(asdict(run_one(chosen.one, chosen.tasks))))
+    elif chosen.one:
+        print(json.dumps(run_apart(chosen.one)))
     else:
         print_table(measure(chosen.rows, chosen.times))
     return 0
@@ -81,11 +100,14 @@ def measure(rows: int = ROWS, times: int = PAIRS) -> list[Figure]:
     figures = []
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work)
-        write_files(folder / "files", events("Q1", BATCHES * rows, KEYS), BATCHES * FILES)
+        _write(folder / "files", rows)
         found: dict[int, list[Batch]] = {tasks: [] for tasks in (1, *SCALED_TO)}
+        cpu: list[tuple[float, float]] = []
         for _ in range(times):
             for tasks, batches in found.items():
-                batches.append(_measured(folder, tasks))
+                told = _told(folder, "--tasks", str(tasks))
+                batches.append(Batch(told["seconds"], [Job(**job) for job in told["jobs"]]))
+            cpu.append(_told(folder))
     one = statistics.median(batch.seconds for batch in found[1])
     figures.append(declared("Q1, Spark, one core, a batch of 20M rows", one * MS))
     for tasks in SCALED_TO:
@@ -100,26 +122,68 @@ def measure(rows: int = ROWS, times: int = PAIRS) -> list[Figure]:
         )
     serial = [batch.around / alone.seconds for alone, batch in zip(found[1], found[SCALED_TO[-1]], strict=True)]
     figures.append(declared("Q1, Spark: around jobs / the batch on one core", max(serial), f"{len(serial)} runs"))
+    shares = [driver / whole for driver, whole in cpu]
+    detail = f"{len(cpu)} runs, the last {cpu[-1][0]:.2f} s of {cpu[-1][1]:.2f} s"
+    figures.append(declared("Q1, Spark, a batch of 20M rows: CPU of the driver / of all", max(shares), detail))
     for figure in figures:
         print(figure.line(), flush=True)
     return figures
 
 
-def _measured(folder: Path, tasks: int) -> Batch:
-    command = [sys.executable, __file__, "--one", str(folder), "--tasks", str(tasks)]
+def _write(folder: Path, rows: int) -> None:
+    """The files of small batches, and then those of a large one."""
+    sizes = [FEW] * (WARM * FILES) + [-(-rows // FILES)] * FILES
+    frame, now, begin = events("Q1", sum(sizes), KEYS), time.time(), 0
+    folder.mkdir()
+    for number, size in enumerate(sizes):
+        path = folder / f"{number:05d}.parquet"
+        frame.slice(begin, size).write_parquet(path)
+        os.utime(path, (now - len(sizes) + number,) * 2)
+        begin += size
+
+
+def _told(folder: Path, *more: str) -> Any:
+    """What a process of its own has measured."""
+    command = [sys.executable, __file__, "--one", str(folder), *more]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    told = json.loads(done.stdout.splitlines()[-1])
-    return Batch(told["seconds"], [Job(**job) for job in told["jobs"]])
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def run_one(folder: Path, tasks: int) -> Batch:
     """A run on one core, cut for so many; with one task it does as it likes."""
-    config = {
-        "spark.master": "local[1]",
-        "spark.driver.memory": "4g",
-        "spark.default.parallelism": str(tasks),
-    }
-    spark = spark_session("tidegate-scaling", config=config)
+    spark = _session("local[1]", tasks)
+    last = _run(spark, folder, None if tasks == 1 else 0)[-1]
+    found = Batch(sum(last.seconds.values()), jobs_named(spark, f"tidegate batch {last.seq}:"))
+    spark.stop()
+    return found
+
+
+def run_apart(folder: Path) -> tuple[float, float]:
+    """CPU seconds of the last batch, those of the driver and all, of a run on an executor, cut for most cores."""
+    executor = {"spark.executorEnv.PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    spark = _session(f"local-cluster[1,1,{MEMORY}]", SCALED_TO[-1], executor)
+    jvm = int(spark._jvm.ProcessHandle.current().pid())  # type: ignore[union-attr]  # a session in this process has one
+    taken: list[tuple[float, float]] = []
+
+    def committed(_: object) -> None:
+        own = time.process_time()
+        taken.append((own + cpu_seconds([jvm]), own + cpu_seconds(family(jvm))))
+
+    _run(spark, folder, 0, committed)
+    spark.stop()
+    before, after = taken[-2:]
+    return after[0] - before[0], after[1] - before[1]
+
+
+def _session(master: str, tasks: int, config: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    settings = {"spark.master": master, "spark.driver.memory": "4g", "spark.default.parallelism": str(tasks)}
+    return spark_session("tidegate-scaling", config={**settings, **config})
+
+
+def _run(
+    spark: SparkSession, folder: Path, driver_bytes: int | None, on_batch: Callable[[BatchReport], None] | None = None
+) -> list[BatchReport]:
+    """The batches of a run over all files."""
     with tempfile.TemporaryDirectory() as work:
         query = start(
             spark,
@@ -127,16 +191,14 @@ def run_one(folder: Path, tasks: int) -> Batch:
             sources={"Events": parquet(folder / "files", per_batch=FILES, delay=0, bounded=True)},
             sinks={"Found": parquet_sink(Path(work) / "out")},
             checkpoint=Path(work) / "checkpoint",
-            driver_bytes=None if tasks == 1 else 0,
+            driver_bytes=driver_bytes,
+            options=RunOptions(on_batch=on_batch),
         )
         query.awaitTermination()
-        last = query.reports[-1]
-    found = Batch(sum(last.seconds.values()), _jobs(spark, f"tidegate batch {last.seq}:"))
-    spark.stop()
-    return found
+        return query.reports
 
 
-def _jobs(spark: Any, named: str) -> list[Job]:
+def jobs_named(spark: Any, named: str) -> list[Job]:
     """The jobs whose descriptions begin so, as Spark's own store of what ran has them."""
     store = spark.sparkContext._jsc.sc().statusStore()
     found = []

@@ -1,7 +1,8 @@
-"""How much faster a pattern is on two executors of a small cluster than on one, with and without a key.
+"""How much faster queries are on two executors of a small cluster than on one, where workers do what they can.
 
-Executors are processes with one core each; the pattern is Q1 of `situations`. One executor and two are measured in
-turn, each time in a process of its own, the second run there, from Parquet to committed results; results are compared.
+Executors are processes with one core each; the queries are Q1 of `situations`, with and without a key, and three of the
+page's. One executor and two are measured in turn, each time in a process of its own: the second run there of each
+query, from Parquet to committed results. Results are compared. The driver has no core of its own on two.
 
 python benchmarks/speedup.py [--rows 10000000]
 """
@@ -15,68 +16,95 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import polars as pl
+from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks import queries
 from benchmarks.comparing import same
-from benchmarks.figures import EXECUTORS, PAIRS, Figure, compared, declared, print_table
-from benchmarks.situations import ratios
-from benchmarks.situations_spark import tidegate, written
+from benchmarks.figures import EXECUTORS, ON_EXECUTORS, PAIRS, Figure, compared, declared, print_table
+from benchmarks.files import write_files
+from benchmarks.situations import events, program, ratios
+from benchmarks.situations_spark import BATCHES, FILES
+from tidegate.runtime.connectors.sinks import parquet_sink
+from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines.spark.engine import start
 from tidegate.runtime.engines.spark.setup.session import spark_session
 
 ROOT = Path(__file__).resolve().parent.parent
-KEYS = {"1,000 keys": 1000, "no key": 1}
-MEMORY = 2048
+MEMORY, FEW = 2048, 40_000
 
 
 def measure(rows: int, times: int = PAIRS) -> tuple[list[Figure], bool]:
-    """Figures with and without a key, and whether one executor and two found the same."""
+    """Figures of each query, and whether one executor and two found the same."""
     figures: list[Figure] = []
     equal = True
     with tempfile.TemporaryDirectory() as work:
-        for title, keys in KEYS.items():
-            folder = Path(work) / str(keys)
-            folder.mkdir()
-            written(folder / "files", "Q1", rows, keys)
-            written(folder / "few", "Q1", 40_000, min(keys, 10))
-            seconds: dict[int, list[float]] = {executors: [] for executors in EXECUTORS}
-            found = {}
-            for _ in range(times):
-                for executors in EXECUTORS:
-                    command = [sys.executable, __file__, "--one", str(folder), "--executors", str(executors)]
-                    done = subprocess.run(
-                        [*command, "--keys", str(keys)], check=True, stdout=subprocess.PIPE, text=True
-                    )
-                    seconds[executors].append(json.loads(done.stdout.splitlines()[-1]))
-                    found[executors] = pl.read_parquet(folder / f"{executors}.parquet")
-            one, two = EXECUTORS
-            equal = same(f"Q1, {title}, {one} and {two} executors", found[two], found[one]) and equal
+        folder = Path(work)
+        for title, keys in ON_EXECUTORS.items():
+            (folder / title).mkdir()
+            for name, count in (("few", min(rows, FEW)), ("files", rows)):
+                frame = queries.rows(count, 1000) if keys is None else events("Q1", count, keys)
+                write_files(folder / title / name, frame, BATCHES * FILES)
+        seconds: dict[int, list[dict[str, float]]] = {executors: [] for executors in EXECUTORS}
+        for _ in range(times):
+            for executors in EXECUTORS:
+                command = [sys.executable, __file__, "--one", work, "--executors", str(executors)]
+                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+                seconds[executors].append(json.loads(done.stdout.splitlines()[-1]))
+        for title in ON_EXECUTORS:
+            found = [pl.read_parquet(folder / title / f"{executors}.parquet") for executors in EXECUTORS]
+            taken = [[some[title] for some in seconds[executors]] for executors in EXECUTORS]
+            equal = same(f"{title}, {EXECUTORS} executors", found[-1], found[0]) and equal
             figures += [
-                declared(f"Q1, {title}, executors: {n}", rows / statistics.median(seconds[n])) for n in EXECUTORS
+                declared(f"{title}, executors: {executors}", rows / statistics.median(some))
+                for executors, some in zip(EXECUTORS, taken, strict=True)
             ]
-            figures.append(compared(f"Q1, {title}: rows/s, two executors / one", ratios(seconds[one], seconds[two])))
+            figures.append(compared(f"{title}: rows/s, two executors / one", ratios(taken[0], taken[-1])))
             for figure in figures[-3:]:
                 print(figure.line(), flush=True)
     return figures, equal
 
 
-def run_one(folder: Path, executors: int, keys: int) -> None:
-    """Prints the seconds of the second of two runs on so many executors, and leaves the results in a file."""
+def run_one(work: Path, executors: int) -> None:
+    """Prints the seconds of the second of two runs of each query, and leaves its results in a file."""
     config = {
         "spark.master": f"local-cluster[{executors},1,{MEMORY}]",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
     }
     spark = spark_session("tidegate-speedup", config=config)
-    with tempfile.TemporaryDirectory() as work:
-        tidegate(spark, "Q1", folder / "few", work, keyed=keys > 1)
-        tidegate(spark, "Q1", folder / "files", work, keyed=keys > 1)
-        seconds, found = tidegate(spark, "Q1", folder / "files", work, keyed=keys > 1)
-    found.write_parquet(folder / f"{executors}.parquet")
+    taken: dict[str, float] = {}
+    for title in ON_EXECUTORS:
+        for name in ("few", "files", "files"):
+            taken[title], found = _run(spark, title, work / title / name)
+        found.write_parquet(work / title / f"{executors}.parquet")
     spark.stop()
-    print(json.dumps(seconds))
+    print(json.dumps(taken))
+
+
+def _run(spark: SparkSession, title: str, files: Path) -> tuple[float, pl.DataFrame]:
+    """Seconds of a run whose workers do what they can, and its results."""
+    keys = ON_EXECUTORS[title]
+    made = queries.program(title) if keys is None else program("Q1", keyed=keys > 1)
+    (name,) = made.facts.streams if keys is None else ("Found",)
+    with tempfile.TemporaryDirectory() as place:
+        began = time.perf_counter()
+        running = start(
+            spark,
+            made.facts,
+            sources={"Events": parquet(files, per_batch=FILES, delay="1s" if keys is None else 0, bounded=True)},
+            sinks={name: parquet_sink(Path(place) / "out")},
+            checkpoint=Path(place) / "checkpoint",
+            driver_bytes=0,
+        )
+        running.awaitTermination()
+        taken = time.perf_counter() - began
+        paths = sorted(Path(place).glob("out/*.parquet"))
+        return taken, pl.read_parquet(paths) if paths else pl.DataFrame()
 
 
 def main() -> int:
@@ -86,10 +114,9 @@ def main() -> int:
     options.add_argument("--times", type=int, default=PAIRS)
     options.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     options.add_argument("--executors", type=int, help=argparse.SUPPRESS)
-    options.add_argument("--keys", type=int, help=argparse.SUPPRESS)
     chosen = options.parse_args()
     if chosen.one:
-        run_one(chosen.one, chosen.executors, chosen.keys)
+        run_one(chosen.one, chosen.executors)
         return 0
     figures, equal = measure(chosen.rows, chosen.times)
     print_table(figures)

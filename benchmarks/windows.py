@@ -7,6 +7,7 @@ import statistics
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,8 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
+from benchmarks.figures import PAIRS, PANED, PANED_KEYS, PANES, Figure, compared, print_table
 
-#: Panes of a window.
-SIZES = (1, 1_000, 1_000_000)
 BATCHES = 20
 
 E = tg.stream("E", "k bigint, t bigint, v bigint, x double", progress="t")
@@ -28,22 +28,31 @@ AGGREGATES: Mapping[str, Mapping[str, Any]] = {
     "mean of doubles": {"mean": tg.avg(E.x)},
     "last by another order": {"last": tg.last(E.x, by=E.v)},
 }
+assert tuple(AGGREGATES) == PANED
 
 
 def main() -> None:
-    """Prints seconds by aggregates, keys and size."""
+    """Prints the figures."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, default=400_000)
-    options.add_argument("--keys", type=int, nargs="*", default=[1, 100])
-    chosen = options.parse_args()
-    print(f"{chosen.rows:,} rows, a row of each key in each pane, {BATCHES} increments: CPU seconds, median of three")
-    print(f"{'aggregates':24} {'keys':>6} " + " ".join(f"{size:>12,}" for size in SIZES) + "   last / first")
+    print_table(measure(options.parse_args().rows))
+
+
+def measure(count: int = 400_000) -> list[Figure]:
+    """By aggregates and keys, how many times as long the slowest size takes as windows of one pane; sizes in turn."""
+    figures = []
     for name in AGGREGATES:
-        for keys in chosen.keys:
-            events = rows(chosen.rows, keys)
-            taken = [statistics.median(run(events, name, size) for _ in range(3)) for size in SIZES]
-            shown = " ".join(f"{seconds:12.2f}" for seconds in taken)
-            print(f"{name:24} {keys:6} {shown} {taken[-1] / taken[0]:14.2f}", flush=True)
+        for keys in PANED_KEYS:
+            events = rows(count, keys)
+            run(events.head(count // 10), name, PANES[-1])
+            turns = [[run(events, name, size) for size in PANES] for _ in range(PAIRS)]
+            said = f"windows, {name}, {keys} keys: time, {max(PANES):,} panes / 1, worst"
+            figure = compared(said, [max(others) / one for one, *others in turns])
+            medians = (statistics.median(taken) for taken in zip(*turns, strict=True))
+            seconds = ", ".join(f"{taken:.2f} s with {size:,}" for taken, size in zip(medians, PANES, strict=True))
+            figures.append(replace(figure, detail=f"{seconds}; {figure.detail}"))
+            print(figures[-1].line(), flush=True)
+    return figures
 
 
 def rows(count: int, keys: int) -> pl.DataFrame:

@@ -5,6 +5,7 @@ fail.
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,23 +15,33 @@ import pytest
 
 from benchmarks import (
     background,
+    beside,
+    counted,
     embedded,
     flat,
     flat_files,
+    groups,
+    iseq,
     large,
+    look_back,
     papers,
     provenance,
     queries,
     run,
     situations,
+    skew,
     stalls,
+    start_up,
     state,
     threads,
+    windows,
 )
 from benchmarks.figures import (
+    AS_POLARS,
     BEGIN,
     DECLARED,
     END,
+    LOOK_BACK,
     PAIRS,
     PASSING,
     STALLED,
@@ -206,6 +217,19 @@ def test_every_ratio_says_what_is_better() -> None:
         assert target.most is not None or target.least is not None or target.better is not None, name
 
 
+def test_two_commits_are_compared_pair_by_pair() -> None:
+    saved = {"sections": {"floor": {"figures": [["a batch", 4.0, "of two"], ["gone", 1.0, ""]]}}}
+    assert beside.values(saved) == {"a batch": 4.0, "gone": 1.0}
+    theirs = [{"a batch": 4.0, "gone": 1.0}, {"a batch": 2.0}, {"a batch": 8.0}]
+    ours = [{"a batch": 2.0, "new": 1.0}, {"a batch": 2.0}, {"a batch": 2.0}]
+    _, *told = beside.lines(theirs, ours)
+    assert [" ".join(line.split()) for line in told] == [
+        "a batch 4.00 2.00 0.50 (least 0.25, greatest 1.00)",
+        "gone on one side alone",
+        "new on one side alone",
+    ]
+
+
 def test_sections_run_on_few_rows(tmp_path: Path) -> None:
     """Their times say nothing; results are compared inside, and figures have to be declared ones."""
     write_files(tmp_path / "files", queries.rows(4000, 5), 4)
@@ -213,10 +237,53 @@ def test_sections_run_on_few_rows(tmp_path: Path) -> None:
         embedded.measure(tmp_path / "files", tmp_path / "files", 4000),
         state.freed_state(2000, 5),
         threads.measure(4000),
+        groups.measure(4000),
     ]
     assert all(equal for _, equal in made)
     names = [figure.name for figures, _ in made for figure in figures]
-    assert len(names) == len(set(names)) == 4 * 3 + 2 * 4 + 2 * 3
+    assert len(names) == len(set(names)) == 4 * 3 + len(AS_POLARS) + 2 * 4 + 2 * 3 + 2
+
+
+def test_the_example_of_the_readme_is_a_program() -> None:
+    text = start_up.example()
+    assert text.startswith("from datetime import datetime")
+    compile(text, "example.py", "exec")
+    assert len(text.splitlines()) > 15
+
+
+def test_half_of_all_rows_have_one_key() -> None:
+    keys = skew.skewed(1000).get_column("key").to_list()
+    assert 500 <= keys.count(1) < 520
+    assert len(set(keys)) > 100
+
+
+def test_sections_of_looking_back_run_on_few_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each query is the same in all three ways, and live state is measured where results are discarded."""
+    monkeypatch.setattr(look_back, "BATCHES", 4)
+    monkeypatch.setattr(look_back, "PAIRS", 1)
+    look_back.write(20_000, 100, tmp_path)
+    for query in LOOK_BACK:
+        taken = look_back.compare(query, 20_000, 100, tmp_path)
+        assert all(taken["equal"]), query
+        held = look_back.memory(query, 20_000, 100, tmp_path)
+        assert held["live"] > 0, query
+        taken = {name: PAIRS * seconds for name, seconds in taken.items()}
+        made = look_back._figures(f"{query}, 1,000 keys, one core", 20_000, taken, held)
+        assert len(made) == 5
+    seconds, more = look_back.one_key(200)
+    assert seconds > 0 <= more
+
+
+@pytest.mark.long
+def test_sections_of_windows_and_counts_run_on_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures, equal = counted.measure(40_000)
+    assert equal
+    assert len(figures) == 3
+    monkeypatch.setattr(windows, "PANED_KEYS", (1,))
+    assert len(windows.measure(2000)) == len(windows.AGGREGATES)
+    base = replace(iseq.BASE, windows=2, density=12, length=3)
+    made = iseq.figures(base)
+    assert len(made) == 4 * 3
 
 
 @pytest.mark.parametrize("shape", STALLED)

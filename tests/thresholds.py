@@ -142,6 +142,7 @@ THRESHOLDS = (
     Threshold("kernels.ranges.range_search", "_FEW", (1, 2)),
     Threshold("kernels.ranges.range_search", "_NEARBY", (), "compiled"),
     Threshold("kernels.partition_numbers", "_SMALL_RANGE", (0, 2)),
+    Threshold("kernels.partition_numbers", "_SPARSE", (0, 1)),
     Threshold("kernels.event_runs", "BLOCK", (8, 64)),
     Threshold("plan.sharding", "DRIVER_BYTES", (0,), "spark"),
     Threshold("plan.sharding", "SHARD_BYTES", (0,), "spark"),
@@ -153,6 +154,7 @@ THRESHOLDS = (
     Threshold("engines.spark.eval.shards", "TOGETHER", (1,), "spark"),
     Threshold("engines.spark.tasks.held", "MOST_BYTES", (0,), "spark"),
     Threshold("engines.spark.tasks.held", "MOST_RUNS", (1,), "spark"),
+    Threshold("engines.spark.tasks.held", "MOST_JOBS", (1,), "spark"),
     Threshold("engines.spark.workers", "FLUSH_BYTES", (1000,), "spark"),
     Threshold("engines.spark.setup.session", "ARROW_ROWS_PER_BATCH", (1,), "spark"),
 )

@@ -7,21 +7,18 @@ What is compiled already is only loaded.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tidegate.runtime import kernels  # noqa: E402  # found from wherever this is started
+from tidegate.runtime.cli.kernels import compile_all  # noqa: E402  # found from wherever this is started
 
 
 def main() -> int:
-    """Imports every module with kernels, which compiles them."""
-    for module in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."):
-        importlib.import_module(module.name)
+    """As `tidegate compile`, without a word."""
+    compile_all()
     return 0
 
 

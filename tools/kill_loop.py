@@ -44,7 +44,7 @@ from tidegate.runtime.state.checkpoint import inspect  # noqa: E402
 from tidegate.runtime.state.errors import StateError  # noqa: E402
 from tidegate.runtime.state.manifest import marker_path  # noqa: E402
 from tidegate.runtime.state.store.local import LocalStore  # noqa: E402
-from tools.processes import descendants  # noqa: E402
+from tools.processes import command_line, descendants  # noqa: E402
 
 #: Files of a run, each read in a batch of its own.
 FILES = {"embedded": 20, "spark": 8, "workers": 10}
@@ -306,12 +306,8 @@ def left_behind(place: Path) -> str:
 
 def python_workers(pid: int) -> list[tuple[int, str]]:
     """Spark's Python processes below a process, and what each is."""
-    found = []
-    for child in descendants(pid):
-        with contextlib.suppress(OSError):
-            if b"pyspark.daemon" in Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append((child, "a worker" if not descendants(child) else "the daemon"))
-    return found
+    found = [child for child in descendants(pid) if b"pyspark.daemon" in command_line(child)]
+    return [(child, "the daemon" if descendants(child) else "a worker") for child in found]
 
 
 def _options() -> argparse.Namespace:

@@ -20,8 +20,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,7 +41,7 @@ import pytest  # noqa: E402  # found from wherever this is started
 
 from tools.fuzz import code_hash  # noqa: E402
 from tools.mutation import live  # noqa: E402
-from tools.mutation.children import failed, forked, limit_own_time  # noqa: E402
+from tools.mutation.children import collected, environment, failed, forked, limit_own_time  # noqa: E402
 from tools.mutation.groups import GROUPS, TIMED, Group  # noqa: E402
 from tools.mutation.operators import Mutant, mutants_of  # noqa: E402
 
@@ -167,14 +165,12 @@ def _shares(count: int, groups: Sequence[Group]) -> list[int]:
 
 def _in_process(group: Group, keys: list[str], options: argparse.Namespace, state: State) -> bool:
     """Runs mutants of a group in a process of its own; whether its tests pass without one."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "POLARS_MAX_THREADS": "1"}
-    if group.uncompiled:
-        environment["NUMBA_DISABLE_JIT"] = "1"
+    own = environment(ROOT, uncompiled=group.uncompiled)
     command = [sys.executable, __file__, "--child", "--group", group.name, "--seconds", str(options.seconds)]
     command += ["--tests", *(options.tests or [])] if options.tests else []
     with tempfile.TemporaryFile("w+") as errors:
         running = subprocess.Popen(
-            [*command, "--only", *keys], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+            [*command, "--only", *keys], cwd=ROOT, env=own, stdout=subprocess.PIPE, stderr=errors, text=True
         )
         assert running.stdout is not None
         for line in running.stdout:
@@ -272,15 +268,9 @@ class Plugin:
 
 def _run_group(group: Group, keys: list[str], options: argparse.Namespace) -> int:
     plugin = Plugin(group, keys, options.seconds)
-    folder = Path(tempfile.mkdtemp(prefix="mutants-"))
-    own = ["-q", "-p", "no:cacheprovider", "-m", "not long and not spark", "--no-header", "--no-summary"]
-    own += [f"--deselect={test}" for test in TIMED]
-    place = [f"--basetemp={folder / 'tests'}", "-o", "tmp_path_retention_policy=none"]
-    try:
-        status = pytest.main([*own, *place, *(options.tests or group.tests)], plugins=[plugin])
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    return 2 if plugin.broken else int(status)
+    tests = [*(f"--deselect={test}" for test in TIMED), *(options.tests or group.tests)]
+    status = collected(tests, "not long and not spark", plugin)
+    return 2 if plugin.broken else status
 
 
 def _told(

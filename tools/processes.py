@@ -1,4 +1,4 @@
-"""Processes as Linux tells of them: which ones a process has started, and what time they took."""
+"""Processes as Linux tells of them: which ones a process has started, what they are, and what they took."""
 
 from __future__ import annotations
 
@@ -22,6 +22,14 @@ def family(pid: int) -> list[int]:
 def descendants(pid: int) -> list[int]:
     """`family` without the process itself."""
     return family(pid)[1:]
+
+
+def command_line(pid: int) -> bytes:
+    """The command line of a process; none where it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:

@@ -1008,13 +1008,14 @@ class Relation:
         at: Column | None = None,
         values: Mapping[str, str] | None = None,
     ) -> Relation:
-        """The rows at whose instant one of these contexts of a model holds.
+        """The rows at whose instant one of these contexts of a model holds, or a window between rows.
 
         A window (t_i, t_t] has the row at the instant at which it ends, and not the one at which it begins. A row is
         complete at its own instant, once the transitions before it are there: nothing waits for a context's end.
 
-        `by`: the attributes of the model's keys, in their order, where they are not called as those. `at`: the instant
-        that is looked up, where rows hold several; it may be another one than that at which a row happened. `values`:
+        `model`: a model of contexts, or windows of `tg.between(...)`, which have no contexts to name. `by`: the
+        attributes of the model's keys, in their order, where they are not called as those. `at`: the instant that is
+        looked up, where rows hold several; it may be another one than that at which a row happened. `values`:
         attributes of the window by new names, `{"since": "began"}`, where one context is asked for.
 
         Examples:
@@ -1045,7 +1046,8 @@ class Relation:
         by: Column | Iterable[Column] | None = None,
         at: Column | None = None,
     ) -> Relation:
-        """The rows at whose instant none of these contexts of a model holds. The options are those of `in_context`.
+        """The rows at whose instant none of these contexts of a model holds, or no window between rows. The options are
+        those of `in_context`.
 
         Examples:
             >>> show(cars.not_in_context(traffic, "slow").select("time", "speed"))

@@ -6,29 +6,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.ordered.asof import COMPLETE, AsOf
-from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.analysis.ordered.family import (
+    COMPLETING,
     Family,
     StateBound,
     StoredRows,
     ZoneBuilder,
-    completing,
+    event_zones,
     held,
     rate_of,
+    renamed,
     stream_of,
+    with_row,
 )
 from tidegate.analysis.zones.wording import amount, factor, usual_spans
-from tidegate.analysis.zones.zone import Layout, Zone
+from tidegate.analysis.zones.zone import Zone
 
 #: The names of what is kept: the last right row of each partition, and left rows that wait.
 LAST: Final = "last"
 WAITING: Final = "waiting"
-#: The time of the event that completes a row, while zones are built; no attribute of a user has such a name.
-_COMPLETING: Final = "\0completing"
 
 
 class AsOfFamily(Family[AsOf]):
@@ -44,21 +43,17 @@ class AsOfFamily(Family[AsOf]):
         rows = [held(zone, node.left.schema, build) for zone in build.named(sides[0][0], node.left.schema)]
         known = node.left.schema
         if node.how == "inner":
-            its = [held(zone, node.right.schema, build) for zone in build.named(sides[1][0], node.right.schema)]
+            rows = with_row(rows, known, sides[1][0], node.right.schema, And(()), build)
             known = Schema((*known.attributes, *node.right.schema.attributes))
-            rows = build.joined(rows, its, known, And(()))
-        time = node.left.schema[node.left_time].renamed(_COMPLETING)
+        time = node.left.schema[node.left_time].renamed(COMPLETING)
         both = Schema((time, *known.attributes))
         results: list[Zone] = []
         for (zones, _), (_, others), reading in zip(sides, reversed(sides), node.readings, strict=True):
-            completed = build.named(completing(zones, reading, _COMPLETING), Schema((time,)))
-            pairs = build.joined(completed, rows, both, _relations(node))
-            named = [_renamed(zone) for zone in pairs] if node.waits else pairs
+            events = build.named(event_zones(zones, reading, COMPLETING), Schema((time,)))
+            pairs = build.joined(events, rows, both, _relations(node))
+            named = renamed(pairs, {COMPLETING: COMPLETE}) if node.waits else pairs
             results += [zone.ignoring(others) for zone in build.named(named, node.schema)]
         return build.pruned(results, node.schema)
-
-    def problems(self, node: AsOf, query: Query) -> list[Problem]:
-        return []
 
     def with_progress(self, node: AsOf) -> Sequence[tuple[AsOf, str]]:
         """The operator that waits for rows ahead for a limited time only."""
@@ -74,16 +69,13 @@ class AsOfFamily(Family[AsOf]):
         bounds = {LAST: _last_bound, WAITING: _waiting_bound}
         return StateBound(tuple(f"{stored.name}: {bounds[stored.name](node)}" for stored in rows), rows)
 
-    def freed(self, node: AsOf, *, always: bool) -> Sequence[str]:
-        return ()
-
     def one_by_one(self, node: AsOf, *, shared: bool) -> Sequence[str]:
         return ("each is a row of the result, or a part of one",)
 
 
 def _relations(node: AsOf) -> Formula:
     """The relations of the instants of a result row, and of the event that completes it."""
-    left, right, complete = Var(node.left_time), Var(node.right_time), Var(_COMPLETING)
+    left, right, complete = Var(node.left_time), Var(node.right_time), Var(COMPLETING)
     if node.waits:
         relations = [Compare(left, "<=", complete)]
         if node.within is not None:
@@ -101,12 +93,6 @@ def _relations(node: AsOf) -> Formula:
                 Compare(left, "<=", Shift(right, node.within)),
             ]
     return And(tuple(relations))
-
-
-def _renamed(zone: Zone) -> Zone:
-    """The zone with the time of the completing event under the name that the result has."""
-    attributes = {COMPLETE if name == _COMPLETING else name: row for name, row in zone.layout.attributes.items()}
-    return zone.arranged(Layout(zone.layout.rows, attributes))
 
 
 def _last_bound(node: AsOf) -> str:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import temporal_formula
 from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.ordered.derive import Derive, derivation_relations
 from tidegate.algebra.printing.terms import term_text
-from tidegate.algebra.program import Query
 from tidegate.algebra.terms import conjunction
-from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, completed
+from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, keyed_event_zones
 from tidegate.analysis.zones.zone import Zone
 
 #: The names of what is kept: situations that are open, those that are over and may still be matched, and the partial
@@ -31,21 +29,13 @@ class DeriveFamily(Family[Derive]):
 
     def zones(self, node: Derive, build: ZoneBuilder) -> list[Zone]:
         (reading,) = node.readings
-        zones = build.named(completed(build.build(reading.input), reading, node.completed_by, build), node.schema)
+        events = keyed_event_zones(build.build(reading.input), reading, node.completed_by, build)
+        zones = build.named(events, node.schema)
         relations = conjunction(derivation_relations(node))
         return build.constrain(zones, temporal_formula(relations, node.schema))
 
-    def problems(self, node: Derive, query: Query) -> list[Problem]:
-        return []
-
-    def with_progress(self, node: Derive) -> Sequence[tuple[Derive, str]]:
-        return ()
-
     def state(self, node: Derive) -> StateBound:
         return StateBound(("of a partition one that is open", *different_values("", node)), situation_rows({}))
-
-    def freed(self, node: Derive, *, always: bool) -> Sequence[str]:
-        return ()
 
     def one_by_one(self, node: Derive, *, shared: bool) -> Sequence[str]:
         return reasons(node, shared=shared)

@@ -18,8 +18,10 @@ from tidegate.analysis.zones.federation import Federation, Label
 from tidegate.analysis.zones.instants import relaid
 from tidegate.analysis.zones.zone import Conflict, Copy, Edge, Hidden, Layout, Zone, reduced
 
-#: The instant of a row while zones are built; no attribute of a user has such a name.
-_ROW: Final = "\0row"
+#: Instants while zones are built: of a row, and of the event that completes one. No attribute of a user has such a
+#: name.
+ROW: Final = "\0row"
+COMPLETING: Final = "\0completing"
 
 N = TypeVar("N", bound=OrderedNode)
 #: The zones of a node over the streams as they are declared; None where it has none, or nobody knows.
@@ -96,11 +98,11 @@ class Family(Generic[N]):
 
     def problems(self, node: N, query: Query) -> list[Problem]:
         """The problems of the operator itself. `query` has the places of its terms."""
-        raise NotImplementedError
+        return []
 
     def with_progress(self, node: N) -> Sequence[tuple[N, str]]:
         """Variants of the operator whose results may progress, each with its text."""
-        raise NotImplementedError
+        return ()
 
     def completion_hint(self, node: N) -> str | None:
         """What to do where nothing bounds the instant at which a row is complete, if that alone may let rows pass; None
@@ -118,7 +120,7 @@ class Family(Generic[N]):
 
     def freed(self, node: N, *, always: bool) -> Sequence[str]:
         """The rules that free state sooner, for people. With `always` also those that hardly pay."""
-        raise NotImplementedError
+        return ()
 
     def one_by_one(self, node: N, *, shared: bool) -> Sequence[str]:
         """Why events are stored one by one where they are, for people; none where there are no events. `shared`:
@@ -148,7 +150,7 @@ class Family(Generic[N]):
         return ()
 
 
-def completing(zones: list[Zone], reading: Reading, name: str) -> list[Zone]:
+def event_zones(zones: list[Zone], reading: Reading, name: str) -> list[Zone]:
     """Zones over the keys and, by this name, the time of the event that completes a row."""
 
     def over(layout: Layout) -> Layout:
@@ -159,7 +161,7 @@ def completing(zones: list[Zone], reading: Reading, name: str) -> list[Zone]:
     return relaid(zones, over)
 
 
-def completed(zones: list[Zone], reading: Reading, name: str, build: ZoneBuilder) -> list[Zone]:
+def keyed_event_zones(zones: list[Zone], reading: Reading, name: str, build: ZoneBuilder) -> list[Zone]:
     """The same where keys that are instants are no variables of the event, but of its row.
 
     So they progress as far as its time does, and no result passes by one of them before the operator has come to it.
@@ -167,12 +169,30 @@ def completed(zones: list[Zone], reading: Reading, name: str, build: ZoneBuilder
     schema = reading.input.schema
     keys = tuple(schema[key] for key in reading.keys if schema[key].temporal)
     if not keys or reading.time is None:
-        return completing(zones, reading, name)
-    at, row = (schema[reading.time].renamed(one) for one in (name, _ROW))
-    its = Schema((*keys, row))
-    events = build.named(completing(zones, reading, name), Schema((at,)))
-    rows = [held(zone, its, build) for zone in build.named(completing(zones, reading, _ROW), its)]
-    return build.joined(events, rows, Schema((at, *its.attributes)), equal_instants([(name, _ROW)]))
+        return event_zones(zones, reading, name)
+    at, row = (schema[reading.time].renamed(one) for one in (name, ROW))
+    event, its = Schema((at,)), Schema((*keys, row))
+    events = build.named(event_zones(zones, reading, name), event)
+    return with_row(events, event, event_zones(zones, reading, ROW), its, equal_instants([(name, ROW)]), build)
+
+
+def with_row(
+    zones: list[Zone], schema: Schema, row: list[Zone], its: Schema, condition: Formula, build: ZoneBuilder
+) -> list[Zone]:
+    """Zones over the attributes of `schema` together with those of a row, `its`, under a condition. The row is state:
+    its own zones are `row`.
+    """
+    rows = [held(zone, its, build) for zone in build.named(row, its)]
+    return build.joined(zones, rows, Schema((*schema.attributes, *its.attributes)), condition)
+
+
+def renamed(zones: list[Zone], names: Mapping[str, str]) -> list[Zone]:
+    """The zones with some attributes under other names."""
+
+    def under(layout: Layout) -> Layout:
+        return Layout(layout.rows, {names.get(name, name): row for name, row in layout.attributes.items()})
+
+    return relaid(zones, under)
 
 
 def equal_instants(pairs: Iterable[tuple[str, str]]) -> Formula:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.ordered.over import (
     COMPLETE,
@@ -21,26 +20,25 @@ from tidegate.algebra.ordered.over import (
     RowNumber,
     wait_of,
 )
-from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.analysis.ordered.family import (
+    COMPLETING,
     Family,
     StateBound,
     StoredRows,
     ZoneBuilder,
-    completing,
     equal_instants,
-    held,
+    event_zones,
     rate_of,
+    renamed,
     stream_of,
+    with_row,
 )
 from tidegate.analysis.zones.wording import amount, factor, usual_spans
-from tidegate.analysis.zones.zone import Layout, Zone
+from tidegate.analysis.zones.zone import Zone
 
 #: The name of what is kept.
 ROWS: Final = "rows"
-#: The time of the row that completes a result row, while zones are built; no attribute of a user has such a name.
-_COMPLETING: Final = "\0completing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +84,12 @@ class OverFamily(Family[Over]):
         schema = node.input.schema
         zones = build.build(reading.input)
         if not node.waits and schema.temporal == (node.time,):
-            return build.named(completing(zones, reading, node.time), node.schema)
-        time = schema[node.time].renamed(_COMPLETING)
-        completed = build.named(completing(zones, reading, _COMPLETING), Schema((time,)))
-        rows = [held(zone, schema, build) for zone in build.named(zones, schema)]
-        both = Schema((time, *schema.attributes))
-        pairs = build.joined(completed, rows, both, _completion(node))
-        if not node.waits:
-            return build.pruned(build.named(pairs, node.schema), node.schema)
-        return build.pruned(build.named([_renamed(zone) for zone in pairs], node.schema), node.schema)
-
-    def problems(self, node: Over, query: Query) -> list[Problem]:
-        return []
+            return build.named(event_zones(zones, reading, node.time), node.schema)
+        event = Schema((schema[node.time].renamed(COMPLETING),))
+        events = build.named(event_zones(zones, reading, COMPLETING), event)
+        pairs = with_row(events, event, zones, schema, _completion(node), build)
+        results = renamed(pairs, {COMPLETING: COMPLETE}) if node.waits else pairs
+        return build.pruned(build.named(results, node.schema), node.schema)
 
     def with_progress(self, node: Over) -> Sequence[tuple[Over, str]]:
         """The operator that waits for rows ahead for a limited time only."""
@@ -114,9 +106,6 @@ class OverFamily(Family[Over]):
     def state(self, node: Over) -> StateBound:
         return StateBound((_bound(node),), (StoredRows(ROWS, "kept", of="that later rows look at"),))
 
-    def freed(self, node: Over, *, always: bool) -> Sequence[str]:
-        return ()
-
     def one_by_one(self, node: Over, *, shared: bool) -> Sequence[str]:
         return ("each is a row of the result",)
 
@@ -124,18 +113,12 @@ class OverFamily(Family[Over]):
 def _completion(node: Over) -> Formula:
     """The relation of a row's time to that of the event that completes it."""
     if not node.waits:
-        return equal_instants([(node.time, _COMPLETING)])
-    time, complete = Var(node.time), Var(_COMPLETING)
+        return equal_instants([(node.time, COMPLETING)])
+    time, complete = Var(node.time), Var(COMPLETING)
     waits = [wait for column in node.columns if (wait := wait_of(column)) is not None]
     longest = [wait.ticks for wait in waits if wait.ticks is not None]
     bounded = [Compare(complete, "<=", Shift(time, max(longest)))] if len(longest) == len(waits) else []
     return And((Compare(time, "<=", complete), *bounded))
-
-
-def _renamed(zone: Zone) -> Zone:
-    """The zone with the time of the completing event under the name that the result has."""
-    attributes = {COMPLETE if name == _COMPLETING else name: row for name, row in zone.layout.attributes.items()}
-    return zone.arranged(Layout(zone.layout.rows, attributes))
 
 
 def _bound(node: Over) -> str:

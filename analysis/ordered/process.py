@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import temporal_formula
 from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.ordered.process import Process
-from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import multiplying_tables
-from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, completed
+from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, keyed_event_zones
 from tidegate.analysis.zones.wording import amount, factor
 from tidegate.analysis.zones.zone import Zone
 
@@ -20,22 +18,14 @@ class ProcessFamily(Family[Process]):
 
     def zones(self, node: Process, build: ZoneBuilder) -> list[Zone]:
         (reading,) = node.readings
-        zones = build.named(completed(build.build(reading.input), reading, node.completed_by, build), node.schema)
+        events = keyed_event_zones(build.build(reading.input), reading, node.completed_by, build)
+        zones = build.named(events, node.schema)
         return build.constrain(zones, temporal_formula(node.result.relations, node.schema), node.result.name)
-
-    def problems(self, node: Process, query: Query) -> list[Problem]:
-        return []
-
-    def with_progress(self, node: Process) -> Sequence[tuple[Process, str]]:
-        return ()
 
     def state(self, node: Process) -> StateBound:
         tables = node.operator.tables
         rows = tuple(StoredRows(name, "kept", of=f"of {name!r}") for name in tables)
         return StateBound(tuple(f"{name}: {_bound(node, name)}" for name in tables), rows)
-
-    def freed(self, node: Process, *, always: bool) -> Sequence[str]:
-        return ()
 
     def one_by_one(self, node: Process, *, shared: bool) -> Sequence[str]:
         return (f"{type(node.operator).__name__} asks for them",)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.ordered.ranks import Ranks
-from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
-from tidegate.analysis.ordered.family import Family, StateBound, ZoneBuilder, completing, equal_instants, held
+from tidegate.analysis.ordered.family import (
+    COMPLETING,
+    Family,
+    StateBound,
+    ZoneBuilder,
+    equal_instants,
+    event_zones,
+    with_row,
+)
 from tidegate.analysis.zones.zone import Zone
-
-#: The time of the row that completes a group, while zones are built; no attribute of a user has such a name.
-_COMPLETING: Final = "\0completing"
 
 
 class RanksFamily(Family[Ranks]):
@@ -28,24 +30,13 @@ class RanksFamily(Family[Ranks]):
         (reading,) = node.readings
         schema = node.input.schema
         zones = build.build(reading.input)
-        time = schema[node.time].renamed(_COMPLETING)
-        completed = build.named(completing(zones, reading, _COMPLETING), Schema((time,)))
-        rows = [held(zone, schema, build) for zone in build.named(zones, schema)]
-        both = Schema((time, *schema.attributes))
-        pairs = build.joined(completed, rows, both, equal_instants([(node.time, _COMPLETING)]))
+        event = Schema((schema[node.time].renamed(COMPLETING),))
+        events = build.named(event_zones(zones, reading, COMPLETING), event)
+        pairs = with_row(events, event, zones, schema, equal_instants([(node.time, COMPLETING)]), build)
         return build.pruned(build.named(pairs, node.schema), node.schema)
-
-    def problems(self, node: Ranks, query: Query) -> list[Problem]:
-        return []
-
-    def with_progress(self, node: Ranks) -> Sequence[tuple[Ranks, str]]:
-        return ()
 
     def state(self, node: Ranks) -> StateBound:
         return StateBound((), ())
-
-    def freed(self, node: Ranks, *, always: bool) -> Sequence[str]:
-        return ()
 
     def one_by_one(self, node: Ranks, *, shared: bool) -> Sequence[str]:
         return ("each is a row of the result",)

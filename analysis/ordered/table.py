@@ -41,7 +41,17 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         TransitionsFamily(),
         WindowsFamily(),
     ),
-    optional=("orders", "per_start", "implied", "completion_hint", "declarations", "summary"),
+    optional=(
+        "problems",
+        "with_progress",
+        "completion_hint",
+        "declarations",
+        "freed",
+        "summary",
+        "orders",
+        "per_start",
+        "implied",
+    ),
 )
 
 

@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.ordered.ticks import TICK, Ticks
-from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.analysis.ordered.family import (
+    ROW,
     Family,
     StateBound,
     StoredRows,
     ZoneBuilder,
-    completing,
-    held,
+    event_zones,
     rate_of,
     stream_of,
+    with_row,
 )
 from tidegate.analysis.zones.wording import amount, factor
 from tidegate.analysis.zones.zone import Zone
 
 #: The name of what is kept: an instant of each partition that has ticks to come.
 TICKING: Final = "ticking"
-#: The time of the row that a tick follows, while zones are built; no attribute of a user has such a name.
-_ROW: Final = "\0row"
 
 
 class TicksFamily(Family[Ticks]):
@@ -37,19 +34,11 @@ class TicksFamily(Family[Ticks]):
         (reading,) = node.readings
         schema = node.input.schema
         zones = build.build(reading.input)
-        tick, time = schema[node.time].renamed(TICK), schema[node.time].renamed(_ROW)
-        row = Schema((*(schema[key] for key in node.keys if schema[key].temporal), time))
-        completed = build.named(completing(zones, reading, TICK), Schema((tick,)))
-        rows = [held(zone, row, build) for zone in build.named(completing(zones, reading, _ROW), row)]
-        both = Schema((tick, *row.attributes))
-        results = build.joined(completed, rows, both, _relations(node))
+        tick, time = (schema[node.time].renamed(name) for name in (TICK, ROW))
+        event, row = Schema((tick,)), Schema((*(schema[key] for key in node.keys if schema[key].temporal), time))
+        events = build.named(event_zones(zones, reading, TICK), event)
+        results = with_row(events, event, event_zones(zones, reading, ROW), row, _relations(node), build)
         return build.pruned(build.named(results, node.schema), node.schema)
-
-    def problems(self, node: Ticks, query: Query) -> list[Problem]:
-        return []
-
-    def with_progress(self, node: Ticks) -> Sequence[tuple[Ticks, str]]:
-        return ()
 
     def state(self, node: Ticks) -> StateBound:
         many = f"keys({stream_of(node.input)[1]} by {', '.join(node.keys)})" if node.keys else "1"
@@ -58,15 +47,12 @@ class TicksFamily(Family[Ticks]):
             many = f"{rate_of(node.input)} × {factor(span)}, at most {many}"
         return StateBound((f"{TICKING}: {many}",), (StoredRows(TICKING, "ticking", of="that ticks follow"),))
 
-    def freed(self, node: Ticks, *, always: bool) -> Sequence[str]:
-        return ()
-
     def one_by_one(self, node: Ticks, *, shared: bool) -> Sequence[str]:
         return ("its instant decides which ticks there are",)
 
 
 def _relations(node: Ticks) -> Formula:
     """The relations of a tick and the row that it follows."""
-    tick, row = Var(TICK), Var(_ROW)
+    tick, row = Var(TICK), Var(ROW)
     limit = () if node.within is None else (Compare(tick, "<=", Shift(row, node.within)),)
     return And((Compare(row, "<=", tick), *limit))

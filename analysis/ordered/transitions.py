@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.ordered.transitions.definition import TIME, ContextType, Transition
 from tidegate.algebra.ordered.transitions.node import Transitions
-from tidegate.algebra.program import Query
 from tidegate.analysis.ordered.family import (
     Family,
     StateBound,
     StoredRows,
     ZoneBuilder,
-    completed,
+    keyed_event_zones,
 )
 from tidegate.analysis.zones.zone import Zone
 
@@ -29,22 +27,12 @@ class TransitionsFamily(Family[Transitions]):
     def zones(self, node: Transitions, build: ZoneBuilder) -> list[Zone]:
         """A change at the candidate that completes it, which has its instant and its keys."""
         (reading,) = node.readings
-        return build.pruned(
-            build.named(completed(build.build(reading.input), reading, TIME, build), node.schema), node.schema
-        )
-
-    def problems(self, node: Transitions, query: Query) -> list[Problem]:
-        return []
-
-    def with_progress(self, node: Transitions) -> Sequence[tuple[Transitions, str]]:
-        return ()
+        events = keyed_event_zones(build.build(reading.input), reading, TIME, build)
+        return build.pruned(build.named(events, node.schema), node.schema)
 
     def state(self, node: Transitions) -> StateBound:
         bounds = (f"{OPEN}: {_partitions(node)} × {max(len(node.contexts) - 1, 1)}{_causes(node)}",)
         return StateBound(bounds, (StoredRows(OPEN, "open", noun="window", of="of contexts that hold"),))
-
-    def freed(self, node: Transitions, *, always: bool) -> Sequence[str]:
-        return ()
 
     def one_by_one(self, node: Transitions, *, shared: bool) -> Sequence[str]:
         return ("each may change which contexts hold",)

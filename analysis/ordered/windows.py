@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, assert_never
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.ordered.windows.calendar import LONGEST_DAYS
 from tidegate.algebra.ordered.windows.kinds import (
@@ -22,39 +21,35 @@ from tidegate.algebra.ordered.windows.kinds import (
     shows_empty,
 )
 from tidegate.algebra.ordered.windows.node import COMPLETE, END, START, Windows
-from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.typed.kernels import DAY
 from tidegate.analysis.ordered.family import (
+    ROW,
     Family,
     StateBound,
     StoredRows,
     ZoneBuilder,
-    completing,
     equal_instants,
-    held,
+    event_zones,
     rate_of,
+    renamed,
     stream_of,
+    with_row,
 )
 from tidegate.analysis.zones.wording import amount, factor
-from tidegate.analysis.zones.zone import Layout, Zone
+from tidegate.analysis.zones.zone import Zone
 
 #: The names of what is kept: open sessions, windows that no row has closed, what windows that grow have come to, and
 #: the panes of which those consist that hop; and the rows of open windows, where an aggregate needs every value.
 SESSIONS: Final = "sessions"
 OPEN: Final = "windows"
-#: The column of their starts.
-FIRST: Final = "first"
 TOTALS: Final = "totals"
 PANES: Final = "panes"
 ROWS: Final = "rows"
-#: Attributes of a row of the window while zones are built; no attribute of a user has such a name.
-_ROW: Final = "\0row"
+#: The column of the starts of sessions, and of windows that no row has closed.
+FIRST: Final = "first"
+#: A key of a row of the window while zones are built; no attribute of a user has such a name.
 _KEY: Final = "\0{}"
-
-
-#: A window that a row has opened stays until another one closes it, however long that takes.
-OPENED: Final = StoredRows(OPEN, "open", FIRST, "since", "until a row closes it", noun="window")
 
 
 class WindowsFamily(Family[Windows]):
@@ -69,35 +64,23 @@ class WindowsFamily(Family[Windows]):
         zones = build.build(reading.input)
         time = schema[node.time]
         keys = tuple(schema[key] for key in node.keys if schema[key].temporal)
-        start, end, row, at = (time.renamed(name) for name in (START, END, _ROW, node.completed_by))
-        completed = build.named(completing(zones, reading, node.completed_by), Schema((at,)))
+        start, end, row, at = (time.renamed(name) for name in (START, END, ROW, node.completed_by))
+        known = Schema((at,))
+        events = build.named(event_zones(zones, reading, node.completed_by), known)
         first = Schema((*keys, start)) if isinstance(window, RowWindow) else Schema((start,))
         last = Schema((*(key.renamed(_KEY.format(key.name)) for key in keys), row))
-        firsts = [held(zone, first, build) for zone in build.named(completing(zones, reading, START), first)]
-        its = [_with_keys_renamed(zone) for zone in completing(zones, reading, _ROW)]
-        lasts = [held(zone, last, build) for zone in build.named(its, last)]
-        both = Schema((at, *last.attributes))
-        pairs = build.joined(completed, lasts, both, And(()))
+        its = renamed(event_zones(zones, reading, ROW), {key.name: _KEY.format(key.name) for key in keys})
+        pairs = with_row(events, known, its, last, And(()), build)
+        known = Schema((at, *last.attributes))
         if not isinstance(window, RowWindow):
-            keyed = Schema((at, *keys, row))
-            pairs = build.named([_with_keys_restored(zone) for zone in pairs], keyed)
-            both = keyed
+            known = Schema((at, *keys, row))
+            pairs = build.named(renamed(pairs, {_KEY.format(key.name): key.name for key in keys}), known)
         if shows_empty(window):
-            ends = [
-                held(zone, Schema((end,)), build)
-                for zone in build.named(completing(zones, reading, END), Schema((end,)))
-            ]
-            both = Schema((*both.attributes, end))
-            pairs = build.joined(pairs, ends, both, And(()))
-        whole = Schema((*both.attributes, *first.attributes))
-        results = build.joined(pairs, firsts, whole, _relations(node, [key.name for key in keys]))
+            pairs = with_row(pairs, known, event_zones(zones, reading, END), Schema((end,)), And(()), build)
+            known = Schema((*known.attributes, end))
+        relations = _relations(node, [key.name for key in keys])
+        results = with_row(pairs, known, event_zones(zones, reading, START), first, relations, build)
         return build.pruned(build.named(results, node.schema), node.schema)
-
-    def problems(self, node: Windows, query: Query) -> list[Problem]:
-        return []
-
-    def with_progress(self, node: Windows) -> Sequence[tuple[Windows, str]]:
-        return ()
 
     def state(self, node: Windows) -> StateBound:
         many = f"keys({stream_of(node.input)[1]} by {', '.join(node.keys)})" if node.keys else ""
@@ -107,15 +90,13 @@ class WindowsFamily(Family[Windows]):
         if isinstance(window, SessionWindow):
             return StateBound((f"{SESSIONS}: {many or 1}",), (StoredRows(SESSIONS, "open", of="of sessions"),))
         if isinstance(window, OpenedWindow):
-            return StateBound((f"{OPEN}: {many or 1}",), (OPENED,))
+            stored = StoredRows(OPEN, "open", FIRST, "since", "until a row closes it", noun="window")
+            return StateBound((f"{OPEN}: {many or 1}",), (stored,))
         panes = panes_in(window)
         if panes is None:
             return StateBound((f"{TOTALS}: {many or 1}",), (StoredRows(TOTALS, "open", of="of windows so far"),))
         bound = f"{many} × {panes:,}" if many else f"{panes:,}"
         return StateBound((f"{PANES}: {bound}",), (StoredRows(PANES, "open", of="of panes that windows share"),))
-
-    def freed(self, node: Windows, *, always: bool) -> Sequence[str]:
-        return ()
 
     def one_by_one(self, node: Windows, *, shared: bool) -> Sequence[str]:
         if isinstance(node.window, CountWindow):
@@ -155,25 +136,11 @@ def _rows(node: Windows, keys: str) -> str:
             return f"{keys or 1} + {rate} × {factor(span)}" if stays else f"{rate} × {factor(span)}"
 
 
-def _with_keys_renamed(zone: Zone) -> Zone:
-    names = {name: name if name == _ROW else _KEY.format(name) for name in zone.layout.attributes}
-    return _renamed(zone, names)
-
-
-def _with_keys_restored(zone: Zone) -> Zone:
-    names = {name: name if name in (END, COMPLETE, _ROW) else name[1:] for name in zone.layout.attributes}
-    return _renamed(zone, names)
-
-
-def _renamed(zone: Zone, names: dict[str, str]) -> Zone:
-    return zone.arranged(Layout(zone.layout.rows, {names[name]: row for name, row in zone.layout.attributes.items()}))
-
-
 def _relations(node: Windows, keys: Sequence[str]) -> Formula:
     """The relations of a window's bounds and a row of it, or one that completes it: of those that rows make the last
     row.
     """
-    start, end, row = Var(START), Var(END), Var(_ROW)
+    start, end, row = Var(START), Var(END), Var(ROW)
     window = node.window
     if isinstance(window, RowWindow):
         equal = equal_instants([(key, _KEY.format(key)) for key in keys])
@@ -200,7 +167,7 @@ def _extent(window: TimedWindow) -> tuple[Formula, ...]:
 
 def _completion(window: TimedWindow) -> tuple[Formula, ...]:
     """Where the row is that a window holds, or that tells that it holds none."""
-    end, row = Var(END), Var(_ROW)
+    end, row = Var(END), Var(ROW)
     if not window.empty:
         last = (Compare(end, "<", Shift(row, window.every)),) if isinstance(window, LandmarkWindow) else ()
         return (Compare(row, "<=", end), *last)

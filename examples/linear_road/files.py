@@ -26,11 +26,13 @@ def rows(roads: Sequence[Road], end: int = DURATION) -> list[Row]:
     return sorted(found, key=lambda row: row.time)
 
 
-def steps(roads: Sequence[Road], total: int, end: int = DURATION) -> Iterator[Columns]:
+def steps(roads: Sequence[Road], total: int, end: int = DURATION, start: int = 0) -> Iterator[Columns]:
     """The rows of `total` roads, step by step in order of time; those that are more than there are, are the same ones
-    again with other cars and questions.
+    again with other cars and questions. Steps that are over before `start` are made and not given.
     """
-    for parts in zip(*(road.steps(end) for road in roads), strict=True):
+    for begin, parts in zip(range(0, end, PERIOD), zip(*(road.steps(end) for road in roads), strict=True), strict=True):
+        if begin + PERIOD <= start:
+            continue
         copies = [
             _renumbered(parts[number % len(roads)], number - number % len(roads))
             if number >= len(roads)
@@ -72,7 +74,7 @@ def write(
     """
     folder.mkdir(parents=True)
     written = []
-    for step in steps(roads, total, end):
+    for step in steps(roads, total, end, start):
         first = int(step["time"][0])
         for begin in range(max(first, start), min(first + PERIOD, end), seconds):
             low, high = np.searchsorted(step["time"], [begin, begin + seconds])

@@ -43,7 +43,7 @@ def driving() -> tg.Relation:
     `comes`: the report before was of another segment or minute; `again`: one before that may have been of this one.
     """
     r = reports()
-    r = r.over(by="vid", order="time", before=tg.lag(r.place), last=tg.lag(r.time), earlier=tg.lag(r.time, 2))
+    r = r.over(by="vid", order="time", before=tg.lag(r.place), last=tg.lag(r.time))
     again = (lane(r.place) == ENTRY) & ((lane(r.before) != ENTRY) | (r.time - r.last > SILENCE))
     r = r.with_(begins=tg.when(r.last.is_null(), lane(r.place) != EXIT, again))
     out = r.before.is_null() | (lane(r.before) == EXIT)
@@ -51,12 +51,14 @@ def driving() -> tg.Relation:
     minute = r.time // 60
     r = r.with_(
         comes=r.begins | (segment(r.place) != segment(r.before)) | (minute != r.last // 60),
-        again=(minute == r.last // 60) & (r.begins | (minute == r.earlier // 60)),
         state=tg.when(r.begins, 1, tg.when(out, 0, tg.lit(None).cast("bigint"))),
         enters=r.begins | (segment(r.place) != segment(r.before)),
         stays=tg.coalesce((r.place == r.before) & travels & (r.time - r.last <= SILENCE), tg.lit(False)),
     )
-    r = r.over(by="vid", order="time", on=tg.last(r.state, by=r.time), stayed=tg.lag(r.stays))
+    r = r.over(
+        by="vid", order="time", on=tg.last(r.state, by=r.time), stayed=tg.lag(r.stays), earlier=tg.lag(r["last"])
+    )
+    r = r.with_(again=(minute == r.last // 60) & (r.begins | (minute == r.earlier // 60)))
     return r.where(r.on == 1)
 
 

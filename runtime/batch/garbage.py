@@ -136,7 +136,8 @@ class Garbage:
     ) -> tuple[list[Rewrite], list[Rewrite]]:
         """Folds of settled segments that are due, and merges of others; amortised."""
         assert made.buffer.fold is not None
-        tree, most_bytes = shard_tree(made.buffer.fold), None if limits is None else limits.driver_bytes
+        tree = shard_tree(made.buffer.fold)
+        most_bytes = None if limits is None else limits.driver_bytes or limits.shard_bytes
         settled = [s for s in segments if tree.is_folded(s) or self._settles(made.buffer, s, progress)]
         if most_bytes:
             # No merge makes a segment of more bytes than are folded.

@@ -80,7 +80,7 @@ class Runner:
 
     def _run(self, batch: Batch, work: Work) -> BatchReport:
         seconds: dict[str, float] = {}
-        self.executor.tuner.begin(batch.seq)
+        self.executor.tuner.begin(batch.seq, batch.intent.offer.files)
         try:
             ingested, evaluation = self._evaluate(batch, work, seconds, joining=self._joining(batch.seq))
         except InterleavedRuns:

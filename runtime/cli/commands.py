@@ -93,6 +93,7 @@ def parser() -> argparse.ArgumentParser:
         _add_compact,
         _add_why,
         _add_doctor,
+        _add_compile,
         _add_version,
     ):
         add(commands)
@@ -230,6 +231,12 @@ def _add_doctor(commands: _Commands) -> None:
     doctor = commands.add_parser("doctor", help="say what this machine has and what is missing")
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
     doctor.set_defaults(command=_doctor)
+
+
+def _add_compile(commands: _Commands) -> None:
+    compile_ = commands.add_parser("compile", help="compile the kernels now, so that no program waits for them")
+    compile_.add_argument("--json", action="store_true", help="print what was done as JSON")
+    compile_.set_defaults(command=_compile)
 
 
 def _add_version(commands: _Commands) -> None:
@@ -513,6 +520,14 @@ def _doctor(options: argparse.Namespace) -> int:
     diagnosis = diagnose()
     print(json.dumps(diagnosis.to_dict(), indent=2) if options.json else diagnosis)
     return 0 if diagnosis.healthy else 1
+
+
+def _compile(options: argparse.Namespace) -> int:
+    from tidegate.runtime.cli.kernels import compile_all
+
+    done = compile_all()
+    print(json.dumps(done.to_dict(), indent=2) if options.json else done)
+    return 0
 
 
 def _version(_: argparse.Namespace) -> int:

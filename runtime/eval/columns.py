@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import numpy as np
 import polars as pl
@@ -28,24 +28,20 @@ if TYPE_CHECKING:
 
 USER_TIMESTAMP = pa.timestamp("us", tz="UTC")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_ARROW_TYPES: Final[dict[Kind, pa.DataType]] = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.BIGINT: pa.int64(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.STRING: pa.string(),
+}
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
 
 
 def held_arrow_type(type_: DataType) -> pa.DataType:
-    """The Arrow type in which engines store values of a type. An untyped NULL counts as an integer."""
-    match type_.kind:
-        case Kind.BOOLEAN:
-            return pa.bool_()
-        case Kind.DOUBLE:
-            return pa.float64()
-        case Kind.STRING:
-            return pa.string()
-        case Kind.BIGINT | Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL | Kind.NULL:
-            return pa.int64()
-        case _:
-            assert_never(type_.kind)
+    """The Arrow type in which engines store values of a type."""
+    return _ARROW_TYPES[type_.held_as]
 
 
 def user_arrow_type(type_: DataType) -> pa.DataType:
@@ -125,17 +121,13 @@ def spark_type(type_: DataType) -> spark_types.DataType:
     """The Spark type in which the Spark engine holds values of a type."""
     from pyspark.sql import types as t
 
-    match type_.kind:
-        case Kind.BOOLEAN:
-            return t.BooleanType()
-        case Kind.DOUBLE:
-            return t.DoubleType()
-        case Kind.STRING:
-            return t.StringType()
-        case Kind.BIGINT | Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL | Kind.NULL:
-            return t.LongType()
-        case _:
-            assert_never(type_.kind)
+    types: dict[Kind, t.DataType] = {
+        Kind.BOOLEAN: t.BooleanType(),
+        Kind.BIGINT: t.LongType(),
+        Kind.DOUBLE: t.DoubleType(),
+        Kind.STRING: t.StringType(),
+    }
+    return types[type_.held_as]
 
 
 def spark_schema(schema: Schema) -> spark_types.StructType:

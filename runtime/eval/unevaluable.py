@@ -42,7 +42,7 @@ def failures(
     errors: dict[int, EvaluationError] = {}
     for node in nodes:
         walk = _Walk(rows, statics)
-        walk.rows_of(numbered(node))
+        walk.rows_of(numbered(node), frozenset())
         errors = walk.errors | errors
     return errors
 
@@ -108,23 +108,30 @@ class _Walk:
     statics: Mapping[str, pl.DataFrame]
     errors: dict[int, EvaluationError] = field(default_factory=dict)
 
-    def rows_of(self, node: Node) -> pl.DataFrame:
+    def rows_of(self, node: Node, needed: frozenset[str] | None = None) -> pl.DataFrame:
+        """The rows of a part that do not fail, with the attributes that are `needed`, and perhaps others; None: all."""
         if is_static(node):
             return evaluate(node, {k: self.statics[table.name] for k, table in enumerate(occurrences(node))})
         match node:
             case Scan(stream):
-                names = [name for name in stream.schema.names if name != _ROW]
-                return only(self.rows, names).with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(_ROW))
+                names = [name for name in stream.schema.names if name != _ROW and (needed is None or name in needed)]
+                return self.rows.select(*names, pl.int_range(pl.len(), dtype=pl.Int64).alias(_ROW))
             case Select(input_, condition):
-                fine = self._evaluable(self.rows_of(input_), condition, input_.schema)
+                fine = self._evaluable(self.rows_of(input_, _with(needed, condition)), condition, input_.schema)
                 return fine.filter(compile_term(condition, input_.schema))
             case Imbed(input_, name, term):
-                fine = self._evaluable(self.rows_of(input_), term, input_.schema)
+                fine = self._evaluable(self.rows_of(input_, _with(needed, term)), term, input_.schema)
+                if needed is not None and name not in needed:
+                    return fine
                 return fine.with_columns(compile_term(term, input_.schema).alias(name))
             case Project(input_, names):
-                return only(self.rows_of(input_), names)
+                rows = self.rows_of(input_, frozenset(names) if needed is None else needed)
+                return only(rows, [name for name in names if name in rows.columns])
             case Rename(input_, pairs):
-                return self.rows_of(input_).rename(dict(pairs))
+                before = {new: old for old, new in pairs}
+                known = None if needed is None else frozenset(before.get(name, name) for name in needed)
+                rows = self.rows_of(input_, known)
+                return rows.rename({old: new for old, new in pairs if old in rows.columns})
             case Join(left, right):
                 left_rows, right_rows = self.rows_of(left), self.rows_of(right)
                 left_rows, right_rows = self._matchable(node, left_rows, right_rows)
@@ -171,6 +178,11 @@ class _Walk:
         if gone:
             rows = rows.join(pl.concat(gone).to_frame(), on=_ROW, how="anti", maintain_order="left")
         return (rows, table) if _ROW in left.columns else (table, rows)
+
+
+def _with(needed: frozenset[str] | None, term: Term) -> frozenset[str] | None:
+    """What is needed below an operator with this term."""
+    return None if needed is None else needed | attributes_of(term)
 
 
 @lru_cache(maxsize=1024)  # batch after batch evaluates the same terms

@@ -1,6 +1,7 @@
 """Partition numbers of 64-bit integer keys, by first appearance. A key keeps its number as long as the state lives.
 
-A table over the range of the keys finds the number where that range is small, else a hash table with open addressing.
+A table over the range of the keys finds the number where that range is small, or not much larger than the keys are
+many, else a hash table with open addressing.
 Only the keys in the order of their numbers are state; both tables are built from them.
 """
 
@@ -16,8 +17,10 @@ from tidegate.runtime.kernels.compiling import INTS, OUT, OUT_NUMBERS, compiled
 
 _FREE = -1
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
-#: Ranges of keys up to this many have a table of their own: 16 MB at most.
+#: Ranges of keys up to this many have a table: 16 MB at most. So have larger ones of up to so many values a key: a hash
+#: table takes up to half as much memory, and a look two places of it.
 _SMALL_RANGE = 1 << 22
+_SPARSE = 16
 _TWO = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
@@ -60,9 +63,10 @@ class PartitionNumbers:
         both = [ends for part in (known, coming) if len(part) for ends in (int(part.min()), int(part.max()))]
         low, high = (min(both), max(both)) if both else (0, 0)
         dense: Int32Array | None = None
-        if high - low < _SMALL_RANGE:
-            if len(known):  # half as much again on both sides, or keys that creep on would cost a table a batch
-                low, high = max(low - (high - low) // 2, _LEAST), min(high + (high - low) // 2, _GREATEST)
+        if high - low < max(_SMALL_RANGE, _SPARSE * len(known)):
+            if len(known):  # some more on both sides, or keys that creep on would cost a table a batch
+                more = (high - low) // (2 if high - low < _SMALL_RANGE else 8)
+                low, high = max(low - more, _LEAST), min(high + more, _GREATEST)
             room = high - low + 1
             numbers, table = np.full(room, _FREE, dtype=np.int32), np.empty(0, dtype=np.int32)
             numbers[known - low] = np.arange(len(known), dtype=np.int32)

@@ -112,6 +112,9 @@ def plan_steps(pattern: Pattern, order: Int64Array) -> Steps:
     """Computes the bounds and constraints of every step."""
     roles = len(pattern.definition)
     hull = hull_of(pattern)
+    for role in range(roles):  # of durations what a step looks at: a bound that a tighter one implies is needed
+        ts, te = 2 * role, 2 * role + 1
+        hull[te][ts], hull[ts][te] = -int(pattern.at_least[role]), int(pattern.at_most[role])
     bound_first, bounds, pair_first, pairs = [0], list[Bound](), [0], list[tuple[int, int, int]]()
     for trigger in range(roles):
         for step in range(roles):

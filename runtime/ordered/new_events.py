@@ -70,19 +70,23 @@ def by_partition(of: Int64Array, order: Int64Array, partitions: int) -> Int64Arr
     return rows
 
 
-def require_order(reading: Reading, rows: pl.DataFrame, partitions: Int64Array, order: Int64Array) -> None:
-    """`EvaluationError` TG304 where nothing says which of two events of a partition comes first. `order` has them
-    partition by partition, by time and ties.
+def require_order(
+    reading: Reading, rows: pl.DataFrame, of: Int64Array, order: Int64Array, partitions: int
+) -> Int64Array:
+    """The events by the places of their partitions, those of one as they stand in `order`: by time and ties.
+    `EvaluationError` TG304 where nothing says which of two events of a partition comes first.
     """
     assert reading.time is not None
-    of = partitions[order]
-    same = of[1:] == of[:-1]
+    order = by_partition(of, order, partitions)
+    in_partition = of[order]
+    same = in_partition[1:] == in_partition[:-1]
     for name in {reading.time} if reading.tie is None else {reading.time, reading.tie}:
         column = rows.get_column(name)[order]
         same &= column[1:].eq_missing(column[:-1]).to_numpy()
     if same.any():
         at = rows.get_column(reading.time)[int(order[1:][same][0])]
         raise tied(at, reading.input.schema[reading.time].type)
+    return order
 
 
 def untied(

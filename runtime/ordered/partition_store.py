@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 import numpy as np
+import polars as pl
 
 from tidegate.algebra.errors import InternalError
 from tidegate.algebra.schema import Schema
@@ -55,9 +56,9 @@ class PartitionStore(Generic[C]):
     replaces it.
 
     What an increment costs depends on the partitions that it takes out, not on those held; only when to look at them is
-    compared for all. Numbers of partitions of which nothing is held are given up once they are most; where such
-    partitions leave nothing behind (`gives_again`), other keys have their numbers before that. So batches in which
-    as many keys go as come cost alike.
+    compared for all, once it may be time for one. Numbers of partitions of which nothing is held are given up once they
+    are most; where such partitions leave nothing behind (`gives_again`), other keys have their numbers before that. So
+    batches in which as many keys go as come cost alike.
     """
 
     gives_again: ClassVar[bool] = False
@@ -68,7 +69,10 @@ class PartitionStore(Generic[C]):
         self.last: C | None = None
         self.version = 0
         self.numbering = 0
-        self._look = np.empty(0, dtype=np.int64)
+        #: None as long as nothing waits in any partition.
+        self._look: Int64Array | None = None
+        #: No partition has to be looked at before.
+        self._soonest = NO_LOOK
         self._is_held = np.zeros(0, dtype=np.bool_)
         self._place = np.empty(0, dtype=np.int32)
         self._left: list[Int64Array] = []
@@ -110,11 +114,19 @@ class PartitionStore(Generic[C]):
         fresh.put(replace(self.extract(partitions), partitions=np.arange(len(partitions))))
         return fresh
 
+    def read_by(self, rows: pl.DataFrame, until: int) -> tuple[Int64Array, Int64Array]:
+        """The partitions that an increment with these rows has to read at progress `until`, in order, and the place
+        among them of each row's partition.
+        """
+        numbers = self.partitions.assign(rows)
+        partitions = self.touched([numbers], until)
+        return partitions, self.places(partitions, numbers).astype(np.int64)
+
     def touched(self, parts: Sequence[Int32Array], until: int) -> Int64Array:
         """The partitions that have rows in one of the parts or have to be read at progress `until`, in order."""
         self._grow()
         every = len(self.partitions)
-        due = np.flatnonzero(self._look[:every] <= until)
+        due = self._due(every, until)
         if sum(map(len, parts)) < every // 8:
             return self._distinct(np.concatenate([due, *parts]))
         marked = np.zeros(every, dtype=np.bool_)
@@ -123,15 +135,32 @@ class PartitionStore(Generic[C]):
             mark(marked, part)
         return np.flatnonzero(marked)
 
+    def _due(self, every: int, until: int) -> Int64Array:
+        """The partitions among the first so many that have to be looked at by now."""
+        if self._look is None or until < self._soonest:
+            return np.empty(0, dtype=np.int64)
+        due = np.flatnonzero(self._look[:every] <= until)
+        if not len(due):
+            self._soonest = int(self._look.min())
+        return due
+
+    def look(self, partitions: Int64Array) -> Int64Array:
+        """When each of these partitions has to be looked at."""
+        return np.full(len(partitions), NO_LOOK) if self._look is None else self._look[partitions]
+
     def _distinct(self, partitions: Int64Array) -> Int64Array:
         """Each of these partitions once, in order. `np.unique`, which hashes them, takes twenty times as long."""
         number = np.arange(len(partitions), dtype=np.int32)
         self._place[partitions] = number
         return np.sort(partitions[self._place[partitions] == number])
 
-    def all_partitions(self) -> Int64Array:
+    def every(self) -> int:
+        """How many partitions there are; their numbers are 0, 1, ..."""
         self._grow()
-        return np.arange(len(self.partitions))
+        return len(self.partitions)
+
+    def all_partitions(self) -> Int64Array:
+        return np.arange(self.every())
 
     def places(self, partitions: Int64Array, part: Int32Array) -> Int32Array:
         """Translates partition numbers to positions in `partitions`, which has them all."""
@@ -143,8 +172,13 @@ class PartitionStore(Generic[C]):
     def put(self, extract: C) -> None:
         """Replaces the state of these partitions."""
         self._grow()
+        soonest = int(extract.look.min(initial=NO_LOOK))
+        if self._look is None and soonest < NO_LOOK:
+            self._look = np.full(len(self._is_held), NO_LOOK)
         is_held = self.hold(extract)
-        self._look[extract.partitions] = extract.look
+        if self._look is not None:
+            self._look[extract.partitions] = extract.look
+        self._soonest = min(self._soonest, soonest)
         self.held += int(np.count_nonzero(is_held) - np.count_nonzero(self._is_held[extract.partitions]))
         self._is_held[extract.partitions] = is_held
         if self.gives_again:
@@ -162,7 +196,7 @@ class PartitionStore(Generic[C]):
         self.put(after)
 
     def _grow(self) -> None:
-        partitions, known = len(self.partitions), len(self._look)
+        partitions, known = len(self.partitions), len(self._is_held)
         if partitions <= known:
             return
         more = max(partitions, known + known // 2) - known
@@ -171,5 +205,5 @@ class PartitionStore(Generic[C]):
         self._is_held, self._place, self._look = (
             np.concatenate([self._is_held, np.zeros(more, dtype=np.bool_)]),
             np.empty(known + more, dtype=np.int32),
-            np.concatenate([self._look, np.full(more, NO_LOOK)]),
+            None if self._look is None else np.concatenate([self._look, np.full(more, NO_LOOK)]),
         )

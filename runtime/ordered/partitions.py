@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -34,11 +34,11 @@ class Partitions:
         # Of each number the row of `known` with its keys; None: the row of this number. Keys of free numbers have a
         # row, too, until others have the number.
         self._row: Int64Array | None = None
-        self._free, self._is_free = np.empty(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
+        self._free = np.empty(0, dtype=np.int64)
         alone = schema.attributes[0] if len(schema) == 1 else None
         self._integer = alone is not None and alone.type.is_integer_held
         self._integers: PartitionNumbers | None = None
-        self._numbers: dict[tuple[object, ...], int] | None = None
+        self._numbers: dict[object, int] | None = None
         if self._integer and not known.to_series().null_count():
             self._integers = PartitionNumbers(known.to_series().to_numpy())
 
@@ -85,9 +85,8 @@ class Partitions:
 
     def free(self, numbers: Int64Array) -> None:
         """From now on other keys may have these numbers."""
-        self._is_free = _padded(self._is_free, len(self))
         gone = np.unique(numbers)
-        gone = gone[~self._is_free[gone]]
+        gone = gone[~self._is_free(len(self))[gone]]
         if not len(gone):
             return
         with self._consistent():
@@ -95,7 +94,6 @@ class Partitions:
             for key in self._hashable(self.rows(gone)):
                 del known[key]
             self._free = np.concatenate([self._free, gone])
-        self._is_free[gone] = True
 
     def read(self, events: pl.DataFrame, time: str) -> EventColumns:
         """Events as run-length encoding reads them: block by block, with integer keys looked up per block."""
@@ -143,11 +141,10 @@ class Partitions:
                 count=keys.height,
             )
             if len(known) > before:
-                is_free = _padded(self._is_free, max(many, int(assigned.max()) + 1))
-                new = is_free[assigned] | (assigned >= many)
-                self._enter(keys.filter(new), assigned[new], len(is_free))
-                is_free[assigned] = False
-                self._is_free, self._free = is_free, self._free[len(known) - before :]
+                more = max(many, int(assigned.max()) + 1)
+                new = self._is_free(more)[assigned] | (assigned >= many)
+                self._enter(keys.filter(new), assigned[new], more)
+                self._free = self._free[len(known) - before :]
         return assigned
 
     def _enter(self, keys: pl.DataFrame, numbers: Int32Array, many: int) -> None:
@@ -160,12 +157,18 @@ class Partitions:
             known, row = known[row], None
         self.known, self._row = known.rechunk() if known.n_chunks() > _CHUNKS else known, row
 
-    def _by_keys(self) -> dict[tuple[object, ...], int]:
+    def _by_keys(self) -> dict[object, int]:
         """The numbers that are not free, by keys."""
         if self._numbers is None:
-            numbers = np.flatnonzero(~_padded(self._is_free, len(self)))
+            numbers = np.flatnonzero(~self._is_free(len(self)))
             self._numbers = dict(zip(self._hashable(self.rows(numbers)), numbers.tolist(), strict=True))
         return self._numbers
+
+    def _is_free(self, many: int) -> BoolArray:
+        """Which of so many numbers are free."""
+        is_free = np.zeros(many, dtype=np.bool_)
+        is_free[self._free] = True
+        return is_free
 
     @contextmanager
     def _consistent(self) -> Iterator[None]:
@@ -176,9 +179,15 @@ class Partitions:
             self._numbers = None
             raise
 
-    def _hashable(self, keys: pl.DataFrame) -> Iterator[tuple[object, ...]]:
-        """The rows, with a value that equals itself in the place of NaN."""
-        if all(attribute.type.kind is not Kind.DOUBLE for attribute in self.schema.attributes):
+    def _hashable(self, keys: pl.DataFrame) -> Iterable[object]:
+        """The rows, with a value that equals itself in the place of NaN. Of one column they are its values: Python's
+        search for garbage has to look at tuples, and not at texts.
+        """
+        has_nan = any(attribute.type.kind is Kind.DOUBLE for attribute in self.schema.attributes)
+        if keys.width == 1:
+            values = keys.to_series().to_list()
+            return ("NaN" if value != value else value for value in values) if has_nan else values
+        if not has_nan:
             return keys.iter_rows(buffer_size=1 << 16)
         return (tuple("NaN" if value != value else value for value in row) for row in keys.iter_rows())
 
@@ -200,13 +209,6 @@ class EventColumns:
 
     def times(self, first: int, end: int) -> Int64Array:
         return self._time.slice(first, end - first).to_numpy()
-
-
-def _padded(marks: BoolArray, many: int) -> BoolArray:
-    """A copy of these marks; those further on, up to so many, are not set."""
-    padded = np.zeros(many, dtype=np.bool_)
-    padded[: len(marks)] = marks
-    return padded
 
 
 def _key(name: str, type_: DataType) -> pl.Expr:

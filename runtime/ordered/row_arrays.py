@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 
 #: The first column of taken rows: the place of a partition among those that an increment looks at.
 PARTITION: Final = "partition"
@@ -17,13 +18,20 @@ LOOSE: Final = 4096
 #: Rows of a result that may follow from one row and the one before it, such as ticks: a column of them takes 256 MiB.
 MOST_OF_A_ROW: Final = 1 << 25
 
+T = TypeVar("T", bound=np.generic)
+
+
+def longer(known: NDArray[T], more: int) -> NDArray[T]:
+    """An array with so many zeros behind it."""
+    return np.concatenate([known, np.zeros(more, dtype=known.dtype)])
+
 
 def counts(rows: pl.DataFrame, partitions: int) -> Int64Array:
     """How many rows each partition has."""
     return np.bincount(rows.get_column(PARTITION).to_numpy(), minlength=partitions).astype(np.int64, copy=False)
 
 
-def ranges(first: Int64Array, count: Int64Array) -> Int64Array:
+def ranges(first: Int64Array, count: Int64Array | Int32Array) -> Int64Array:
     """Places in succession: so many from each first one on."""
     return np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
 
@@ -37,7 +45,9 @@ class RowArrays:
 
     def __init__(self, columns: Mapping[str, pl.DataType]) -> None:
         self.height = self._used = 0
-        self._count, self._first, self._room = (np.zeros(0, dtype=np.int64) for _ in range(3))
+        self._first: Int64Array = np.zeros(0, dtype=np.int64)
+        self._count: Int32Array = np.zeros(0, dtype=np.int32)
+        self._room: Int32Array = np.zeros(0, dtype=np.int32)
         self._columns = {name: _Column(type_) for name, type_ in columns.items()}
 
     @property
@@ -46,9 +56,11 @@ class RowArrays:
         return self._used
 
     def grow(self, partitions: int) -> None:
-        more = np.zeros(partitions - len(self._count), dtype=np.int64)
+        more = partitions - len(self._count)
         self._count, self._first, self._room = (
-            np.concatenate([known, more]) for known in (self._count, self._first, self._room)
+            longer(self._count, more),
+            longer(self._first, more),
+            longer(self._room, more),
         )
 
     def take(self, partitions: Int64Array) -> pl.DataFrame:

@@ -85,7 +85,7 @@ class RowOperator(Operator, Generic[S]):
 
     def span(self) -> Span:
         state = self.settled()
-        return Span(state.numbering, 0, len(state.all_partitions()))
+        return Span(state.numbering, 0, state.every())
 
     def tables_in(self, span: Span) -> dict[str, pa.Table]:
         return self._stored(np.arange(span.first, span.end))
@@ -143,7 +143,7 @@ class KeptRows(RowStore[KeptExtract]):
         return KeptRows(self.partitions.schema, self.table, self.columns)
 
     def extract(self, partitions: Int64Array) -> KeptExtract:
-        return KeptExtract(partitions, self.rows.take(partitions), self._look[partitions], self.version)
+        return KeptExtract(partitions, self.rows.take(partitions), self.look(partitions), self.version)
 
     def hold(self, extract: KeptExtract) -> BoolArray:
         self.rows.put(extract.partitions, extract.rows)

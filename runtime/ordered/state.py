@@ -18,14 +18,14 @@ from tidegate.analysis.state.keep import Extents
 from tidegate.runtime.ordered.family import Operator, Span
 from tidegate.runtime.ordered.state_tables import KEY, StateTables, checked, folded
 from tidegate.runtime.plan.progress import not_of_this_program
-from tidegate.runtime.state.codec import parse_plain, plain
+from tidegate.runtime.state.codec import Json, parse_plain, plain
 from tidegate.runtime.state.errors import MANIFEST, storage_errors
 from tidegate.runtime.state.manifest import KeptRows, OperatorFiles
 from tidegate.runtime.state.segments import FANOUT, covering, tier_of
 from tidegate.runtime.state.store.interface import FileRef, Store
 
 #: The layout of what an operator keeps.
-VERSION: Final = 2
+VERSION: Final = 3
 #: So many rows are written whole in every batch: a delta would cost as much.
 SMALL: Final = 1024
 
@@ -33,7 +33,7 @@ SMALL: Final = 1024
 #: merged up to so many rows, or a part of all.
 SLICED: Final = 1 << 16
 SLICE: Final = 1 << 14
-MERGED: Final = 1 << 16
+MERGED: Final = 1 << 15
 _MOST_DELTAS: Final = 32
 
 Tables = Mapping[str, pl.DataFrame]
@@ -254,6 +254,11 @@ def parts_of(query: str, state: OperatorFiles, shards: int) -> tuple[Part, ...] 
     """The deltas of each share, where the state lies in so many shares by the hash that this process has."""
     parts = _parts(query, state)
     return parts.parts if _are(parts, shards) else None
+
+
+def plain_parts_of(query: str, state: OperatorFiles, shards: int) -> list[Json] | None:
+    """The same as plain JSON values."""
+    return None if parts_of(query, state, shards) is None else state.values["parts"]
 
 
 def read_part(store: Store, query: str, part: Part, described: StateTables) -> dict[str, pl.DataFrame]:

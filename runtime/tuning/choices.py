@@ -9,6 +9,10 @@ from tidegate.runtime.state.codec import Json
 
 INGEST: Final = "ingest"
 """The step that reads, judges and stores new rows. Other steps are named by their queries."""
+FILES: Final = "file"
+"""The place of files that a batch takes of a stream: each counts as a task."""
+PORTIONS: Final = "portion"
+"""The place of portions in which a shard is evaluated, each a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,8 @@ class Way:
     cores: int = 1
 
     def __str__(self) -> str:
+        if self.place in (FILES, PORTIONS):
+            return f"{self.tasks} {self.place}{'s' if self.tasks > 1 else ''}"
         if self.tasks == 1:
             return self.place
         return f"{self.place}, {self.tasks} tasks on {self.cores} core{'s' if self.cores > 1 else ''}"

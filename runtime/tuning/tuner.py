@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final
 
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.inputs.positions import SourceFile
-from tidegate.runtime.tuning.choices import Choice, Way
+from tidegate.runtime.tuning.choices import FILES, Choice, Way
 from tidegate.runtime.tuning.costs import KEPT, CostFit, Costs
 
 #: Where a manifest's `extra` has what `Tuner.to_json` gives.
@@ -28,6 +28,7 @@ BETTER: Final = 0.8
 #: A step of fewer rows is done at the first of its ways: there is nothing to gain, and nothing to learn.
 WORTH: Final = 50_000
 _BATCH: Final = "batch"
+_RECORDED: Final = "as recorded"
 #: Rows a byte of a file, before any was read.
 DENSITY: Final = 0.1
 #: Bytes that a value takes in memory.
@@ -51,9 +52,30 @@ class Tuner:
     _last: dict[str, Way] = field(default_factory=dict)
     _density: dict[str, float] = field(default_factory=dict)
 
-    def begin(self, seq: int) -> None:
-        """A batch begins; what one that failed has chosen is forgotten."""
+    def begin(self, seq: int, files: Mapping[str, Sequence[SourceFile]]) -> None:
+        """A batch begins that takes these files; what one that failed has chosen is forgotten."""
         self._seq, self.choices = seq, []
+        if (because := self._why_files(seq, files)) is not None:
+            self.choices += [Choice(_files_of(s), Way(FILES, len(some)), because) for s, some in files.items() if some]
+
+    def _why_files(self, seq: int, files: Mapping[str, Sequence[SourceFile]]) -> str | None:
+        """Why a batch takes so many files; None where that is no choice, as it takes what its sources say."""
+        if self._files_recorded(seq):
+            return _RECORDED
+        if self.seconds_a_batch is None:
+            return None
+        rows = sum(self.rows_of(name, file.size) for name, some in files.items() for file in some)
+        expected = self.costs(_BATCH, _BATCH).seconds(rows)
+        return f"{expected:.3g} s expected for {rows:,} rows, {self.seconds_a_batch:.3g} s wanted"
+
+    def take(self, found: Sequence[Choice], steps: Collection[str]) -> list[Choice]:
+        """What others have `found` for some of these steps, or in its place what was recorded of the batch for them: it
+        is among the choices of the batch from now on.
+        """
+        if (recorded := self.recorded.get(self._seq)) is not None:
+            found = [replace(choice, because=_RECORDED) for choice in recorded if choice.step in steps]
+        self.choices += found
+        return list(found)
 
     def choose(self, step: str, rows: int, ways: Sequence[Way]) -> Way:
         """The way in which the batch that runs does a step over so many rows. The first is for what is small."""
@@ -76,7 +98,11 @@ class Tuner:
         """The choice as it was recorded, in as many tasks as there are now where that differs."""
         chosen = [choice.way for choice in self.recorded.get(self._seq, ()) if choice.step == step]
         like = [way for way in ways if way in chosen] or [w for w in ways if any(w.place == o.place for o in chosen)]
-        return Choice(step, like[0], "as recorded") if like else None
+        return Choice(step, like[0], _RECORDED) if like else None
+
+    def _files_recorded(self, seq: int) -> dict[str, int]:
+        """How many files a batch took, by step."""
+        return {choice.step: choice.way.tasks for choice in self.recorded.get(seq, ()) if choice.way.place == FILES}
 
     def _cheapest(self, step: str, rows: int, ways: Sequence[Way]) -> Choice | None:
         """None where there are too few rows to choose for."""
@@ -134,8 +160,12 @@ class Tuner:
         """Files of a stream are likely to have so many rows a byte."""
         self._density[stream] = density
 
-    def share_of(self, files: Mapping[str, Sequence[SourceFile]]) -> dict[str, tuple[SourceFile, ...]]:
-        """The first of these files, by stream, that a batch can take within its time: one of each stream at least."""
+    def share_of(self, files: Mapping[str, Sequence[SourceFile]], seq: int) -> dict[str, tuple[SourceFile, ...]]:
+        """The first of these files, by stream, that a batch of that number can take within its time, one of each stream
+        at least; or as many as were recorded of it.
+        """
+        if recorded := self._files_recorded(seq):
+            return {name: tuple(some[: max(0, recorded.get(_files_of(name), 0))]) for name, some in files.items()}
         rows = {name: [self.rows_of(name, file.size) for file in some] for name, some in files.items()}
         most, whole = self.most_rows(), sum(map(sum, rows.values()))
         if most is None or whole <= most:
@@ -197,6 +227,11 @@ class Tuner:
         for name, rows in density.items() if isinstance(density, dict) else ():
             if isinstance(rows, int | float) and rows > 0:
                 self._density[name] = float(rows)
+
+
+def _files_of(stream: str) -> str:
+    """The step in which a batch takes files of a stream."""
+    return f"files of {stream}"
 
 
 def choices_of(value: Json) -> list[Choice]:

@@ -13,6 +13,7 @@ import pytest
 import tidegate as tg
 from tests.contexts.traffic import NAMES, drawn, program, traffic
 from tests.contexts.transactions import EVERYWHERE, changes, model_of
+from tests.runtime.batchings import whatever_is_ahead
 from tidegate import testing
 from tidegate.algebra.nodes import Row
 from tidegate.algebra.semantics import evaluate, evaluate_program
@@ -42,27 +43,11 @@ def found(rows: Sequence[Mapping[str, Any]]) -> list[Row]:
 def test_rows_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """Any stream may be ahead, in disorder that progress permits, with starts from the checkpoint in between."""
     rng, rows = random.Random(seed), drawn(seed)
-    waiting = {name: sorted(own, key=lambda row: row[TIMES[name]]) for name, own in rows.items()}  # type: ignore[arg-type, return-value]
-    for last in (False, False, True):
-        with program().session(checkpoint=tmp_path, collect_garbage="exact", threads=rng.choice((1, 2))) as session:
-            for _ in range(5):
-                for name, own in waiting.items():
-                    batch = own[: rng.choice((0, 1, 5, 10))]
-                    del own[: len(batch)]
-                    session.push(name, rng.sample(batch, len(batch)))
-                    if rng.random() < 0.7:
-                        session.advance(name, min((row[TIMES[name]] for row in own), default=200) - 1)  # type: ignore[type-var, operator]
-                session.step()
-            if last:
-                for name, own in waiting.items():
-                    session.push(name, own)
-                session.finish()
-                session.step()
-                wanted = meant(rows)
-                assert all(len(wanted[name]) > 2 for name in NAMES)
-                for name in NAMES:
-                    assert found(session.results(name)) == wanted[name], name
-                assert not any(session.live_rows().values())
+    results = whatever_is_ahead(program, rows, rng, tmp_path, {}, sessions=3, steps=5, instants=TIMES)
+    wanted = meant(rows)
+    assert all(len(wanted[name]) > 2 for name in NAMES)
+    for name in NAMES:
+        assert found(results[name]) == wanted[name], name
 
 
 @pytest.mark.spark

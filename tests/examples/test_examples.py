@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from examples.operations_room.data import Period
+from examples.operations_room.data import Events, Period, load
 from tidegate.analysis.state.bounds import Bounded
 
 if TYPE_CHECKING:
@@ -228,6 +228,61 @@ def test_waves_of_late_departures_that_began_in_fog(
 def test_delays_that_spread(capsys: pytest.CaptureFixture[str]) -> None:
     ran = Ran("13_delays_that_spread", capsys)
     assert "LGA 08 March 15:43: 3 waves, the last of 26 flights" in ran.printed
+
+
+def test_states_of_an_airport(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["14_states_of_an_airport"])
+    ran = Ran("14_states_of_an_airport", capsys)
+    week = ran["complete"](ran["WEEK"])
+    found = {flight: name for name in ran["STATES"].values() for flight in week[name]["flight_id"]}
+    assert found == states_of(load(ran["WEEK"]))
+    assert sum(week[name].height for name in ran["STATES"].values()) == len(found)
+    assert {found[flight] for flight in week["Unexplained"]["flight_id"]} == {"Normal"}
+    assert min(week["Unexplained"]["dep_delay"]) > 180
+    # What the page says, and its pictures, are of this run.
+    page = (DOCS / "explanation" / "airports.md").read_text()
+    assert all(block in page for block in ran.printed.split("\n\n"))
+    assert (DOCS / "pictures" / "airport-model.svg").read_text() == ran["airports"].svg() + "\n"
+    assert (DOCS / "pictures" / "airport-day.svg").read_text() == ran["picture"](week, "EWR", ran["STORM"]) + "\n"
+
+
+def states_of(events: Events) -> dict[int, str]:
+    """Of each departure the state of its airport, event by event: what holds before an instant holds at it."""
+    flights = events.departure.to_pylist()
+    half_hours: dict[tuple[str, dt.datetime], list[int]] = {}
+    for row in flights:
+        ends = row["dep"] + (dt.datetime.min.replace(tzinfo=dt.UTC) - row["dep"]) % dt.timedelta(minutes=30)
+        half_hours.setdefault((row["origin"], ends), []).append(row["dep_delay"])
+    changes = [
+        (row["time"], 1, row["origin"], "low", row["visib"] < 2)
+        for row in events.weather.to_pylist()
+        if row["visib"] is not None and not 2 <= row["visib"] < 3
+    ]
+    for (origin, ends), late in half_hours.items():
+        mean = sum(late) / len(late)
+        if len(late) >= 10 and mean > 45:
+            changes.append((ends, 1, origin, "saturated", True))
+        elif mean < 20 or len(late) < 3:
+            changes.append((ends, 1, origin, "saturated", False))
+    names = {(False, False): "Normal", (True, False): "LowVisibility", (False, True): "Saturated", (True, True): "Both"}
+    holds: set[tuple[str, str]] = set()
+    states = {}
+    departures = [(row["dep"], 0, row["origin"], str(row["flight_id"]), False) for row in flights]
+    for _, is_change, origin, what, begins in sorted(departures + changes):
+        if not is_change:
+            states[int(what)] = names[(origin, "low") in holds, (origin, "saturated") in holds]
+        elif begins:
+            holds.add((origin, what))
+        else:
+            holds.discard((origin, what))
+    return states
+
+
+@pytest.mark.spark
+def test_states_of_an_airport_on_spark(tmp_path: Path, spark: SparkSession) -> None:
+    example = runpy.run_path(str(EXAMPLES / "14_states_of_an_airport.py"), run_name="example")
+    storm = Period(dt.date(2013, 3, 7), 3)
+    assert example["same"](example["as_it_came"](storm, tmp_path, spark=True), example["complete"](storm))
 
 
 @pytest.mark.spark

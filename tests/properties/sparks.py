@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -51,12 +51,20 @@ def check_spark(
     In three cases of four one size is small at which the driver takes another way.
     `delayed`: a delay is declared that the script's rows keep, instead of columns that say how far they have arrived.
     """
-    inputs = as_tuples(case)
-    complete = {**inputs, **evaluate_program(facts.program, inputs)}
-    whole = {q.query.name: evaluate(q.query.node, complete) for q in facts.queries}
     reports: list[BatchReport] = []
     with small(*drawn(random.Random(f"threshold on Spark {case.seed}/{len(script)}"), "spark", "files")):
         _run(spark, case, script, facts, folder, reports, per_batch, place, schedule, delayed)
+    check_batches(case, facts, folder, reports)
+    return reports
+
+
+def check_batches(case: Case, facts: ProgramFacts, folder: Path, reports: Sequence[BatchReport]) -> None:
+    """After every batch as many rows have passed as are final, no row was rejected, and the files of results have the
+    complete ones.
+    """
+    inputs = as_tuples(case)
+    complete = {**inputs, **evaluate_program(facts.program, inputs)}
+    whole = {q.query.name: evaluate(q.query.node, complete) for q in facts.queries}
     passed: Counter[str] = Counter()
     for report in reports:
         passed.update(report.results)
@@ -73,8 +81,7 @@ def check_spark(
         paths = sorted((folder / "out" / name).glob("*.parquet"))
         found = [as_taken(row, output.schema) for path in paths for row in pq.read_table(path).to_pylist()]
         wanted_rows = [row for q in facts.queries if q.query.stream == name for row in whole[q.query.name]]
-        compare(found, wanted_rows, f"{name} on Spark")
-    return reports
+        compare(found, wanted_rows, f"{name} in files")
 
 
 def _run(

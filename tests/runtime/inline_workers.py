@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,9 +24,8 @@ from tidegate.runtime.engines.clock import read_clock
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import prepare
 from tidegate.runtime.engines.spark import engine
-from tidegate.runtime.engines.spark.executor import SparkExecutor
 from tidegate.runtime.engines.spark.run import SparkRun
-from tidegate.runtime.engines.spark.tasks import held
+from tidegate.runtime.engines.spark.tasks import held, running
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.state.inputs.positions import Offer, SparkBatch
 from tidegate.runtime.state.store.local import LocalStore
@@ -52,21 +51,21 @@ class Workers:
             ("ship_library", lambda context: None),
         ):
             self.monkeypatch.setattr(engine, name, instead)
-
-        def rewritten(executor: SparkExecutor, *given: Any) -> Any:
-            return executor.local.rewrite(*given)
-
-        self.monkeypatch.setattr(SparkExecutor, "rewrite", rewritten)  # as DataFrames, there is none here
+        self.monkeypatch.setattr(running, "collected", lambda context, *given: context.workers.collected(*given))
 
     @property
     def sparkContext(self) -> Any:  # Spark's name
         return SimpleNamespace(
+            workers=self,
             defaultParallelism=self.tasks,
             getLocalProperty=lambda name: None,
             setLocalProperty=lambda name, value: None,
             setJobDescription=lambda what: None,
-            parallelize=lambda texts, count: _Rows(self, texts),
         )
+
+    def collected(self, work: Callable[[Iterable[str]], Iterator[str]], texts: Sequence[str]) -> list[str]:
+        function = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
+        return [line for text in texts for line in self.run(function, text)]
 
     def run(self, function: bytes, text: str) -> list[str]:
         worker = self.choose(self.number)
@@ -76,19 +75,6 @@ class Workers:
 
     def lose(self, worker: int) -> None:
         self.memories.pop(worker, None)
-
-
-@dataclass
-class _Rows:
-    workers: Workers
-    texts: Sequence[str]
-    function: bytes = b""
-
-    def mapPartitions(self, function: Callable[[Iterator[str]], Iterator[str]]) -> _Rows:
-        return _Rows(self.workers, self.texts, cloudpickle.dumps(function))  # type: ignore[no-untyped-call]
-
-    def collect(self) -> list[str]:
-        return [line for text in self.texts for line in self.workers.run(self.function, text)]
 
 
 @dataclass
@@ -107,10 +93,13 @@ class InlineRun:
         sinks: Mapping[str, Sink],
         checkpoint: Path,
         statics: Mapping[str, Any] | None = None,
+        limits: Limits = Limits(0),
+        options: RunOptions = RunOptions(),
     ) -> InlineRun:
-        store, options, spark = LocalStore(checkpoint), RunOptions(), workers
+        """In the driver nothing is evaluated, unless `limits` say so."""
+        store, spark = LocalStore(checkpoint), workers
         setup = prepare(facts, store, sources_given(sources), statics or {}, sinks, options, {})
-        run, _ = engine._run_of(spark, setup, store, Limits(0), options, lasts=False, at_once=False)  # type: ignore[arg-type]  # a part of Spark
+        run, _ = engine._run_of(spark, setup, store, limits, options, lasts=False, at_once=False)  # type: ignore[arg-type]  # a part of Spark
         return cls(run)
 
     def batch(self) -> BatchReport:

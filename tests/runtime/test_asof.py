@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import tidegate as tg
+from tests.runtime.batchings import whatever_is_ahead
 from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate
@@ -221,30 +222,10 @@ def test_rows_are_those_of_sql(strict: bool, seed: int) -> None:
 def test_rows_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """Either side may be ahead, in disorder that progress permits, with starts from the checkpoint in between."""
     rng, rows = random.Random(seed), {"L": lefts(seed), "R": rights(seed)}
-    waiting = {name: sorted(own, key=lambda row: row[1]) for name, own in rows.items()}
-    sessions = rng.choice((1, 3))
-    for number in range(sessions):
-        last = number == sessions - 1
-        with program().session(checkpoint=tmp_path, collect_garbage="exact", threads=rng.choice((1, 2))) as session:
-            for _ in range(8):
-                for name, own in waiting.items():
-                    batch = own[: rng.choice((0, 1, 5, 10))]
-                    del own[: len(batch)]
-                    session.push(name, rng.sample(batch, len(batch)))
-                    if rng.random() < 0.7:
-                        session.advance(name, min((row[1] for row in own), default=200) - 1)
-                session.step()
-                for name, told in (("Back", "t"), ("Near", "complete"), ("Ever", "complete")):
-                    reached = session.progress[name][told]
-                    assert all(row[told] <= reached for row in session.results(name))
-            if last:
-                for name, own in waiting.items():
-                    session.push(name, own)
-                session.finish()
-                session.step()
-                for name in NAMES:
-                    assert found(session.results(name)) == meant(program(), rows, name), name
-                assert not any(session.live_rows().values())
+    completed = {"Back": "t", "Near": "complete", "Ever": "complete"}
+    results = whatever_is_ahead(program, rows, rng, tmp_path, completed, sessions=rng.choice((1, 3)), steps=8)
+    for name in NAMES:
+        assert found(results[name]) == meant(program(), rows, name), name
 
 
 def test_a_row_that_waits_in_vain_is_no_row_of_an_inner_join() -> None:

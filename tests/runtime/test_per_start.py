@@ -178,7 +178,7 @@ def test_kernels_stop_at_the_row_at_which_the_meaning_stops(first: int) -> None:
             assert same(found(rng, case), wanted), seed
         what = "beginnings" if "beginnings" in wanted else "matches"
         met[what if isinstance(wanted, str) else "rows" if wanted else "none"] += 1
-    assert min(met["matches"], met["beginnings"], met["rows"]) > 4, met
+    assert min(met["matches"], met["beginnings"], met["rows"]) > 2, met
 
 
 @pytest.mark.parametrize("first", shards(4, 1))

@@ -8,6 +8,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,12 +28,15 @@ from tidegate.algebra.terms import Attr, call
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.spark.eval import portions, shards
 from tidegate.runtime.engines.spark.eval.divisions import Division, divisions, divisions_of
 from tidegate.runtime.engines.spark.eval.portions import Loads, portion_of
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.plan.sharding import shard_key
+from tidegate.runtime.tuning.choices import Choice, Way
+from tidegate.runtime.tuning.tuner import Tuner
 
 SHARDS = 2
 events = tg.stream("E", "k bigint, t bigint, c bigint, d double", progress="t")
@@ -179,6 +183,16 @@ def test_portions_are_measured_together_and_only_where_all_are() -> None:
     assert loads.portions(["Q"], 2) == {}
 
 
+def test_what_cannot_be_divided_is_no_choice() -> None:
+    joined, united = a.join(b, *NEAR).select(k=a.k, t=b.t), a.select(a.k, a.t).union(b.select(b.k, b.t))
+    jobs: Any = [SimpleNamespace(query=query) for query in tg.program(Q=joined, R=united).explain().lowered().queries]
+    loads, tuner = Loads(), Tuner()
+    for job in jobs:
+        loads.learn([told(job.query.name, shard, 0, 8 * (shard == 2)) for shard in range(4)], 4)
+    assert portions._chosen(jobs, 4, loads, tuner) == {("Q", 2): 2}
+    assert list(map(str, tuner.choices)) == ["Q, shard 2: 2 portions (it took 16 s, the mean is 4 s)"]
+
+
 # --- runs
 
 BATCHES, SPAN, HOT = 5, 20, 1
@@ -235,13 +249,21 @@ def check_results(
         assert found
 
 
-def begun(workers: Workers, place: Path, of: tg.Program, names: Sequence[str], folders: dict[str, Path]) -> InlineRun:
+def begun(
+    workers: Workers,
+    place: Path,
+    of: tg.Program,
+    names: Sequence[str],
+    folders: dict[str, Path],
+    options: RunOptions = RunOptions(),
+) -> InlineRun:
     return InlineRun.of(
         workers,
         of.facts,
         {name: parquet(folder, per_batch=1, delay=0, bounded=True) for name, folder in folders.items()},
         {name: parquet_sink(place / "out" / name) for name in names},
         place / "checkpoint",
+        options=options,
     )
 
 
@@ -271,6 +293,31 @@ def test_results_are_the_same_whatever_is_divided(seed: int, tmp_path: Path, mon
     check_results(tmp_path, program(), RESULTS, made)
 
 
+def test_shards_are_divided_as_it_was_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing says that they would take long."""
+    rng, made = random.Random(9), batches(4)
+    folders = write(tmp_path, made)
+
+    def drawn(self: Loads, queries: Any, shards: int) -> dict[tuple[str, int], int]:
+        return {(query, shard): rng.randint(2, 4) for query in queries for shard in range(shards) if rng.random() < 0.4}
+
+    def chosen(name: str, tune: Any) -> dict[int, tuple[Choice, ...]]:
+        place, options = tmp_path / name, RunOptions(tune=tune)
+        reports = begun(Workers(monkeypatch), place, program(), RESULTS, folders, options).all()
+        check_results(place, program(), RESULTS, made)
+        return {report.seq: report.choices for report in reports}
+
+    def ways(choices: dict[int, tuple[Choice, ...]]) -> dict[int, list[tuple[str, str]]]:
+        return {seq: [(choice.step, str(choice.way)) for choice in some] for seq, some in choices.items()}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Loads, "portions", drawn)
+        first = chosen("first", "throughput")
+    assert {way for some in ways(first).values() for _, way in some} == {"2 portions", "3 portions", "4 portions"}
+    assert ways(chosen("second", first)) == ways(first)
+    chosen("third", {seq: [replace(one, way=Way("portion", -1)) for one in some] for seq, some in first.items()})
+
+
 def test_a_run_divides_the_shard_of_a_key_with_most_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From what the batch before took, once no worker does it for the first time."""
     made = batches(3)
@@ -289,8 +336,11 @@ def test_a_run_divides_the_shard_of_a_key_with_most_rows(tmp_path: Path, monkeyp
     for module in (shards, portions):
         monkeypatch.setattr(module, "load_line", taking)
     near = tg.program(Near=a.join(b, *NEAR).select(k=a.k, s=a.t, t=b.t, c=a.c))
-    begun(Workers(monkeypatch, tasks=2), tmp_path, near, ["Near"], write(tmp_path, made)).all()
+    reports = begun(Workers(monkeypatch, tasks=2), tmp_path, near, ["Near"], write(tmp_path, made)).all()
     assert len(seen) > 3
     assert seen[:2] == [{}, {}]
     assert all(chosen == {("Near", hot): 2} for chosen in seen[2:])
+    told = [list(map(str, report.choices)) for report in reports if report.places]
+    assert told[:2] == [[], []]
+    assert all(some == [f"Near, shard {hot}: 2 portions (it took 10 s, the mean is 5.5 s)"] for some in told[2:])
     check_results(tmp_path, near, ["Near"], made)

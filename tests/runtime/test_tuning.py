@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from tidegate.runtime.engines.file_density import estimate
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.state.inputs.positions import SourceFile
 from tidegate.runtime.tuning import tuner
-from tidegate.runtime.tuning.choices import Choice, Way
+from tidegate.runtime.tuning.choices import FILES, PORTIONS, Choice, Way
 from tidegate.runtime.tuning.costs import CostFit, Costs
 from tidegate.runtime.tuning.tuner import ASSUMED, BETTER, WORTH, Tuner, choices_of
 
@@ -147,19 +147,31 @@ def test_steps_that_were_done_together_share_the_time_as_expected() -> None:
 def test_recorded_choices_are_taken_again() -> None:
     recorded = {7: (Choice("Q", SHARDED, ""), Choice("R", Way("sharded", 2, 2), ""))}
     learning = Tuner(recorded=recorded)
-    learning.begin(7)
+    learning.begin(7, {})
     assert learning.choose("Q", 1, (DRIVER, SHARDED)) == SHARDED
     assert learning.choose("R", 1, (DRIVER, SHARDED)) == SHARDED  # there, in as many tasks as there are now
     assert [choice.because for choice in learning.choices] == ["as recorded"] * 2
-    learning.begin(8)
+    learning.begin(8, {})
     assert learning.choose("Q", 1, (DRIVER, SHARDED)) == DRIVER
     assert learning.choices == []
+
+
+def test_what_others_have_chosen_counts_where_nothing_is_recorded_of_the_batch() -> None:
+    first, second, other = (Choice(step, Way(PORTIONS, 3), "it took 3 s") for step in ("Q, shard 1", "Q, shard 2", "R"))
+    assert str(first) == "Q, shard 1: 3 portions (it took 3 s)"
+    learning = Tuner(recorded={7: (second, other)})
+    learning.begin(7, {})
+    (again,) = learning.take([first], ["Q, shard 1", "Q, shard 2"])
+    assert (again.step, again.way, again.because) == ("Q, shard 2", second.way, "as recorded")
+    learning.begin(8, {})
+    assert learning.take([first], ["Q, shard 1", "Q, shard 2"]) == [first]
+    assert learning.choices == [first]
 
 
 def test_a_tuner_goes_on_with_what_it_has_learnt_and_learns_nonsense_anew() -> None:
     learning = Tuner()
     assert learning.to_json() is None
-    learning.begin(1)
+    learning.begin(1, {})
     learning.measured({"Q": (DRIVER, MILLION)}, 5.0)
     learning.ended({"S": [SourceFile("a", 100, 1)]}, {"S": 700}, 1.0)
     chosen = learning.choose("Q", MILLION, (DRIVER, SHARDED))
@@ -190,12 +202,36 @@ def test_a_batch_has_as_many_files_as_its_time_allows() -> None:
     for _ in range(9):
         learning.ended({"S": files(MILLION)}, {"S": MILLION}, 1.0)  # a second for a million rows
     some = {"S": files(*[100_000] * 20), "T": files(*[100_000] * 20)}
-    taken = learning.share_of(some)
+    taken = learning.share_of(some, 1)
     assert sum(file.size for part in taken.values() for file in part) <= 500_000
     assert [len(part) for part in taken.values()] == [2, 2]
     assert all(tuple(some[name][: len(part)]) == part for name, part in taken.items())
-    assert [len(part) for part in learning.share_of({"S": files(10 * MILLION), "T": []}).values()] == [1, 0]
-    assert len(Tuner().share_of(some)["S"]) == 20
+    assert [len(part) for part in learning.share_of({"S": files(10 * MILLION), "T": []}, 1).values()] == [1, 0]
+    assert len(Tuner().share_of(some, 1)["S"]) == 20
+
+
+def test_how_many_files_a_batch_takes_is_a_choice_where_it_has_to_be_done_in_time() -> None:
+    some = {"S": files(100_000, 100_000), "T": [], "U": files(50_000)}
+    timed = Tuner(seconds_a_batch=0.5)
+    for name in some:
+        timed.assume(name, 1.0)
+    timed.begin(3, some)
+    assert list(map(str, timed.choices)) == [
+        "files of S: 2 files (0.26 s expected for 250,000 rows, 0.5 s wanted)",
+        "files of U: 1 file (0.26 s expected for 250,000 rows, 0.5 s wanted)",
+    ]
+    assert [Choice.from_json(choice.to_json()) for choice in timed.choices] == timed.choices
+    again = Tuner(recorded={3: timed.choices})
+    more = {"S": files(*[100_000] * 5), "T": files(1), "U": files(1, 2)}
+    assert {name: len(part) for name, part in again.share_of(more, 3).items()} == {"S": 2, "T": 0, "U": 1}
+    assert again.share_of(more, 4) == {name: tuple(part) for name, part in more.items()}
+    again.begin(3, some)
+    assert [str(choice.way) for choice in again.choices] == ["2 files", "1 file"]
+    assert {choice.because for choice in again.choices} == {"as recorded"}
+    again.begin(4, some)
+    assert again.choices == []
+    nonsense = Tuner(recorded={3: [Choice("files of S", Way(FILES, -2), "")]})
+    assert {len(part) for part in nonsense.share_of(more, 3).values()} == {0}
 
 
 def test_files_with_hardly_any_row_do_not_let_the_next_batch_take_everything(tmp_path: Path) -> None:
@@ -267,7 +303,14 @@ class AnyChoice(Tuner):
         self.taken.add(str(way))
         return way
 
-    def share_of(self, files: Mapping[str, Sequence[SourceFile]]) -> dict[str, tuple[SourceFile, ...]]:
+    def take(self, found: Sequence[Choice], steps: Collection[str]) -> list[Choice]:
+        """Into how many portions shards are divided."""
+        del found
+        some = [step for step in steps if self.rng.random() < 0.3]
+        return super().take([Choice(step, Way(PORTIONS, self.rng.randint(1, 4)), "at random") for step in some], steps)
+
+    def share_of(self, files: Mapping[str, Sequence[SourceFile]], seq: int) -> dict[str, tuple[SourceFile, ...]]:
+        del seq
         return {name: tuple(some[: self.rng.randint(1, max(1, len(some)))]) for name, some in files.items()}
 
 
@@ -305,6 +348,27 @@ def test_a_run_tells_what_it_chose_and_may_be_told_to_choose_it_again(tmp_path: 
     assert chosen[1] == chosen[3] == ["here"]
     assert chosen[2] == []
     assert metrics.Metrics.of(reports[0]).choices == {"ingest R": "here (as recorded)"}
+
+
+def test_the_files_of_each_batch_are_those_of_the_run_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tuner, "most_rows", lambda self: None if self.seconds_a_batch is None else 30)
+    written(tmp_path / "in", random.Random(4), 9, 0)
+    given = {"R": parquet(tmp_path / "in", delay=5, bounded=True)}
+
+    def taken(**options: Any) -> tuple[list[int], dict[int, Sequence[Choice]]]:
+        with program().session(given, **options) as session:
+            reports = session.process()
+        return [report.counts["R"].rows_in for report in reports], {report.seq: report.choices for report in reports}
+
+    rows, recorded = taken(tune="1s")
+    assert len(rows) > 3
+    assert {choice.step for choices in recorded.values() for choice in choices} == {"files of R"}
+    again, told = taken(tune=recorded)
+    assert again == rows
+    assert {seq: [choice.way for choice in choices] for seq, choices in told.items()} == {
+        seq: [choice.way for choice in choices] for seq, choices in recorded.items()
+    }
+    assert taken()[0] == [sum(rows)]
 
 
 def test_a_run_that_is_started_again_goes_on_with_what_it_learnt(

@@ -360,7 +360,9 @@ def test_an_increment_reads_and_writes_few_panes(monkeypatch: pytest.MonkeyPatch
             most.append(max(read))
             read.clear()
         assert session.live_rows()["R: state"] == 99
-    assert {t for t, some in enumerate(most, 1) if some > 2} == {100, 200}
+    ends = [t for t, some in enumerate(most, 1) if some > 2]
+    assert ends[0] <= 100
+    assert ends == list(range(ends[0], 250, 100))
 
 
 def test_what_is_written_of_panes_are_those_that_change() -> None:

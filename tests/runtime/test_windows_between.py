@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tidegate as tg
+from tests.runtime.batchings import whatever_is_ahead
 from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate_program
@@ -270,30 +271,12 @@ def test_they_mean_what_loops_over_the_rows_find(seed: int) -> None:
 def test_rows_are_those_of_the_loops_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """Any stream may be ahead, in disorder that progress permits, with starts from the checkpoint in between."""
     rng, rows = random.Random(seed), drawn(seed)
-    waiting = {name: sorted(own, key=lambda row: row[1]) for name, own in rows.items()}
-    for last in (False, False, True):
-        with program().session(checkpoint=tmp_path, collect_garbage="exact", threads=rng.choice((1, 2))) as session:
-            for _ in range(4):
-                for name, own in waiting.items():
-                    batch = own[: rng.choice((0, 1, 5, 10))]
-                    del own[: len(batch)]
-                    session.push(name, rng.sample(batch, len(batch)))
-                    if rng.random() < 0.7:
-                        session.advance(name, min((row[1] for row in own), default=200) - 1)
-                session.step()
-                for name in ("Windows", "Limited", "Totals", "Values", "Every"):
-                    reached = session.progress[name]["end"]
-                    assert all(row["end"] <= reached for row in session.results(name))
-            if last:
-                for name, own in waiting.items():
-                    session.push(name, own)
-                session.finish()
-                session.step()
-                wanted = expected(rows)
-                assert all(len(wanted[name]) > 1 for name in NAMES)
-                for name in NAMES:
-                    assert found(session.results(name)) == wanted[name], name
-                assert not any(session.live_rows().values())
+    completed = dict.fromkeys(("Windows", "Limited", "Totals", "Values", "Every"), "end")
+    results = whatever_is_ahead(program, rows, rng, tmp_path, completed, sessions=3, steps=4)
+    wanted = expected(rows)
+    assert all(len(wanted[name]) > 1 for name in NAMES)
+    for name in NAMES:
+        assert found(results[name]) == wanted[name], name
 
 
 @pytest.mark.spark

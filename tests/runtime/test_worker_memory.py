@@ -6,8 +6,10 @@ import gc
 import json
 import os
 import random
-from collections import Counter
+import shutil
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.spark.tasks import held, still
 from tidegate.runtime.engines.spark.tasks.held import HeldOperator, HeldOperators, HeldTables, held_of
 from tidegate.runtime.engines.spark.tasks.running import Tasks, run_each, run_tasks
+from tidegate.runtime.ordered import state as ordered_state
 from tidegate.runtime.ordered.state import Delta, Part
 from tidegate.runtime.state.store.interface import FileRef
 from tidegate.runtime.state.store.local import LocalStore
@@ -104,7 +107,11 @@ def expected(batches: list[list[dict[str, Any]]]) -> dict[str, Counter[str]]:
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
 def test_whoever_gets_a_task_results_are_the_same(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are drawn, lost now and then, and every second batch is tried again after all its tasks were done."""
+    """Workers are drawn, lost now and then, and every second batch is tried again after all its tasks were done. Of two
+    runs one adds to small states what has changed, as it is done with large ones.
+    """
+    if seed % 2 == 0:
+        monkeypatch.setattr(ordered_state, "SMALL", 0)
     rng, batches = random.Random(seed), rows(seed)
     workers = Workers(monkeypatch, tasks=3, choose=lambda number: rng.randrange(3))
     run = begun(workers, tmp_path, write(tmp_path / "in", batches))
@@ -139,6 +146,17 @@ def test_a_run_does_not_go_on_with_what_another_has_left(tmp_path: Path, monkeyp
     for n, run in enumerate(runs):
         run.run.close()
         assert results(tmp_path / f"place{n}") == expected(batches[n])
+
+
+def test_a_place_that_is_made_anew_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers outlive the checkpoint of a run: what they hold of it is of no use to the next one there."""
+    workers = Workers(monkeypatch)
+    for number in (6, 7):
+        batches = rows(number)
+        run = begun(workers, tmp_path / "place", write(tmp_path / f"in{number}", batches))
+        run.all()
+        assert results(tmp_path / "place") == expected(batches)
+        shutil.rmtree(tmp_path / "place")
 
 
 def test_what_workers_do_for_the_first_time_is_no_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,19 +234,22 @@ def part(path: str, size: int = 10, checksum: str = "c") -> Part:
 
 def test_an_operator_counts_where_files_and_progress_say_so() -> None:
     operator: Any = object()
-    for asked, shard, old, new, found in (
-        (part("a"), 1, 5, 6, True),
-        (part("b"), 1, 5, 6, False),
-        (part("a", checksum="d"), 1, 5, 6, False),
-        (part("a"), 2, 5, 6, False),
-        (part("a"), 1, 6, 7, False),
-        (part("a"), 1, 4, 5, False),
+    for query, asked, shard, shards, old, new, found in (
+        ("Q", part("a"), 1, 3, 5, 6, True),
+        ("Q", part("b"), 1, 3, 5, 6, False),
+        ("Q", part("a", checksum="d"), 1, 3, 5, 6, False),
+        ("Q", part("a"), 1, 3, 6, 7, False),
+        ("Q", part("a"), 1, 3, 4, 5, False),
+        ("Q", part("a"), 2, 3, 5, 6, False),
+        ("Q", part("a"), 1, 4, 5, 6, False),
+        ("Other", part("a"), 1, 3, 5, 6, False),
     ):
         operators = HeldOperators()
         operators.keep("Q", 1, 3, HeldOperator(part("a"), {"t": 5}, operator))
-        assert (operators.take("Q", shard, 3, asked, {"t": old}, {"t": new}) is operator) is found
+        assert (operators.take(query, shard, shards, asked, {"t": old}, {"t": new}) is operator) is found
         again = operators.take("Q", 1, 3, part("a"), {"t": 5}, {"t": 6})
-        assert again is (operator if shard == 2 else None)  # what was taken is held no longer
+        is_left = (query, shard, shards) != ("Q", 1, 3)
+        assert again is (operator if is_left else None)  # what was taken is held no longer
 
 
 def test_what_is_out_of_date_is_let_go() -> None:
@@ -253,11 +274,12 @@ def test_so_many_bytes_are_held() -> None:
 def test_so_many_tables_and_runs_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held, "_RUNS", type(held._RUNS)())
     frame = pl.DataFrame({"x": range(100)})
-    for name in "ab":
-        frame.write_parquet(tmp_path / name)
+    for number, name in enumerate("ab"):
+        (frame + number).write_parquet(tmp_path / name)
     tables = HeldTables(most_bytes=int(frame.estimated_size()))
     assert tables.of(str(tmp_path / "a")) is tables.of(str(tmp_path / "a"))
     assert tables.of(str(tmp_path / "b")) is not tables.of(str(tmp_path / "b"))
+    assert tables.of(str(tmp_path / "b")).get_column("x").to_list() == list(range(1, 101))
     first = held_of("first", str(tmp_path))
     assert held_of("first", str(tmp_path)) is first
     for run in range(held.MOST_RUNS):
@@ -288,6 +310,37 @@ def test_every_task_does_its_work_with_its_own(monkeypatch: pytest.MonkeyPatch) 
     assert run_tasks(spark, []) == []
     with pytest.raises(QueryError, match="two"):
         run_tasks(spark, [Tasks(one, [1]), Tasks(two, ["fail"])])
+
+
+class Shared:
+    """What all tasks of a job share; it knows how often it was read."""
+
+    read = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return read_shared, ()
+
+
+def read_shared() -> Shared:
+    Shared.read += 1
+    return Shared()
+
+
+def counted(shared: Shared, what: str, own: Any) -> Iterator[str]:
+    assert isinstance(shared, Shared)
+    return told(what, own)
+
+
+def test_what_the_tasks_of_a_job_share_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "_SHARED", OrderedDict())
+    spark: Any = Workers(monkeypatch)
+    for number in range(held.MOST_JOBS + 3):
+        works = [partial(counted, Shared(), f"{what} of {number}") for what in ("one", "two")]
+        before = Shared.read
+        found = run_tasks(spark, [Tasks(work, range(3)) for work in works])
+        assert [summary["what"] for summary in found] == [f"one of {number}"] * 3 + [f"two of {number}"] * 3
+        assert Shared.read == before + 2
+    assert len(held._SHARED) == held.MOST_JOBS
 
 
 def test_what_a_worker_has_loaded_is_left_still(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Tests in children of a process that has collected them: what a child changes is gone with it."""
+"""Processes that collect tests, and children of these that run them: what a child changes is gone with it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,31 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 MEMORY = 8 << 30
+
+
+def environment(root: Path, *, uncompiled: bool) -> dict[str, str]:
+    """The environment of a process that collects tests, beside others; with `uncompiled`, kernels run as Python."""
+    own = {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", "POLARS_MAX_THREADS": "1"}
+    return {**os.environ, **own, **({"NUMBA_DISABLE_JIT": "1"} if uncompiled else {})}
+
+
+def collected(tests: Iterable[str], marked: str, plugin: object) -> int:
+    """Collects tests with these marks for a plugin that runs them; the exit status. Their files are deleted."""
+    with tempfile.TemporaryDirectory(prefix="mutation-", ignore_cleanup_errors=True) as folder:
+        own = ["-q", "-p", "no:cacheprovider", "-m", marked, "--no-header", "--no-summary"]
+        place = [f"--basetemp={folder}/tests", "-o", "tmp_path_retention_policy=none"]
+        return int(pytest.main([*own, *place, *tests], plugins=[plugin]))
 
 
 def failed(item: pytest.Item) -> str | None:

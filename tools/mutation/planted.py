@@ -7,8 +7,6 @@ of the tree: it may be one of what runs at import, or of a process that the test
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 import pytest  # noqa: E402  # found from wherever this is started
 
 from tools.mutation import live  # noqa: E402
-from tools.mutation.children import failed, forked, limit_own_time  # noqa: E402
+from tools.mutation.children import collected, environment, failed, forked, limit_own_time  # noqa: E402
 from tools.planted import GROUPS  # noqa: E402
 from tools.planted.bugs import Bug  # noqa: E402
 
@@ -42,22 +40,21 @@ Found = Callable[[str, str, float], None]
 
 
 def find_kills(killers: Mapping[str, str], jobs: int, found: Found) -> None:
-    """Says of bugs, given with the test that should kill each, which ones it kills here. Runs `jobs` processes."""
+    """Says of bugs, given with the test that should kill each, which ones it kills here. Runs `jobs` processes at a
+    time, one for each file of tests: where a file starts threads as it is read, children may wait for them for ever.
+    """
     bugs = {bug.name: bug for group in GROUPS for bug in group.bugs}
     lock = threading.Lock()
 
     def run(share: tuple[Sequence[str], bool]) -> None:
         names, uncompiled = share
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-        environment |= {"POLARS_MAX_THREADS": "1", "TIDEGATE_SCALE": "1.5"}
-        if uncompiled:
-            environment["NUMBA_DISABLE_JIT"] = "1"
+        own = {**environment(ROOT, uncompiled=uncompiled), "TIDEGATE_SCALE": "1.5"}
         with tempfile.TemporaryFile("w+") as asked:
             json.dump({name: killers[name] for name in names}, asked)
             asked.seek(0)
             running = subprocess.Popen(
                 [sys.executable, __file__],
-                cwd=ROOT, env=environment, stdin=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                cwd=ROOT, env=own, stdin=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             )  # fmt: skip
             assert running.stdout is not None
             for line in running.stdout:
@@ -70,13 +67,13 @@ def find_kills(killers: Mapping[str, str], jobs: int, found: Found) -> None:
                     f"tests in one process broke (exit status {running.returncode}): their bugs have copies", flush=True
                 )
 
-    named = [name for name, test in killers.items() if "::" in test]
-    shares = []
-    for uncompiled in (False, True):
-        some = [name for name in named if _is_of_kernels(bugs[name]) is uncompiled]
-        shares += [(some[number::jobs], uncompiled) for number in range(jobs) if some[number::jobs]]
+    by_file: dict[tuple[str, bool], list[str]] = {}
+    for name, test in killers.items():
+        file, _, item = test.partition("::")
+        if item:
+            by_file.setdefault((file, _is_of_kernels(bugs[name])), []).append(name)
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(run, shares))
+        list(pool.map(run, [(names, uncompiled) for (_, uncompiled), names in by_file.items()]))
 
 
 def _is_of_kernels(bug: Bug) -> bool:
@@ -158,14 +155,8 @@ def _texts(bug: Bug) -> dict[str, str]:
 
 def main() -> int:
     killers = json.load(sys.stdin)
-    folder = Path(tempfile.mkdtemp(prefix="planted-"))
-    own = ["-q", "-p", "no:cacheprovider", "-m", "", "--no-header", "--no-summary"]
-    place = [f"--basetemp={folder / 'tests'}", "-o", "tmp_path_retention_policy=none"]
     files = dict.fromkeys(test.partition("::")[0] for test in killers.values())
-    try:
-        return int(pytest.main([*own, *place, *files], plugins=[Plugin(killers)]))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return collected(files, "", Plugin(killers))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,14 @@ COUNTING = "runtime/kernels/counting.py"
 
 GROUP = Group(
     "counting",
-    ("tests/runtime/kernels/test_search.py",),
+    ("tests/runtime/kernels/test_search.py", "tests/runtime/kernels/test_ranges.py"),
     (
+        bug(
+            "a duration that every match has is one that every candidate has",
+            "runtime/kernels/search_plan.py",
+            "        hull[te][ts], hull[ts][te] = -int(pattern.at_least[role]), int(pattern.at_most[role])\n",
+            "",
+        ),
         bug(
             "the end of a range leaves out the last",
             COUNTING,

@@ -12,7 +12,7 @@ GROUP = Group(
     ("tests/runtime/state/test_foreign.py",),
     (
         bug("every file is listed", LOCAL, "if regular and is_own(path))", "if regular)"),
-        bug("every file can be deleted", LOCAL, "self._path(check_own(path)).unlink", "self._path(path).unlink"),
+        bug("every file can be deleted", LOCAL, "self._place(check_own(path))", "self._place(path)"),
         bug(
             "any name in a state directory is ours",
             OWN,

@@ -8,7 +8,7 @@ HELD = "runtime/engines/spark/tasks/held.py"
 ORDERED = "runtime/engines/spark/eval/ordered_shards.py"
 GROUP = Group(
     "held",
-    ("tests/runtime/test_worker_memory.py",),
+    ("tests/runtime/test_worker_memory.py", "tests/properties/test_choices.py"),
     (
         bug(
             "an operator is held whatever files say it",
@@ -37,6 +37,18 @@ GROUP = Group(
             "held = self._held.pop((query, shard, shards), None)",
             "held = next((self._held.pop(key) for key in [*self._held] if key[0] == query), None)",
         ),
+        bug(
+            "an operator is held for any number of shards",
+            HELD,
+            "held = self._held.pop((query, shard, shards), None)",
+            "held = next((self._held.pop(key) for key in [*self._held] if key[:2] == (query, shard)), None)",
+        ),
+        bug(
+            "an operator is held for any query",
+            HELD,
+            "held = self._held.pop((query, shard, shards), None)",
+            "held = next((self._held.pop(key) for key in [*self._held] if key[1:] == (shard, shards)), None)",
+        ),
         bug("operators are not held", HELD, "        self._held[query, shard, shards] = held\n", "        pass\n"),
         bug(
             "operators are held without bound",
@@ -49,6 +61,18 @@ GROUP = Group(
             HELD,
             "<= self.most_bytes:\n            self._held[path]",
             "<= 1 << 60:\n            self._held[path]",
+        ),
+        bug(
+            "any static table is the one that is held",
+            HELD,
+            "        if path in self._held:\n            return self._held[path]",
+            "        if self._held:\n            return next(iter(self._held.values()))",
+        ),
+        bug(
+            "every start of a program is one run",
+            "runtime/engines/spark/executor.py",
+            "self.keys, shards, self.run)",
+            "self.keys, shards, self.root)",
         ),
         bug("runs are held without bound", HELD, "while len(_RUNS) > MOST_RUNS:", "while False:"),
         bug(
@@ -67,7 +91,7 @@ GROUP = Group(
         bug(
             "what lies in the same shares is read whole",
             ORDERED,
-            "found = None if state is None else parts_of(job.query.name, state, shards)",
+            "found = None if state is None else plain_parts_of(job.query.name, state, shards)",
             "found = None",
         ),
         bug(
@@ -77,11 +101,49 @@ GROUP = Group(
             "HeldOperator(kept.part, job.new, operator)",
         ),
         bug(
+            "an operator is held with the files before its increment",
+            ORDERED,
+            "HeldOperator(kept.part, job.new, kept_on)",
+            "HeldOperator(before or (), job.new, kept_on)",
+        ),
+        bug(
+            "an operator is held a batch behind",
+            ORDERED,
+            "HeldOperator(kept.part, job.new, kept_on)",
+            "HeldOperator(kept.part, job.old, kept_on)",
+        ),
+        bug(
+            "what is read again lacks the last changes",
+            ORDERED,
+            "tables = read_part(held.store, query.name, part, ",
+            "tables = read_part(held.store, query.name, part[:1], ",
+        ),
+        bug(
+            "what is read again has come as far as the increment goes",
+            ORDERED,
+            "return load_operator(ordered, tables, job.old[ordered.time])",
+            "return load_operator(ordered, tables, job.new[ordered.time])",
+        ),
+        bug(
+            "of a state in other shares each task reads the first one",
+            ORDERED,
+            "Share(ordered.sharded_by, shard, shards)",
+            "Share(ordered.sharded_by, 0, shards)",
+        ),
+        bug(
             "what workers do for the first time is a measure",
             "runtime/engines/spark/executor.py",
             "        if not new:\n            self.tuner",
             "        if True:\n            self.tuner",
         ),
+        bug(
+            "tasks do what those of another job did",
+            HELD,
+            "    shared = _SHARED.pop(packed, None)\n",
+            "    shared = next(iter(_SHARED.values()), None)\n",
+        ),
+        bug("what tasks share is read by each", HELD, "    _SHARED[packed] = shared\n", ""),
+        bug("what jobs shared is held without bound", HELD, "while len(_SHARED) > MOST_JOBS:", "while False:"),
         bug(
             "every task does the first work",
             "runtime/engines/spark/tasks/running.py",

@@ -151,7 +151,7 @@ GROUP = Group(
             "another instant progresses by itself",
             ZONES,
             "if not node.waits and schema.temporal == (node.time,):\n"
-            "            return build.named(completing(zones, reading, node.time), node.schema)",
+            "            return build.named(event_zones(zones, reading, node.time), node.schema)",
             "if not node.waits:\n            return build.named(zones, node.schema)",
         ),
         bug("a limited wait bounds nothing", ZONES, "if len(longest) == len(waits) else []", "if False else []"),

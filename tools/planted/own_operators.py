@@ -81,8 +81,8 @@ GROUP = Group(
         bug(
             "events come in any order",
             STEPS,
-            "rows.select(partition, *read).sort(order)",
-            "rows.select(partition, *read)",
+            "rows.select(pl.Series(PARTITION, places), *read).sort(order)",
+            "rows.select(pl.Series(PARTITION, places), *read)",
         ),
         bug("events of one instant come in any order", STEPS, "require_order(node, events, order)\n", "pass\n"),
         bug(
@@ -193,8 +193,8 @@ GROUP = Group(
         bug(
             "a row is complete with any instant of its own",
             ZONES,
-            "completed(build.build(reading.input), reading, node.completed_by, build)",
-            "completed(build.build(reading.input), reading, node.result.schema.temporal[0], build)",
+            "keyed_event_zones(build.build(reading.input), reading, node.completed_by, build)",
+            "keyed_event_zones(build.build(reading.input), reading, node.result.schema.temporal[0], build)",
         ),
     ),
 )

@@ -117,8 +117,8 @@ GROUP = Group(
         bug(
             "a range begins before the least key that there is",
             NUMBERS,
-            "max(low - (high - low) // 2, _LEAST)",
-            "low - (high - low) // 2",
+            "max(low - more, _LEAST)",
+            "low - more",
         ),
         bug(
             "a larger table is taken before there is room for its keys",
@@ -138,8 +138,7 @@ GROUP = Group(
             "itertools.chain(self._free.tolist(), itertools.count(many))",
             "itertools.count(many)",
         ),
-        bug("a number is free twice", PARTITIONS, "        gone = gone[~self._is_free[gone]]\n", ""),
-        bug("a number that was given stays free", PARTITIONS, "                is_free[assigned] = False\n", ""),
+        bug("a number is free twice", PARTITIONS, "        gone = gone[~self._is_free(len(self))[gone]]\n", ""),
         bug(
             "a number that was given is given again",
             PARTITIONS,
@@ -155,7 +154,7 @@ GROUP = Group(
         bug(
             "free numbers have keys where these are read again",
             PARTITIONS,
-            "numbers = np.flatnonzero(~_padded(self._is_free, len(self)))",
+            "numbers = np.flatnonzero(~self._is_free(len(self)))",
             "numbers = np.arange(len(self))",
         ),
         bug("keys are kept for ever", PARTITIONS, "known.height > 2 * many", "known.height > many << 40"),
@@ -184,6 +183,24 @@ GROUP = Group(
             "return extract.open",
         ),
         bug("a partition is due a tick late", HELD, "self._look[:every] <= until", "self._look[:every] < until"),
+        bug(
+            "what waits longer is looked at first",
+            HELD,
+            "self._soonest = min(self._soonest, soonest)",
+            "self._soonest = soonest",
+        ),
+        bug(
+            "once nothing is due, nothing ever is",
+            HELD,
+            "self._soonest = int(self._look.min())",
+            "self._soonest = NO_LOOK",
+        ),
+        bug(
+            "nothing waits where nothing has waited",
+            HELD,
+            "if self._look is None and soonest < NO_LOOK:",
+            "if False:",
+        ),
         bug("of many partitions none is due", HELD, "marked[due] = True", "marked[due] = False"),
         bug(
             "of many partitions those of one source are looked at",

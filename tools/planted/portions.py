@@ -46,6 +46,25 @@ GROUP = Group(
             "for a in stream.schema.attributes}",
         ),
         bug("terms that are doubles divide", DIVISIONS, " or term_type(term, schema) == DOUBLE:", ":"),
+        bug(
+            "shards are divided whatever was recorded",
+            TASKS,
+            "for choice in tuner.take(found, steps) if choice.way.tasks > 0}",
+            "for choice in found if choice.way.tasks > 0}",
+        ),
+        bug(
+            "a shard that was recorded in no portions is evaluated nowhere",
+            TASKS,
+            " for choice in tuner.take(found, steps) if choice.way.tasks > 0}",
+            " for choice in tuner.take(found, steps)}",
+            required=True,
+        ),
+        bug(
+            "what cannot be divided is told as if it were",
+            TASKS,
+            "        if query in divisible and (query, shard) in wanted\n",
+            "        if (query, shard) in wanted\n",
+        ),
         bug("portions overlap", TASKS, "rows.slice(low, high - low)", "rows.slice(low, high - low + 1)"),
         bug(
             "a shard is evaluated beside its portions",
@@ -87,8 +106,8 @@ GROUP = Group(
         bug(
             "a query is divided whatever the others take",
             TASKS,
-            "took = [sum(of[shard].seconds for of in known.values()) for shard in range(shards)]",
-            "took = [max((of[shard].seconds for of in known.values()), default=0.0) for shard in range(shards)]",
+            "return [sum(of[shard].seconds for of in known) for shard in range(shards)]",
+            "return [max((of[shard].seconds for of in known), default=0.0) for shard in range(shards)]",
         ),
     ),
 )

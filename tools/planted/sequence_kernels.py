@@ -12,7 +12,7 @@ ROWS = "runtime/ordered/sequences/rows.py"
 COMPILED = "runtime/ordered/sequences/compiled.py"
 MEASURES = "runtime/ordered/sequences/measures.py"
 TABLES = "analysis/ordered/sequences/tables.py"
-DETERMINISTIC = "analysis/ordered/sequences/deterministic.py"
+AUTOMATON = "algebra/ordered/sequences/automata/automaton.py"
 COMPLETIONS = "analysis/ordered/sequences/completions.py"
 
 GROUP = Group(
@@ -110,9 +110,9 @@ GROUP = Group(
         ),
         bug(
             "a state is a state of the pattern",
-            DETERMINISTIC,
-            "following.setdefault(of.variable(way.to), set()).add(way.to)",
-            "following[of.variable(way.to)] = {way.to}",
+            AUTOMATON,
+            "found.setdefault(self.variable(way.to), set()).add(way.to)",
+            "found[self.variable(way.to)] = {way.to}",
         ),
         bug(
             "a row before is the match's row before",

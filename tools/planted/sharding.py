@@ -94,6 +94,18 @@ GROUP = Group(
             "order = np.lexsort((-np.arange(rows.height), shard))",
         ),
         bug(
+            "few rows lie in no shards at all",
+            "runtime/engines/spark/eval/lying.py",
+            "shards = max(fewer for fewer in range(1, shards + 1) if shards % fewer == 0 and",
+            "shards = max(fewer for fewer in {1, shards} if",
+        ),
+        bug(
+            "few rows lie in shards that do not divide those of tasks",
+            "runtime/engines/spark/eval/lying.py",
+            "if shards % fewer == 0 and _are_enough(rows.height, fewer))",
+            "if _are_enough(rows.height, fewer))",
+        ),
+        bug(
             "a task keeps what it reads of other shards",
             "runtime/engines/spark/eval/shards.py",
             "own = rows.filter(shard_of(share.key, shards) == shard)",

@@ -68,6 +68,37 @@ GROUP = Group(
         bug("a batch may have no file", TUNER, "some[: max(1, fit)]", "some[:fit]"),
         bug("a batch takes all files", TUNER, "if most is None or whole <= most:", "if True:"),
         bug("each stream fills the time", TUNER, "reached * whole <= sum(rows[name]) * most", "reached <= most"),
+        bug(
+            "files that were recorded of a batch are taken of any",
+            TUNER,
+            "for choice in self.recorded.get(seq, ()) if choice.way.place == FILES}",
+            "for some in self.recorded.values() for choice in some if choice.way.place == FILES}",
+        ),
+        bug(
+            "a stream of which no file was recorded gives all",
+            TUNER,
+            "recorded.get(_files_of(name), 0)",
+            "recorded.get(_files_of(name), 99)",
+        ),
+        bug(
+            "how many files a batch takes is not told",
+            TUNER,
+            "if (because := self._why_files(seq, files)) is not None:",
+            "if (because := self._why_files(seq, files)) is None:",
+        ),
+        bug("what others choose is not told", TUNER, "        self.choices += found\n", ""),
+        bug(
+            "what was recorded for any step is taken",
+            TUNER,
+            " for choice in recorded if choice.step in steps]",
+            " for choice in recorded]",
+        ),
+        bug(
+            "where others have chosen, nothing recorded counts",
+            TUNER,
+            "if (recorded := self.recorded.get(self._seq)) is not None:",
+            "if (recorded := self.recorded.get(-1)) is not None:",
+        ),
         bug("costs of an unknown place are loaded", TUNER, " if place in ASSUMED:", ":"),
         bug("densities that are none are loaded", TUNER, "isinstance(rows, int | float) and rows > 0", "True"),
         bug(

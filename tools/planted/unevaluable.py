@@ -28,6 +28,18 @@ GROUP = Group(
             "        if gone and not rows.height:\n",
         ),
         bug(
+            "below a renaming, attributes are looked for by their new names",
+            UNEVALUABLE,
+            "frozenset(before.get(name, name) for name in needed)",
+            "needed",
+        ),
+        bug(
+            "what a term reads is not read",
+            UNEVALUABLE,
+            "return None if needed is None else needed | attributes_of(term)",
+            "return needed",
+        ),
+        bug(
             "errors of operands that are equal and written differently are one",
             UNEVALUABLE,
             "tuple(str(value) if isinstance(value, float) else value for value in values)",

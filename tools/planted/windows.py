@@ -8,6 +8,7 @@ SESSIONS = "runtime/ordered/windows/sessions.py"
 PANES = "runtime/ordered/windows/panes.py"
 PARTIAL = "runtime/ordered/windows/partial_panes.py"
 HOPPING = "runtime/ordered/windows/hopping.py"
+PHASES = "runtime/ordered/windows/phases.py"
 LIFTING = "runtime/ordered/windows/lifting.py"
 QUEUES = "runtime/ordered/windows/queues.py"
 PAIRS = "runtime/eval/aggregates/pairs.py"
@@ -22,6 +23,7 @@ GROUP = Group(
     "windows of rows",
     (
         "tests/runtime/test_windows.py",
+        "tests/runtime/test_pane_phases.py",
         "tests/runtime/test_pane_queues.py",
         "tests/runtime/kernels/test_grouping.py",
         "tests/runtime/test_window_kinds.py",
@@ -93,19 +95,19 @@ GROUP = Group(
         bug(
             "after a start a block goes on without what it came to",
             HOPPING,
-            "latest = panes.latest(panes.totals(rows.clear(), rows), high)",
+            "latest = panes.latest(panes.totals(rows.clear(), rows, phase), high)",
             "latest = panes.latest(rows, high)",
         ),
         bug(
             "what a block comes to goes on in the next one",
             PARTIAL,
-            "running(self.group, rows, within(starts_of(_of(rows), self.panes.block(_pane(rows)))))",
-            "running(self.group, rows, within(starts_of(_of(rows))))",
+            "within(starts_of(_of(new), block)))",
+            "within(starts_of(_of(new))))",
         ),
         bug(
             "a window has what is before it in its block",
             PARTIAL,
-            "        place[ahead & (self.panes.block(pane[place]) != self.panes.block(window) - 1)] = -1\n",
+            "        place[ahead & (block[place] != self.panes.block(window, phase[of]) - 1)] = -1\n",
             "",
         ),
         bug(
@@ -117,14 +119,32 @@ GROUP = Group(
         bug(
             "panes of a block that has ended stay alone",
             HOPPING,
-            "        rows = panes.remainders(rows, ended)\n",
+            "        rows = panes.remainders(rows, ended, phase)\n",
             "",
         ),
         bug(
             "panes are merged again where a block has ended before",
             HOPPING,
-            "ended = (block >= of.block(low + 1)[place]) & (block",
+            "ended = (block >= before[place]) & (block",
             "ended = (block",
+        ),
+        bug(
+            "blocks of all partitions end at once",
+            PHASES,
+            "return (found % np.uint64(many)).astype(np.int64)",
+            "return np.zeros(keys.height, dtype=np.int64)",
+        ),
+        bug(
+            "a window has its first pane in a block of another partition",
+            PARTIAL,
+            "self.panes.block(window, phase[of]) - 1)",
+            "self.panes.block(window) - 1)",
+        ),
+        bug(
+            "a text begins with the bytes of the one before",
+            PHASES,
+            "np.repeat(ends[:-1] - first, lengths)",
+            "np.repeat(ends[:-1], lengths) * 0",
         ),
         bug(
             "a pane that goes on is there twice",
@@ -239,20 +259,20 @@ GROUP = Group(
         bug(
             "rows are counted anew in each increment",
             LIFTING,
-            "number[order] = self._before[in_partition] + within(",
+            "number[order] = self.before[in_partition] + within(",
             "number[order] = within(",
         ),
         bug(
             "rows are counted in the order in which they come",
             LIFTING,
-            "order = by_partition(self.of, order, self.partitions)",
-            "order = by_partition(self.of, np.arange(len(order)), self.partitions)",
+            "order = order_of(reading, self.rows)\n",
+            "order = np.arange(self.rows.height)\n",
         ),
         bug(
             "rows of one instant are counted in any order",
             LIFTING,
-            "        require_order(reading, self.rows, self.of, order)\n",
-            "",
+            "order = require_order(reading, self.rows, self.of, order, self.partitions)",
+            "order = by_partition(self.of, order, self.partitions)",
         ),
         bug(
             "rows before the first instant are in its windows",
@@ -316,14 +336,14 @@ GROUP = Group(
         bug(
             "windows of rows that are not whole have rows of others",
             CUTS,
-            "first = np.maximum(low + 1, many)",
-            "first = low + 1",
+            "panes.between(np.maximum(low + 1, many), high)",
+            "panes.between(low + 1, high)",
         ),
         bug(
             "a window of rows ends with every pane",
-            CUTS,
-            "    its, window = its[are], window[are]\n",
-            "",
+            PARTIAL,
+            "return at[its], pane[its]",
+            "return at, pane",
         ),
         bug(
             "a window has the row at its start",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Literal
 
 from tidegate.algebra.dsl.checks.relation import free_name
@@ -30,27 +31,28 @@ class LookUp:
 
     def inside(self, contexts: tuple[str, ...], values: Mapping[str, str], site: Site | None) -> Relation:
         """The rows in one of the contexts; of a single one with attributes of its window under names of their own."""
-        node, kept = self.rows._node, self.rows.schema.names
         if len(contexts) == 1:
-            node, here = self._with_change(node, contexts[0], only=True)
+            node, here = self._with_change(self.rows._node, contexts[0], only=True)
             return self._relation(node, here, values, site)
-        conditions: list[Term] = []
-        for context in contexts:
-            node, here = self._with_change(node, context, only=False)
-            conditions.append(self._holds_in(context, here))
-        held = conditions[0]
-        for condition in conditions[1:]:
-            held = call("or", held, condition)
-        return self._relation(Project(Select(node, held), kept), {}, {}, site)
+        node, conditions = self._looked_up(contexts)
+        # Not flat: the fingerprint of a program depends on it.
+        return self._where(node, reduce(partial(call, "or"), conditions), site)
 
     def outside(self, contexts: tuple[str, ...], site: Site | None) -> Relation:
         """The rows in none of the contexts."""
-        node, kept = self.rows._node, self.rows.schema.names
-        conditions: list[Term] = []
+        node, conditions = self._looked_up(contexts)
+        return self._where(node, conjunction([call("not", condition) for condition in conditions]), site)
+
+    def _looked_up(self, contexts: tuple[str, ...]) -> tuple[Node, list[Term]]:
+        """The rows with the last changes of contexts before them, and for each context whether it holds."""
+        node, conditions = self.rows._node, list[Term]()
         for context in contexts:
             node, here = self._with_change(node, context, only=False)
-            conditions.append(call("not", self._holds_in(context, here)))
-        return self._relation(Project(Select(node, conjunction(conditions)), kept), {}, {}, site)
+            conditions.append(self._holds_in(context, here))
+        return node, conditions
+
+    def _where(self, node: Node, condition: Term, site: Site | None) -> Relation:
+        return self._relation(Project(Select(node, condition), self.rows.schema.names), {}, {}, site)
 
     def _with_change(self, node: Node, context: str, *, only: bool) -> tuple[Node, dict[str, str]]:
         """The rows with the last change of a context before them, and the names of its attributes; `only` those rows

@@ -16,7 +16,7 @@ from tidegate.algebra.dsl.over.build import require_once
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.windows.bounds import WindowsOfRows, positive_ticks
 from tidegate.algebra.dsl.windows.build import Windowed
-from tidegate.algebra.dsl.windows.opened import Opened, Opening
+from tidegate.algebra.dsl.windows.opened import Asking, Opened
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node
@@ -191,8 +191,8 @@ def between(
         keys = tuple(opens._name_of(key, "between") for key in listed(by))
         names = tuple(key.rpartition(".")[2] for key in keys)
         require_once(names)
-        opening = Opening(opens, keys, opens._order(opens_at, "between", "opens_at"))
-        closing = Opening(
+        opening = Asking(opens, keys, opens._order(opens_at, "between", "opens_at"))
+        closing = Asking(
             closes,
             tuple(closes._name_of(name, "between") for name in names),
             closes._order(closes_at, "between", "closes_at"),

@@ -36,15 +36,18 @@ _OPENED, _CLOSES, _ROW, _ROWS = "window opened", "closes it", "a row", "number o
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Opening:
-    """The rows that open windows, or those that close them: with the names of their keys and of their instant."""
+class Asking:
+    """Rows that ask for changes of windows, those that open them or those that close them: with the names of their keys
+    and of their instant.
+    """
 
     rows: Relation
     keys: tuple[str, ...]
     at: str
 
-    def asking(self, number: int, names: Sequence[str], longest: int | None) -> Node:
-        """They ask for a change with this number, by these names of keys. A key that is NULL asks for nothing.
+    def candidates(self, number: int, names: Sequence[str], longest: int | None) -> Node:
+        """The rows as they ask for a change with this number, by these names of keys. A key that is NULL asks for
+        nothing.
 
         The third change is asked for `longest` ticks later, of the window that the row has opened: of one that was
         opened no later than the row. An earlier one has ended by then.
@@ -75,14 +78,14 @@ class Opened:
 
     @classmethod
     def of(
-        cls, opens: Opening, closes: Opening, names: tuple[str, ...], longest: int | None, site: Site | None
+        cls, opens: Asking, closes: Asking, names: tuple[str, ...], longest: int | None, site: Site | None
     ) -> Opened:
         """Those that rows open and others close."""
         taken = (CONTEXT, CHANGE, TIME, BEGAN)
         keys = tuple(free_name(name, (*taken, *names)) if name in taken else name for name in names)
         asking = [opens, closes] if longest is None else [opens, closes, opens]
         node = Transitions(
-            Union(tuple(rows.asking(number, keys, longest) for number, rows in enumerate(asking))),
+            Union(tuple(rows.candidates(number, keys, longest) for number, rows in enumerate(asking))),
             keys,
             TIME,
             (ContextType(_CLOSED), ContextType(_OPEN)),

@@ -74,7 +74,9 @@ class Certainty:
         found: dict[_Found, tuple[Match | int, int]] = {}
         before = set[_Found]() if since is None else set(_named(self.at(partition, since, standing)))
         for low, high in _segments(partition, since, until, self.prepared.span):
-            standing = self._detect(partition, low, high, standing, before, found)
+            first = self.at(partition, low, standing)
+            _add(found, before, _named(first), low)
+            standing = self._halved(partition, low, high, first.standing, before, found)
         if until is None:
             last = self.at(partition, None, standing)
             end = last_instant(self.prepared.node.input.schema[self.prepared.node.time].type)
@@ -83,20 +85,6 @@ class Certainty:
         matches = [(what, at) for what, at in found.values() if isinstance(what, Match)]
         rows = [(what, at) for what, at in found.values() if not isinstance(what, Match)]
         return Detected(tuple(matches), tuple(rows), standing)
-
-    def _detect(
-        self,
-        partition: Partition,
-        low: int,
-        high: int,
-        standing: Standing,
-        before: set[_Found],
-        found: dict[_Found, tuple[Match | int, int]],
-    ) -> Standing:
-        """Adds what becomes certain from `low` to `high`, between which no row comes; the standing at the end."""
-        first = self.at(partition, low, standing)
-        _add(found, before, _named(first), low)
-        return self._halved(partition, low, high, first.standing, before, found)
 
     def _halved(
         self,
@@ -107,7 +95,9 @@ class Certainty:
         before: set[_Found],
         found: dict[_Found, tuple[Match | int, int]],
     ) -> Standing:
-        """Adds what becomes certain after `low`, where this is the standing, up to `high`."""
+        """Adds what becomes certain after `low`, where this is the standing, up to `high`; the standing there. Between
+        them no row comes.
+        """
         if low == high:
             return standing
         last = self.at(partition, high, standing)

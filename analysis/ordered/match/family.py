@@ -15,7 +15,16 @@ from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import INF
 from tidegate.analysis.ordered.derive import KEPT_END, KEPT_START, different_values, reasons, situation_rows
-from tidegate.analysis.ordered.family import Analysis, Family, StateBound, ZoneBuilder, completed, equal_instants
+from tidegate.analysis.ordered.family import (
+    COMPLETING,
+    Analysis,
+    Family,
+    StateBound,
+    ZoneBuilder,
+    equal_instants,
+    keyed_event_zones,
+    renamed,
+)
 from tidegate.analysis.ordered.match.bounds import SituationBound, situation_bounds
 from tidegate.analysis.ordered.match.chosen_orders import chosen_orders, first_statistics, order_lines, pinned_order
 from tidegate.analysis.ordered.match.detection import detection_of
@@ -25,13 +34,10 @@ from tidegate.analysis.ordered.match.partners import situation_partners
 from tidegate.analysis.ordered.match.problems import match_problems
 from tidegate.analysis.ordered.match.restrictions import restrictions_of
 from tidegate.analysis.zones.federation import Label
-from tidegate.analysis.zones.instants import relaid
 from tidegate.analysis.zones.normal_form import Bound
 from tidegate.analysis.zones.wording import amount, usual_spans
-from tidegate.analysis.zones.zone import Layout, Zone
+from tidegate.analysis.zones.zone import Zone
 
-#: The time of the event that completes a match, while its zones are built; no attribute of a user has such a name.
-_COMPLETING = "\0completing"
 #: Situations that `explain` counts: where they may be a microsecond apart, a window has room for more than any stream
 #: brings.
 _COUNTED = 1_000_000
@@ -61,14 +67,14 @@ class MatchFamily(Family[Match]):
                 matched, known = _from_row(build, zones, matched, known, symbol, situation)
                 awaited.update(places)
         relations: list[Zone] = []
-        time = node.schema[DETECTED].renamed(_COMPLETING)
+        time = node.schema[DETECTED].renamed(COMPLETING)
         for (zones, places), situation in zip(sides, node.situations, strict=True):
             if isinstance(situation, RowIntervals):
                 continue
-            events = completed(zones, situation.readings[0], _COMPLETING, build)
+            events = keyed_event_zones(zones, situation.readings[0], COMPLETING, build)
             keys = [node.schema[key] for key in node.keys]
             both = Schema((*keys, time, *known.attributes))
-            same = equal_instants([(DETECTED, _COMPLETING)])
+            same = equal_instants([(DETECTED, COMPLETING)])
             pairs = build.joined(build.named(events, Schema((*keys, time))), matched, both, same)
             others = [i for i in everything if i not in places and i not in awaited]
             relations += [zone.ignoring(others) for zone in build.named(pairs, node.schema)]
@@ -167,10 +173,7 @@ def _from_row(
             if not build.labels[hidden].text:
                 build.labels[hidden] = Label(f"{symbol}.{name}", build.labels[hidden].type)
     names = {name: f"{symbol}'.{name}" if name in (START, END) else f"{symbol}.{name}" for name in _instants(intervals)}
-    named = relaid(
-        build.named(zones, Schema(tuple(rows[name] for name in names))),
-        lambda layout: Layout(layout.rows, {names[name]: row for name, row in layout.attributes.items()}),
-    )
+    named = renamed(build.named(zones, Schema(tuple(rows[name] for name in names))), names)
     further = Schema(tuple(rows[name].renamed(new) for name, new in names.items()))
     both = Schema((*known.attributes, *further.attributes))
     same = equal_instants((names[end], f"{symbol}.{end}") for end in (START, END))

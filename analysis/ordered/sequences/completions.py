@@ -57,11 +57,7 @@ def _ends(node: Sequences, of: Automaton) -> dict[int, set[Variables]]:
                 before.setdefault(way.to, []).append(number)
     own = {number: frozenset({state.variable} & named) for number, state in enumerate(of.states)}
     ends: dict[int, set[Variables]] = {number: set() for number in range(len(of.states))}
-    waiting = [
-        (number, own[number])
-        for number, state in enumerate(of.states)
-        if number != BEGIN and any(way.to is None for way in state.transitions)
-    ]
+    waiting = [(number, own[number]) for number, state in enumerate(of.states) if number != BEGIN and state.ends]
     total = 0
     while waiting:
         number, variables = waiting.pop()

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences
 from tidegate.algebra.ordered.sequences.definition import DETECTED, LAST
-from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.analysis.ordered.family import (
     Family,
     StateBound,
     StoredRows,
     ZoneBuilder,
-    completed,
-    completing,
     equal_instants,
-    held,
+    event_zones,
+    keyed_event_zones,
     rate_of,
     stream_of,
+    with_row,
 )
 from tidegate.analysis.zones.wording import amount, factor
 from tidegate.analysis.zones.zone import Zone
@@ -40,20 +38,10 @@ class CountedSequencesFamily(Family[CountedSequences]):
         zones = build.build(reading.input)
         last, detected = (schema[of.time].renamed(name) for name in (LAST, DETECTED))
         its = Schema((*(schema[key] for key in of.keys if schema[key].temporal), detected))
-        events = build.named(completed(zones, reading, DETECTED, build), its)
-        lasts = [
-            held(zone, Schema((last,)), build)
-            for zone in build.named(completing(zones, reading, LAST), Schema((last,)))
-        ]
-        whole = Schema((*its.attributes, last))
-        results = build.joined(events, lasts, whole, equal_instants([(LAST, DETECTED)]))
+        events = build.named(keyed_event_zones(zones, reading, DETECTED, build), its)
+        lasts, same = event_zones(zones, reading, LAST), equal_instants([(LAST, DETECTED)])
+        results = with_row(events, its, lasts, Schema((last,)), same, build)
         return build.pruned(build.named(results, node.schema), node.schema)
-
-    def problems(self, node: CountedSequences, query: Query) -> list[Problem]:
-        return []
-
-    def with_progress(self, node: CountedSequences) -> Sequence[tuple[CountedSequences, str]]:
-        return ()
 
     def state(self, node: CountedSequences) -> StateBound:
         of, within = node.sequences, node.counting.within
@@ -63,9 +51,6 @@ class CountedSequencesFamily(Family[CountedSequences]):
         span = amount(within, of.input.schema[of.time].type)
         bound = f"{COUNTS}: {rate_of(of.input)} × {factor(span)}"
         return StateBound((bound,), (StoredRows(COUNTS, "kept", of="with which matches may begin or go on"),))
-
-    def freed(self, node: CountedSequences, *, always: bool) -> Sequence[str]:
-        return ()
 
     def one_by_one(self, node: CountedSequences, *, shared: bool) -> Sequence[str]:
         return ("each may be a row of a match",)

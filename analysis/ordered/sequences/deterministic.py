@@ -18,23 +18,14 @@ def deterministic(of: Automaton) -> Automaton:
     states: dict[int, State] = {}
     while waiting:
         current = waiting.pop()
-        following: dict[str, set[int]] = {}
-        ends = False
-        for state in sorted(current):
-            for way in of.states[state].transitions:
-                if way.to is None:
-                    ends = True
-                else:
-                    following.setdefault(of.variable(way.to), set()).add(way.to)
         ways = []
-        for members in following.values():
-            after = frozenset(members)
+        for after in of.following(current).values():
             if after not in numbers:
                 numbers[after] = len(numbers)
                 waiting.append(after)
             ways.append(Transition(numbers[after]))
         if len(numbers) > MOST_STATES:
             raise NotCompiled("its rows can have too many beginnings in common")
-        end = (Transition(None),) if ends else ()
+        end = (Transition(None),) if any(of.states[state].ends for state in current) else ()
         states[numbers[current]] = State(of.variable(min(current)), False, (*ways, *end))
     return Automaton(tuple(states[number] for number in range(len(numbers))))

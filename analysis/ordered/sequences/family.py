@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from tidegate.algebra.errors import Problem
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.ordered.sequences.automata.automaton import automaton
@@ -18,7 +17,6 @@ from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.outlines import Outline, outlines_of, place_in, rows_after
 from tidegate.algebra.ordered.sequences.pattern import Absence, Anchor, longest, patterns_of, shortest
 from tidegate.algebra.ordered.summary import Halves, Summary
-from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import attributes_of
 from tidegate.analysis.ordered.family import (
@@ -26,10 +24,10 @@ from tidegate.analysis.ordered.family import (
     StateBound,
     StoredRows,
     ZoneBuilder,
-    completing,
-    held,
+    event_zones,
     rate_of,
     stream_of,
+    with_row,
 )
 from tidegate.analysis.ordered.sequences.growth import growing
 from tidegate.analysis.ordered.sequences.tables import tables_of
@@ -130,23 +128,18 @@ class SequencesFamily(Family[Sequences]):
         schema = node.input.schema
         zones = build.build(reading.input)
         first, last, detected = (schema[node.time].renamed(name) for name in (FIRST, LAST, DETECTED))
-        results = build.named(completing(zones, reading, DETECTED), Schema((detected,)))
+        results = build.named(event_zones(zones, reading, DETECTED), Schema((detected,)))
         whole = Schema((detected,))
         if node.reported.rows == "all":
-            rows = [held(zone, schema, build) for zone in build.named(zones, schema)]
+            results = with_row(results, whole, zones, schema, And(()), build)
             whole = Schema((*whole.attributes, *schema.attributes))
-            results = build.joined(results, rows, whole, And(()))
         keys = () if node.reported.rows == "all" else tuple(schema[key] for key in node.keys if schema[key].temporal)
         for instants in (Schema((*keys, first)), Schema((last,))):
-            renamed = completing(zones, reading, instants.names[-1])
-            its = [held(zone, instants, build) for zone in build.named(renamed, instants)]
+            its = event_zones(zones, reading, instants.names[-1])
+            results = with_row(results, whole, its, instants, And(()), build)
             whole = Schema((*whole.attributes, *instants.attributes))
-            results = build.joined(results, its, whole, And(()))
         results = build.constrain(results, _relations(node))
         return build.pruned(build.named(results, node.schema), node.schema)
-
-    def problems(self, node: Sequences, query: Query) -> list[Problem]:
-        return []
 
     def with_progress(self, node: Sequences) -> Sequence[tuple[Sequences, str]]:
         """The pattern of which matches last a limited time."""
@@ -183,9 +176,6 @@ class SequencesFamily(Family[Sequences]):
 
     def state(self, node: Sequences) -> StateBound:
         return StateBound((_bound(node),), (StoredRows(ROWS, "kept", of="that matches may need"),))
-
-    def freed(self, node: Sequences, *, always: bool) -> Sequence[str]:
-        return ()
 
     def one_by_one(self, node: Sequences, *, shared: bool) -> Sequence[str]:
         return ("each may be a row of a match",)

@@ -97,7 +97,8 @@ class SessionBatches:
 
     def _committed(self, fresh: FoundFiles, ahead: bool) -> BatchReport:
         setup, given = self.setup, self.given
-        offer = Offer(files=self.polling.for_one_batch(fresh), pushed=given.digest())
+        files = self.polling.for_one_batch(fresh, setup.checkpoint.next_seq)
+        offer = Offer(files=files, pushed=given.digest())
         batch = setup.checkpoint.begin(read_clock(self.options.clock), offer, engine=_ENGINE)
         reading = batch.intent.offer.files
         arrivals = given.arrivals() | self.polling.arrivals(reading, given.pushed)

@@ -62,11 +62,12 @@ class FilePolling:
         """The files that are left of the last look."""
         return {name: tuple(directory.waiting) for name, directory in self.setup.directories.items()}
 
-    def for_one_batch(self, fresh: FoundFiles) -> FoundFiles:
+    def for_one_batch(self, fresh: FoundFiles, seq: int) -> FoundFiles:
+        """The files of these that the batch of that number reads."""
         some = {name: files[: self._per_batch(name)] for name, files in fresh.items()}
         if self.tuner.seconds_a_batch is not None:
             estimate(self.tuner, some)
-        return self.tuner.share_of(some)
+        return self.tuner.share_of(some, seq)
 
     def arrivals(self, reading: FoundFiles, pushed: Mapping[str, Sequence[Arrival]]) -> dict[str, Arrivals]:
         """The rows of a batch's files, each stream's after those that were pushed; no other files are held any more."""
@@ -84,7 +85,8 @@ class FilePolling:
         for name, files in fresh.items():
             now = set(reading.get(name, ()))
             left[name] = tuple(file for file in files if file not in now)
-        for name, files in self.for_one_batch(left).items():
+        following = self.setup.checkpoint.next_seq + 1
+        for name, files in self.for_one_batch(left, following).items():
             format_, schema = self.setup.sources[name].data.format, self.setup.judged(name)
             self._ahead.begin(name, files, format_, schema, self.tuner)
 

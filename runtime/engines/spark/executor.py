@@ -24,7 +24,7 @@ from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.batch.executor import Increment, IngestResult, Rewrite, Stratum, Work
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.setup import FoundFiles
-from tidegate.runtime.engines.spark.eval.aggregates import merge
+from tidegate.runtime.engines.spark.collection import rewrite_tasks
 from tidegate.runtime.engines.spark.eval.increment import (
     Common,
     empty,
@@ -43,13 +43,11 @@ from tidegate.runtime.engines.spark.input.locations import literal
 from tidegate.runtime.engines.spark.jobs import described
 from tidegate.runtime.engines.spark.tasks.running import SUMMARIES, Tasks, run_tasks, tasks_as_rows
 from tidegate.runtime.engines.spark.workers import (
-    FLUSH_BYTES,
     FileTask,
     IngestContext,
     WriteTarget,
     ingest_files,
     store_results,
-    store_segments,
 )
 from tidegate.runtime.eval.columns import spark_schema
 from tidegate.runtime.eval.job import Job
@@ -355,7 +353,7 @@ class SparkExecutor:
         """A task per share of the keys, or several for one that took long."""
         written = self.local.written
         groups = [[_shard_job(job, written) for job in some] for some in self._groups(jobs)]
-        return shard_tasks(self.target(batch), groups, self.parallelism, self._loads)
+        return shard_tasks(self.target(batch), groups, self.parallelism, self._loads, self.tuner)
 
     def _operators(self, batch: Batch, jobs: Sequence[Job], shards: int) -> Tasks:
         """A task per share of the partitions."""
@@ -416,23 +414,14 @@ class SparkExecutor:
         return [done[number] for number in range(len(rewrites))]
 
     def _rewrite_on_spark(self, batch: Batch, rewrites: Mapping[int, Rewrite]) -> dict[int, tuple[Segment, ...]]:
-        stored = []
-        self._shuffle_for(max(rewrite.bytes for rewrite in rewrites.values()))
-        for number, rewrite in rewrites.items():
-            alive = keep_true(self._read(rewrite.buffer, rewrite.segments), rewrite.keep, rewrite.buffer.schema)
-            if rewrite.buffer.partial is not None:
-                alive = merge(rewrite.buffer.partial, alive)
-            # In few tasks, since each writes a segment of its own.
-            tasks = min(1 + rewrite.bytes // FLUSH_BYTES, max(1, rewrite.rows // max(1, rewrite.least)))
-            alive = plainly_named(alive, len(rewrite.buffer.stored.names)).coalesce(tasks)
-            store = store_segments(self.target(batch), rewrite.buffer, number, rewrite.least)
-            stored.append(alive.mapInArrow(store, SUMMARIES))
+        tasks = rewrite_tasks(self.target(batch), list(rewrites.values()))
         names = ", ".join(dict.fromkeys(rewrite.buffer.id for rewrite in rewrites.values()))
         with described(self.spark, f"batch {batch.seq}: collect in {names}"):
-            summaries = _summaries(reduce(DataFrame.unionAll, stored))
+            summaries = run_tasks(self.spark, [tasks])
+        numbers = list(rewrites)
         done: dict[int, tuple[Segment, ...]] = dict.fromkeys(rewrites, ())
         for summary in summaries:
-            done[summary["number"]] += (Segment.from_json(summary["segment"]),)
+            done[numbers[summary["number"]]] += (Segment.from_json(summary["segment"]),)
         return done
 
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:

@@ -214,7 +214,7 @@ class SparkRun:
         unread = self.setup.unread(everything=self.selection.at_once)
         self.notices.looked()
         forget_what_has_gone(checkpoint)
-        chosen = self.selection.next(self.setup, unread, self.executor.tuner)
+        chosen = self.selection.next(self.setup, unread, self.executor.tuner, checkpoint.next_seq)
         batch = checkpoint.begin(clock, replace(offer, files=chosen), engine=_ENGINE)
         reading = batch.intent.offer.files
         arrivals = self._arrivals(reading)
@@ -251,7 +251,8 @@ class SparkRun:
         """Begins to read the files of the next batch, if the driver is to take them in."""
         now = {name: set(files) for name, files in reading.items()}
         left = {name: tuple(f for f in files if f not in now.get(name, ())) for name, files in unread.items()}
-        following = self.selection.next(self.setup, left, self.executor.tuner)
+        seq = self.setup.checkpoint.next_seq + 1
+        following = self.selection.next(self.setup, left, self.executor.tuner, seq)
         if self.executor.ingests_here(following):
             for name, files in following.items():
                 format_, schema = self.setup.sources[name].data.format, self.setup.judged(name)

@@ -105,7 +105,7 @@ class IngestContext:
             table = rows.quarantine.table()
             refused = write_segment(store, "rows", table, (), self.target.seq, self.target.attempt, area=QUARANTINE)
         segments = {
-            buffer.id: _segment(store, self.target, buffer, stored)
+            buffer.id: segment_line(store, self.target, buffer, stored)
             for buffer in intake.buffers
             if (stored := rows.stored.get(buffer.id)) is not None and stored.height
         }
@@ -125,12 +125,15 @@ class IngestContext:
         )
 
 
-def _segment(store: LocalStore, target: WriteTarget, buffer: Buffer, rows: Rows) -> str:
+def segment_line(store: LocalStore, target: WriteTarget, buffer: Buffer, rows: Rows, shard: int = 0) -> str:
+    """Writes rows as a segment, laid out for the shards of increments; the segment as JSON. `shard` is that of a
+    fold.
+    """
     layout = None
     if (key := target.keys.get(buffer.id)) is not None:
         rows, layout = by_shard(as_frame(rows), key, target.shards)
-    table = as_table(rows)
-    return write_segment(store, buffer.id, table, buffer.instants, target.seq, target.attempt, layout=layout).to_json()
+    seq, attempt, table = target.seq, target.attempt, as_table(rows)
+    return write_segment(store, buffer.id, table, buffer.instants, seq, attempt, shard=shard, layout=layout).to_json()
 
 
 def ingest_files(work: IngestContext, files: Json) -> Iterator[str]:
@@ -195,34 +198,19 @@ def store_results(
     return _gathering(schema, store)
 
 
-def store_segments(target: WriteTarget, buffer: Buffer, number: int, least: int = 0) -> Callable[[Batches], Batches]:
-    """For `mapInArrow` over rows of a buffer as they are stored: writes them as segments, for the rewrite of that
-    number.
-
-    Segments but the last of a task have at least `least` rows. The rows' columns come in the order of the buffer's,
-    whatever their names.
-    """
-
-    def store(rows: pl.DataFrame) -> str:
-        return json.dumps({"number": number, "segment": _segment(target.held.store, target, buffer, rows)})
-
-    return _gathering(buffer.stored, store, least)
-
-
-def _gathering(schema: Schema, store: Callable[[pl.DataFrame], str], least: int = 0) -> Callable[[Batches], Batches]:
-    """A task that stores its rows in as few parts as memory allows, each but the last with at least `least` rows."""
+def _gathering(schema: Schema, store: Callable[[pl.DataFrame], str]) -> Callable[[Batches], Batches]:
+    """A task that stores its rows in as few parts as memory allows."""
 
     def run(batches: Batches) -> Batches:
         waiting: list[Any] = []
-        rows = size = 0
+        size = 0
         for batch in batches:
             if batch.num_rows:
                 waiting.append(batch)
-                rows += batch.num_rows
                 size += batch.nbytes
-            if size >= FLUSH_BYTES and rows >= least:
+            if size >= FLUSH_BYTES:
                 yield summary_batch([store(_frame(waiting, schema))])
-                waiting, rows, size = [], 0, 0
+                waiting, size = [], 0
         if waiting:
             yield summary_batch([store(_frame(waiting, schema))])
 
@@ -249,7 +237,7 @@ def store_rows(
             output = astuple(files.write_table(path, to_user_table(as_table(rows), schema)))
     statics = target.load_statics(name for buffer, _ in feeds for _, name in buffer.statics)
     stored = {buffer: absorb(rows, buffer, admission, statics) for buffer, admission in feeds}
-    segments = {b.id: _segment(files, target, b, part) for b, part in stored.items() if part.height}
+    segments = {b.id: segment_line(files, target, b, part) for b, part in stored.items() if part.height}
     return json.dumps({"query": query, "rows": rows.height, "output": output, "segments": segments})
 
 

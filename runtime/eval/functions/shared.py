@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, assert_never
+from typing import Any, Final
 
 import polars as pl
 
@@ -14,20 +14,17 @@ from tidegate.algebra.typed.terms import TypedTerm
 from tidegate.algebra.types import INT64_MAX, INT64_MIN, DataType, Kind
 from tidegate.runtime.eval.functions.frame import Form
 
+_POLARS_TYPES: Final[dict[Kind, pl.DataType]] = {
+    Kind.BOOLEAN: pl.Boolean(),
+    Kind.BIGINT: pl.Int64(),
+    Kind.DOUBLE: pl.Float64(),
+    Kind.STRING: pl.String(),
+}
+
 
 def held_type(type_: DataType) -> pl.DataType:
-    """The Polars type that values are held in; a NULL of no type counts as an integer."""
-    match type_.kind:
-        case Kind.BOOLEAN:
-            return pl.Boolean()
-        case Kind.DOUBLE:
-            return pl.Float64()
-        case Kind.STRING:
-            return pl.String()
-        case Kind.BIGINT | Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL | Kind.NULL:
-            return pl.Int64()
-        case _:
-            assert_never(type_.kind)
+    """The Polars type that values are held in."""
+    return _POLARS_TYPES[type_.held_as]
 
 
 def by_python(name: str) -> Form[pl.Expr]:

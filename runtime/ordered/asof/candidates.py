@@ -56,7 +56,7 @@ class RightRows:
         source, offsets, _ = segmented(kept_of, places, order, len(before.partitions))
         time = every.get_column(layout.right_time).head(kept.height + rows.height).to_numpy()[source]
         if first_tie(offsets, time) >= 0:
-            require_order(node.readings[1], rows, places, by_partition(places, order, len(before.partitions)))
+            require_order(node.readings[1], rows, places, order, len(before.partitions))
         ended = np.zeros(every.height, dtype=np.bool_)
         if node.ended is not None:
             ends = evaluated(rows, compile_term(node.ended, node.right.schema)).to_series()

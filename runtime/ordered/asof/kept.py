@@ -107,7 +107,7 @@ class KeptRows(RowStore[KeptExtract]):
             partitions,
             self.last_rows.take(partitions),
             self.waiting_rows.take(partitions),
-            self._look[partitions],
+            self.look(partitions),
             self.version,
         )
 

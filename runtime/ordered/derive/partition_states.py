@@ -63,7 +63,7 @@ class PartitionStates(PartitionStore[StateExtract]):
         runs = tuple(Runs(run.last[at], run.held[at], run.start[at], run.number[at]) for run in self.runs)
         if isinstance(at, slice):
             runs = tuple(run.copy() for run in runs)
-        return StateExtract(partitions, runs, *self.pool.take(partitions), self._look[partitions], self.version)
+        return StateExtract(partitions, runs, *self.pool.take(partitions), self.look(partitions), self.version)
 
     def hold(self, extract: StateExtract) -> BoolArray:
         partitions = extract.partitions

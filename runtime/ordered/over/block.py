@@ -40,6 +40,12 @@ class Block:
         times = np.concatenate([kept.get_column(time).to_numpy(), new.get_column(time).to_numpy()])
         return cls(kept, new, source, offsets, first, times[source])
 
+    @classmethod
+    def of_kept(cls, kept: pl.DataFrame, kept_in: Int64Array, partitions: int, time: str) -> Block:
+        """The block of kept rows without new ones."""
+        nothing = np.empty(0, dtype=np.int64)
+        return cls.of(kept, kept_in, kept.clear(), nothing, nothing, partitions, time)
+
     @property
     def height(self) -> int:
         return len(self.source)

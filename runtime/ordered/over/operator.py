@@ -20,7 +20,7 @@ from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.over import segments
 from tidegate.runtime.kernels.partitions.rows import NEVER, first_tie
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.layout import TIME, layout_of
 from tidegate.runtime.ordered.over.values import Values, next_different
@@ -63,8 +63,7 @@ class OverOperator(KeptRowsOperator):
                 tie = first_tie(block.offsets, block.time)
             if tie >= 0:
                 (reading,) = self.node.readings
-                order = order_of(reading, rows)
-                require_order(reading, rows, places, by_partition(places, order, len(before.partitions)))
+                require_order(reading, rows, places, order_of(reading, rows), len(before.partitions))
         complete = _complete(self.node, block, NEVER if close_at is None else close_at)
         left = _left(self.node, before, block, complete, reached)
         values = Values(layout_of(self.node), block, None if self.noted is None else [])
@@ -76,9 +75,8 @@ class OverOperator(KeptRowsOperator):
 
     def _behind(self, state: KeptRows, rows: pl.DataFrame, reached: int) -> tuple[KeptExtract, Int64Array, Block]:
         """What is kept of the partitions of a step, the places of the rows among these, and both together."""
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], reached)
-        before, places = state.extract(partitions), state.places(partitions, numbers).astype(np.int64)
+        partitions, places = state.read_by(rows, reached)
+        before = state.extract(partitions)
         return before, places, _block(self.node, before, rows, places)
 
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
@@ -103,10 +101,8 @@ class OverFamily(Family[Over]):
         fresh = self.start(ordered)
         node, state = fresh.node, fresh.held
         if (stored := state.stored_in(tables)) is not None:
-            rows, count = stored.rows.drop(PARTITION), len(stored.partitions)
             places = stored.rows.get_column(PARTITION).to_numpy()
-            nothing = np.empty(0, dtype=np.int64)
-            block = Block.of(rows, places, rows.clear(), nothing, nothing, count, TIME)
+            block = Block.of_kept(stored.rows.drop(PARTITION), places, len(stored.partitions), TIME)
             complete = _complete(node, block, NEVER)
             left = _left(node, stored, block, complete, ticks(reached))
             state.put(replace(stored, look=left.look))

@@ -61,7 +61,7 @@ class PartitionTables(RowStore[TablesExtract]):
 
     def extract(self, partitions: Int64Array) -> TablesExtract:
         tables = {name: table.take(partitions) for name, table in self.tables.items()}
-        return TablesExtract(partitions, tables, self._look[partitions], self._last[partitions], self.version)
+        return TablesExtract(partitions, tables, self.look(partitions), self._last[partitions], self.version)
 
     def after(self, before: TablesExtract, tables: Mapping[str, pl.DataFrame], last: Int64Array) -> TablesExtract:
         """These rows instead of those of the extract, of partitions that had their `last` events then."""

@@ -20,13 +20,11 @@ def stepped(
     `step` is done in the place of the operator's own, if given. The partitions are those that have events, those whose
     time has come, and all of which anything is held where there are no more events.
     """
-    numbers = state.partitions.assign(rows)
-    partitions = state.touched([numbers], EVER if reach.until is None else reach.until)
+    partitions, places = state.read_by(rows, EVER if reach.until is None else reach.until)
     before = state.extract(partitions)
     read = sorted(node.readings[0].attributes - {*node.keys})
     order = [PARTITION, node.time, *(() if node.tie is None else (node.tie,))]
-    partition = pl.Series(PARTITION, state.places(partitions, numbers), pl.Int64)
-    events = rows.select(partition, *read).sort(order)
+    events = rows.select(pl.Series(PARTITION, places), *read).sort(order)
     require_order(node, events, order)
     returned, left = called(node, step or node.operator.step, events, before.tables, reach, len(partitions))
     last = before.last.copy()

@@ -12,7 +12,7 @@ from tidegate.algebra.ordered.sequences.per_start.excess import Excess, too_many
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.kernels.partitions.rows import first_tie
-from tidegate.runtime.ordered.new_events import by_partition, require_order
+from tidegate.runtime.ordered.new_events import require_order
 from tidegate.runtime.ordered.partition_store import EVER, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION, ranges
 from tidegate.runtime.ordered.row_operator import KeptExtract
@@ -41,7 +41,7 @@ class CompiledSearch:
         kept = before.rows.rename(by_attribute(self.node))
         rows = OrderedRows(self.node, kept, new, of, order, len(before.partitions))
         if first_tie(rows.offsets, rows.time) >= 0:
-            require_order(self.node.readings[0], new, of, by_partition(of, order, len(before.partitions)))
+            require_order(self.node.readings[0], new, of, order, len(before.partitions))
         standings = Standings.of(kept, rows)
         found = self.calls.search(rows, standings, after, until, limited=limited)
         if len(found.excess):

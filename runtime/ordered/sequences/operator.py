@@ -23,10 +23,10 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.semantics import aggregated
 from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.sequences.family import ROWS
-from tidegate.runtime.arrays import Int32Array, Int64Array
+from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
@@ -57,9 +57,8 @@ class SequencesOperator(KeptRowsOperator):
     ) -> tuple[SequencesOperator, pl.DataFrame]:
         rows, state = as_frame(events[0]), self.settled()
         state.ready()
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], ticks(until))
-        before, of = state.extract(partitions), state.places(partitions, numbers)
+        partitions, of = state.read_by(rows, ticks(until))
+        before = state.extract(partitions)
         keys = state.partitions.rows(partitions)
         compiled = compiled_search(self.node)
         if compiled is None:
@@ -67,7 +66,7 @@ class SequencesOperator(KeptRowsOperator):
         else:
             order = order_of(self.node.readings[0], rows)
             bounds = ticks(after), ticks(until)
-            left, result = compiled.increment(before, rows, of.astype(np.int64), order, *bounds, keys)
+            left, result = compiled.increment(before, rows, of, order, *bounds, keys)
         return replace(self, made=(before, left)), result
 
 
@@ -113,7 +112,7 @@ class _Search:
         self,
         before: KeptExtract,
         new: pl.DataFrame,
-        of: Int32Array,
+        of: Int64Array,
         after: Extended,
         until: Extended,
         keys: pl.DataFrame,
@@ -124,8 +123,7 @@ class _Search:
         """
         (reading,) = self.node.readings
         order = order_of(reading, new)
-        places = of.astype(np.int64)
-        require_order(reading, new, places, by_partition(places, order, len(before.partitions)))
+        require_order(reading, new, of, order, len(before.partitions))
         partitions = gathered(self.node, before, new[order], of[order])
         results: list[Row] = []
         kept: list[_Kept] = []
@@ -140,7 +138,7 @@ class _Search:
 
     def looks_of(self, kept: KeptExtract, none: pl.DataFrame, until: Extended) -> Int64Array:
         """When the partitions of which rows are kept have to be looked at; `none` are no new rows."""
-        return self.looks(gathered(self.node, kept, none, np.empty(0, dtype=np.int32)), until)
+        return self.looks(gathered(self.node, kept, none, np.empty(0, dtype=np.int64)), until)
 
     def check(self, partitions: Iterable[tuple[Row, _Kept]], after: int | None) -> None:
         """`EvaluationError` TG307 where new rows are those with which a row begins more matches than it may."""
@@ -222,7 +220,7 @@ def compiled_search(node: Sequences) -> CompiledSearch | None:
     return None if arrays is None else CompiledSearch(node, arrays)
 
 
-def gathered(node: Sequences, before: KeptExtract, new: pl.DataFrame, of: Int32Array) -> list[_Kept]:
+def gathered(node: Sequences, before: KeptExtract, new: pl.DataFrame, of: Int64Array) -> list[_Kept]:
     """The kept and the new rows of each partition, and how far the search has come in them."""
     width = len(node.input.schema)
     partitions = [_Kept([], Standing()) for _ in before.partitions]

@@ -47,12 +47,11 @@ class TicksOperator(KeptRowsOperator):
     ) -> tuple[TicksOperator, pl.DataFrame]:
         rows, state, reached = as_frame(events[0]), self.settled(), ticks(until)
         state.ready()
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], reached)
+        partitions, of_new = state.read_by(rows, reached)
         before = state.extract(partitions)
-        of = np.concatenate([before.rows.get_column(PARTITION).to_numpy(), state.places(partitions, numbers)])
+        of = np.concatenate([before.rows.get_column(PARTITION).to_numpy(), of_new])
         at = np.concatenate([before.rows.get_column(AT).to_numpy(), rows.get_column(self.node.time).to_numpy()])
-        spans = Spans.of_rows(self.node, of.astype(np.int64), at, ticks(after), self._last(reached, close_at))
+        spans = Spans.of_rows(self.node, of, at, ticks(after), self._last(reached, close_at))
         return replace(self, made=(before, self._kept(spans, partitions, reached))), self._result(spans, partitions)
 
     def _last(self, reached: int, close_at: int | None) -> int:

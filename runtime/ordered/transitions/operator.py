@@ -49,11 +49,10 @@ class TransitionsOperator(KeptRowsOperator):
         node, state = self.node, self.settled()
         rows = as_frame(events[0])
         state.ready()
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], ticks(until))
+        partitions, places = state.read_by(rows, ticks(until))
         before = state.extract(partitions)
         contexts = _opened(node, before)
-        candidates = _in_order(node, rows.with_columns(pl.Series(PARTITION, state.places(partitions, numbers))))
+        candidates = _in_order(node, rows.with_columns(pl.Series(PARTITION, places)))
         changes = [
             (of, change)
             for (of, at), together in itertools.groupby(candidates, key=lambda row: row[:2])

@@ -40,13 +40,13 @@ class GrowingOperator(WindowsOperator[KeptRows], KeptRowsOperator):
     ) -> tuple[Self, pl.DataFrame]:
         rows, state, panes = as_frame(events[0]), self.settled(), partial_panes(self.node)
         state.ready()
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], ticks(until))
-        before, of = state.extract(partitions), state.places(partitions, numbers).astype(np.int64)
+        partitions, of = state.read_by(rows, ticks(until))
+        before = state.extract(partitions)
         came = Arrival(panes, before.rows, rows, of, len(partitions))
         low, high = came.complete_before(after), came.complete(until)
-        totals = panes.totals(before.rows, came.panes)
-        result = self.reported(panes.group, panes.windows(totals, None, low, high, came.axis), partitions)
+        phase = np.zeros_like(low)  # where a window begins, its block does
+        totals = panes.totals(before.rows, came.panes, phase)
+        result = self.reported(panes.group, panes.windows(totals, None, low, high, came.axis, phase), partitions)
         latest = panes.latest(totals, high)
         kept = KeptExtract(partitions, latest, panes.looks(latest, high, came.axis))
         return replace(self, made=(before, kept)), result

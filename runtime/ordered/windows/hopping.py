@@ -25,6 +25,7 @@ from tidegate.runtime.ordered.windows.lifting import Arrival, in_order
 from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, windows_of
 from tidegate.runtime.ordered.windows.pane_store import PaneExtract, PaneStore
 from tidegate.runtime.ordered.windows.partial_panes import PartialPanes, partial_panes
+from tidegate.runtime.ordered.windows.phases import phases
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
@@ -47,7 +48,8 @@ class HoppingOperator(WindowsOperator[PaneStore]):
             none = Arrival.of_none(panes, rows, len(partitions))
             high = none.complete(reached)
             rows = where(rows, panes.is_open(rows, high))
-            latest = panes.latest(panes.totals(rows.clear(), rows), high)
+            phase = phases(state.partitions.rows(partitions), panes.panes.many)
+            latest = panes.latest(panes.totals(rows.clear(), rows, phase), high)
             state.put(PaneExtract(partitions, rows, latest, panes.looks(latest, high, none.axis)))
         return self
 
@@ -56,14 +58,14 @@ class HoppingOperator(WindowsOperator[PaneStore]):
     ) -> tuple[Self, pl.DataFrame]:
         rows, state, panes = as_frame(events[0]), self.settled(), partial_panes(self.node)
         state.ready()
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], ticks(until))
-        before, of = state.unread(partitions), state.places(partitions, numbers).astype(np.int64)
+        partitions, of = state.read_by(rows, ticks(until))
+        before = state.unread(partitions)
         came = Arrival(panes, before.totals, rows, of, len(partitions))
         low, high = came.complete_before(after), came.complete(until)
-        change = _Change.of(panes, state, partitions, came.panes, low, high)
-        totals = panes.totals(before.totals, came.panes)
-        result = self.reported(panes.group, panes.windows(totals, change.rest, low, high, came.axis), partitions)
+        phase = phases(state.partitions.rows(partitions), panes.panes.many)
+        change = _Change.of(panes, state, partitions, came.panes, low, high, phase)
+        totals = panes.totals(before.totals, came.panes, phase)
+        result = self.reported(panes.group, panes.windows(totals, change.rest, low, high, came.axis, phase), partitions)
         latest = panes.latest(totals, high)
         look = panes.looks(latest, high, came.axis)
         left = PaneExtract(partitions, change.rows, latest, look, gone=change.gone, kept=change.kept)
@@ -104,14 +106,15 @@ class _Change:
     @classmethod
     def of(
         cls, panes: PartialPanes, state: PaneStore, partitions: Int64Array, new: pl.DataFrame,
-        low: Int64Array, high: Int64Array,
+        low: Int64Array, high: Int64Array, phase: Int64Array,
     ) -> _Change:  # fmt: skip
         """Where a block ends, all panes of the partition are read and written. Else those are read at which windows
         begin, and the last one, which may go on in the new rows.
         """
         of = panes.panes
         count, last = state.rows.count(partitions), state.rows.last(partitions)
-        ends = of.block(high + 1) > of.block(low + 1)
+        before, after = of.block(low + 1, phase), of.block(high + 1, phase)
+        ends = after > before
         gone = state.rows.up_to(partitions, PANE, high - of.many + 1)
         if of.stays:  # the last one, unless a new one follows
             follows = np.bincount(new.get_column(PARTITION).to_numpy(), minlength=len(partitions)) > 0
@@ -121,9 +124,10 @@ class _Change:
         goes_on[last.get_column(PARTITION).to_numpy()[its]] = True
         first = state.rows.front(partitions, np.where(ends, count - goes_on, np.minimum(gone + 1, count)))
         rows = in_order(_only(first, ends).vstack(new))
-        place, block = rows.get_column(PARTITION).to_numpy(), of.block(rows.get_column(PANE).to_numpy())
-        ended = (block >= of.block(low + 1)[place]) & (block < of.block(high + 1)[place])
-        rows = panes.remainders(rows, ended)
+        place = rows.get_column(PARTITION).to_numpy()
+        block = of.block(rows.get_column(PANE).to_numpy(), phase[place])
+        ended = (block >= before[place]) & (block < after[place])
+        rows = panes.remainders(rows, ended, phase)
         rest = in_order(_only(first, ~ends).vstack(_only(rows, ends)))
         kept = np.where(ends, 0, count - gone - goes_on)
         left = where(rows, panes.is_open(rows, high))

@@ -16,6 +16,7 @@ from tidegate.algebra.ordered.windows.kinds import (
     OpenedWindow,
     SessionWindow,
     TimedWindow,
+    Window,
     shows_empty,
 )
 from tidegate.algebra.ordered.windows.node import Windows
@@ -79,16 +80,16 @@ class PaneLayout:
     @cached_property
     def columns(self) -> dict[str, pl.DataType]:
         """The columns of panes, beside the keys of their partitions."""
-        return {**dict.fromkeys((PANE, *self.counted), polars_type(BIGINT)), **self.parts}
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        """The columns by which panes are counted in each partition."""
-        if isinstance(self.window, CountWindow):
-            return (ROWS,)
-        return (SINCE,) if isinstance(self.window, AnchoredWindow) else ()
+        return {**dict.fromkeys((PANE, *counted_by(self.window)), polars_type(BIGINT)), **self.parts}
 
     @cached_property
     def parts(self) -> dict[str, pl.DataType]:
         """The columns of partial results."""
         return {state.column(part): polars_type(type_) for state in states(self.group) for part, type_ in state.parts}
+
+
+def counted_by(window: Window) -> tuple[str, ...]:
+    """The columns by which panes are counted in each partition."""
+    if isinstance(window, CountWindow):
+        return (ROWS,)
+    return (SINCE,) if isinstance(window, AnchoredWindow) else ()

@@ -48,14 +48,14 @@ class Arrival:
     def complete(self, reached: Extended) -> Int64Array:
         """The last pane of each partition that is complete at a progress, with the new rows."""
         if isinstance(self.layout.window, CountWindow):
-            return (self._before + np.bincount(self.of, minlength=self.partitions)) // self.layout.window.pane
+            return (self.before + np.bincount(self.of, minlength=self.partitions)) // self.layout.window.pane
         assert self.axis is not None
         return self.axis.ended(ticks(reached), self.partitions)
 
     def complete_before(self, reached: Extended) -> Int64Array:
         """The same without them."""
         if isinstance(self.layout.window, CountWindow):
-            return self._before // self.layout.window.pane
+            return self.before // self.layout.window.pane
         return self.complete(reached)
 
     @cached_property
@@ -75,7 +75,7 @@ class Arrival:
         return self._in_columns(made)
 
     @cached_property
-    def _before(self) -> Int64Array:
+    def before(self) -> Int64Array:
         """How many rows each partition has had."""
         return _greatest(self.known, ROWS, self.partitions, 0)
 
@@ -107,13 +107,12 @@ class Arrival:
         """Rows are numbered in order of time, after those before."""
         reading = self.layout.node.readings[0]
         order = order_of(reading, self.rows)
-        order = by_partition(self.of, order, self.partitions)
+        order = require_order(reading, self.rows, self.of, order, self.partitions)
         in_partition = self.of[order]
-        require_order(reading, self.rows, self.of, order)
         number = np.empty(len(self.of), dtype=np.int64)
-        number[order] = self._before[in_partition] + within(starts_of(in_partition))
+        number[order] = self.before[in_partition] + within(starts_of(in_partition))
         made = self._grouped(self.rows, self.of, number // every + 1)
-        there = (self._before + np.bincount(self.of, minlength=self.partitions))[made.get_column(PARTITION).to_numpy()]
+        there = (self.before + np.bincount(self.of, minlength=self.partitions))[made.get_column(PARTITION).to_numpy()]
         last = np.minimum(made.get_column(PANE).to_numpy() * every, there)
         return self._in_columns(made.with_columns(pl.Series(ROWS, last)))
 

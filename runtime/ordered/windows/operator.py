@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self, TypeVar
@@ -67,17 +67,24 @@ class WindowsOperator(RowOperator[S]):
         walk = Lenient({})
         values = final(group, numbered) if self.noted is None else walk.finished(group, numbered, None)
         of = partitions[windows.get_column(PARTITION).to_numpy()]
-        keys = self.held.partitions.rows(of) if node.keys else pl.DataFrame()
-        columns = {column.name: column for rows in (windows, keys, values) for column in rows.get_columns()}
+        columns = {column.name: column for column in (*windows.get_columns(), *values.get_columns())}
         if FIRST_ROW in columns:  # windows that rows bound have their bounds among the aggregates
             columns |= {START: columns[FIRST_ROW].alias(START), END: columns[LAST_ROW].alias(END)}
-        result = pl.DataFrame([columns[name] for name in node.schema.names])
+        named = (*node.bounds, *(aggregate.name for aggregate in node.aggregates))
+        result = self.in_result(of, (columns[name] for name in named))
         if self.noted is not None:
             for aside in walk.aside:
                 place = aside.row[number]
                 assert isinstance(place, int)
                 self.noted.append(replace(aside, row=result.row(place, named=True), schema=node.schema))
         return result
+
+    def in_result(self, partitions: Int64Array, columns: Iterable[pl.Series]) -> pl.DataFrame:
+        """Rows of the result, each with the keys of one of these partitions and with these columns."""
+        node = self.node
+        keys = self.held.partitions.rows(partitions).get_columns() if node.keys else []
+        by_name = {column.name: column for column in (*keys, *columns)}
+        return pl.DataFrame([by_name[name] for name in node.schema.names])
 
     def noting(self, noted: list[SetAside] | None) -> Self:
         return replace(self, noted=noted)

@@ -50,13 +50,11 @@ class PaneStore(RowStore[PaneExtract]):
 
     def extract(self, partitions: Int64Array) -> PaneExtract:
         rows, totals = self.rows.take(partitions), self.totals.take(partitions)
-        return PaneExtract(partitions, rows, totals, self._look[partitions], self.version)
+        return PaneExtract(partitions, rows, totals, self.look(partitions), self.version)
 
     def unread(self, partitions: Int64Array) -> PaneExtract:
         """These partitions without their panes, which are not copied."""
-        return PaneExtract(
-            partitions, self._no_rows, self.totals.take(partitions), self._look[partitions], self.version
-        )
+        return PaneExtract(partitions, self._no_rows, self.totals.take(partitions), self.look(partitions), self.version)
 
     def hold(self, extract: PaneExtract) -> BoolArray:
         gone = self.rows.count(extract.partitions) if extract.gone is None else extract.gone

@@ -29,7 +29,8 @@ _YEAR: Final = 366 * DAY
 
 @dataclass(frozen=True, slots=True)
 class Panes:
-    """`many` panes in succession are a block, of which block b has the last one at `b * many`.
+    """`many` panes in succession are a block, of which block b has the last one at `b * many`, later by the phase of
+    its partition.
 
     A window that `grows` has the panes of its block so far. Another one has as many as a block: the last ones of a
     block and the first ones of the next. None begins before the first pane if all are `whole`. Of a partition the last
@@ -48,8 +49,8 @@ class Panes:
         its: BoolArray = (panes - self.first) % self.step == 0
         return its
 
-    def block(self, pane: Int64Array) -> Int64Array:
-        return -(-pane // self.many)
+    def block(self, pane: Int64Array, phase: Int64Array | int = 0) -> Int64Array:
+        return -((phase - pane) // self.many)
 
     def last(self, pane: Int64Array) -> Int64Array:
         """The last window that a pane makes be reported."""

@@ -24,7 +24,7 @@ from tidegate.runtime.ordered.windows.panes import Axis
 
 @dataclass(frozen=True)
 class PartialPanes(PaneLayout):
-    """Frames of panes are by partition and pane."""
+    """Frames of panes are by partition and pane; `phase` says of each partition where its blocks end."""
 
     def going_on(self, known: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, Int64Array]:
         """New panes, with what is known of them, and which of the known ones these are. `known` is the last pane before
@@ -33,14 +33,13 @@ class PartialPanes(PaneLayout):
         at, its = _first_alike(_of(known), _pane(known), _of(new), _pane(new))
         return self._with(new, at, known, its), its
 
-    def totals(self, known: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    def totals(self, known: pl.DataFrame, new: pl.DataFrame, phase: Int64Array) -> pl.DataFrame:
         """Each pane with what its block comes to up to it; `known` are such rows, one of each partition that has some
         before the new panes.
         """
-        block = self.panes.block
-        at, its = _first_alike(_of(known), block(_pane(known)), _of(new), block(_pane(new)))
-        rows = self._with(new, at, known, its)
-        rows = running(self.group, rows, within(starts_of(_of(rows), self.panes.block(_pane(rows)))))
+        block = self._block(new, phase)
+        at, its = _first_alike(_of(known), self._block(known, phase), _of(new), block)
+        rows = running(self.group, self._with(new, at, known, its), within(starts_of(_of(new), block)))
         return in_order(pl.concat([known, rows], how="diagonal" if self.shows_empty else "vertical"))
 
     def _with(self, new: pl.DataFrame, at: Int64Array, known: pl.DataFrame, its: Int64Array) -> pl.DataFrame:
@@ -54,11 +53,11 @@ class PartialPanes(PaneLayout):
         place[at] = new.height + np.arange(len(at))
         return new.vstack(merged)[place]
 
-    def remainders(self, rows: pl.DataFrame, some: BoolArray) -> pl.DataFrame:
+    def remainders(self, rows: pl.DataFrame, some: BoolArray, phase: Int64Array) -> pl.DataFrame:
         """Each of some panes with what its block comes to from it on; the others as they are."""
         if not some.any():
             return rows
-        starts = starts_of(_of(rows), self.panes.block(_pane(rows))) | ~some
+        starts = starts_of(_of(rows), self._block(rows, phase)) | ~some
         starts[1:] |= ~some[:-1]
         ends = np.append(starts[1:], True)[: len(starts)]
         return remaining(self.group, rows, within(ends[::-1])[::-1])
@@ -85,8 +84,9 @@ class PartialPanes(PaneLayout):
         return look
 
     def windows(
-        self, totals: pl.DataFrame, rest: pl.DataFrame | None, low: Int64Array, high: Int64Array, axis: Axis | None
-    ) -> pl.DataFrame:
+        self, totals: pl.DataFrame, rest: pl.DataFrame | None, low: Int64Array, high: Int64Array, axis: Axis | None,
+        phase: Int64Array,
+    ) -> pl.DataFrame:  # fmt: skip
         """The windows that are complete with pane `high` of each partition and were not with pane `low`: PARTITION,
         their bounds unless rows are counted, and partial results.
 
@@ -94,8 +94,9 @@ class PartialPanes(PaneLayout):
         to up to it. Where it begins in the block before, it has what that comes to from there on, too, in `rest`.
         """
         of, pane = _of(totals), _pane(totals)
-        at, window = self._windows(*self._ends(of, pane, low, high))
-        own = np.where(self.panes.block(pane[at]) == self.panes.block(window), at, -1)
+        at, window = self.between(*self._ends(of, pane, low, high))
+        block = self._block(totals, phase)
+        own = np.where(block[at] == self.panes.block(window, phase[of[at]]), at, -1)
         if self.shows_empty:
             its, empty, told = self._empty(totals)
             at, window = np.concatenate([at, its]), np.concatenate([window, empty])
@@ -104,7 +105,7 @@ class PartialPanes(PaneLayout):
             return pl.DataFrame([pl.Series(PARTITION, at)])
         made = gathered(totals, own)
         if rest is not None and rest.height:
-            begun = self._begun(rest, of[at], window, len(low))
+            begun = self._begun(rest, of[at], window, phase)
             made = merged_pairs(self.group, made, gathered(rest, begun))
         elif self.shows_empty:
             made = merged_pairs(self.group, made, made.clear(made.height))
@@ -139,11 +140,11 @@ class PartialPanes(PaneLayout):
             instant = int(told[follows[np.argmax(last - first)] + 1])
             type_ = self.node.input.schema[self.node.time].type
             raise too_far(many // self.panes.step, "windows without rows come before the row at", instant, type_)
-        at, empty = self._windows(first, last)
+        at, empty = self.between(first, last)
         its = follows[at]
         return its, empty, told[its + 1]
 
-    def _windows(self, first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
+    def between(self, first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Each window from a first to a last pane, with the place of these."""
         at, pane = _each(first, last)
         if self.panes.step == 1:
@@ -151,15 +152,18 @@ class PartialPanes(PaneLayout):
         its = self.panes.are_windows(pane)
         return at[its], pane[its]
 
-    def _begun(self, rest: pl.DataFrame, of: Int64Array, window: Int64Array, partitions: int) -> Int64Array:
+    def _begun(self, rest: pl.DataFrame, of: Int64Array, window: Int64Array, phase: Int64Array) -> Int64Array:
         """Where the first pane of each window stands that is in the block before; -1: it has none."""
-        pane = _pane(rest)
-        offsets = np.searchsorted(_of(rest), np.arange(partitions + 1))
+        pane, block = _pane(rest), self._block(rest, phase)
+        offsets = np.searchsorted(_of(rest), np.arange(len(phase) + 1))
         place: Int64Array = first_from(offsets, pane, of, self.panes.before(window), True)
         ahead = place < offsets[of + 1]
         place[~ahead] = -1
-        place[ahead & (self.panes.block(pane[place]) != self.panes.block(window) - 1)] = -1
+        place[ahead & (block[place] != self.panes.block(window, phase[of]) - 1)] = -1
         return place
+
+    def _block(self, rows: pl.DataFrame, phase: Int64Array) -> Int64Array:
+        return self.panes.block(_pane(rows), phase[_of(rows)])
 
 
 def _first_alike(

@@ -23,14 +23,13 @@ class RowQueues(RowArrays):
     """
 
     def count(self, partitions: Int64Array) -> Int64Array:
-        return self._count[partitions]
+        return self._count[partitions].astype(np.int64)
 
     def up_to(self, partitions: Int64Array, column: str, bound: Int64Array) -> Int64Array:
         """How many rows of each partition have at most this value in a column by which its rows ascend."""
-        count: Int64Array = up_to(
-            self._columns[column].numbers, self._first[partitions], self._count[partitions], bound
-        )
-        return count
+        values, first = self._columns[column].numbers, self._first[partitions]
+        found: Int64Array = up_to(values, first, self.count(partitions), bound)
+        return found
 
     def front(self, partitions: Int64Array, count: Int64Array) -> pl.DataFrame:
         """The first rows of these partitions, so many of each, with the places of the partitions."""

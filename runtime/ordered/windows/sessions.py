@@ -61,10 +61,9 @@ class SessionOperator(WindowsOperator[KeptRows], KeptRowsOperator):
     ) -> tuple[Self, pl.DataFrame]:
         rows, state, sessions = as_frame(events[0]), self.settled(), partial_sessions(self.node)
         state.ready()
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], ticks(until))
+        partitions, of = state.read_by(rows, ticks(until))
         before = state.extract(partitions)
-        new = sessions.lifted(rows, state.places(partitions, numbers).astype(np.int64), len(partitions))
+        new = sessions.lifted(rows, of, len(partitions))
         both = sessions.merged(before.rows, new, len(partitions))
         is_over = sessions.ends(both) <= ticks(until)
         result = self.reported(sessions.group, sessions.windows(where(both, is_over)), partitions)

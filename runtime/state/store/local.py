@@ -215,7 +215,8 @@ class LocalStore:
             ) from None
 
     def delete(self, path: str) -> None:
-        self._path(check_own(path)).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(self._place(check_own(path)))
 
     def exists(self, path: str) -> bool:
         return self._path(path).exists()
@@ -223,7 +224,7 @@ class LocalStore:
     def size(self, path: str) -> int:
         part = part_of(path)
         if part is None:
-            return self._path(path).stat().st_size
+            return os.stat(self._place(path)).st_size
         return max(0, min(part.length, self._path(part.pack).stat().st_size - part.offset))
 
     def checksum(self, path: str) -> str:
@@ -305,8 +306,11 @@ class LocalStore:
         return _FileLock(self._new("lock"))
 
     def _path(self, path: str) -> Path:
+        return Path(self._place(path))
+
+    def _place(self, path: str) -> str:
         """Where a file lies; `StateError` TG511 if it is a link, or a directory on the way from the root is one."""
-        place = str(self._root)
+        place = root = str(self._root)
         for part in check_relative(path).split("/"):
             place = f"{place}/{part}"
             try:
@@ -315,7 +319,7 @@ class LocalStore:
                 break
             if stat.S_ISLNK(status.st_mode):
                 raise linked(self.where, os.path.relpath(place, self._root))
-        return self._root / path
+        return f"{root}/{path}"
 
     def _target(self, target: str) -> Path:
         """Where an output goes; the directory outside may be a link, a file of ours in it may not."""

@@ -20,9 +20,11 @@ def numbered(keys: Int64Array, known: list[int]) -> list[int]:
     return [known.index(key) for key in keys.tolist()]
 
 
+@pytest.mark.parametrize("small", [partition_numbers._SMALL_RANGE, 8])
 @pytest.mark.parametrize("seed", range(6))
-def test_partitions_are_numbered_by_first_appearance(seed: int) -> None:
+def test_partitions_are_numbered_by_first_appearance(seed: int, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small ranges and large ones, ranges that grow and jump, and state that is taken up again."""
+    monkeypatch.setattr(partition_numbers, "_SMALL_RANGE", small)
     rng = np.random.default_rng(seed)
     for _ in range(40):
         numbers, known = PartitionNumbers(), list[int]()
@@ -76,3 +78,16 @@ def test_numbers_of_many_keys() -> None:
     assert (numbers.assign(keys) == np.arange(len(keys))).all()
     assert (numbers.assign(keys[::-1].copy()) == np.arange(len(keys))[::-1]).all()
     assert len(numbers) == len(keys)
+
+
+@pytest.mark.parametrize(("spread", "dense"), [(1, True), (14, True), (17, False)])
+def test_large_ranges_have_a_table_where_there_are_many_keys(spread: int, dense: bool) -> None:
+    """Some more on both sides is in it: keys that creep on need no other table for a while."""
+    keys = np.arange(1_000_000) * spread
+    numbers = PartitionNumbers(keys)
+    assert (numbers.assign(keys[::-1].copy()) == np.arange(len(keys))[::-1]).all()
+    assert (numbers._dense is not None) is dense
+    if dense:
+        before, further = numbers._dense, np.arange(-50_000, 0)
+        assert (numbers.assign(further) == len(keys) + np.arange(len(further))).all()
+        assert numbers._dense is before

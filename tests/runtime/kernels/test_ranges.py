@@ -18,7 +18,7 @@ from tests.runtime.kernels.driver import (
     random_spec,
     rows_of,
 )
-from tests.runtime.kernels.reference import Spec, compile_spec, matches, situations
+from tests.runtime.kernels.reference import Event, Spec, compile_spec, matches, situations
 from tidegate.runtime.kernels.cells import NONE, Situations, find_triggers
 from tidegate.runtime.kernels.ranges.range_plan import LEAST, MOST, RangeSteps, plan_ranges, plan_search
 from tidegate.runtime.kernels.ranges.range_search import _first_place, find_matches
@@ -85,6 +85,17 @@ def test_both_searches_find_the_same(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 130))
 def test_both_searches_find_the_same_in_many_cases(seed: int) -> None:
     check(seed, 400)
+
+
+def test_a_duration_that_relations_imply_is_no_reason_to_leave_out_a_bound() -> None:
+    """A begins within B, which so lasts two at least. A B that lasts one is found all the same: it has no match with an
+    A that begins with it.
+    """
+    spec = Spec((0, 1, 2), {(0, 1): 0b11100000000, (0, 2): 0b11}, (1, 1, 3), (None, 2, None), (), None, final=False)
+    holds = {9: {0, 1}, 10: {2}, 11: set(), 14: {1}, 15: {2}}
+    events = [Event(0, time, frozenset(true)) for time, true in holds.items()]
+    for seed in range(40):
+        Increments.of(spec, 3, 1).run(random.Random(seed), events, [-1, 12, 19])  # compares all searches
 
 
 def test_what_decides_when_a_pair_is_certain_is_said_ahead() -> None:

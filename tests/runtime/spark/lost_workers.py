@@ -24,7 +24,7 @@ from tidegate.runtime.engines.spark import executor
 from tidegate.runtime.engines.spark.eval import portions
 from tidegate.runtime.engines.spark.setup.session import spark_session
 from tools.kill_loop import python_workers
-from tools.processes import descendants
+from tools.processes import command_line, descendants
 
 FILES = 10
 
@@ -38,6 +38,7 @@ IN_TASKS = (
     Loss("evaluate_ordered", 6, "store-file-written", "executor"),
     Loss("evaluate_shards", 3, "store-file-written"),
     Loss("evaluate_shards", 9, DONE, "daemon"),
+    Loss("rewrite_segments", 1, "store-file-written"),
 )
 #: After batches, by their number.
 BETWEEN: Mapping[int, Lost] = {3: "worker", 6: "executor", 8: "daemon"}
@@ -70,7 +71,7 @@ def scenario() -> Scenario:
 def lose(what: Lost) -> None:
     """Kills, of what this process has started, the workers that wait for a task, their daemons, or an executor."""
     if what == "executor":
-        backends = [pid for pid in descendants(os.getpid()) if b"CoarseGrainedExecutorBackend" in _command(pid)]
+        backends = [pid for pid in descendants(os.getpid()) if b"CoarseGrainedExecutorBackend" in command_line(pid)]
         os.kill(backends[0], signal.SIGKILL)
         return
     kind = "a worker" if what == "worker" else "the daemon"
@@ -78,13 +79,6 @@ def lose(what: Lost) -> None:
     assert found
     for pid in found:
         os.kill(pid, signal.SIGKILL)
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:  # it has ended
-        return b""
 
 
 def main(place: Path, root: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidegate.runtime.engines.spark.setup.session import query_settings, session_settings
+from tidegate.runtime.engines.spark.setup.session import query_settings, session_settings, socket_settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,6 +41,29 @@ def test_the_settings_hold(spark: SparkSession) -> None:
         key: value for key, value in wanted.items() if key.startswith("spark.sql.")
     }
     assert spark.conf.get("spark.ui.enabled") == "false"
+
+
+def test_workers_and_the_jvm_talk_through_files_of_this_user(spark: SparkSession) -> None:
+    """Through TCP each task would wait for an acknowledgement."""
+    directory = Path(socket_settings()["spark.python.unix.domain.socket.dir"])
+    assert spark.sparkContext.getConf().get("spark.python.unix.domain.socket.dir") == str(directory)
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert any(stat.S_ISSOCK(path.stat().st_mode) for path in directory.iterdir())
+
+
+def test_a_directory_with_a_long_path_has_no_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    far = tmp_path / ("x" * 100)
+    far.mkdir()
+    made: list[Path] = []
+
+    def in_far(*, prefix: str, dir: str) -> str:  # mkdtemp's name
+        made.append(far / f"{prefix}{len(made)}")
+        made[-1].mkdir()
+        return str(made[-1])
+
+    monkeypatch.setattr("tempfile.mkdtemp", in_far)
+    assert socket_settings.__wrapped__() == {}
+    assert len(made) == 2
 
 
 def test_every_setting_of_the_sessions_beside_the_users_is_in_the_manual() -> None:

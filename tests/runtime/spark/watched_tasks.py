@@ -23,11 +23,13 @@ from unittest.mock import patch
 import polars as pl
 from pyspark.sql import SparkSession
 
+from tidegate.runtime.batch.executor import Rewrite
 from tidegate.runtime.engines.spark.eval.ordered_shards import OrderedJob
 from tidegate.runtime.engines.spark.eval.portions import PortionJob
 from tidegate.runtime.engines.spark.tasks.running import Tasks, Work, run_tasks
 from tidegate.runtime.engines.spark.workers import IngestContext, WriteTarget
 from tidegate.runtime.state.failpoints import FAILPOINTS
+from tools.processes import command_line
 
 Lost = Literal["worker", "daemon", "executor"]
 BEGUN: Final = "task-begun"
@@ -167,9 +169,9 @@ def _kill_once(folder: Path, driver: int, loss: Loss) -> None:
     """Kills it, unless another task has; nothing but what this driver has started."""
     daemon, executor, *others = [*_ancestors(os.getpid()), 0, 0]
     if loss.lost != "worker":
-        if driver not in others or b"pyspark.daemon" not in _command(daemon):
+        if driver not in others or b"pyspark.daemon" not in command_line(daemon):
             return  # an orphan of a daemon that was lost before
-        assert b"CoarseGrainedExecutorBackend" in _command(executor)
+        assert b"CoarseGrainedExecutorBackend" in command_line(executor)
     try:
         (folder / _LOST / loss.name).touch(exist_ok=False)
     except FileExistsError:
@@ -191,10 +193,6 @@ def _ancestors(pid: int) -> list[int]:
     return found
 
 
-def _command(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
-
-
 # --- what a work is: a function of a module with its arguments
 
 
@@ -212,9 +210,11 @@ def _target(work: Work) -> WriteTarget:
 
 
 def _queries(work: Work) -> list[str]:
-    """The queries that a task evaluates; none where it takes in files."""
+    """The queries that a task evaluates, or the buffers whose segments it writes anew; none where it takes in files."""
     assert isinstance(work, partial)
     if isinstance(work.args[0], IngestContext):
         return []
     jobs = [job for some in work.args[1] for job in (some if isinstance(some, list) else [some])]
+    if jobs and isinstance(jobs[0], Rewrite):
+        return [job.buffer.id for job in jobs]
     return [(job.job if isinstance(job, OrderedJob | PortionJob) else job).query.name for job in jobs]

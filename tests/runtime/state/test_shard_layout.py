@@ -25,6 +25,12 @@ from tidegate.runtime.state.store.memory import MemoryStore
 ROWS = pl.DataFrame({"k": [None if n % 7 == 0 else f"k{n % 13}" for n in range(500)], "t": range(500)})
 
 
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows are many here."""
+    monkeypatch.setattr(lying, "ROWS_A_SHARD", 16)
+
+
 def stored(store: Store, shards: int, rows: pl.DataFrame = ROWS) -> Segment:
     lying_so, layout = by_shard(rows, "k", shards)
     assert (layout is None) is (shards == 1)
@@ -71,10 +77,28 @@ def test_a_shard_without_rows_has_no_row_group(tmp_path: Path) -> None:
 
 
 def test_few_rows_stay_as_they_are() -> None:
-    rows = ROWS.head(4 * lying.ROWS_A_SHARD - 1)
+    rows = ROWS.head(2 * lying.ROWS_A_SHARD - 1)
     kept, layout = by_shard(rows, "k", 4)
     assert layout is None
     assert kept is rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "shards", "lying_in"), [(64, 4, 4), (63, 4, 2), (96, 6, 6), (95, 6, 3), (500, 13, 13)]
+)
+def test_rows_lie_in_as_many_shards_as_have_enough(tmp_path: Path, rows: int, shards: int, lying_in: int) -> None:
+    """So a task still reads whole row groups, with rows of some others."""
+    some = ROWS.head(rows)
+    kept, layout = by_shard(some, "k", shards)
+    assert layout is not None
+    assert len(layout.rows) == lying_in
+    store = LocalStore(tmp_path)
+    segment = write_segment(store, "b", kept.to_arrow(), ["t"], 1, "a", layout=layout)
+    for shard in range(shards):
+        own, alike = (shard_of("k", count) == shard % count for count in (shards, lying_in))
+        found = read(store, segment, Shard("k", shard_hash(), shard, shards))
+        assert found.filter(own).sort("t").equals(some.filter(own))
+        assert found.sort("t").equals(some.filter(alike))
 
 
 def test_tasks_read_whole_shards() -> None:

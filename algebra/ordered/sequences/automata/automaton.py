@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import factorial
 from typing import Final, Literal, assert_never
@@ -63,6 +63,11 @@ class State:
     excluded: bool
     transitions: tuple[Transition, ...]
 
+    @property
+    def ends(self) -> bool:
+        """Whether a match may end in this state."""
+        return any(way.to is None for way in self.transitions)
+
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
@@ -82,9 +87,21 @@ class Automaton:
         """The states in which a match can be whose rows so far have these variables."""
         current = frozenset((BEGIN,))
         for label in labels:
-            following = {transition.to for state in current for transition in self.states[state].transitions}
-            current = frozenset(to for to in following if to is not None and self.variable(to) == label)
+            current = self.following(current).get(label, frozenset())
         return current
+
+    def following(self, states: Iterable[int]) -> dict[str, frozenset[int]]:
+        """By variable, the states to which a row that has it leads from any of these. Variables are in order of
+        preference, from the least state on.
+
+        Sets of states are the states of an automaton that is deterministic over variables: the subset construction.
+        """
+        found: dict[str, set[int]] = {}
+        for state in sorted(states):
+            for way in self.states[state].transitions:
+                if way.to is not None:
+                    found.setdefault(self.variable(way.to), set()).add(way.to)
+        return {variable: frozenset(members) for variable, members in found.items()}
 
 
 def automaton(pattern: Pattern) -> Automaton:

@@ -17,7 +17,7 @@ def residuals(of: Automaton) -> Mapping[frozenset[int], int]:
     the match may end there, and then, as long as that tells more of them apart, by where each variable leads.
     """
     steps = _steps(of)
-    ends = {number for number, state in enumerate(of.states) if any(way.to is None for way in state.transitions)}
+    ends = {number for number, state in enumerate(of.states) if state.ends}
     numbers = {states: int(bool(states & ends)) for states in steps}
     while True:
         known: dict[object, int] = {}
@@ -38,13 +38,7 @@ def _steps(of: Automaton) -> dict[frozenset[int], dict[str, frozenset[int]]]:
     waiting = [frozenset((BEGIN,))]
     while waiting:
         current = waiting.pop()
-        if current in steps:
-            continue
-        following: dict[str, set[int]] = {}
-        for state in current:
-            for way in of.states[state].transitions:
-                if way.to is not None:
-                    following.setdefault(of.variable(way.to), set()).add(way.to)
-        steps[current] = {variable: frozenset(states) for variable, states in following.items()}
-        waiting += steps[current].values()
+        if current not in steps:
+            steps[current] = of.following(current)
+            waiting += steps[current].values()
     return steps

@@ -184,8 +184,7 @@ class _Meetable(Continuations):
 
     def meets(self, state: int, matched: Matched) -> bool:
         """Whether the limits can be kept by a match that begins with these rows, and is in a state."""
-        ends = any(way.to is None for way in self.prepared.automaton.states[state].transitions)
-        if ends and self.limited(matched, Zone(self.least)) is not None:
+        if self.prepared.automaton.states[state].ends and self.limited(matched, Zone(self.least)) is not None:
             return True
         return next(self.matches(Beginning(state, matched)), None) is not None
 

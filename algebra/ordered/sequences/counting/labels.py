@@ -45,10 +45,9 @@ def labelled_automaton(of: Automaton) -> LabelledAutomaton | None:
     steps: list[LabelledStep] = []
     waiting = [begin]
     for states in waiting:
-        following = {way.to for state in states for way in of.states[state].transitions if way.to is not None}
+        following = of.following(states)
         for label, variable in enumerate(labels):
-            target = frozenset(state for state in following if of.variable(state) == variable)
-            if not target:
+            if (target := following.get(variable)) is None:
                 continue
             if target not in numbers:
                 numbers[target] = len(numbers)
@@ -56,6 +55,6 @@ def labelled_automaton(of: Automaton) -> LabelledAutomaton | None:
             steps.append(LabelledStep(numbers[states], label, numbers[target]))
         if len(numbers) > MOST_STATES or len(steps) > MOST_TRANSITIONS:
             return None
-    ends = {state for state, content in enumerate(of.states) if any(way.to is None for way in content.transitions)}
+    ends = {state for state, content in enumerate(of.states) if content.ends}
     accepting = frozenset(number for states, number in numbers.items() if number and states & ends)
     return LabelledAutomaton(labels, len(numbers), tuple(steps), accepting)

@@ -35,11 +35,15 @@ class SegmentRewriter:
     pending: PendingSegments
 
     def rewrite(self, batch: Batch, rewrite: Rewrite) -> tuple[Segment, ...]:
+        return tuple(self.pending.keep(batch, rewrite.buffer, rows, shard) for shard, rows in self.parts(rewrite))
+
+    def parts(self, rewrite: Rewrite) -> Iterator[tuple[int, Rows]]:
+        """The rows of each new segment, with the shard to which it goes."""
         if rewrite.settled is None:
             parts: Iterator[tuple[int, Rows]] = ((rewrite.shard, rows) for rows in self._rewritten(rewrite))
         else:
             parts = self._folded_parts(rewrite, rewrite.settled)
-        return tuple(self.pending.keep(batch, rewrite.buffer, rows, shard) for shard, rows in parts if rows.height)
+        return ((shard, rows) for shard, rows in parts if rows.height)
 
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
         frames = {b.id: self.segments.frame(b, sweep.segments[b.id]) for b in sweep.buffers}

@@ -16,7 +16,7 @@ from tidegate.runtime.engines.spark.tasks.held import HeldOperator
 from tidegate.runtime.engines.spark.workers import WriteTarget, store_rows
 from tidegate.runtime.eval.increment import increment, joined_leaves
 from tidegate.runtime.ordered.family import Operator
-from tidegate.runtime.ordered.state import Delta, Part, Share, keep_part, parts_of, read_part, read_state
+from tidegate.runtime.ordered.state import Delta, Part, Share, keep_part, plain_parts_of, read_part, read_state
 from tidegate.runtime.ordered.table import load_operator, start_operator
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.slices import InterleavedRuns
@@ -50,9 +50,9 @@ def ordered_tasks(
     whole: list[OrderedJob] = []
     parts: list[list[Json]] = []
     for job, state, close in zip(jobs, states, close_at, strict=True):
-        found = None if state is None else parts_of(job.query.name, state, shards)
+        found = None if state is None else plain_parts_of(job.query.name, state, shards)
         whole.append(OrderedJob(job, None if found is not None else state, close))
-        parts.append([None] * shards if found is None else [[plain(delta) for delta in part] for part in found])
+        parts.append([None] * shards if found is None else found)
     return whole, [[shard, [of_job[shard] for of_job in parts]] for shard in range(shards)]
 
 

@@ -1,6 +1,7 @@
 """Shards that take longer than others, as one key has most rows, are evaluated in portions: a task for each.
 
-What shards took in the last increments of a query says which these are. No result depends on it.
+What shards took in the last increments of a query says which these are; they are choices of the batch, as its other
+ones are. No result depends on them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from tidegate.runtime.eval.increment import increment
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.state.codec import Json
+from tidegate.runtime.tuning.choices import PORTIONS, Choice, Way
+from tidegate.runtime.tuning.tuner import Tuner
 
 #: A shard may take so many times as long as the mean.
 UNEVEN: Final = 1.3
@@ -74,7 +77,7 @@ class Loads:
         of them: so many that each takes about the mean, or reads as long as it evaluates.
         """
         known = {query: self._of[query] for query in queries if query in self._of}
-        took = [sum(of[shard].seconds for of in known.values()) for shard in range(shards)]
+        took = self._took(queries, shards)
         mean = sum(took) / shards
         found: dict[tuple[str, int], int] = {}
         for shard, seconds in enumerate(took):
@@ -86,6 +89,16 @@ class Loads:
                 if portions > 1:
                     found[query, shard] = portions
         return found
+
+    def reason(self, queries: Collection[str], shard: int, shards: int) -> str:
+        """Why a shard is divided."""
+        took = self._took(queries, shards)
+        return f"it took {took[shard]:.3g} s, the mean is {sum(took) / shards:.3g} s"
+
+    def _took(self, queries: Collection[str], shards: int) -> list[float]:
+        """Seconds of a task for each shard that evaluates these queries there."""
+        known = [self._of[query] for query in queries if query in self._of]
+        return [sum(of[shard].seconds for of in known) for shard in range(shards)]
 
 
 def _together(some: Sequence[tuple[int, Load]]) -> Load:
@@ -104,10 +117,12 @@ class PortionJob:
     division: Division
 
 
-def shard_tasks(target: WriteTarget, groups: Sequence[Sequence[ShardJob]], shards: int, loads: Loads) -> list[Tasks]:
+def shard_tasks(
+    target: WriteTarget, groups: Sequence[Sequence[ShardJob]], shards: int, loads: Loads, tuner: Tuner
+) -> list[Tasks]:
     """A task for each shard, and before them one for each portion of those that would take long."""
     jobs = [job for some in groups for job in some]
-    portions = loads.portions([job.query.name for job in jobs], shards)
+    portions = _chosen(jobs, shards, loads, tuner)
     asked = {query for query, _ in portions}
     divided = [PortionJob(job, division) for job in jobs if job.query.name in asked and (division := _best(job))]
     own: list[Json] = []
@@ -120,6 +135,21 @@ def shard_tasks(target: WriteTarget, groups: Sequence[Sequence[ShardJob]], shard
     shares: list[Json] = [[shard, list(queries)] for shard, queries in enumerate(elsewhere)]
     tasks = [Tasks(partial(evaluate_portion, target, divided, shards), own)] if own else []
     return [*tasks, Tasks(partial(evaluate_shards, target, groups, shards), shares)]
+
+
+def _chosen(jobs: Sequence[ShardJob], shards: int, loads: Loads, tuner: Tuner) -> dict[tuple[str, int], int]:
+    """Into how many portions shards of queries are divided in the batch that runs, among its choices from now on."""
+    queries = [job.query.name for job in jobs]
+    steps = {f"{query}, shard {shard}": (query, shard) for query in queries for shard in range(shards)}
+    wanted = loads.portions(queries, shards)
+    asked = {query for query, _ in wanted}
+    divisible = {job.query.name for job in jobs if job.query.name in asked and divisions(job.query)}
+    found = [
+        Choice(step, Way(PORTIONS, wanted[query, shard]), loads.reason(queries, shard, shards))
+        for step, (query, shard) in steps.items()
+        if query in divisible and (query, shard) in wanted
+    ]
+    return {steps[choice.step]: choice.way.tasks for choice in tuner.take(found, steps) if choice.way.tasks > 0}
 
 
 def _best(job: ShardJob) -> Division | None:

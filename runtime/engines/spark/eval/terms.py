@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import assert_never
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -19,7 +18,7 @@ from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed.kernels import BAD_CAST, OVERFLOW, ZERO_DIVISION
 from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.typed.terms import typed_nodes
-from tidegate.algebra.types import DataType, Kind
+from tidegate.algebra.types import DataType
 from tidegate.runtime.engines.spark.eval.functions import (
     calendar,
     casts,
@@ -36,18 +35,8 @@ from tidegate.runtime.eval.functions.frame import CompiledTerm, Expressions, che
 
 
 def held_type(type_: DataType) -> str:
-    """The Spark type that values are held in; a NULL of no type counts as an integer."""
-    match type_.kind:
-        case Kind.BOOLEAN:
-            return "boolean"
-        case Kind.DOUBLE:
-            return "double"
-        case Kind.STRING:
-            return "string"
-        case Kind.BIGINT | Kind.TIMESTAMP | Kind.DATE | Kind.DURATION | Kind.DECIMAL | Kind.NULL:
-            return "bigint"
-        case _:
-            assert_never(type_.kind)
+    """The name of the Spark type that values are held in."""
+    return type_.held_as.value
 
 
 class SparkTerms(Expressions[Column]):

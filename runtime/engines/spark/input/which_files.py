@@ -30,13 +30,13 @@ class FileSelection:
         """Whether files are read that come after the run began."""
         return self.there is None
 
-    def next(self, setup: Setup, unread: FoundFiles, tuner: Tuner) -> FoundFiles:
-        """What a batch reads per source of what is unread there."""
+    def next(self, setup: Setup, unread: FoundFiles, tuner: Tuner, seq: int) -> FoundFiles:
+        """What the batch of that number reads per source of what is unread there."""
         estimate(tuner, unread)
         if self.at_once:
             return unread
         some = {name: files[: setup.directories[name].files.per_batch] for name, files in unread.items()}
-        return tuner.share_of(some)
+        return tuner.share_of(some, seq)
 
     def is_left(self, directories: Mapping[str, Directory]) -> bool:
         """Whether there are files for another batch."""

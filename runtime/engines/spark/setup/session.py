@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
+import socket
 import sys
+import tempfile
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import cache
 from importlib.resources import as_file, files
+from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -17,6 +22,9 @@ from tidegate.runtime.engines.spark.setup.java import ensure_java
 
 ARROW_ROWS_PER_BATCH = 100_000
 
+#: Bytes that the path of a socket may have at least on every system, and those of the name that Spark gives it.
+_SOCKET_PATH: Final = 103
+_SOCKET_NAME: Final = len("/.01234567-0123-0123-0123-0123456789ab.sock")
 #: Files that lie in a wheel or archive are unpacked for the JVM until this process ends.
 _UNPACKED = ExitStack()
 atexit.register(_UNPACKED.close)
@@ -55,6 +63,27 @@ def own_session(spark: SparkSession) -> SparkSession:
     return session
 
 
+@cache
+def socket_settings() -> dict[str, str]:
+    """Workers and the JVM talk through sockets that are files, in a directory of this user's alone; nothing where no
+    such directory has a short enough path.
+
+    Through TCP every task waits for some 40 ms: the JVM keeps back the end of what it sends until its beginning is
+    acknowledged, and a worker that has answered quickly acknowledges late.
+    """
+    if hasattr(socket, "AF_UNIX"):
+        for place in (tempfile.gettempdir(), "/tmp"):
+            with suppress(OSError):
+                directory = tempfile.mkdtemp(prefix="tidegate-", dir=place)
+                atexit.register(shutil.rmtree, directory, ignore_errors=True)
+                if len(os.fsencode(directory)) + _SOCKET_NAME <= _SOCKET_PATH:
+                    return {
+                        "spark.python.unix.domain.socket.enabled": "true",
+                        "spark.python.unix.domain.socket.dir": directory,
+                    }
+    return {}
+
+
 def session_settings(*, cores: int, local: bool) -> dict[str, str]:
     """The settings and what each is for; `local` adds those which only a single machine wants."""
     quiet = _UNPACKED.enter_context(as_file(files("tidegate.runtime.engines.spark") / "log4j2.properties")).as_uri()
@@ -63,7 +92,7 @@ def session_settings(*, cores: int, local: bool) -> dict[str, str]:
         "spark.python.sql.dataFrameDebugging.enabled": "false",  # else many calls to the JVM for each one that is meant
     }
     if local:
-        settings |= {
+        settings |= socket_settings() | {
             "spark.ui.enabled": "false",
             "spark.driver.memory": "2g",
             # A machine whose own name does not resolve can run Spark all the same.

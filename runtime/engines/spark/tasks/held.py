@@ -1,4 +1,5 @@
-"""What a worker's process holds of a run from one task to the next, so that a task reads only what it lacks.
+"""What a worker's process holds from one task to the next, of a run and of a job, so that a task reads only what it
+lacks.
 
 Nothing depends on it: a worker that is lost, or gets another share, reads again. What is held of an operator counts
 only where it is what the batch goes on from, by the files that say it and by how far it has come.
@@ -9,9 +10,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
+from pyspark.serializers import CloudPickleSerializer
 
 from tidegate.algebra.time import Extended
 from tidegate.runtime.ordered.family import Operator
@@ -23,6 +25,8 @@ from tidegate.runtime.state.store.local import LocalStore
 MOST_BYTES: Final = 64 << 20
 #: Of so many runs, the last that had tasks here.
 MOST_RUNS: Final = 4
+#: Of so many jobs, the last that had tasks here.
+MOST_JOBS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,24 @@ class HeldRun:
 
 
 _RUNS: OrderedDict[str, HeldRun] = OrderedDict()
+_SHARED: OrderedDict[bytes, Any] = OrderedDict()
+
+
+def packed(shared: object) -> bytes:
+    """What all tasks of a job have in common, as it goes to each."""
+    data: bytes = CloudPickleSerializer().dumps(shared)  # type: ignore[no-untyped-call]  # PySpark has no types for it
+    return data
+
+
+def shared_of(packed: bytes) -> Any:
+    """The same in a worker, which reads it once, however many tasks of the job it has. Nothing changes it."""
+    shared = _SHARED.pop(packed, None)
+    if shared is None:
+        shared = CloudPickleSerializer().loads(packed)  # type: ignore[no-untyped-call]  # PySpark has no types for it
+    _SHARED[packed] = shared
+    while len(_SHARED) > MOST_JOBS:
+        _SHARED.popitem(last=False)
+    return shared
 
 
 def held_of(run: str, root: str) -> HeldRun:

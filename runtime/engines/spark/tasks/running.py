@@ -1,8 +1,8 @@
 """Jobs of plain tasks: to each task goes a text, its own share of what is to be done, and summaries come back as texts.
 
 Rows never pass: workers read and write files. So a job needs neither a plan of Spark's SQL nor Arrow between JVM and
-Python. What all tasks share, Spark sends with the function; that is one of a module with its arguments, and these are
-plain values of a batch.
+Python. What all tasks share, Spark sends with the function: functions of modules with their arguments, which are plain
+values of a batch. They go as bytes, of which a worker makes values once a job.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.algebra.errors import TidegateError
 from tidegate.runtime.engines.spark.failures import failure_line, read_summaries
+from tidegate.runtime.engines.spark.tasks.held import packed, shared_of
+from tidegate.runtime.engines.spark.tasks.jobs_of_texts import collected
 from tidegate.runtime.engines.spark.tasks.still import leave_still
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import memory_errors
@@ -43,15 +45,19 @@ def run_tasks(spark: SparkSession, given: Sequence[Tasks]) -> list[dict[str, Any
     works, texts = _texts(given)
     if not texts:
         return []
-    rows = spark.sparkContext.parallelize(texts, len(texts)).mapPartitions(partial(run_each, works))
-    return read_summaries(rows.collect())
+    return read_summaries(collected(spark.sparkContext, partial(run_packed, packed(works)), texts))
 
 
 def tasks_as_rows(spark: SparkSession, given: Sequence[Tasks]) -> DataFrame:
     """The summaries of all tasks as rows, to be collected with others in one job."""
     works, texts = _texts(given)
     numbers = spark.range(0, len(texts), 1, len(texts))
-    return numbers.mapInArrow(partial(_run_numbered, works, texts), SUMMARIES)
+    return numbers.mapInArrow(partial(_run_numbered, packed(works), texts), SUMMARIES)
+
+
+def run_packed(works: bytes, texts: Iterable[str]) -> Iterator[str]:
+    """`run_each` with works as they come to a worker."""
+    return run_each(shared_of(works), texts)
 
 
 def run_each(works: Sequence[Work], texts: Iterable[str]) -> Iterator[str]:
@@ -75,10 +81,10 @@ def reporting() -> Iterator[list[str]]:
         failed.append(failure_line(error))
 
 
-def _run_numbered(works: Sequence[Work], texts: Sequence[str], batches: Batches) -> Batches:
+def _run_numbered(works: bytes, texts: Sequence[str], batches: Batches) -> Batches:
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            yield summary_batch(list(run_each(works, [texts[number]])))
+            yield summary_batch(list(run_packed(works, [texts[number]])))
 
 
 def _texts(given: Sequence[Tasks]) -> tuple[tuple[Work, ...], list[str]]:

@@ -13,13 +13,13 @@ from tidegate.algebra.ordered.sequences.definition import DETECTED, LAST
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.sequences.counted import COUNTS
-from tidegate.runtime.arrays import Int32Array, Int64Array
+from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.kernels.partitions.rows import segmented
 from tidegate.runtime.kernels.paths.counts import count_all, count_within
 from tidegate.runtime.kernels.paths.totals import total_all, total_within
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
@@ -49,10 +49,9 @@ class CountedSequencesOperator(KeptRowsOperator):
         layout, state, reached = self.layout, self.settled(), ticks(until)
         rows = as_frame(events[0])
         state.ready()
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], reached)
-        before, places = state.extract(partitions), state.places(partitions, numbers)
-        block = _Block.of(layout, rows, places, len(partitions))
+        partitions, of = state.read_by(rows, reached)
+        before = state.extract(partitions)
+        block = _Block.of(layout, rows, of, len(partitions))
         counted = _within if layout.counting.within is not None else _so_far
         found, kept = counted(layout, before, block, reached)
         return replace(self, made=(before, kept)), _result(layout, block, found)
@@ -88,13 +87,11 @@ class _Block:
     offsets: Int64Array
 
     @classmethod
-    def of(cls, layout: Layout, rows: pl.DataFrame, places: Int32Array, partitions: int) -> _Block:
+    def of(cls, layout: Layout, rows: pl.DataFrame, partition: Int64Array, partitions: int) -> _Block:
         of = layout.node.sequences
-        partition = places.astype(np.int64)
-        order = by_partition(partition, order_of(of.readings[0], rows), partitions)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(partition, minlength=partitions))])
         time = np.ascontiguousarray(rows.get_column(of.time).to_numpy())
-        require_order(of.readings[0], rows, partition, order)
+        order = require_order(of.readings[0], rows, partition, order_of(of.readings[0], rows), partitions)
         labels = whole(rows.select(layout.labels).to_series(), rows.height).to_numpy()
         return cls(rows, partition, time, labels, layout.values_of(rows), order, offsets.astype(np.int64))
 

@@ -16,7 +16,7 @@ from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.kernels.asof.places import first_from
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.partition_store import NO_LOOK, ticks
-from tidegate.runtime.ordered.row_arrays import PARTITION, ranges
+from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.windows.layout import FIRST, PANE, ROWS, SINCE
 from tidegate.runtime.ordered.windows.lifting import Arrival, starts_of
 from tidegate.runtime.ordered.windows.panes import AnchoredPanes, Axis
@@ -47,33 +47,24 @@ def partitions_of(block: Block) -> Int64Array:
     return np.repeat(np.arange(len(block.first)), np.diff(block.offsets))
 
 
-@dataclass(frozen=True, slots=True)
-class New:
-    """New rows, which are in partitions `of`, and those that are kept."""
-
-    known: pl.DataFrame
-    rows: pl.DataFrame
-    of: Int64Array
-
-
 @lru_cache(maxsize=256)
 def panes_alone(node: Windows) -> PartialPanes:
     """The panes of windows, without partial results."""
     return partial_panes(replace(node, aggregates=()))
 
 
-def cut(node: Windows, block: Block, came: New, after: Extended, until: Extended) -> Cut:
-    """The windows that are complete at progress `until` and were not at `after`."""
+def cut(node: Windows, block: Block, came: Arrival, after: Extended, until: Extended) -> Cut:
+    """The windows that are complete at progress `until` and were not at `after`. The rows of `block` are those that
+    came and the known ones before them.
+    """
     if isinstance(node.window, SessionWindow):
         return _sessions(block, node.window.gap, ticks(until))
     if isinstance(node.window, OpenedWindow):
         return _opened(block, ticks(until))
-    panes = panes_alone(node)
-    arrival = Arrival(panes, came.known, came.rows, came.of, len(block.first))
-    low, high = arrival.complete_before(after), arrival.complete(until)
+    panes, low, high = panes_alone(node), came.complete_before(after), came.complete(until)
     if isinstance(node.window, CountWindow):
-        return _counted(panes, block, came.known, low, high)
-    return _timed(panes, block, arrival.axis, low, high)
+        return _counted(panes, block, came.before, low, high)
+    return _timed(panes, block, came.axis, low, high)
 
 
 def _sessions(block: Block, gap: int, until: int) -> Cut:
@@ -103,23 +94,17 @@ def _bounded(block: Block, first: Int64Array, start: Int64Array, end: Int64Array
     return Cut(of[over], first[over], after[over], bounds, np.repeat(~over, after - first), look)
 
 
-def _counted(panes: PartialPanes, block: Block, known: pl.DataFrame, low: Int64Array, high: Int64Array) -> Cut:
-    """Windows of so many rows. Those that are kept of a partition are its last ones."""
+def _counted(panes: PartialPanes, block: Block, before: Int64Array, low: Int64Array, high: Int64Array) -> Cut:
+    """Windows of so many rows, of which each partition has had `before`. Those that are kept are its last ones."""
     assert isinstance(panes.window, CountWindow)
-    each, many = panes.window.pane, panes.panes.many
-    of, before = partitions_of(block), np.zeros_like(block.first)
-    np.maximum.at(before, known.get_column(PARTITION).to_numpy(), known.get_column(ROWS).to_numpy())
+    of, each, many = partitions_of(block), panes.window.pane, panes.panes.many
     number = np.arange(block.height) - block.first[of] + before[of] + 1
-    first = np.maximum(low + 1, many)
-    count = np.maximum(high - first + 1, 0)
-    its, window = np.repeat(np.arange(len(count)), count), ranges(first, count)
-    are = panes.panes.are_windows(window)
-    its, window = its[are], window[are]
+    its, window = panes.between(np.maximum(low + 1, many), high)
     ends = window * each - before[its] + block.first[its]
     starts = ends - many * each
     bounds = {START: block.time[starts], END: block.time[ends - 1]}
     kept = panes.is_open(_rows(of, -(-number // each)), high)
-    return Cut(its, starts, ends, bounds, kept, np.full(len(count), NO_LOOK), {ROWS: number})
+    return Cut(its, starts, ends, bounds, kept, np.full(len(high), NO_LOOK), {ROWS: number})
 
 
 def _timed(panes: PartialPanes, block: Block, axis: Axis | None, low: Int64Array, high: Int64Array) -> Cut:
@@ -127,7 +112,7 @@ def _timed(panes: PartialPanes, block: Block, axis: Axis | None, low: Int64Array
     assert axis is not None
     of = partitions_of(block)
     rows = _rows(of, axis.of(block.time, of))
-    found = panes.windows(_panes(rows, block.time), None, low, high, axis)
+    found = panes.windows(_panes(rows, block.time), None, low, high, axis, np.zeros_like(low))
     kept = panes.is_open(rows, high)
     look = panes.looks(rows.filter(pl.Series(kept)), high, axis)
     counted = {SINCE: axis.since[of]} if isinstance(axis, AnchoredPanes) else {}

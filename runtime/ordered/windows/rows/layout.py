@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.ordered.windows.kinds import AnchoredWindow, CountWindow, OpenedWindow
+from tidegate.algebra.ordered.windows.kinds import OpenedWindow
 from tidegate.algebra.ordered.windows.node import Windows, terms_of
 from tidegate.algebra.terms import Term
 from tidegate.algebra.typed.operations import term_type
@@ -22,7 +22,7 @@ from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.partition_store import NO_LOOK
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.windows.layout import ROWS, SINCE
+from tidegate.runtime.ordered.windows.layout import counted_by
 
 TIME: Final = "time"
 #: Of a row in a window that rows open and close: when it was opened, and the row's own instant if it closes it, else
@@ -50,12 +50,6 @@ class RowLayout:
         return term_type(term, self.node.input.schema)
 
     @cached_property
-    def counted(self) -> tuple[str, ...]:
-        if isinstance(self.node.window, CountWindow):
-            return (ROWS,)
-        return (SINCE,) if isinstance(self.node.window, AnchoredWindow) else ()
-
-    @cached_property
     def in_block(self) -> tuple[str, ...]:
         """The columns of rows in a block."""
         marks = (OPENED, CLOSED) if isinstance(self.node.window, OpenedWindow) else ()
@@ -65,7 +59,7 @@ class RowLayout:
     def columns(self) -> dict[str, pl.DataType]:
         """The columns of kept rows, beside the keys of their partitions."""
         of_arguments = {self.argument(term): self.type_of(term) for term in self.arguments}
-        types = {name: of_arguments.get(name, BIGINT) for name in (*self.counted, *self.in_block)}
+        types = {name: of_arguments.get(name, BIGINT) for name in (*counted_by(self.node.window), *self.in_block)}
         return {name: polars_type(type_) for name, type_ in types.items()}
 
     def block(
@@ -86,12 +80,11 @@ class RowLayout:
 
     def block_of_known(self, known: pl.DataFrame, partitions: int) -> Block:
         """Rows that are kept, without new ones."""
-        kept, nothing = known.select(self.in_block), np.empty(0, dtype=np.int64)
-        return Block.of(kept, known.get_column(PARTITION).to_numpy(), kept.clear(), nothing, nothing, partitions, TIME)
+        return Block.of_kept(known.select(self.in_block), known.get_column(PARTITION).to_numpy(), partitions, TIME)
 
     def kept(self, block: Block, of: Int64Array, counted: Mapping[str, Int64Array], at: Int64Array) -> pl.DataFrame:
         """The rows at these places as they are kept; `of` and `counted` are by place."""
-        columns = [pl.Series(PARTITION, of[at]), *(pl.Series(name, counted[name][at]) for name in self.counted)]
+        columns = [pl.Series(PARTITION, of[at]), *(pl.Series(name, values[at]) for name, values in counted.items())]
         return pl.DataFrame([*columns, *(block.column(name).gather(at).alias(name) for name in self.in_block)])
 
 

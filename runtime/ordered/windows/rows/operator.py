@@ -17,13 +17,14 @@ from tidegate.analysis.ordered.windows import ROWS
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
 from tidegate.runtime.ordered.family import Tables
-from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
+from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.frames import Framed, finished, total_of
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
+from tidegate.runtime.ordered.windows.lifting import Arrival
 from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, no_windows, windows_of
-from tidegate.runtime.ordered.windows.rows.cuts import Cut, New, cut, partitions_of
+from tidegate.runtime.ordered.windows.rows.cuts import Cut, cut, panes_alone, partitions_of
 from tidegate.runtime.ordered.windows.rows.layout import row_layout
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
@@ -42,7 +43,7 @@ class RowWindowsOperator(WindowsOperator[KeptRows], KeptRowsOperator):
         state, layout = self.held, row_layout(self.node)
         if (stored := state.stored_in(tables)) is not None:
             block = layout.block_of_known(stored.rows, len(stored.partitions))
-            none = New(stored.rows, pl.DataFrame(), np.empty(0, dtype=np.int64))
+            none = Arrival.of_none(panes_alone(self.node), stored.rows, len(stored.partitions))
             state.put(replace(stored, look=cut(self.node, block, none, reached, reached).look))
         return self
 
@@ -51,15 +52,15 @@ class RowWindowsOperator(WindowsOperator[KeptRows], KeptRowsOperator):
     ) -> tuple[Self, pl.DataFrame]:
         rows, state, layout = as_frame(events[0]), self.settled(), row_layout(self.node)
         state.ready()
-        numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], ticks(until))
-        before, of = state.extract(partitions), state.places(partitions, numbers).astype(np.int64)
+        partitions, of = state.read_by(rows, ticks(until))
+        before = state.extract(partitions)
         reading = self.node.readings[0]
         order = order_of(reading, rows)
         if isinstance(self.node.window, CountWindow):
-            require_order(reading, rows, of, by_partition(of, order, len(partitions)))
+            require_order(reading, rows, of, order, len(partitions))
         block = layout.block(before.rows, rows, of, order, len(partitions))
-        found = cut(self.node, block, New(before.rows, rows, of), after, until)
+        came = Arrival(panes_alone(self.node), before.rows, rows, of, len(partitions))
+        found = cut(self.node, block, came, after, until)
         result = self._result(block, found, partitions)
         left = layout.kept(block, partitions_of(block), found.counted, np.flatnonzero(found.kept))
         return replace(self, made=(before, KeptExtract(partitions, left, found.look))), result
@@ -69,15 +70,13 @@ class RowWindowsOperator(WindowsOperator[KeptRows], KeptRowsOperator):
         node = self.node
         if not len(found.of):
             return no_windows(node)
-        keys = self.held.partitions.rows(partitions[found.of]).select(node.keys) if node.keys else pl.DataFrame()
         bounds = [pl.Series(name, found.bounds[name]) for name in node.bounds]
         values, beyond = list[pl.Series](), list[tuple[int, Aggregate, int]]()
         for aggregate in node.aggregates:
             value, too_large = self._values(aggregate, block, found)
             values.append(value.alias(aggregate.name))
             beyond += [(place, aggregate, total) for place, total in too_large]
-        columns = {column.name: column for column in (*keys.get_columns(), *bounds, *values)}
-        result = pl.DataFrame([columns[name] for name in node.schema.names])
+        result = self.in_result(partitions[found.of], (*bounds, *values))
         for place, aggregate, total in beyond:
             error = sum_out_of_range(aggregate.name, node.schema[aggregate.name].type, total)
             if self.noted is None:
