@@ -250,6 +250,11 @@ class OrderedNode(CachedNode):
         return any(reading.time is not None for reading in self.readings)
 
     @property
+    def stays_open(self) -> str:
+        """What may be open after the last event that no instant ends, as people say it, in the plural; or nothing."""
+        return ""
+
+    @property
     def goes_on(self) -> bool:
         """Whether it yields rows for as long as its input progresses: they end where that has come to, if nobody says
         where.

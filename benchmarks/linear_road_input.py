@@ -99,7 +99,7 @@ class Feeder:
         self._stopped.set()
         self._thread.join()
 
-    def at(self, second: int) -> float:
+    def at(self, second: float) -> float:
         """When a second begins, by `time.monotonic`."""
         return self.began + second - self._seconds[0].time
 

@@ -13,8 +13,8 @@ from tidegate.algebra.ordered.transitions.definition import TIME, Transition
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.types import DataType
 
-#: Attributes of candidates beside the keys: the number of the transition, when a match began, its cause. No name of a
-#: user's looks like these.
+#: Attributes of candidates beside the keys: the number of the transition, when a match began, its cause. Keys are
+#: identifiers, and values of windows with these names are refused.
 NUMBER, SINCE, CAUSE = "query number", "match began", "one cause"
 
 

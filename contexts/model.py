@@ -387,7 +387,9 @@ class ContextModel(Contexts):
         keys = self._named_keys(when, by, action)
         if not isinstance(values, Mapping):
             raise QueryError("TG114", f"values={shown(values)}", hint='write values={"speed": minutes.speed}')
-        taken = next((name for name in values if name in (*self._keys, CONTEXT, CHANGE, TIME, BEGAN)), None)
+        taken = next(
+            (name for name in values if name in (*self._keys, CONTEXT, CHANGE, TIME, BEGAN, NUMBER, SINCE, CAUSE)), None
+        )
         if taken is not None:
             raise QueryError("TG103", f"a window has {taken!r} of its own", hint="choose another name")
         transition = Transition(action, context, tuple(dict.fromkeys(standing)), cause is not None)

@@ -1160,7 +1160,11 @@ class Relation:
     def _name_of(self, column: object, where: str) -> str:
         part = self._column(column)
         if not isinstance(part._term, Attr):
-            raise QueryError("TG114", f"{where} takes attributes, but {part!r} is computed", hint=f"{where} by name")
+            raise QueryError(
+                "TG114",
+                f"{where} takes attributes, but {part!r} is computed",
+                hint=f'give it a name first, with_(key=...), and then {where} by "key"',
+            )
         return part._term.name
 
     def _columns(

@@ -12,7 +12,7 @@ from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.durations import Duration, check_duration, duration_in_ticks
 from tidegate.algebra.dsl.checks.operators import check_operator, check_reads, check_tables
-from tidegate.algebra.dsl.checks.relation import check_condition, is_identifier, place, renamed, what_else
+from tidegate.algebra.dsl.checks.relation import check_condition, flag, is_identifier, place, renamed, what_else
 from tidegate.algebra.dsl.expression import (
     Expression,
     Origin,
@@ -587,12 +587,7 @@ def given_intervals(
                 "declare a stream instead: rows or a frame given as its source are complete, so nothing waits for more"
             ),
         )
-    if not isinstance(points, bool):
-        raise QueryError(
-            "TG114",
-            f"points={shown(points)} says neither yes nor no",
-            hint="give True where a period may end as it begins; else leave it out",
-        )
+    points = flag("points", points, "where a period may end as it begins")
     if name is not None and not is_identifier(name):
         raise QueryError("TG114", f"{shown(name)} is no name for periods", hint='use letters, digits and _: name="A"')
     labels = {origin.label for origin in relation._origins.values()}

@@ -9,6 +9,7 @@ from functools import cmp_to_key
 from tidegate.algebra.evaluation import EvaluationError, key_of
 from tidegate.algebra.nodes import Reading, Row
 from tidegate.algebra.printing.terms import value_text
+from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Value
 from tidegate.algebra.typed.kernels import compare
 from tidegate.algebra.types import DataType, Kind
@@ -45,13 +46,24 @@ def tied(at: Value, type_: DataType) -> EvaluationError:
     )
 
 
-def too_far(many: int, what: str, at: Value, type_: DataType) -> EvaluationError:
-    """TG306 of an instant that is so far after the one before that what lies between is more than memory holds."""
+def key_text(schema: Schema, keys: Sequence[str], key: Row) -> str:
+    """The key of a partition, as people read it."""
+    return ", ".join(f"{name} = {value_text(value, schema[name].type)}" for name, value in zip(keys, key, strict=True))
+
+
+def too_far(many: int, most: int, what: str, at: Value, type_: DataType, key: str) -> EvaluationError:
+    """TG306 of an instant that is so far after the one before that what lies between is more than memory holds: `many`,
+    where `most` are allowed. `key` is that of its partition, as people read it.
+    """
     hint = "leave out rows that are too far ahead: in the input, or by a condition before this operator"
     if type_.kind is not Kind.BIGINT:
         hint += "; skew_guard= of a source sets aside rows that are ahead of the clock"
+    where = f" where {key}" if key else ""
     return EvaluationError(
-        "TG306", f"{many:,} {what} {value_text(at, type_)}: this instant is too far from the one before", hint=hint
+        "TG306",
+        f"{many:,} {what} {value_text(at, type_)}{where}, more than {most:,}: this instant is too far from the one "
+        "before",
+        hint=hint,
     )
 
 

@@ -42,11 +42,7 @@ def closing_instant(plan: Plan, value: Any) -> int:
     """The instant in ticks, as users write it; `QueryError` TG417 where there is nothing that it could close."""
     types = dict.fromkeys(instants_of(ordered) for _, ordered in _left_open(plan))
     if not types:
-        raise QueryError(
-            "TG417",
-            "nothing can be open: the program has no operator that leaves rows open at the end",
-            hint="leave out close_at",
-        )
+        raise _nothing_to_close(plan)
     if len(types) > 1:
         raise QueryError(
             "TG417",
@@ -130,6 +126,26 @@ class Closing:
                     f"the streams have ended before, and {how}",
                     hint="state close_at together with the end, once",
                 )
+
+
+def _nothing_to_close(plan: Plan) -> QueryError:
+    nodes = [query.ordered.node for query in plan.queries if query.ordered is not None]
+    stays = ", ".join(dict.fromkeys(node.stays_open for node in nodes if node.stays_open))
+    if not stays:
+        return QueryError(
+            "TG417",
+            "nothing can be open: the program has no operator that leaves rows open at the end",
+            hint="leave out close_at",
+        )
+    return QueryError(
+        "TG417",
+        f"no instant closes what may be open at the end: {stays}",
+        because=(
+            "a row that closes it ends such a window, and at_most= where it is given",
+            "windows that have ended are final, and are reported; of those that are open in_context has the rows",
+        ),
+        hint="leave out close_at; to end them all, add rows that close them before the streams end",
+    )
 
 
 def _left_open(plan: Plan) -> list[tuple[QueryPlan, OrderedStep]]:

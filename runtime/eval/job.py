@@ -48,6 +48,11 @@ class Job:
         """The size of the operator's state, in bytes."""
         return 0 if self.state is None else sum(file.bytes for file in self.state.files)
 
+    @property
+    def sets_aside(self) -> bool:
+        """Whether anything is set aside instead of failing the batch: here, or where readers store the result."""
+        return self.lenient or self.untied or bool(self.lenient_feeds)
+
     def waits_for_other_than(self, streams: Collection[str]) -> bool:
         """Whether rows of other streams may begin or cease to matter as results advance."""
         return any(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
@@ -168,6 +168,10 @@ class PartitionStore(Generic[C]):
             return part
         self._place[partitions] = np.arange(len(partitions), dtype=np.int32)
         return self._place[part]
+
+    def texts(self, partitions: Int64Array) -> Callable[[int], str]:
+        """What says the keys of each of these partitions, by its position, as people read them."""
+        return lambda position: self.partitions.text(int(partitions[position]))
 
     def put(self, extract: C) -> None:
         """Replaces the state of these partitions."""

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from tidegate.algebra.ordered.events import key_text
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
@@ -58,6 +59,11 @@ class Partitions:
             return self.known[numbers if self._row is None else self._row[numbers]]
         (name,) = self.schema.names
         return pl.Series(name, self._integers.keys[numbers]).to_frame()
+
+    def text(self, number: int) -> str:
+        """The keys of the partition with this number, as people read them; empty without keys."""
+        names = self.schema.names
+        return key_text(self.schema, names, self.rows(np.array([number])).row(0)) if names else ""
 
     def arrays(self, numbers: Int64Array | Int32Array) -> list[pa.Array]:
         """The keys of the partitions with these numbers, as Arrow columns."""

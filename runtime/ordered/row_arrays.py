@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -33,7 +34,7 @@ def counts(rows: pl.DataFrame, partitions: int) -> Int64Array:
 
 def ranges(first: Int64Array, count: Int64Array | Int32Array) -> Int64Array:
     """Places in succession: so many from each first one on."""
-    return np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
+    return np.repeat(first - (np.cumsum(count, dtype=np.int64) - count), count) + np.arange(int(count.sum()))
 
 
 class RowArrays:
@@ -86,14 +87,20 @@ class RowArrays:
         for name, column in self._columns.items():
             column.put(at, rows.get_column(name), self._used)
         if self._used > 3 * self.height + LOOSE:
-            self._pack()
+            self._pack(self._count)
 
-    def _pack(self) -> None:
-        at = self._places(np.arange(len(self._count)))
-        for column in self._columns.values():
-            column.keep(at)
-        self._first, self._room = np.cumsum(self._count) - self._count, self._count.copy()
-        self._used = self.height
+    def _pack(self, room: Int32Array) -> None:
+        """All rows anew, with so much room in each partition; where there is no memory for it they stay where they
+        are.
+        """
+        with suppress(MemoryError):
+            first, used = np.cumsum(room, dtype=np.int64) - room, int(room.sum())
+            at, to = self._places(np.arange(len(self._count))), ranges(first, self._count)
+            packed = [column.packed(at, to, used) for column in self._columns.values()]
+            # Only now, as there may be no memory for one of them.
+            self._first, self._room, self._used = first, room.copy(), used
+            for column, (values, valid) in zip(self._columns.values(), packed, strict=True):
+                column.hold(values, valid)
 
     def _places(self, partitions: Int64Array) -> Int64Array:
         count = self._count[partitions]
@@ -145,20 +152,18 @@ class _Column:
         if self._valid is not None:
             self._valid[to] = self._valid[at]
 
-    def spread(self, at: Int64Array, to: Int64Array, height: int) -> None:
-        """Only the rows at some places stay, at others, of so many."""
+    def packed(self, at: Int64Array, to: Int64Array, height: int) -> tuple[np.ndarray[Any, Any], BoolArray | None]:
+        """The rows at some places alone, at others, of so many: to be held instead of all."""
         values = np.zeros(height, dtype=self._values.dtype)
         values[to] = self._values[at]
-        if self._valid is not None:
-            valid = np.ones(height, dtype=np.bool_)
-            valid[to] = self._valid[at]
-            self._valid = None if valid.all() else valid
-        self._values = values
+        if self._valid is None or (there := self._valid[at]).all():
+            return values, None
+        valid = np.ones(height, dtype=np.bool_)
+        valid[to] = there
+        return values, valid
 
-    def keep(self, at: Int64Array) -> None:
-        """Only the rows at these places stay, in their order."""
-        self._values = self._values[at]
-        self._valid = None if self._valid is None or self._valid[at].all() else self._valid[at]
+    def hold(self, values: np.ndarray[Any, Any], valid: BoolArray | None) -> None:
+        self._values, self._valid = values, valid
 
 
 def _held(type_: pl.DataType) -> Any:

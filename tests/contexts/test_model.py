@@ -61,6 +61,13 @@ CLOSING = MODEL.initiate("closed", when=STOPPED, cause=STOPPED.place)
             "TG102 'n' is bigint of one query and double of another",
         ),
         (lambda: MODEL.initiate("full", when=MINUTES, values={"time": "end"}), "TG103 a window has 'time'"),
+        *(
+            (
+                lambda name=name: MODEL.initiate("full", when=MINUTES, values={name: "end"}),
+                f"TG103 a window has '{name}' of its own",
+            )
+            for name in ("query number", "match began", "one cause")
+        ),
         (lambda: MODEL.changes, "TG187 Roads has no query that begins a context"),
         (lambda: CLOSING.windows("shut"), "TG187 windows names 'shut'"),
         (lambda: REPORTS.in_context(CLOSING), "TG187 in_context names no context"),

@@ -409,6 +409,48 @@ def test_a_query_sets_aside_on_spark_what_it_does_embedded(
         assert bags_equal(found, [tuple(row.values()) for row in wanted[name]]), name
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1 << 20])
+@pytest.mark.parametrize("failing", ["First", "Second"])
+def test_readers_say_on_spark_as_embedded_what_becomes_of_rows_of_a_result_without_a_value(
+    spark: SparkSession, tmp_path: Path, shard_bytes: int, failing: str
+) -> None:
+    """Whatever the query of the result says of its own rows."""
+    s, o = S.as_("s"), O.as_("o")
+    first = tg.result_of("First", s.join(o, s.k == o.k, s.t <= o.t, o.t <= s.t + 2).select(s.k, s.t))
+    program = tg.program(First=first, Second=first.select(first.t, share=tg.lit(6).div(first.k)))
+    rows: dict[str, dict[str, list[Any]]] = {
+        "S": {"k": [0, 2], "x": [1, 1], "y": [1, 1], "w": ["", ""], "t": [1, 2]},
+        "O": {"k": [0, 2], "t": [2, 3]},
+    }
+    for name, columns in rows.items():
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table(columns), tmp_path / name / "0.parquet")
+    sources = {name: tg.parquet(tmp_path / name, bounded=True) for name in rows}
+    reports: list[Any] = []
+    with program.session(sources, on_error={failing: "fail"}) as session:
+        query = program.start(
+            spark,
+            sources=sources,
+            on_error={failing: "fail"},
+            sinks={"Second": tg.parquet_sink(tmp_path / "out")},
+            checkpoint=tmp_path / "checkpoint",
+            driver_bytes=0,
+            shard_bytes=shard_bytes,
+            on_batch=reports.append,
+        )
+        for run in (session.process, query.awaitTermination):
+            if failing == "Second":
+                with pytest.raises(tg.QueryError, match="TG302 6 div k: division by zero"):
+                    run()
+            else:
+                run()
+        told = sum(map(counted, reports), Counter())
+        assert told == ({} if failing == "Second" else {("First#0", "unevaluable"): 1})
+        found = [row for path in (tmp_path / "out").glob("*.parquet") for row in pq.read_table(path).to_pylist()]
+        assert found == session.results("Second") == ([] if failing == "Second" else [{"t": 2, "share": 3}])
+
+
 def test_a_query_that_is_to_fail_does() -> None:
     program = tg.program(Fine=S.select(S.t), Summed=S.group_by(w=tg.tumbling(S.t, 4)).agg(n=tg.sum(S.x)))
     rows = [(0, BIG, 1, None, 1), (0, BIG, 1, None, 1)]

@@ -13,6 +13,7 @@ import tidegate as tg
 from tidegate.algebra.nodes import Group
 from tidegate.runtime.eval.aggregates.pairs import gathered, merged_pairs, remaining, running
 from tidegate.runtime.eval.aggregates.partials import final, merge, partial
+from tidegate.runtime.ordered import row_arrays
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.windows import queues
 from tidegate.runtime.ordered.windows.queues import RowQueues
@@ -67,6 +68,43 @@ def test_rows_come_at_the_end_and_leave_at_the_front(most: int, loose: int, monk
         assert rows.up_to(every, "n", bound).tolist() == count
         first = rows.front(every, np.array(count, dtype=np.int64))
         assert first.rows() == frame([known[p][:c] for p, c in enumerate(count)]).rows()
+
+
+@pytest.mark.parametrize("refused", range(8))
+def test_rows_that_there_is_no_memory_for_come_again(refused: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For whichever column it is refused, to move rows or to write new ones; other partitions keep theirs."""
+    monkeypatch.setattr(queues, "LOOSE", 0)
+    rng, rows = random.Random(refused), RowQueues(COLUMNS)
+    rows.grow(3)
+    known = [[(n, 0.5, None, "ä") for n in range(count)] for count in (6, 4, 3)]
+    every = np.arange(3)
+    rows.splice(every, np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64), frame(known))
+    done = 0
+
+    def refusing(name: str) -> Any:
+        real = getattr(row_arrays._Column, name)
+
+        def refuses(self: Any, *given: Any) -> Any:
+            nonlocal done
+            done += 1
+            if done == refused + 1:
+                raise MemoryError
+            return real(self, *given)
+
+        return refuses
+
+    added = [[(10 + n, None, True, rng.choice(("b", None))) for n in range(9)] for _ in range(2)]
+    at, gone, kept = (np.array(some, dtype=np.int64) for some in ((0, 1), (2, 0), (4, 4)))
+    with monkeypatch.context() as patch:
+        for name in ("grow", "put"):
+            patch.setattr(row_arrays._Column, name, refusing(name))
+        with pytest.raises(MemoryError):
+            rows.splice(at, gone, kept, frame(added))
+    assert rows.take(every).rows() == frame(known).rows()
+    assert rows.height == 13
+    rows.splice(at, gone, kept, frame(added))
+    assert rows.take(every).rows() == frame([[*known[0][2:], *added[0]], [*known[1], *added[1]], known[2]]).rows()
+    assert rows.height == 29
 
 
 S = tg.stream("S", "k bigint, t bigint, v bigint, x double, w string, b boolean, d decimal(10,2)", progress="t")

@@ -39,7 +39,7 @@ def breaks_off(patch: pytest.MonkeyPatch) -> None:
     """The third key of a batch is not read."""
     read = Partitions._hashable
 
-    def some(self: Partitions, keys: pl.DataFrame) -> Iterator[tuple[object, ...]]:
+    def some(self: Partitions, keys: pl.DataFrame) -> Iterator[object]:
         for number, key in enumerate(read(self, keys)):
             if number == 2:
                 raise MemoryError

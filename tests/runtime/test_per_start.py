@@ -22,9 +22,10 @@ from tests.strategies.searched_sequences import (
     Searched,
     in_order,
     increments,
+    is_nested,
     operator_of,
-    random_searched,
     reloaded,
+    without_waits,
 )
 from tests.strategies.sequences import random_pattern
 from tidegate.algebra.errors import QueryError
@@ -35,10 +36,8 @@ from tidegate.algebra.ordered.sequences.pattern import (
     Absence,
     Concatenation,
     Pattern,
-    Repetition,
     Step,
     absent_in,
-    patterns_of,
     variables_of,
 )
 from tidegate.algebra.semantics import bags_equal
@@ -91,12 +90,6 @@ def with_an_end(node: Sequences) -> Sequences:
     return replace(node, pattern=Concatenation((node.pattern, Step("D"))), definitions=(*node.definitions, end))
 
 
-def is_nested(pattern: Pattern) -> bool:
-    """Whether a repetition is in another one: the reference semantics has far too many words of such a pattern."""
-    parts = [part for part in patterns_of(pattern) if isinstance(part, Repetition)]
-    return any(isinstance(inner, Repetition) for part in parts for inner in patterns_of(part.part))
-
-
 def with_absences(rng: random.Random) -> Searched:
     """A pattern with rows that must not come, or with a least distance; of one that is refused another is drawn."""
     while True:
@@ -105,7 +98,7 @@ def with_absences(rng: random.Random) -> Searched:
             _ = node.schema
         except QueryError:
             continue
-        return Searched(node, random_searched(rng).rows)
+        return Searched(node, without_waits(rng).rows)
 
 
 def _with_absences(rng: random.Random, value: int) -> Sequences:
@@ -130,7 +123,7 @@ def _with_absences(rng: random.Random, value: int) -> Sequences:
     return node
 
 
-DRAWS = {"searched": random_searched, "absences": with_absences}
+DRAWS = {"searched": without_waits, "absences": with_absences}
 
 
 def meant(case: Searched) -> list[Event] | str:
@@ -170,7 +163,7 @@ def test_kernels_stop_at_the_row_at_which_the_meaning_stops(first: int) -> None:
     met = Counter[str]()
     for seed in range(60 * first, 60 * first + 60):
         rng = random.Random(f"per start {seed}")
-        case = limited(rng, random_searched)
+        case = limited(rng, without_waits)
         if isinstance(tables_of(case.node), str):
             continue
         wanted = meant(case)
@@ -199,7 +192,7 @@ def test_either_search_goes_on_from_what_the_other_has_kept(monkeypatch: pytest.
     compiled = operators.compiled_search
     for seed in range(30):
         rng = random.Random(f"per start mixed {seed}")
-        case = limited(rng, random_searched)
+        case = limited(rng, without_waits)
         chosen = random.Random(seed)
         monkeypatch.setattr(operators, "compiled_search", lambda n, c=chosen: compiled(n) if c.random() < 0.5 else None)
         assert same(found(rng, case), meant(case)), seed
@@ -269,6 +262,26 @@ def test_a_batch_fails_and_changes_nothing(size: int, on_error: Any) -> None:
         assert error.startswith(ERROR)
         if size < 9:
             assert len(session.results("R")) == 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "define", "hint"),
+    [
+        ("A B+ C", {}, "matches are counted without listing them by group_by(...) and no per_start"),
+        (
+            "A B+ C",
+            {"B": lambda m: m.B.v >= m.A.v},
+            "without it group_by(...) would list them as well, since the condition of B reads A.v",
+        ),
+        ("A B+ !N[3]", {}, "without it group_by(...) would list them as well, since rows must not come"),
+    ],
+)
+def test_the_hint_is_one_that_helps(pattern: str, define: dict[str, Any], hint: str) -> None:
+    """Not every pattern is counted without listing its matches."""
+    limited = sequences(pattern, within=99, per_start=4, define=define)
+    with pytest.raises(tg.QueryError, match="TG307") as raised:
+        tg.program(R=limited).run({"E": rows_of("1222222")})
+    assert raised.value.hint.endswith(f"or a greater per_start; {hint}")
 
 
 def test_a_greater_limit_goes_on_from_the_checkpoint(tmp_path: Path) -> None:
@@ -379,7 +392,10 @@ def test_spark_names_the_same_row(spark: SparkSession, tmp_path: Path, monkeypat
         ({"per_start": 0}, "TG114 per_start=0 is no number of matches"),
         ({"per_start": True}, "TG114 per_start=True is no number of matches"),
         ({"per_start": 2.0}, "TG114 per_start=2.0 is no number of matches"),
-        ({"per_start": 1 << 62}, "TG114 per_start=4611686018427387904 is no number of matches"),
+        (
+            {"per_start": 1 << 62},
+            "TG114 per_start=4611686018427387904 limits nothing: matches are counted up to 4,611,686,018,427,387,903",
+        ),
         ({"per_start": 2, "matches": "preferred"}, 'TG114 matches="preferred" has one match'),
         (
             {"per_start": 2, "define": {"B": lambda m: m.B.next().v > 1}},

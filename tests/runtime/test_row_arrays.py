@@ -46,3 +46,48 @@ def test_partitions_have_the_rows_that_were_put_last(
         assert found.schema == {PARTITION: pl.Int64(), **COLUMNS}
         assert found.rows() == [(place, *row) for place, number in enumerate(asked) for row in known[number]]
     assert rows.stored <= 3 * rows.height + loose + most * partitions
+
+
+@pytest.mark.parametrize("refused", range(4))
+def test_rows_that_there_is_no_memory_to_pack_stay_where_they_are(
+    refused: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For whichever column it is refused; they are packed as soon as there is some."""
+    monkeypatch.setattr(row_arrays, "LOOSE", 0)
+    rng, rows, many = random.Random(refused), RowArrays(COLUMNS), 20
+    rows.grow(many)
+    known = [[random_row(rng, nulls=True) for _ in range(5)] for _ in range(many)]
+    every = np.arange(many)
+
+    def put(partitions: Any) -> None:
+        flat = [(place, *row) for place, p in enumerate(partitions) for row in known[p]]
+        frame = pl.DataFrame(flat, schema={PARTITION: pl.Int64(), **COLUMNS}, orient="row")
+        rows.put(np.array(partitions, dtype=np.int64), frame)
+
+    def check() -> None:
+        assert rows.height == sum(map(len, known))
+        assert rows.take(every).rows() == [(p, *row) for p in range(many) for row in known[p]]
+
+    put(every)
+    packed, asked = row_arrays._Column.packed, list[Any]()
+
+    def refuses(self: Any, *given: Any) -> Any:
+        asked.append(self)
+        if len(asked) % (refused + 1) == 0:
+            raise MemoryError
+        return packed(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(row_arrays._Column, "packed", refuses)
+        for own in known[1:]:
+            del own[1:]
+        put(every)
+        assert len(asked) == refused + 1
+        check()
+        known[0] = [random_row(rng, nulls=True) for _ in range(7)]
+        put([0])
+        check()
+        assert rows.stored > 3 * rows.height
+    put([1])
+    check()
+    assert rows.stored == rows.height

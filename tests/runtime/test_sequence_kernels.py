@@ -299,6 +299,215 @@ def test_conditions_that_compare_instants() -> None:
     assert [row[1:5] for row in check(node, rows_of("12333"))] == [(3, None, 0, 3)]
 
 
+def instants(node: Sequences, rows: tuple[Row, ...], *, seeds: int = 5) -> list[Row]:
+    """The first and the last instant of each match, and when it is certain."""
+    return sorted(row[-3:] for row in check(node, rows, seeds=seeds))
+
+
+def rows_at(*rows: tuple[int, int]) -> tuple[Row, ...]:
+    """Rows of one key: of each its instant and its value."""
+    return tuple((1, at, n, v, 0.0) for n, (at, v) in enumerate(rows))
+
+
+NOT = {"N": lambda m: m.N.v == 9, "M": lambda m: m.M.v == 8}
+
+
+def test_a_match_waits_for_rows_that_must_not_come() -> None:
+    node = node_of("A !N[3]", define={"A": IS["A"], "N": NOT["N"]})
+    assert instants(node, rows_of("11")) == [(0, 0, 3), (1, 1, 4)]
+    assert instants(node, rows_of("1229")) == []
+    assert instants(node, rows_of("12229")) == [(0, 0, 3)]
+    assert instants(node, rows_at((0, 1), (3, 2), (3, 9))) == []
+    now = node_of("A !N[0]", define={"A": IS["A"], "N": NOT["N"]})
+    assert instants(now, rows_at((0, 1), (1, 1), (1, 9))) == [(0, 0, 0)]
+
+
+def test_rows_that_must_not_come_are_compared_with_rows_of_the_match() -> None:
+    """Of those that the row alone tells the second one is."""
+    far = {"A": IS["A"], "B": IS["B"], "N": lambda m: (m.N.v >= 2) & (m.N.v > m.A.v + m.B.agg(tg.count()))}
+    node = node_of("A B? !N[4]", define=far)
+    assert instants(node, rows_of("122")) == [(0, 1, 5)]
+    assert instants(node, rows_of("1223")) == []
+    assert instants(node, rows_of("12222")) == [(0, 1, 5)]
+    assert instants(node, rows_of("1.222")) == []
+
+
+def test_starts_are_decided_where_the_search_may_come_to_them() -> None:
+    """Past the last row: a later match may be certain before an earlier one is."""
+    apart = node_of("A !N[5] | B", define={**AB, "N": NOT["N"]})
+    assert instants(apart, rows_of("12")) == [(0, 0, 5), (1, 1, 1)]
+    node = node_of("A B !N[5] | B", define={**AB, "N": NOT["N"]})
+    assert instants(node, rows_of("122")) == [(0, 1, 6), (2, 2, 2)]
+    assert instants(node, rows_of("1229")) == [(1, 1, 3), (2, 2, 2)]
+    numbered = node_of("A B !N[5] | B", define={**AB, "N": NOT["N"]}, number=lambda m: m.number)
+    assert [row[1:] for row in check(numbered, rows_of("122"))] == [(1, 0, 1, 6), (2, 2, 2, 6)]
+    assert [row[1:] for row in check(numbered, rows_of("1229"))] == [(1, 1, 1, 3), (2, 2, 2, 3)]
+
+
+def test_what_is_less_preferred_waits_for_open_matches() -> None:
+    node = node_of("A B !N[5] | A B | A !M[1]", define={**AB, **NOT})
+    assert instants(node, rows_of("12")) == [(0, 1, 1)]
+    assert instants(node, rows_of("1.2")) == [(0, 0, 1)]
+    either = node_of("A B !N[5] | A !M[1]", define={**AB, **NOT})
+    assert instants(either, rows_of("129")) == [(0, 0, 2)]
+    assert instants(either, rows_of("12")) == [(0, 1, 6)]
+    behind = node_of("A !N[4] | A B+ C", define={**IS, "N": NOT["N"]})
+    assert instants(behind, rows_of("122222")) == [(0, 0, 4)]
+    assert instants(behind, rows_of("1223")) == [(0, 0, 4)]
+    gone = node_of("A !N[4] | A B+ C", define={**IS, "N": lambda m: m.N.v == 2})
+    assert instants(gone, rows_of("1223")) == [(0, 3, 3)]
+    before = node_of("A B+ C | A !N[4]", define={**IS, "N": NOT["N"]}, within=7)
+    assert instants(before, rows_of("1223")) == [(0, 3, 3)]
+    assert instants(before, rows_of("122")) == [(0, 0, 7)]
+
+
+def test_matches_of_the_same_rows_do_not_wait_for_each_other() -> None:
+    node = node_of("A (!N[5] | !M[3])", define={"A": IS["A"], **NOT})
+    assert instants(node, rows_of("1")) == [(0, 0, 3)]
+    assert instants(node, rows_of("1.8")) == [(0, 0, 5)]
+    assert instants(node, rows_of("189")) == []
+    assert instants(node_of("A !N[5] | A", define={"A": IS["A"], "N": NOT["N"]}), rows_of("1")) == [(0, 0, 0)]
+    other = node_of("A !N[5] | B", define={"A": IS["A"], "B": lambda m: m.B.v == 1, "N": NOT["N"]})
+    assert instants(other, rows_of("1")) == [(0, 0, 5)]
+
+
+def test_rows_that_must_not_come_before_a_match() -> None:
+    node = node_of("!N[2] A", define={"A": IS["A"], "N": NOT["N"]})
+    assert instants(node, rows_of("9.1")) == []
+    assert instants(node, rows_of("9..1")) == [(3, 3, 3)]
+    assert instants(node, rows_at((0, 9), (0, 1))) == []
+    assert instants(node_of("!N[2] A | A B", define={**AB, "N": NOT["N"]}), rows_of("912")) == [(1, 2, 2)]
+    far = {"A": IS["A"], "N": lambda m: (m.N.v > 1) & (m.N.v > m.A.v + m.rows.first().v)}
+    for options in ({}, {"matches": "any", "within": 9}):
+        higher = node_of("!N[2] A B?", define={**far, "B": IS["B"]}, **options)
+        assert instants(higher, rows_of("321"), seeds=9) == []
+        assert instants(higher, rows_of("3.21"), seeds=9) == [(3, 3, 3 if options else AT_THE_END)]
+
+
+def test_rows_before_those_that_must_not_come_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    define = {"A": IS["A"], "N": lambda m: m.N.v < m.N.prev().v}
+    node = node_of("!N[2] A", define=define)
+    for _ in range(2):
+        assert instants(node, rows_of("53.1"), seeds=9) == []
+        assert instants(node, rows_of("53..1"), seeds=9) == [(4, 4, 4)]
+        monkeypatch.setattr(operators, "compiled_search", lambda node: None)
+
+
+def test_rows_that_must_not_come_between_two() -> None:
+    node = node_of("A !N C", define={"A": IS["A"], "C": IS["C"], "N": NOT["N"]}, matches="any", within=9)
+    assert instants(node, rows_of("193")) == []
+    assert instants(node, rows_of("1.3")) == [(0, 2, 2)]
+    assert instants(node, rows_of("1913")) == [(2, 3, 3)]
+    higher = {"A": IS["A"], "C": IS["C"], "N": lambda m: (m.N.v != 3) & (m.N.v > m.A.v)}
+    assert instants(node_of("A !N C", define=higher, matches="any", within=9), rows_of("1033")) == [
+        (0, 2, 2),
+        (0, 3, 3),
+    ]
+    assert instants(node_of("A !N C", define=higher, matches="any", within=9), rows_of("10323")) == [(0, 2, 2)]
+
+
+def test_a_row_may_be_the_next_one_where_another_must_not_come() -> None:
+    either = {**IS, "N": NOT["N"], "D": lambda m: m.D.v == 4}
+    last = {name: either[name] for name in "ABCN"}
+    one = node_of("A (!N B | C)", define=last, matches="any", within=9)
+    assert instants(one, rows_of("1923")) == [(0, 3, 3)]
+    skipped = node_of("A (!N B | C)", define=last, matches="next", within=9)
+    assert instants(skipped, rows_of("1923")) == []
+    assert instants(skipped, rows_of("193")) == [(0, 2, 2)]
+    both = node_of("A (!N B D | B C)", define=either, matches="any", within=9)
+    assert instants(both, rows_of("1923")) == [(0, 3, 3)]
+    assert instants(both, rows_of("1924")) == []
+    assert instants(both, rows_of("1.24")) == [(0, 3, 3)]
+
+
+@pytest.mark.parametrize("matches", ["any", "next", "contiguous"])
+def test_every_match_waits_for_rows_that_must_not_come(matches: str) -> None:
+    node = node_of("!M[1] A B+ !N[2]", define={**AB, **NOT}, matches=matches, within=9)
+    assert instants(node, rows_of("122"))[0] == (0, 1, 3)
+    assert instants(node, rows_of("1229")) == []
+    assert instants(node, rows_of("122.9")) == [(0, 1, 3)]
+    assert instants(node, rows_of("812")) == []
+    alone = node_of("A (!N[5] | !M[3])", define={"A": IS["A"], **NOT}, matches=matches, within=9)
+    assert instants(alone, rows_of("1")) == [(0, 0, 3)]
+    assert instants(alone, rows_of("1.8")) == [(0, 0, 5)]
+
+
+def test_a_condition_waits_for_the_rows_that_it_reads() -> None:
+    rising = node_of("A", define={"A": lambda m: m.A.v < m.A.next().v})
+    assert instants(rising, rows_of("1213")) == [(0, 0, 1), (2, 2, 3)]
+    keys = (*rows_of("12"), *((2, at, at, v, 0.0) for at, v in enumerate((3, 1))))
+    assert instants(rising, keys) == [(0, 0, 1)]
+    last = node_of("A", define={"A": lambda m: m.A.next().v.is_null()})
+    assert instants(last, rows_of("12")) == [(1, 1, AT_THE_END)]
+    fewer = node_of("A", define={"A": lambda m: (m.A.next().v == 2) & (m.A.next(2).v == 3)})
+    assert instants(fewer, rows_of("123")) == [(0, 0, 2)]
+
+
+def test_what_a_row_behind_decides_stands_before_what_is_less_preferred() -> None:
+    node = node_of("A B | A", define={"A": IS["A"], "B": lambda m: (m.B.v == 2) & (m.B.next().v == 3)})
+    assert instants(node, rows_of("124")) == [(0, 0, 2)]
+    assert instants(node, rows_of("123")) == [(0, 1, 2)]
+    assert instants(node, rows_of("13")) == [(0, 0, 1)]
+    soon = node_of("A B | A", define={"A": IS["A"], "B": lambda m: (m.B.next().v == 3) & (m.B.next(2).v == 3)})
+    assert instants(soon, rows_of("1245")) == [(0, 0, 2)]
+    either = node_of("A B", define={"A": IS["A"], "B": lambda m: (m.B.v == 2) | (m.B.next().v == 3)})
+    assert instants(either, rows_of("12")) == [(0, 1, 1)]
+    failing = node_of("A B", define={"A": IS["A"], "B": lambda m: (6 // m.B.next().v > 0) | (m.B.v == 2)})
+    assert instants(failing, rows_of("121")) == [(0, 1, 2)]
+    assert instants(failing, rows_of("120")) == []
+
+
+def test_threads_are_alike_where_the_same_rows_decide_them() -> None:
+    """Both ways come to C with the same row, and rows behind decide one of them."""
+    node = node_of("(A | B) C", define={"A": lambda m: m.A.next(3).v == 3, "C": lambda m: m.C.v == 2})
+    assert instants(node, rows_of("1223"))[0] == (0, 1, 3)
+    assert instants(node, rows_of("1224"))[0] == (0, 1, 3)
+
+
+def test_rows_behind_are_compared_with_rows_of_the_match() -> None:
+    define = {"A": IS["A"], "B": lambda m: m.B.next().v > m.A.v}
+    assert instants(node_of("A B", define=define), rows_of("152")) == [(0, 1, 2)]
+    assert instants(node_of("A B", define=define), rows_of("151")) == []
+    two = node_of("A B | A", define={"A": IS["A"], "B": lambda m: m.B.next().v > m.A.next(3).v})
+    assert instants(two, rows_of("1524")) == [(0, 0, 3)]
+    assert instants(two, rows_of("1541")) == [(0, 1, 3), (3, 3, AT_THE_END)]
+    known = node_of("A B C", define={"A": IS["A"], "C": lambda m: m.C.v == m.A.next().v})
+    assert instants(known, rows_of("1525")) == []
+    assert instants(known, rows_of("1555")) == [(0, 2, 2)]
+
+
+def test_a_row_is_skipped_once_it_is_known_not_to_fit() -> None:
+    define = {"A": IS["A"], "B": lambda m: m.B.next(2).v == 1, "C": IS["C"]}
+    node = node_of("A (B | C)", define=define, matches="next", within=9)
+    assert instants(node, rows_of("1532")) == [(0, 2, 3)]
+    assert instants(node, rows_of("1531")) == [(0, 1, 3)]
+    alike = node_of("A B", define={"A": IS["A"], "B": lambda m: m.B.next().v == 1}, matches="any", within=9)
+    assert instants(alike, rows_of("1551")) == [(0, 2, 3)]
+
+
+def test_anchors() -> None:
+    first = node_of("^ A B?", define=AB)
+    assert instants(first, rows_of("1312"), seeds=9) == [(0, 0, 1)]
+    assert instants(first, rows_of("31"), seeds=9) == []
+    some = node_of("^ A | B", define=AB)
+    assert instants(some, rows_of("112"), seeds=9) == [(0, 0, 0), (2, 2, 2)]
+    empty = node_of("^ A?", define={"A": IS["A"]})
+    assert instants(empty, rows_of("21"), seeds=9) == [(0, 0, 0)]
+    last = node_of("A $", define={"A": IS["A"]})
+    assert instants(last, rows_of("11")) == [(1, 1, AT_THE_END)]
+    assert instants(last, rows_at((0, 1), (0, 2))) == []
+    either = node_of("A $ | A B", define=AB)
+    assert instants(either, rows_of("12")) == [(0, 1, 1)]
+    assert instants(node_of("A B* $", define=AB), rows_of("122")) == [(0, 2, AT_THE_END)]
+
+
+def test_more_open_matches_than_there_is_room_for_at_first() -> None:
+    node = node_of("A+ !N[400]", define={"A": IS["A"], "N": NOT["N"]}, within=300)
+    ones = [(1, at, 0, 1, 0.0) for at in range(80)]
+    assert once(node, ones) == [(1, 0, 79, 479)]
+    assert once(node, [*ones, (1, 81, 0, 9, 0.0)]) == []
+
+
 def test_rows_are_kept_until_no_match_can_begin_with_them() -> None:
     node = node_of("A B", define=AB, matches="any", within=3)
     operator = operator_of(node)
@@ -321,8 +530,28 @@ def deep(m: Any) -> Any:
 @pytest.mark.parametrize(
     ("pattern", "options", "reason"),
     [
-        ("A !B[3]", {}, "there are rows that must not come"),
-        ("^ A", {}, "it is anchored"),
+        (
+            "A !B[3]",
+            {"matches": "any", "within": 9, "per_start": 2},
+            "matches that begin with one row are limited, and there are rows that must not come",
+        ),
+        (
+            "!N[3] A+",
+            {"define": {"N": lambda m: m.N.v > m.A.v}},
+            "the condition of N, which must not come before rows, reads rows behind these",
+        ),
+        (
+            "A !N B",
+            {"define": {"N": lambda m: m.N.v > m.B.v}, "matches": "any", "within": 9},
+            "the condition of N, which must not come between rows, reads rows behind these",
+        ),
+        (
+            "A !N[3]",
+            {"define": {"N": lambda m: m.N.next().v > m.N.v}},
+            "the condition of N, which must not come, reads a row behind others",
+        ),
+        ("A !N[3]", {"define": {"N": lambda m: m.N.t - m.A.t < 2}}, "the condition of N compares instants"),
+        ("A !N[3]", {"define": {"N": lambda m: m.A.v > 2}}, "the condition of N is known, in part, before its row is"),
         ("A B", {"skip": "last B"}, "the search goes on at the last B"),
         ("A B", {"rows": "all", "unmatched": True}, "rows of no match are reported"),
         ("A*", {"rows": "all"}, "empty matches are reported beside rows of others"),
@@ -336,7 +565,16 @@ def deep(m: Any) -> Any:
         ("A B", {"define": {"B": lambda m: m.B.t - m.A.t < 3}}, "the condition of B compares instants"),
         ("A B", {"define": {"B": lambda m: m.A.v > 3}}, "the condition of B is known, in part, before its row is"),
         ("A B", {"define": {"B": deep}}, "the condition of B is too deep"),
-        ("A B", {"define": {"B": lambda m: m.B.next().v > m.B.v}}, "the condition of B reads a row behind others"),
+        (
+            "A B",
+            {"define": {"B": lambda m: (m.B.next().v > m.A.v) | (m.B.v > 3)}},
+            "the condition of B has a choice that a row behind others decides in part",
+        ),
+        (
+            "A B",
+            {"define": {"B": lambda m: m.B.next().t - m.B.t < 3}, "matches": "any", "within": 9},
+            "the condition of B compares instants",
+        ),
         ("A B", {"x": lambda m: m.B.next().v}, "a measure reads a row behind others"),
     ],
 )

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import tidegate as tg
@@ -29,7 +30,11 @@ Rows = Mapping[str, Sequence[Row]]
 BEGUN = tg.stream("Begun", "k string, t bigint", progress="t")
 ENDED = tg.stream("Ended", "k string, t bigint", progress="t")
 MADE = tg.stream("Made", "k string, t bigint, v bigint, x double", progress="t")
+NUMBERED = MADE.select("v", "t")
+AT = tg.stream("At", "k string, at timestamp", progress="at")
+TABLE = tg.table("Table", "k string, t timestamp not null")
 UNTYPED: Any = tg
+UNTYPED_MADE: Any = MADE
 #: How long windows last at most where they have a limit.
 LONGEST = 7
 
@@ -324,6 +329,26 @@ def test_nothing_waits_for_an_end_that_has_not_come(tmp_path: Path) -> None:
     assert (kind.kept.rows, kind.kept.bounds) == (1, {"first": (1, 1)})
 
 
+def test_no_instant_closes_what_is_open() -> None:
+    """What is open is said, and what is final."""
+    rows: dict[str, Any] = {"Begun": [("a", 1), ("b", 2)], "Ended": [("a", 4)], "Made": [("b", 3, 1, None)]}
+    for made in (between(), MADE.windows(between()).agg(n=tg.count()), MADE.in_context(between())):
+        program = tg.program(R=made)
+        given = {stream.name: rows[stream.name] for stream in program.definition.inputs}
+        with pytest.raises(
+            tg.QueryError, match="TG417 no instant closes what may be open at the end: windows that"
+        ) as at:
+            program.run(given, close_at=9)
+        told = str(at.value)
+        assert "because       a row that closes it ends such a window" in told
+        assert "windows that have ended are final" in told
+        assert "hint          leave out close_at; to end them all, add rows that close them before the streams" in told
+    found_too = MADE.partition_by("k", tie="v").derive(Some=tg.situation(MADE.v > 0)).Some
+    both = tg.program(R=between(), Some=found_too).run(rows, close_at=9)
+    assert found(both["R"].rows()) == [("a", 1, 4)]
+    assert [row["te"] for row in both["Some"].rows()] == [9]
+
+
 @pytest.mark.parametrize("longest", [None, 9])
 def test_a_key_that_is_an_instant_lets_no_window_pass(longest: int | None) -> None:
     """A window is final at its end, though all rows of its key have come before."""
@@ -385,7 +410,7 @@ def test_explain_says_when_windows_are_final_and_what_is_kept() -> None:
         "holds       windows: keys(Totals~4 by k)",
         "0: where closed or open holds before the row's instant, begins open, unless it holds",
         "1: where open holds before the row's instant, ends open",
-        "windows from window opened until closes it of r0 by k in order of t: n = count(a row), total = sum(v)",
+        "windows from ~opened until ~closes of r0 by k in order of t: n = count(~row), total = sum(v)",
     ):
         assert line in told, line
     assert "unbounded" not in told
@@ -411,13 +436,58 @@ def test_a_program_computes_what_is_open_once() -> None:
         (lambda: UNTYPED.between(BEGUN), "TG114 (?s:.*)say which rows close windows"),
         (lambda: UNTYPED.between(BEGUN.t, 1, 5), "TG114 (?s:.*)tg.between"),
         (lambda: UNTYPED.between(BEGUN.t, BEGUN), "TG114 between got (?s:.*)x.between"),
-        (lambda: tg.between(BEGUN, ENDED, by="key"), "TG101 "),
+        (lambda: tg.between(BEGUN, ENDED, by="key"), "TG101 rows that open windows have no attribute 'key'"),
+        (
+            lambda: tg.between(BEGUN, ENDED.rename(k="kind"), by="k"),
+            r"TG101 rows that close windows have no attribute 'k'(?s:.*)kind, t; (?s:.*)rename\(\.\.\.=\"k\"\)",
+        ),
+        (
+            lambda: tg.between(BEGUN, ENDED, by="t"),
+            "TG114 't' is the instant of rows that open windows, and one of their keys(?s:.*)with_(?s:.*)r.t",
+        ),
+        (
+            lambda: tg.between(BEGUN.with_(u=BEGUN.t + 1), ENDED.rename(t="u"), by="u", opens_at="t"),
+            "TG114 'u' is the instant of rows that close windows, and one of their keys",
+        ),
+        (
+            lambda: MADE.windows(tg.between(NUMBERED, NUMBERED, by="v"), by="t"),
+            "TG114 't' is the instant of the rows in windows, and one of their keys",
+        ),
+        (
+            lambda: tg.between(BEGUN, ENDED, by=BEGUN.k.upper()),
+            r"TG114 between goes by attributes, and upper\(k\) is computed(?s:.*)with_\(key=\.\.\.\)(?s:.*)by=\"key\"",
+        ),
+        (lambda: tg.between(TABLE, ENDED, by="k"), "TG162 rows that open windows are those of streams(?s:.*)declare a"),
+        (lambda: tg.between(BEGUN, TABLE, by="k"), "TG162 rows that close windows are those of streams"),
+        (
+            lambda: UNTYPED.between(BEGUN, ENDED, by="k", empty="x"),
+            "TG114 empty='x' says neither yes nor no(?s:.*)give True where windows without rows are wanted",
+        ),
+        (
+            lambda: UNTYPED_MADE.windows(between().where(lambda w: w.end > 3)),
+            r"TG114 a Relation says not which windows there are\n(?s:.*)as tg.between\(\.\.\.\) has made them",
+        ),
+        (
+            lambda: UNTYPED_MADE.in_context(between().where(lambda w: w.end > 3)),
+            r"TG114 in_context got a Relation(?s:.*)tg.between\(\.\.\.\) as it is",
+        ),
         (lambda: tg.between(BEGUN, ENDED, by=("k", "k")), "TG103 rows are partitioned by k twice"),
         (lambda: tg.between(BEGUN, ENDED, by="k", at_most=0), "TG160 at_most=0 is not positive"),
-        (lambda: tg.between(BEGUN, ENDED, by="k", at_most=10**18), r"TG160 at_most=\d+ is longer than instants"),
+        *(
+            (
+                lambda many=many: tg.between(BEGUN, ENDED, by="k", at_most=many),
+                r"TG160 at_most=\d+ is longer than instants lie apart(?s:.*)leave it out: windows last then until",
+            )
+            for many in (10**18, 10**30)
+        ),
+        (
+            lambda: tg.between(AT, AT, by="k", at_most=10**30),
+            r"TG160 at_most is a duration here, not 10+(?s:.*)write \"5s\"",
+        ),
+        (lambda: MADE.windows(tg.session(10**30)), r"TG160 gap=10+ is longer than instants lie apart(?s:.*)shorter"),
         (lambda: tg.between(MADE, ENDED, by="k", opens_at="v"), "TG117 opens_at='v' holds no instants(?s:.*)of t"),
         (
-            lambda: tg.between(BEGUN, tg.table("T", "k string"), by="k", closes_at="k"),
+            lambda: tg.between(BEGUN, ENDED.select("k"), by="k", closes_at="k"),
             "TG117 closes_at='k' holds no instants(?s:.*)rows without an instant",
         ),
         (lambda: UNTYPED.between(BEGUN, ENDED, by="k", at_most="5m"), "TG160 at_most is a number of ticks here"),
@@ -451,10 +521,31 @@ def test_what_can_not_be_is_said(make: Any, says: str) -> None:
         make()
 
 
+def test_options_may_be_values_of_numpy() -> None:
+    assert tg.between(BEGUN, ENDED, by="k", empty=np.True_)._empty is True  # type: ignore[arg-type]  # what is tried
+
+
 def test_they_show_how_they_are_written() -> None:
     assert repr(MADE.windows(between(), by="k")) == (
         "between rows that open and rows that close by k, in order of t; say what each window yields: .agg(...)"
     )
+
+
+@pytest.mark.parametrize("mark", ["~", "~~"])
+@pytest.mark.parametrize("name", ["opened", "closes", "row", "rows", "number", "since", "until"])
+def test_no_name_of_a_user_is_one_of_the_translation(name: str, mark: str) -> None:
+    """Of keys, of values that aggregates read, and of aggregates."""
+    own = f"{mark}{name}"
+    rows: dict[str, Any] = {"Begun": [("a", 1)], "Ended": [("a", 4)], "Made": [("a", 3, 7, None), ("a", 4, 1, None)]}
+    begun, ended, made = (stream.rename(k=own) for stream in (BEGUN, ENDED, MADE))
+    for longest in (None, 9):
+        windows = tg.between(begun, ended, by=own, at_most=longest)
+        assert run(windows, **{n: rows[n] for n in ("Begun", "Ended")}) == [("a", 1, 4)]
+        assert run(made.windows(windows).agg(n=tg.count()), **rows) == [("a", 1, 4, 2)]
+        valued = MADE.rename(v=own)
+        assert run(valued.windows(between(longest)).agg(total=tg.sum(valued[own])), **rows) == [("a", 1, 4, 8)]
+        named = MADE.windows(between(longest)).agg(**{own: tg.count(), f"~{own}": tg.sum(MADE.v)})
+        assert run(named, **rows) == [("a", 1, 4, 2, 8)]
 
 
 def test_names_of_keys_are_free() -> None:

@@ -19,6 +19,7 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.inline_workers import InlineRun, Workers
+from tests.shards import shards
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.connectors.sinks import parquet_sink
@@ -105,12 +106,12 @@ def expected(batches: list[list[dict[str, Any]]]) -> dict[str, Counter[str]]:
     return wanted
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
+@pytest.mark.parametrize("seed", shards(6, 2))
 def test_whoever_gets_a_task_results_are_the_same(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are drawn, lost now and then, and every second batch is tried again after all its tasks were done. Of two
     runs one adds to small states what has changed, as it is done with large ones.
     """
-    if seed % 2 == 0:
+    if seed % 2:
         monkeypatch.setattr(ordered_state, "SMALL", 0)
     rng, batches = random.Random(seed), rows(seed)
     workers = Workers(monkeypatch, tasks=3, choose=lambda number: rng.randrange(3))
@@ -234,7 +235,7 @@ def part(path: str, size: int = 10, checksum: str = "c") -> Part:
 
 def test_an_operator_counts_where_files_and_progress_say_so() -> None:
     operator: Any = object()
-    for query, asked, shard, shards, old, new, found in (
+    for query, asked, shard, of, old, new, found in (
         ("Q", part("a"), 1, 3, 5, 6, True),
         ("Q", part("b"), 1, 3, 5, 6, False),
         ("Q", part("a", checksum="d"), 1, 3, 5, 6, False),
@@ -246,9 +247,9 @@ def test_an_operator_counts_where_files_and_progress_say_so() -> None:
     ):
         operators = HeldOperators()
         operators.keep("Q", 1, 3, HeldOperator(part("a"), {"t": 5}, operator))
-        assert (operators.take(query, shard, shards, asked, {"t": old}, {"t": new}) is operator) is found
+        assert (operators.take(query, shard, of, asked, {"t": old}, {"t": new}) is operator) is found
         again = operators.take("Q", 1, 3, part("a"), {"t": 5}, {"t": 6})
-        is_left = (query, shard, shards) != ("Q", 1, 3)
+        is_left = (query, shard, of) != ("Q", 1, 3)
         assert again is (operator if is_left else None)  # what was taken is held no longer
 
 

@@ -12,9 +12,22 @@ import polars as pl
 import tidegate as tg
 from tests.strategies.sequences import random_pattern
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.ordered.sequences.definition import DETECTED
+from tidegate.algebra.ordered.sequences.definition import DETECTED, EveryMatch
 from tidegate.algebra.ordered.sequences.node import Sequences
-from tidegate.algebra.ordered.sequences.pattern import variables_of
+from tidegate.algebra.ordered.sequences.pattern import (
+    Absence,
+    Alternation,
+    Anchor,
+    Concatenation,
+    Exclusion,
+    Pattern,
+    Permutation,
+    Repetition,
+    Step,
+    absent_in,
+    patterns_of,
+    variables_of,
+)
 from tidegate.algebra.semantics import evaluate
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.ordered.table import family_of
@@ -40,27 +53,48 @@ class Searched:
         return in_order(evaluate(self.node, {"S": list(self.rows)}))
 
 
+def is_nested(pattern: Pattern) -> bool:
+    """Whether a repetition is in another one: the reference semantics has far too many words of such a pattern."""
+    parts = [part for part in patterns_of(pattern) if isinstance(part, Repetition)]
+    return any(isinstance(inner, Repetition) for part in parts for inner in patterns_of(part.part))
+
+
 def in_order(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=repr)
 
 
-def random_searched(rng: random.Random) -> Searched:
-    """A case of a pattern that is not refused."""
+def random_searched(rng: random.Random, *, waits: bool = True) -> Searched:
+    """A case of a pattern that is not refused. `waits`: also with conditions that read rows behind their own, with rows
+    that must not come, and with anchors.
+    """
     while True:
         try:
-            node = _node(rng)
+            node = _node(rng, waits=waits)
             _ = node.schema
         except QueryError:
+            continue
+        if waits and node.selection == EveryMatch("next") and is_nested(node.pattern):
             continue
         return Searched(node, _rows(rng))
 
 
-def _node(rng: random.Random) -> Sequences:
+def without_waits(rng: random.Random) -> Searched:
+    return random_searched(rng, waits=False)
+
+
+def _node(rng: random.Random, *, waits: bool) -> Sequences:
     how = rng.choice(("preferred", "preferred", "preferred", "contiguous", "next", "any"))
     pattern = random_pattern(rng, skips=how != "preferred")
+    if waits and rng.random() < 0.5:
+        pattern = with_absences(rng, pattern)
+    if waits and how == "preferred" and rng.random() < 0.15:
+        pattern = _anchored(rng, pattern)
     variables = variables_of(pattern)
     known = how != "preferred"
-    define = {name: _condition(rng, name, variables, known=known) for name in variables if rng.random() < 0.9}
+    define = {
+        name: _condition(rng, name, variables, known=known, waits=waits) for name in variables if rng.random() < 0.9
+    }
+    define |= {name: _absent(rng, name, variables) for name in absent_in(pattern) if name not in define}
     options: dict[str, Any] = {"matches": how}
     if how == "preferred":
         options["skip"] = rng.choice(("past last row", "past last row", "next row"))
@@ -82,8 +116,77 @@ def _node(rng: random.Random) -> Sequences:
     return node
 
 
-def _condition(rng: random.Random, name: str, variables: tuple[str, ...], *, known: bool) -> Callable[[Any], Any]:
-    """`known`: also one that compares instants, or of which a part is known before its row is."""
+def with_absences(rng: random.Random, pattern: Pattern) -> Pattern:
+    """The pattern with rows that must not come: at its ends, or anywhere in it."""
+    style = rng.random()
+    if style < 0.25:
+        return Concatenation((_absence(rng), pattern))
+    if style < 0.55:
+        return Concatenation((pattern, _absence(rng)))
+    if style < 0.65:
+        return Concatenation((pattern, Repetition(_absence(rng), 0, 1, greedy=rng.random() < 0.5)))
+    return _inside(rng, pattern)
+
+
+def _inside(rng: random.Random, pattern: Pattern) -> Pattern:
+    """The pattern with rows that must not come beside some of its steps."""
+    match pattern:
+        case Step():
+            absence = _absence(rng)
+            both = (pattern, absence) if rng.random() < 0.5 else (absence, pattern)
+            return Concatenation(both) if rng.random() < 0.4 else pattern
+        case Concatenation(parts) | Alternation(parts) | Permutation(parts):
+            return type(pattern)(tuple(_inside(rng, part) for part in parts))
+        case Repetition(part, least, most, greedy):
+            return Repetition(_inside(rng, part), least, most, greedy)
+        case Exclusion(part):
+            return Exclusion(_inside(rng, part))
+        case _:
+            return pattern
+
+
+def _absence(rng: random.Random) -> Absence:
+    return Absence(rng.choice("NNNM"), rng.choice((None, 0, 1, 2, 3, 6)))
+
+
+def _anchored(rng: random.Random, pattern: Pattern) -> Pattern:
+    """The pattern with an anchor, on all ways through it or on one."""
+    anchor = Anchor(rng.choice(("start", "start", "end")))
+    both = (anchor, pattern) if anchor.at == "start" else (pattern, anchor)
+    if rng.random() < 0.6:
+        return Concatenation(both)
+    parts = [Concatenation(both), random_pattern(rng, depth=1)]
+    return Alternation(tuple(rng.sample(parts, 2)))
+
+
+def _absent(rng: random.Random, name: str, variables: tuple[str, ...]) -> Callable[[Any], Any]:
+    """The condition of a row that must not come."""
+    number, other = rng.choice((0, 1, 2)), rng.choice(variables)
+    own: tuple[Callable[[Any], Any], ...] = (
+        lambda m: m[name].v == number,
+        lambda m: m[name].v.is_null() | (m[name].v > number),
+        lambda m: m[name].v > m[name].prev().v,
+        lambda m: m[name].v < m[name].prev(2).v,
+    )
+    matched: tuple[Callable[[Any], Any], ...] = (
+        lambda m: m[name].v > m[other].v,
+        lambda m: (m[name].v == number) & (m[name].x <= m[other].first().x),
+        lambda m: m[name].v == m.rows.first().v,
+        lambda m: m[name].v >= m.rows.last(1).v,
+        lambda m: (m[name].v >= number) & (m.rows.agg(tg.count()) > 2),
+        lambda m: (m[name].v > number) & (m[name].v + m[other].agg(tg.count()) > 2),
+        lambda m: m[name].next().v == number,
+        lambda m: m[name].t - m[other].t <= 2,
+    )
+    return rng.choice(own) if rng.random() < 0.6 else rng.choice(matched)
+
+
+def _condition(
+    rng: random.Random, name: str, variables: tuple[str, ...], *, known: bool, waits: bool
+) -> Callable[[Any], Any]:
+    """`known`: also one that compares instants, or of which a part is known before its row is. `waits`: also one that
+    reads rows behind its own.
+    """
     number, other = rng.choice((0, 1, 2)), rng.choice(variables)
     own: tuple[Callable[[Any], Any], ...] = (
         lambda m: m[name].v == number,
@@ -106,6 +209,23 @@ def _condition(rng: random.Random, name: str, variables: tuple[str, ...], *, kno
         lambda m: (m[name].v > number) | (m[name].x == m[other].x),
         lambda m: m[name].v.same_as(m[other].v),
     )
+    behind: tuple[Callable[[Any], Any], ...] = (
+        lambda m: m[name].v <= m[name].next().v,
+        lambda m: m[name].next().v > number,
+        lambda m: (m[name].v >= number) & (m[name].next().v != 0),
+        lambda m: m[name].next(2).v == number,
+        lambda m: m[name].next().v.is_null(),
+        lambda m: ~(m[name].next(2).v < m[name].v) | (m[name].v == number),
+        lambda m: (m[name].next().v >= 1) & (m[name].next(2).v >= number),
+        lambda m: (m[name].next().v == number) | (m[name].next(2).v < 6 // m[name].v) | (m[name].prev().v == 0),
+        lambda m: (6 // m[name].next().v > number) | (m[name].v == 1),
+        lambda m: m[name].next().v > m[other].v,
+        lambda m: (m[name].v == number) & (m[name].next().x * 2.0 >= m[other].first().v),
+        lambda m: m[name].next(2).v - m[other].next().v >= number - 1,
+        lambda m: m[name].next().v + m.rows.agg(tg.count()) > 2,
+        lambda m: m[name].next().t - m[name].t <= 3,
+        lambda m: m[other].next().v >= number,
+    )
     before: tuple[Callable[[Any], Any], ...] = (
         lambda m: m[name].t - m.rows.first().t <= 4,
         lambda m: (m[name].t > m[other].t + 1) & (m[name].v > 0),
@@ -114,6 +234,8 @@ def _condition(rng: random.Random, name: str, variables: tuple[str, ...], *, kno
     )
     if known and rng.random() < 0.3:
         return rng.choice(before)
+    if waits and rng.random() < 0.25:
+        return rng.choice(behind)
     return rng.choice(own) if rng.random() < 0.6 else rng.choice(matched)
 
 

@@ -104,8 +104,17 @@ GROUP = Group(
         bug(
             "packed rows stand where they stood",
             ARRAYS,
-            "self._first, self._room = np.cumsum(self._count) - self._count, self._count.copy()",
-            "self._room = self._count.copy()",
+            "self._first, self._room, self._used = first, room.copy(), used",
+            "self._room, self._used = room.copy(), used",
+        ),
+        bug(
+            "a column is packed as there is no memory for the next",
+            ARRAYS,
+            "packed = [column.packed(at, to, used) for column in self._columns.values()]\n",
+            "packed = []\n"
+            "            for column in self._columns.values():\n"
+            "                packed.append(column.packed(at, to, used))\n"
+            "                column.hold(*packed[-1])\n",
         ),
         bug(
             "a value takes the NULL that stood there",

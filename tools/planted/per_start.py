@@ -8,7 +8,7 @@ FOLDER = "algebra/ordered/sequences"
 RESIDUALS = f"{FOLDER}/automata/residuals.py"
 BEGINNINGS = f"{FOLDER}/per_start/beginnings.py"
 EXCESS = f"{FOLDER}/per_start/excess.py"
-COUNTED = f"{FOLDER}/counting/counted.py"
+COUNTED = f"{FOLDER}/counting/countable.py"
 CHECKS = f"{FOLDER}/checks.py"
 ENABLED = f"{FOLDER}/enabled.py"
 NODE = f"{FOLDER}/node.py"
@@ -43,8 +43,8 @@ GROUP = Group(
         bug(
             "matches of increments before do not count",
             EVERY,
-            "if ends and per_start:",
-            "if ends and per_start and time[row] > after:",
+            "if ends_here and per_start:",
+            "if ends_here and per_start and time[row] > after:",
         ),
         bug(
             "matches in the making do not count",

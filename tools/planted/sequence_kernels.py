@@ -4,42 +4,157 @@ from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
+ABSENCES = "runtime/kernels/sequences/absences.py"
+AHEAD = "runtime/kernels/sequences/ahead.py"
 EVERY = "runtime/kernels/sequences/every.py"
+PENDING = "runtime/kernels/sequences/pending.py"
 SEARCH = "runtime/kernels/sequences/preferred.py"
 THREADS = "runtime/kernels/sequences/threads.py"
 MACHINE = "runtime/kernels/sequences/machine.py"
+VERDICTS = "runtime/ordered/sequences/ahead.py"
 ROWS = "runtime/ordered/sequences/rows.py"
+OPERATOR = "runtime/ordered/sequences/operator.py"
 COMPILED = "runtime/ordered/sequences/compiled.py"
 MEASURES = "runtime/ordered/sequences/measures.py"
 TABLES = "analysis/ordered/sequences/tables.py"
 AUTOMATON = "algebra/ordered/sequences/automata/automaton.py"
-COMPLETIONS = "analysis/ordered/sequences/completions.py"
+DETERMINISTIC = "analysis/ordered/sequences/deterministic.py"
+WAYS = "analysis/ordered/sequences/ways.py"
 
 GROUP = Group(
     "sequence kernels",
     ("tests/runtime/test_sequence_kernels.py",),
     (
-        bug("a thread ends a tick early", SEARCH, "threads[a, DEATH] < time[row]", "threads[a, DEATH] <= time[row]"),
+        bug("a thread ends a tick early", SEARCH, "latest < time[row]:", "latest <= time[row]:"),
         bug(
             "a match does not wait for a limit that is to come",
             SEARCH,
-            "if latest > options[UNTIL]:",
-            "if latest > options[UNTIL] and best == NONE:",
+            "if over > until:",
+            "if over > until and best == NONE:",
         ),
         bug(
             "less preferred threads go on behind a match",
             SEARCH,
-            "            if matched:\n                break\n        current",
+            "            if ended:\n                break\n        current",
             "        current",
         ),
-        bug("earlier starts decide nothing", SEARCH, "detected = floor if", "detected = at if"),
+        bug("earlier starts decide nothing", SEARCH, "at = max(at, hidden, inside)", "at = max(at, inside)"),
         bug(
             "threads of one state are alike",
             SEARCH,
             "if threads[b, r] != threads[its, r]:",
             "if threads[b, r] != threads[b, r]:",
         ),
-        bug("partitions wait for their next row", SEARCH, "due = min(due, at)", "due = min(due, NO_LOOK)"),
+        bug("partitions wait for their next row", SEARCH, "due = min(due, over)", "due = min(due, NO_LOOK)"),
+        bug(
+            "partitions with open matches wait for their next row",
+            SEARCH,
+            "due = min(due, pending[k, FATE])",
+            "due = min(due, NO_LOOK)",
+        ),
+        bug("later starts are not inside open matches", SEARCH, "at = max(at, hidden, inside)", "at = max(at, hidden)"),
+        bug("numbers are known before earlier matches", SEARCH, "detected = settled if", "detected = at if"),
+        bug(
+            "rows before a match may be any",
+            SEARCH,
+            "if state == 0 and guards[k, ASKED] & come[start]:",
+            "if state == 0 and guards[k, ASKED] & come[start] & 0:",
+        ),
+        bug(
+            "threads go on whose conditions have turned out not to hold",
+            SEARCH,
+            "if a == current + size or threads[a, GONE] <= row:",
+            "if a == current + size:",
+        ),
+        bug(
+            "threads are alike whatever decides them",
+            SEARCH,
+            "for r in range(SURE, width):\n                            if",
+            "for r in range(REGISTERS, width):\n                            if",
+        ),
+        bug(
+            "a match is one before its conditions are decided",
+            SEARCH,
+            "if at_once and threads[its, SURE] < 0 and threads[its, GONE] == NOWHERE:",
+            "if at_once:",
+        ),
+        bug(
+            "the first row that may not come is the only one",
+            ABSENCES,
+            "place = following[a, place]",
+            "place = -1",
+        ),
+        bug(
+            "rows that must not come may come with the last tick",
+            ABSENCES,
+            "time[place] <= over:",
+            "time[place] < over:",
+        ),
+        bug(
+            "rows before a match may come with the first tick",
+            ABSENCES,
+            "time[row] - time[last] <= absences[a, 1]:",
+            "time[row] - time[last] < absences[a, 1]:",
+        ),
+        bug("a row behind the last one is no row", ABSENCES, "gone = min(gone, row + 1)", "gone = gone"),
+        bug(
+            "durations decide before conditions do",
+            ABSENCES,
+            "decided = max(decided, time[sure] if sure < end else EVER)",
+            "decided = max(decided, time[row])",
+        ),
+        bug(
+            "a row that must not come has no row of the match",
+            ABSENCES,
+            "    match_row(threads, scratch, variable, row, groups, numbers)\n",
+            "",
+        ),
+        bug("a comparison is known with its own row", AHEAD, "at + reads[r, 1])", "at)"),
+        bug("of several rows behind the nearest decides", AHEAD, "place = max(place, at +", "place = max(0, at +"),
+        bug(
+            "what is not known yet does not hold",
+            AHEAD,
+            "            threads[thread, SURE] = end\n            continue",
+            "            return False",
+        ),
+        bug(
+            "rows of other partitions are behind",
+            VERDICTS,
+            "outcomes.decided & (here + step < end)",
+            "outcomes.decided",
+        ),
+        bug("a failure does not hold", VERDICTS, "self.none | (on & other.none),", "self.none,"),
+        bug("NULL is behind the last row", VERDICTS, "    if closed:\n        true =", "    if True:\n        true ="),
+        bug(
+            "open matches of the same rows are waited for",
+            PENDING,
+            "        elif not same:\n",
+            "        else:\n",
+        ),
+        bug(
+            "open matches of as many rows are the same",
+            PENDING,
+            "same = same and same_rows(",
+            "same = same or same_rows(",
+        ),
+        bug(
+            "threads behind an open match outlive it",
+            PENDING,
+            "latest = max(latest, min(threads[a, DEATH], matched))",
+            "latest = max(latest, threads[a, DEATH])",
+        ),
+        bug(
+            "the search comes to where it would after a match that is none",
+            PENDING,
+            "else min(matched, pending[k, FATE])",
+            "else matched",
+        ),
+        bug(
+            "an open match that is none stays before others",
+            PENDING,
+            "            elif pending[waiting + seen, IS_MATCH]:",
+            "            else:",
+        ),
         bug("the first row is the last", THREADS, "REGISTERS + numbers[k]] < 0:", "REGISTERS + numbers[k]] < row:"),
         bug(
             "the last row but one is the last",
@@ -73,8 +188,13 @@ GROUP = Group(
             "if mark[top] == FAILED or (mark[top] == VALUE and stack[top] == ends):",
             "if mark[top] == VALUE and stack[top] == ends:",
         ),
-        bug("a row before is of any partition", ROWS, "has[at[at < self.offsets[1:]]] = False", "pass"),
-        bug("rows before are not kept", COMPILED, "standings.begin - self.back, 0)", "standings.begin, 0)"),
+        bug(
+            "a row before is of any partition",
+            ROWS,
+            "has[at[(at < self.offsets[1:]) & (at >= self.offsets[:-1])]] = False",
+            "pass",
+        ),
+        bug("rows before are not kept", COMPILED, "until)) - self.back, 0)", "until)), 0)"),
         bug(
             "each increment counts from one", COMPILED, '"number": standings.number,', '"number": 0 * standings.number,'
         ),
@@ -84,24 +204,95 @@ GROUP = Group(
             "places[places < self.rows.offsets[self.found.partition[self.match]]] = -1",
             "places[places < 0] = -1",
         ),
-        bug(
-            "a condition of a row to come is open", TABLES, "if not any(_reads_row(", "if False and not any(_reads_row("
-        ),
+        bug("a condition of a row to come is open", TABLES, "if not every and not any(", "if False and not any("),
         bug(
             "what is less preferred than the end is waited for",
-            COMPLETIONS,
-            "for some in (ways, ways[:upto])",
-            "for some in (ways, ways)",
+            WAYS,
+            "[*places, len(state.transitions)]",
+            "[len(state.transitions) for _ in range(len(places) + 1)]",
         ),
         bug("what fits may be skipped", EVERY, "(skips == NEXT and goes_on)", "(skips == NEXT and row < 0)"),
         bug(
             "what the limits forbid is not skipped",
             EVERY,
-            "if not ends and death < time[row]:",
+            "if not ends_here and death < time[row]:",
             "if False:",
         ),
         bug("adjacent rows may be apart", EVERY, "skips == CONTIGUOUS or", "skips < CONTIGUOUS or"),
-        bug("a match is found again in the next increment", EVERY, "if ends and time[row] > after:", "if ends:"),
+        bug(
+            "a match is found again in the next increment",
+            EVERY,
+            "elif detected > after and detected < NO_LOOK:",
+            "elif detected < NO_LOOK:",
+        ),
+        bug(
+            "a match that waits is let go",
+            EVERY,
+            "min(undecided, start), min(decided_at, detected)",
+            "min(undecided, end), min(decided_at, detected)",
+        ),
+        bug(
+            "every match is looked at with the next row",
+            EVERY,
+            "min(undecided, start), min(decided_at, detected)",
+            "min(undecided, start), decided_at",
+        ),
+        bug("what must not come between two may", EVERY, "threads[a, HIT] |= 1 << n", "threads[a, HIT] |= 0"),
+        bug(
+            "what must not come before a row lets it be skipped",
+            EVERY,
+            "                        if threads[total, SURE] == end and not closed:",
+            "                        if ending[following] & IS_VAIN:\n                            continue\n"
+            "                        if threads[total, SURE] == end and not closed:",
+        ),
+        bug(
+            "rows are skipped before they are known not to fit",
+            EVERY,
+            "threads[a, SURE] = max(threads[a, SURE], known)",
+            "known = -1",
+        ),
+        bug(
+            "matches are certain before their conditions are",
+            EVERY,
+            "threads[total, SURE] = max(threads[total, SURE], threads[a, SURE])",
+            "threads[total, SURE] = -1",
+        ),
+        bug(
+            "each absence has to hold",
+            DETERMINISTIC,
+            "not any(other < absences for other in ends))",
+            "not any(other != absences for other in ends))",
+        ),
+        bug(
+            "any state is left by what has come",
+            DETERMINISTIC,
+            "to is not None and not absences & set(come))",
+            "to is not None)",
+        ),
+        bug(
+            "rows that must not come before a match are not kept",
+            COMPILED,
+            "if not self.leading:",
+            "if True:",
+        ),
+        bug(
+            "rows before those that must not come are not kept",
+            OPERATOR,
+            "first = max(first - self.back, 0)",
+            "first = max(min(first, standing.begin - self.back), 0)",
+        ),
+        bug(
+            "every first row that is kept is the first of its partition",
+            COMPILED,
+            "if self.calls.numbered or self.calls.anchored:",
+            "if self.calls.numbered:",
+        ),
+        bug(
+            "a row that must not come may be told by what comes later",
+            TABLES,
+            "elif compiled.programs and _reads_open(prepared, where, absence):",
+            "elif False:",
+        ),
         bug(
             "rows are kept while a match is searched for",
             EVERY,

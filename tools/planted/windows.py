@@ -165,6 +165,13 @@ GROUP = Group(
             "self._first[partitions] + 0 * gone",
         ),
         bug(
+            "rows are gone though there is no memory for those that come",
+            QUEUES,
+            "        at = ranges(first + kept, added)\n",
+            "        self._first[partitions], self._count[partitions] = first, count\n"
+            "        at = ranges(first + kept, added)\n",
+        ),
+        bug(
             "a partition that moves leaves rows behind",
             QUEUES,
             "                column.move(at, to)\n",
@@ -229,8 +236,8 @@ GROUP = Group(
         bug(
             "another row than the far one is named",
             PARTIAL,
-            "told[follows[np.argmax(last - first)] + 1]",
-            "told[follows[np.argmin(last - first)] + 1]",
+            "row = int(follows[np.argmax(last - first)]) + 1",
+            "row = int(follows[np.argmin(last - first)]) + 1",
         ),
         bug(
             "no rows have no count",
@@ -372,7 +379,7 @@ GROUP = Group(
         bug(
             "windows of kept rows are looked at anew after a start when rows come only",
             ROWS,
-            "state.put(replace(stored, look=cut(self.node, block, none, reached, reached).look))",
+            "state.put(replace(stored, look=look))",
             "state.put(stored)",
         ),
         bug("what is tied is counted in any order", ROWS, "if isinstance(self.node.window, CountWindow):", "if False:"),
@@ -451,14 +458,26 @@ GROUP = Group(
         bug(
             "windows without rows are there in any case",
             OPENED,
-            'call("gt", Attr(_ROWS), Lit(0, BIGINT))',
-            'call("ge", Attr(_ROWS), Lit(0, BIGINT))',
+            'call("gt", Attr(marks.rows), Lit(0, BIGINT))',
+            'call("ge", Attr(marks.rows), Lit(0, BIGINT))',
         ),
         bug(
             "what closes a window counts as a row",
             OPENED,
             "ends = Imbed(ends, name, Lit(None, rows.schema[name].type))",
-            "ends = Imbed(ends, name, TRUE if name == _ROW else Lit(None, rows.schema[name].type))",
+            "ends = Imbed(ends, name, TRUE if name == marks.row else Lit(None, rows.schema[name].type))",
+        ),
+        bug(
+            "attributes of windows have names of users",
+            OPENED,
+            '        mark = unused_mark(names)\n        return cls(f"{mark}opened"',
+            '        mark = "~"\n        return cls(f"{mark}opened"',
+        ),
+        bug(
+            "attributes of what asks for a change have names of users",
+            OPENED,
+            '        mark = unused_mark(names)\n        return cls(f"{mark}number"',
+            '        mark = "~"\n        return cls(f"{mark}number"',
         ),
         bug(
             "the next window is the one that has ended",

@@ -8,6 +8,7 @@ from typing import Any
 from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.dsl.checks.suggestions import condition_hint
 from tidegate.algebra.dsl.expression import Expression, Origin
+from tidegate.algebra.dsl.literals import plain
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.formulas import And, Formula, Not, Opaque, Or, temporal_formula
 from tidegate.algebra.nodes import Node, OrderedNode, Rename, Scan, children
@@ -116,6 +117,18 @@ def require_new(names: Iterable[str], schema: Schema) -> None:
         if name in schema:
             raise QueryError("TG103", f"attribute {name!r} exists already", hint="choose a new name")
         checked_name(name, "an attribute")
+
+
+def flag(option: str, given: object, when: str) -> bool:
+    """What is true or false; `QueryError` TG114 for anything else. `when` says where it is to be true."""
+    value = plain(given)
+    if not isinstance(value, bool):
+        raise QueryError(
+            "TG114",
+            f"{option}={shown(given)} says neither yes nor no",
+            hint=f"give True {when}; else leave it out",
+        )
+    return value
 
 
 def is_identifier(name: object) -> bool:

@@ -48,6 +48,6 @@ def require_model(model: object, where: str) -> Contexts:
             "TG114",
             f"{where} got {kind_of(model)}, not a model of contexts",
             hint=f'write {where}(model, "congestion"), where model = tg.context_model(...), or {where}(windows), where '
-            "windows = tg.between(...)",
+            "windows = tg.between(...) as it is: what is selected of it are rows",
         )
     return model

@@ -39,6 +39,7 @@ OfMatch: TypeAlias = "Expression | Callable[[MatchedRows], object]"
 
 _SELECTIONS: Final = ("preferred", "contiguous", "next", "any")
 _SKIPS: Final = ("past last row", "next row", "first V", "last V")
+_MOST_PER_START: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +235,14 @@ def _per_start(options: SequenceOptions) -> int | None:
     given = options.per_start
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 < given < 1 << 62:
+    if isinstance(given, bool) or not isinstance(given, int) or given <= 0:
         raise QueryError("TG114", f"per_start={shown(given)} is no number of matches", hint="write per_start=1000")
+    if given >= _MOST_PER_START:
+        raise QueryError(
+            "TG114",
+            f"per_start={shown(given)} limits nothing: matches are counted up to {_MOST_PER_START - 1:,}",
+            hint="leave it out, or write one that memory has room for: per_start=1000",
+        )
     if options.matches == "preferred":
         raise QueryError(
             "TG114",

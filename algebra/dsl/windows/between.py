@@ -8,23 +8,29 @@ from typing import TYPE_CHECKING
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.durations import Duration, check_duration
-from tidegate.algebra.dsl.checks.relation import listed, what_else
+from tidegate.algebra.dsl.checks.relation import flag, listed, what_else
 from tidegate.algebra.dsl.contexts.handle import Contexts
-from tidegate.algebra.dsl.expression import Origin
+from tidegate.algebra.dsl.expression import Expression, Origin
 from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.literals import plain
 from tidegate.algebra.dsl.over.build import require_once
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.dsl.windows.bounds import WindowsOfRows, positive_ticks
+from tidegate.algebra.dsl.windows.bounds import WITHOUT_ROWS, WindowsOfRows, positive_ticks
 from tidegate.algebra.dsl.windows.build import Windowed
 from tidegate.algebra.dsl.windows.opened import Asking, Opened
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node
 from tidegate.algebra.ordered.windows.node import END, START
-from tidegate.algebra.types import MAX_SHIFT
+from tidegate.algebra.row_wise import is_static
+from tidegate.algebra.terms import Attr
+from tidegate.algebra.types import BIGINT, MAX_SHIFT, DataType
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Column
+
+#: What errors call the rows of each relation.
+_OPENS, _CLOSES = "rows that open windows", "rows that close windows"
 
 
 @checked_calls
@@ -124,6 +130,7 @@ class WindowedBetween(Windowed):
             )
         self._of, self._windows, self._tie = of, windows, None
         self._keys, self._time = windows._placed(of, by, time, "windows")
+        _require_no_key(self._time, self._keys, "the rows in windows")
 
     @property
     def _shown(self) -> str:
@@ -166,8 +173,9 @@ def between(
     `relation.windows(these).agg(...)` has aggregates of the rows in each window, with `empty=True` also of windows
     without rows. `relation.in_context(these)` has the rows, and waits for no end.
 
-    `QueryError` TG102 for keys or instants of two types, TG114 for what is no relation, TG117 where it has several
-    instants, TG160 for an `at_most` that is no duration.
+    `QueryError` TG101 for a key that one of the relations lacks, TG102 for keys or instants of two types, TG114 for
+    what is no relation and for an instant that is a key, TG117 where it has several instants, TG160 for an `at_most`
+    that is no duration, TG162 for rows of a static table.
 
     Examples:
         >>> pulling = tg.between(cars.where(cars.accel > 0), cars.where(cars.accel < 0), by="car")
@@ -181,23 +189,19 @@ def between(
         4, 85.0, 1
     """
     with Here() as site:
-        for relation in (opens, closes):
-            if not isinstance(relation, Relation):
-                raise QueryError(
-                    "TG114",
-                    f"between got {what_else(relation)}",
-                    hint='write tg.between(begun, ended, by="key"); a value is compared by x.between(low, high)',
-                )
-        keys = tuple(opens._name_of(key, "between") for key in listed(by))
+        for relation, which in ((opens, _OPENS), (closes, _CLOSES)):
+            _require_streams(relation, which)
+        shows_empty = flag("empty", empty, WITHOUT_ROWS)
+        keys = tuple(_key(opens, key, _OPENS) for key in listed(by))
         names = tuple(key.rpartition(".")[2] for key in keys)
         require_once(names)
         opening = Asking(opens, keys, opens._order(opens_at, "between", "opens_at"))
         closing = Asking(
             closes,
-            tuple(closes._name_of(name, "between") for name in names),
+            tuple(_key(closes, name, _CLOSES) for name in names),
             closes._order(closes_at, "between", "closes_at"),
         )
-        for option, given in (("opens_at", opening), ("closes_at", closing)):
+        for option, given, which in (("opens_at", opening, _OPENS), ("closes_at", closing, _CLOSES)):
             if not given.rows.schema[given.at].temporal:
                 known = ", ".join(given.rows.schema.temporal)
                 raise QueryError(
@@ -205,20 +209,82 @@ def between(
                     f"{option}={given.at!r} holds no instants",
                     hint=f"name one of {known}" if known else "rows without an instant open and close no windows",
                 )
+            _require_no_key(given.at, given.keys, which)
         for first, second in zip((*opening.keys, opening.at), (*closing.keys, closing.at), strict=True):
             _require_same(opens, first, closes, second, "rows that close")
-        check_duration("at_most", at_most)
-        longest = None if at_most is None else positive_ticks("at_most", at_most, opens.schema[opening.at].type)
-        if longest is not None and longest > MAX_SHIFT:
-            raise QueryError(
-                "TG160", f"at_most={shown(at_most)} is longer than instants lie apart", hint="leave it out"
-            )
+        longest = _longest(at_most, opens.schema[opening.at].type)
         opened = Opened.of(opening, closing, names, longest, site)
         node = opened.whole()
         made = opened.changes._with(node, dict.fromkeys(node.schema, Origin("these windows")), site)
         windows = Between(made._node, made._origins, made._sites, made._results)
-        windows._opened, windows._empty = opened, empty
+        windows._opened, windows._empty = opened, shows_empty
         return windows
+
+
+def _require_streams(rows: object, which: str) -> None:
+    """`QueryError` TG114 for what is no relation, TG162 for rows of static tables."""
+    if not isinstance(rows, Relation):
+        raise QueryError(
+            "TG114",
+            f"between got {what_else(rows)}",
+            hint='write tg.between(begun, ended, by="key"); a value is compared by x.between(low, high)',
+        )
+    if is_static(rows._node):
+        raise QueryError(
+            "TG162",
+            f"{which} are those of streams, and these are of static tables only",
+            hint="declare a stream instead: rows or a frame given as its source are complete, so nothing waits for "
+            "more",
+        )
+
+
+def _key(rows: Relation, key: Column, which: str) -> str:
+    """The name of a key there; `QueryError` TG101 where these rows lack it, TG114 for what is computed."""
+    part = _known(rows, key, which) if isinstance(key, str) else rows._column(key)
+    if not isinstance(part._term, Attr):
+        raise QueryError(
+            "TG114",
+            f"between goes by attributes, and {part!r} is computed",
+            hint='give it one name in both relations first: with_(key=...), and then by="key"',
+        )
+    return part._term.name
+
+
+def _known(rows: Relation, name: str, which: str) -> Expression:
+    try:
+        return rows._attribute(name)
+    except QueryError as error:
+        if error.code != "TG101":
+            raise
+        both = "" if which == _OPENS else f'; a key has one name in both relations: rename(...="{name}")'
+        raise QueryError("TG101", f"{which} have no attribute {name!r}", hint=f"{error.hint}{both}") from None
+
+
+def _require_no_key(at: str, keys: Sequence[str], which: str) -> None:
+    """`QueryError` TG114 where the instant of rows is one of their keys."""
+    if at in keys:
+        raise QueryError(
+            "TG114",
+            f"{at!r} is the instant of {which}, and one of their keys",
+            hint=f'leave it out of by=; or give the key a name of its own: with_(key=r.{at}), and then by="key"',
+        )
+
+
+def _longest(given: Duration, type_: DataType) -> int | None:
+    """How many ticks a window lasts at most; `QueryError` TG160 for what is no such time."""
+    check_duration("at_most", given)
+    if given is None:
+        return None
+    number = plain(given)
+    is_beyond = isinstance(number, int) and number > MAX_SHIFT and type_.distance == BIGINT
+    ticks = MAX_SHIFT + 1 if is_beyond else positive_ticks("at_most", given, type_)
+    if ticks > MAX_SHIFT:
+        raise QueryError(
+            "TG160",
+            f"at_most={shown(given)} is longer than instants lie apart",
+            hint="leave it out: windows last then until a row closes them",
+        )
+    return ticks
 
 
 def _require_same(left: Relation, first: str, right: Relation, second: str, of: str) -> None:

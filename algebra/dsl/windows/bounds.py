@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.durations import Duration, check_duration, duration_in_ticks
+from tidegate.algebra.dsl.checks.relation import flag
 from tidegate.algebra.dsl.expression import to_expression
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.literals import plain
@@ -37,6 +38,8 @@ _Aligned: TypeAlias = Callable[[int, int, int, bool], HoppingWindow | Cumulating
 Align: TypeAlias = Literal["epoch", "first"]
 _NO_SIZE: Final = ("TG160", 'say how long a window is: tg.hopping("1h", every="10m")')
 _NO_EVERY: Final = ("TG160", 'say how far apart windows end: tg.hopping("1h", every="10m")')
+#: When `empty` is true.
+WITHOUT_ROWS: Final = "where windows without rows are wanted, too"
 
 
 @checked_calls
@@ -157,7 +160,7 @@ def calendar(unit: Unit, *, zone: str = "UTC", size: int = 1, empty: bool = Fals
     with Here():
         _require_one("unit", unit, tuple(LONGEST_DAYS))
         _require_zone(zone)
-        many = _whole("size", size)
+        many, shows_empty = _whole("size", size), flag("empty", empty, WITHOUT_ROWS)
 
         def build(type_: DataType) -> Window:
             if type_.kind is not Kind.TIMESTAMP:
@@ -166,10 +169,10 @@ def calendar(unit: Unit, *, zone: str = "UTC", size: int = 1, empty: bool = Fals
                     f"a calendar has instants, and {type_} is none",
                     hint="windows over whole numbers and dates are tg.hopping(7, every=7)",
                 )
-            return CalendarWindow(unit, many, zone, empty)
+            return CalendarWindow(unit, many, zone, shows_empty)
 
         counted = "" if many == 1 else f", size={many}"
-        return WindowBounds(f"calendar({unit!r}, zone={zone!r}{counted}{_shown(empty)})", build)
+        return WindowBounds(f"calendar({unit!r}, zone={zone!r}{counted}{_shown(shows_empty)})", build)
 
 
 @called(since=("TG160", 'say since when: tg.landmark("2026-01-01T00:00Z", every="1h")'), every=_NO_EVERY)
@@ -222,6 +225,7 @@ def _aligned(
 ) -> WindowBounds:
     for option, given in (("size", size), ("every", every), ("offset", offset)):
         check_duration(option, given)
+    shows_empty = flag("empty", empty, WITHOUT_ROWS)
 
     def build(type_: DataType) -> Window:
         whole, step = positive_ticks("size", size, type_), positive_ticks("every", every, type_)
@@ -229,11 +233,11 @@ def _aligned(
             _require_multiple(size, whole, every, step)
         turn = whole if whole % step == 0 else step
         moved = 0 if offset is None else duration_in_ticks(offset, type_, "offset") % turn
-        return kind(whole, step, moved, empty)
+        return kind(whole, step, moved, shows_empty)
 
     moved = "" if offset is None else f", offset={offset!r}"
     moved += "" if align == "epoch" else f", align={align!r}"
-    return WindowBounds(f"{name}({size!r}, every={every!r}{moved}{_shown(empty)})", build)
+    return WindowBounds(f"{name}({size!r}, every={every!r}{moved}{_shown(shows_empty)})", build)
 
 
 def _anchored(size: int, every: int, offset: int, empty: bool) -> AnchoredWindow:

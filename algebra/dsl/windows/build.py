@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
-from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.suggestions import group_hint
@@ -107,6 +107,13 @@ def windowed(
 
 def window_of(bounds: object, type_: DataType) -> Window:
     """The windows over instants of a type; `QueryError` TG114 for what is none, TG160 for durations that do not fit."""
+    if hasattr(type(bounds), "schema"):  # a relation
+        raise QueryError(
+            "TG114",
+            f"{kind_of(bounds)} says not which windows there are",
+            hint="windows between rows are taken as tg.between(...) has made them; what is selected of them are rows: "
+            "choose by which rows open and close them, or afterwards, windows(these).agg(...).where(...)",
+        )
     if not isinstance(bounds, WindowBounds):
         raise QueryError(
             "TG114",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,6 +18,7 @@ from tidegate.algebra.ordered.transitions.definition import END as ENDS
 from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.ordered.windows.kinds import OpenedWindow
 from tidegate.algebra.ordered.windows.node import END, START, Windows
+from tidegate.algebra.schema import unused_mark
 from tidegate.algebra.terms import FALSE, TRUE, Attr, Lit, Term, call, conjunction
 from tidegate.algebra.types import BIGINT, STRING
 
@@ -30,9 +31,6 @@ _ASKED: Final = (
     Transition("terminate", _OPEN, (_OPEN,)),
     Transition("terminate", _OPEN, (_OPEN,)),
 )
-#: Attributes of what asks for a change, and of rows of windows. No name of a user's has a space.
-_NUMBER, _SINCE, _UNTIL = "query number", "match began", "open until"
-_OPENED, _CLOSES, _ROW, _ROWS = "window opened", "closes it", "a row", "number of rows"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +43,7 @@ class Asking:
     keys: tuple[str, ...]
     at: str
 
-    def candidates(self, number: int, names: Sequence[str], longest: int | None) -> Node:
+    def candidates(self, number: int, names: Sequence[str], longest: int | None, asked: _AskedNames) -> Node:
         """The rows as they ask for a change with this number, by these names of keys. A key that is NULL asks for
         nothing.
 
@@ -55,14 +53,14 @@ class Asking:
         distance = self.rows.schema[self.at].type.distance
         there: list[Term] = [call("is_not_null", Attr(key)) for key in self.keys if self.rows.schema[key].nullable]
         node: Node = Select(self.rows._node, conjunction(there)) if there else self.rows._node
-        node, at, beside = Imbed(node, _NUMBER, Lit(number, BIGINT)), Attr(self.at), [_NUMBER]
+        node, at, beside = Imbed(node, asked.number, Lit(number, BIGINT)), Attr(self.at), [asked.number]
         if longest is not None:
             since: Term = at
             if number == 2:
                 since = call("add", at, Lit(1, distance))
-                node, at = Imbed(node, _UNTIL, call("add", at, Lit(longest, distance))), Attr(_UNTIL)
-            node = Imbed(node, _SINCE, since)
-            beside.append(_SINCE)
+                node, at = Imbed(node, asked.until, call("add", at, Lit(longest, distance))), Attr(asked.until)
+            node = Imbed(node, asked.since, since)
+            beside.append(asked.since)
         return renamed(
             Project(node, (*self.keys, at.name, *beside)), [*zip(self.keys, names, strict=True), (at.name, TIME)]
         )
@@ -84,15 +82,16 @@ class Opened:
         taken = (CONTEXT, CHANGE, TIME, BEGAN)
         keys = tuple(free_name(name, (*taken, *names)) if name in taken else name for name in names)
         asking = [opens, closes] if longest is None else [opens, closes, opens]
+        asked = _AskedNames.beside((*opens.rows.schema, *closes.rows.schema, *keys))
         node = Transitions(
-            Union(tuple(rows.candidates(number, keys, longest) for number, rows in enumerate(asking))),
+            Union(tuple(rows.candidates(number, keys, longest, asked) for number, rows in enumerate(asking))),
             keys,
             TIME,
             (ContextType(_CLOSED), ContextType(_OPEN)),
             _CLOSED,
             _ASKED[: len(asking)],
-            _NUMBER,
-            None if longest is None else _SINCE,
+            asked.number,
+            None if longest is None else asked.since,
         )
         origins = dict.fromkeys(node.schema, Origin("these windows"))
         return cls(opens.rows._with(node, origins, site, (), (closes.rows,)), names, longest)
@@ -112,8 +111,8 @@ class Opened:
 
     def whole(self) -> Node:
         """The windows themselves: keys, start and end."""
-        at = free_name(TIME, self.names)
-        return self._limited(Windows(self._ends(self.names, at), self.names, at, OpenedWindow(_OPENED, _CLOSES), ()))
+        at, marks = free_name(TIME, self.names), _Marks.beside(self.names)
+        return self._limited(Windows(self._ends(self.names, at, marks), self.names, at, marks.window, ()))
 
     def aggregated(
         self,
@@ -126,30 +125,31 @@ class Opened:
         empty: bool,
     ) -> Node:
         """The windows with aggregates of the rows in them; `empty`: also those without rows."""
-        rows, aggregates = _read(of._node, (*keys, time), aggregates)
+        marks = _Marks.beside((*of.schema, *(aggregate.name for aggregate in aggregates)))
+        rows, aggregates = _read(of._node, (*keys, time), aggregates, marks.row)
         relation = Relation(rows, dict.fromkeys(rows.schema, Origin("these windows")), of._sites, of._results)
-        inside = self.inside(relation, keys, time, _OPENED, site)._node
-        ends = self._ends(keys, time)
+        inside = self.inside(relation, keys, time, marks.opened, site)._node
+        ends = self._ends(keys, time, marks)
         for name in rows.schema.names:
             if name not in (*keys, time):
                 ends = Imbed(ends, name, Lit(None, rows.schema[name].type))
-        counted = () if empty else (Aggregate(_ROWS, Function.COUNT, Attr(_ROW)),)
-        both = Union((Imbed(inside, _CLOSES, FALSE), ends))
-        node = self._limited(Windows(both, keys, time, OpenedWindow(_OPENED, _CLOSES), (*aggregates, *counted)))
+        counted = () if empty else (Aggregate(marks.rows, Function.COUNT, Attr(marks.row)),)
+        both = Union((Imbed(inside, marks.closes, FALSE), ends))
+        node = self._limited(Windows(both, keys, time, marks.window, (*aggregates, *counted)))
         if not empty:
-            node = Select(node, call("gt", Attr(_ROWS), Lit(0, BIGINT)))
+            node = Select(node, call("gt", Attr(marks.rows), Lit(0, BIGINT)))
         return Project(node, (*keys, START, END, *(aggregate.name for aggregate in aggregates)))
 
     def _look_up(self, rows: Relation, keys: tuple[str, ...], at: str) -> LookUp:
         return LookUp(self.changes, _CLOSED, self.keys, rows, keys, at)
 
-    def _ends(self, keys: Sequence[str], time: str) -> Node:
+    def _ends(self, keys: Sequence[str], time: str, marks: _Marks) -> Node:
         """Each window as it ends, by these names of keys and of that instant."""
         ended = [(CONTEXT, _OPEN), (CHANGE, ENDS)]
         condition = conjunction([call("eq", Attr(name), Lit(value, STRING)) for name, value in ended])
         node = Project(Select(self.changes._node, condition), (*self.keys, TIME, BEGAN))
-        names = [*zip(self.keys, keys, strict=True), (TIME, time), (BEGAN, _OPENED)]
-        return Imbed(renamed(node, names), _CLOSES, TRUE)
+        names = [*zip(self.keys, keys, strict=True), (TIME, time), (BEGAN, marks.opened)]
+        return Imbed(renamed(node, names), marks.closes, TRUE)
 
     def _limited(self, windows: Windows) -> Node:
         """Windows with what is known of how long they last."""
@@ -159,11 +159,46 @@ class Opened:
         return Select(windows, call("le", Attr(END), call("add", Attr(START), longest)))
 
 
-def _read(node: Node, kept: tuple[str, ...], aggregates: Sequence[Aggregate]) -> tuple[Node, list[Aggregate]]:
-    """The rows with nothing but `kept` and what aggregates read of them, and the aggregates of these attributes. Of
-    what is no row all of these are NULL, so that it does not count.
+@dataclass(frozen=True, slots=True)
+class _AskedNames:
+    """The attributes of rows that ask for a change, by names that no attribute has beside which they stand."""
+
+    number: str
+    since: str
+    until: str
+
+    @classmethod
+    def beside(cls, names: Iterable[str]) -> _AskedNames:
+        mark = unused_mark(names)
+        return cls(f"{mark}number", f"{mark}since", f"{mark}until")
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """The attributes of rows in windows, by names that no attribute has beside which they stand: when the window was
+    opened, whether the row closes it, that it is a row, and how many rows the window has.
     """
-    node = Imbed(node, _ROW, TRUE)
+
+    opened: str
+    closes: str
+    row: str
+    rows: str
+
+    @classmethod
+    def beside(cls, names: Iterable[str]) -> _Marks:
+        mark = unused_mark(names)
+        return cls(f"{mark}opened", f"{mark}closes", f"{mark}row", f"{mark}rows")
+
+    @property
+    def window(self) -> OpenedWindow:
+        return OpenedWindow(self.opened, self.closes)
+
+
+def _read(node: Node, kept: tuple[str, ...], aggregates: Sequence[Aggregate], row: str) -> tuple[Node, list[Aggregate]]:
+    """The rows with nothing but `kept` and what aggregates read of them, and the aggregates of these attributes. Of
+    what is no row all of these are NULL, `row` too, so that it does not count.
+    """
+    node = Imbed(node, row, TRUE)
     names: dict[Term, str] = {}
     for aggregate in aggregates:
         for term in (aggregate.argument, aggregate.by):
@@ -177,9 +212,9 @@ def _read(node: Node, kept: tuple[str, ...], aggregates: Sequence[Aggregate]) ->
     read = [
         replace(
             aggregate,
-            argument=Attr(_ROW if aggregate.argument is None else names[aggregate.argument]),
+            argument=Attr(row if aggregate.argument is None else names[aggregate.argument]),
             by=None if aggregate.by is None else Attr(names[aggregate.by]),
         )
         for aggregate in aggregates
     ]
-    return Project(node, (*kept, *dict.fromkeys(names.values()), _ROW)), read
+    return Project(node, (*kept, *dict.fromkeys(names.values()), row)), read

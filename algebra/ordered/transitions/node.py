@@ -62,6 +62,10 @@ class Transitions(OrderedNode):
         return False
 
     @property
+    def stays_open(self) -> str:
+        return "windows that rows open and others close"
+
+    @property
     def keeps(self) -> str:
         return "contexts that hold"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -26,24 +27,25 @@ class Completion:
     earlier: tuple[bool, ...]
 
 
-def completions_of(node: Sequences, of: Automaton) -> tuple[tuple[tuple[Completion, ...], tuple[Completion, ...]], ...]:
-    """The completions from each state, and those by ways that are preferred to the end of the match there."""
+def completions_of(
+    node: Sequences, of: Automaton, parts: Sequence[Sequence[tuple[int, int]]]
+) -> tuple[tuple[tuple[Completion, ...], ...], ...]:
+    """The completions from each state by each of some parts of its ways on, each from one place to another."""
     ends = _ends(node, of)
-    found = []
-    for state in of.states:
-        ways = [way.to for way in state.transitions]
-        upto = ways.index(None) if None in ways else len(ways)
-        every, preferred = (
-            dict.fromkeys(
-                _completion(node, variables)
-                for to in some
-                if to is not None
-                for variables in sorted(ends[to], key=sorted)
+    return tuple(
+        tuple(
+            tuple(
+                dict.fromkeys(
+                    _completion(node, variables)
+                    for way in state.transitions[begin:end]
+                    if way.to is not None
+                    for variables in sorted(ends[way.to], key=sorted)
+                )
             )
-            for some in (ways, ways[:upto])
+            for begin, end in its
         )
-        found.append((tuple(every), tuple(preferred)))
-    return tuple(found)
+        for state, its in zip(of.states, parts, strict=True)
+    )
 
 
 def _ends(node: Sequences, of: Automaton) -> dict[int, set[Variables]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tidegate.algebra.functions.aggregates import Function
+from tidegate.algebra.ordered.sequences.certainty.prepared import atoms_of
 from tidegate.algebra.ordered.sequences.navigation import Navigation, RowOf, RowsAggregate, RowValue, Variables
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.schema import Schema
@@ -65,11 +66,29 @@ Program: TypeAlias = tuple[Instruction, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """A comparison that reads rows of the match, and rows behind others: its program, and of each that it reads from
+    where, as the number of a register or `CURRENT`, and how many rows behind.
+    """
+
+    program: Program
+    reads: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Compiled:
-    """The condition of a variable: all of `row`, which read the row and rows before it, and all of `programs`."""
+    """The condition of a variable: all of `row`, which read the row and rows before it, all of `programs`, and what
+    rows behind others decide: all of `ahead`, which read the row and those around it, and all of `later`.
+    """
 
     row: tuple[Term, ...]
     programs: tuple[Program, ...]
+    ahead: tuple[Term, ...] = ()
+    later: tuple[Later, ...] = ()
+
+    @property
+    def waits(self) -> bool:
+        return bool(self.ahead or self.later)
 
 
 class Conditions:
@@ -86,16 +105,22 @@ class Conditions:
     def compiled(self, variable: str) -> Compiled:
         """The condition of a variable. `NotCompiled` where kernels can not evaluate it."""
         condition = self.node.condition_of(variable)
-        row, programs = list[Term](), list[Program]()
+        row, programs, ahead, later = list[Term](), list[Program](), list[Term](), list[Later]()
         for part in () if condition is None else conjuncts(condition):
+            behind = self._behind(part, variable)
             if self._anchors(part, variable) == {CURRENT}:
-                row.append(part)
-            else:
-                program = tuple(_Writer(self, variable).written(resolve(part, self.schema)))
-                if _depth(program) > DEEPEST:
-                    raise NotCompiled(f"the condition of {variable} is too deep")
+                (ahead if behind else row).append(part)
+                continue
+            program = tuple(_Writer(self, variable).written(resolve(part, self.schema)))
+            if _depth(program) > DEEPEST:
+                raise NotCompiled(f"the condition of {variable} is too deep")
+            if not behind:
                 programs.append(program)
-        return Compiled(tuple(row), tuple(programs))
+            elif next(atoms_of(part)) == part:
+                later.append(Later(program, behind))
+            else:
+                raise NotCompiled(f"the condition of {variable} has a choice that a row behind others decides in part")
+        return Compiled(tuple(row), tuple(programs), tuple(ahead), tuple(later))
 
     def register(self, variables: Variables, end: str, offset: int) -> int:
         """The number of the register of a row; those between it and the end of the match are registers, too."""
@@ -128,12 +153,20 @@ class Conditions:
             return CURRENT
         if isinstance(navigation, RowValue):
             row = navigation.row
-            if row.step > 0:
-                raise NotCompiled(f"the condition of {variable} reads a row behind others")
             return CURRENT if is_current(row, variable) else self.register(row.variables, row.end, row.offset)
         if isinstance(navigation, RowsAggregate):
             return None
         raise NotCompiled(f"the condition of {variable} reads the variable of a row")
+
+    def _behind(self, term: Term, variable: str) -> tuple[tuple[int, int], ...]:
+        """What a term reads of rows behind others, by their anchors."""
+        rows = [(name, self.navigations[name]) for name in sorted(attributes_of(term) & self.navigations.keys())]
+        steps = {
+            (self.anchor(name, variable), navigation.row.step)
+            for name, navigation in rows
+            if isinstance(navigation, RowValue) and navigation.row.step > 0
+        }
+        return tuple(sorted((anchor, step) for anchor, step in steps if anchor is not None))
 
     def _anchors(self, term: Term, variable: str) -> set[int | None]:
         return {self.anchor(name, variable) for name in attributes_of(term)}

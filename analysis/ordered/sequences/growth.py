@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from tidegate.algebra.ordered.sequences.automata.automaton import automaton
-from tidegate.algebra.ordered.sequences.counting.counted import over_row
+from tidegate.algebra.ordered.sequences.counting.countable import over_row
 from tidegate.algebra.ordered.sequences.counting.labels import LabelledStep, labelled_automaton
 from tidegate.algebra.ordered.sequences.definition import EveryMatch
 from tidegate.algebra.ordered.sequences.node import Sequences

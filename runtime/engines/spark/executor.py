@@ -247,9 +247,9 @@ class SparkExecutor:
         try:
             return self._stratum_on_spark(batch, jobs, rank)
         except EvaluationError:
-            if not any(job.lenient for job in jobs):
+            if not any(job.sets_aside for job in jobs):
                 raise
-        # Only the steps of this process tell which sums do not fit.
+        # Only the steps of this process tell which sums do not fit, and which rows have no value for readers.
         return self.local.stratum(batch, jobs, rank)
 
     def _stratum_on_spark(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
@@ -291,7 +291,7 @@ class SparkExecutor:
             if len(jobs) > 1:  # one by one, to learn which of them fails
                 return {key: outcome for job in jobs for key, outcome in self._on_spark(batch, [job], ways).items()}
             # Of rows in several shards that each begin too many matches, the first is named.
-            if not (jobs[0].lenient or jobs[0].untied or error.code == "TG307"):
+            if not (jobs[0].sets_aside or error.code == "TG307"):
                 raise
         # Only the steps of this process tell which rows fail.
         return {id(jobs[0]): self.local.increments(batch, jobs)[0]}

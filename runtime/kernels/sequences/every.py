@@ -7,16 +7,30 @@ from typing import Final
 import numba as nb
 
 from tidegate.runtime.arrays import Float64Array, Int16Array, Int64Array, UInt8Array
-from tidegate.runtime.kernels.compiling import DOUBLES, INTS, OUT, OUT_DOUBLES, OUT_TABLE, TABLE, compiled
+from tidegate.runtime.kernels.compiling import INTS, OUT, OUT_DOUBLES, OUT_TABLE, TABLE, compiled
+from tidegate.runtime.kernels.sequences.absences import come_before, comes, fate_of
+from tidegate.runtime.kernels.sequences.ahead import may_hold
 from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_MARKS, holds
 from tidegate.runtime.kernels.sequences.threads import (
+    ABSENT,
+    ASKED,
+    COME,
     DEATH,
     EVER,
+    FIRST_COMPLETION,
+    FIRST_WAY,
+    GONE,
+    LAST_COMPLETION,
+    LAST_WAY,
     NEVER,
     NO_LOOK,
     NODE,
+    NOWHERE,
+    PATTERN,
+    RANK,
     REGISTERS,
     STATE,
+    SURE,
     WAYS,
     keeps_limits,
     last_instant,
@@ -25,15 +39,20 @@ from tidegate.runtime.kernels.sequences.threads import (
 
 #: Where the first row of a thread stands: threads of all matches may take all ways on.
 START: Final = WAYS
+#: Which rows that must not come have come behind the last row of a thread: no match is preferred to another.
+HIT: Final = RANK
 #: The state of a thread that has ended.
 ENDED: Final = -1
+#: What a state is, as a mask: some match ends there, and none does whose rows so far are these.
+MAY_END, IS_VAIN = 1, 2
 #: Columns of a node: the node before, the state, the row, and how many nodes there are with it.
 BEFORE, ITS_STATE, ROW, DEPTH = range(4)
 #: Columns of a match: its partition, first row, length, instant, and where its rows begin in their lists.
 PARTITION, FIRST, LENGTH, DETECTED, ROWS = 0, 1, 2, 3, 5
 #: What an array of options has, by place: which rows are skipped, the variables that a match may begin with, the
-#: progress before and now, and how many matches may begin with one row, 0 for any number.
-SKIPS, BEGINS, AFTER, UNTIL, PER_START = range(5)
+#: progress before and now, how many matches may begin with one row, 0 for any number, the last instant, and whether the
+#: input has ended.
+SKIPS, BEGINS, AFTER, UNTIL, PER_START, END, CLOSED = range(7)
 CONTIGUOUS, NEXT, ANY = range(3)
 #: Columns of an excess: the row with which there are too many, below 0 where there never are; the row that they begin
 #: with; and whether so many are matches, not only beginnings of some.
@@ -47,9 +66,9 @@ _OUT_STATES = nb.int16[::1]
 @compiled(
     nb.int64(
         *(INTS, INTS, INTS, OUT, OUT),
-        *(INTS, INTS, INTS, INTS, TABLE, INTS, INTS, TABLE, INTS, DOUBLES),
-        *(TABLE, TABLE, INTS, INTS, INTS),
-        *(TABLE, DOUBLE_TABLE, MARKS),
+        *PATTERN,
+        *(INTS, INTS, INTS, INTS),
+        *(TABLE, TABLE, INTS, TABLE, TABLE, DOUBLE_TABLE, MARKS),
         *(OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
         *(OUT_TABLE, _OUT_STATES, OUT, INTS, OUT_TABLE, OUT_TABLE),
     ),
@@ -57,41 +76,48 @@ _OUT_STATES = nb.int16[::1]
 )
 def every_match(
     offsets: Int64Array, time: Int64Array, satisfied: Int64Array, begin: Int64Array, look: Int64Array,
-    ways: Int64Array, to: Int64Array, variable: Int64Array, end_at: Int64Array,
+    to: Int64Array, variable: Int64Array, guards: Int64Array, parts: Int64Array, part_of: Int64Array,
+    ends: Int64Array, ends_of: Int64Array,
     groups: Int64Array, numbers: Int64Array, programs: Int64Array, code: Int64Array, ints: Int64Array,
     doubles: Float64Array,
-    limits: Int64Array, completions: Int64Array, completed: Int64Array, wanted: Int64Array, options: Int64Array,
+    ahead: Int64Array, later_of: Int64Array, later: Int64Array, reads: Int64Array,
+    absences: Int64Array, limits: Int64Array, completions: Int64Array,
+    wanted: Int64Array, watched: Int64Array, ending: Int64Array, options: Int64Array,
+    sure: Int64Array, gone: Int64Array, come: Int64Array, following_row: Int64Array,
     int_columns: Int64Array, double_columns: Float64Array, marks: UInt8Array,
     threads: Int64Array, nodes: Int64Array, stack: Int64Array, double_stack: Float64Array, mark: UInt8Array,
     found: Int64Array, states: Int16Array, places: Int64Array,
     residuals: Int64Array, counts: Int64Array, excess: Int64Array,
 ) -> int:  # fmt: skip
-    """Writes the matches of which the last row is later than the progress before, to `found`, and the states and places
-    of their rows to `states` and `places`; the number of matches, or -1 where an array has no room.
+    """Writes the matches that become certain after the progress before to `found`, and the states and places of their
+    rows to `states` and `places`; the number of matches, or -1 where an array has no room.
 
     The automaton is deterministic, so each thread has matched other rows than all others, or with other variables.
-    `wanted` has by state the variables of its ways on, as a mask. Partitions are as in `preferred_matches`; `begin` is
-    taken on to the first row at which a match may begin that is still to come.
+    By state, `wanted` has the variables of its ways on, as a mask, and `watched` the rows that must not come before its
+    next one; `ending` says whether a match ends there. Partitions are as in `preferred_matches`; `begin` is taken on to
+    the first row at which a match may begin that is still to come, or to be decided. What turns out not to hold is left
+    out at once: it stands in the way of no other match.
 
     With a limit per start, `counts` has by the place of a row in its partition how many matches begin with it, and how
     many threads by the `residuals` of their states, from 1 on. After each row none of these may be more; `excess` has
     by partition where the first is, and the partition is searched no further.
     """
     skips, after, until, per_start = options[SKIPS], options[AFTER], options[UNTIL], options[PER_START]
-    matches, written, width = 0, 0, threads.shape[1]
+    closed, matches, written, width = options[CLOSED] != 0, 0, 0, threads.shape[1]
     for p in range(len(offsets) - 1):
         first, end = offsets[p], offsets[p + 1]
-        size, used = 0, 0
+        size, used, undecided, decided_at = 0, 0, end, NO_LOOK
         for row in range(first + begin[p], end):
             begins = (satisfied[row] & options[BEGINS]) != 0
             if size == 0 and not begins:
                 continue
             total, ended, too_many = size, 0, end
             if begins:
-                if size == len(threads):
+                if size + 1 >= len(threads):
                     return -1
                 threads[size, STATE], threads[size, START], threads[size, NODE] = 0, row, -1
-                threads[size, DEATH] = EVER
+                threads[size, DEATH], threads[size, HIT] = EVER, come[row]
+                threads[size, SURE], threads[size, GONE] = -1, NOWHERE
                 for r in range(REGISTERS, width):
                     threads[size, r] = -1
                 for g in range(len(groups)):
@@ -110,13 +136,15 @@ def every_match(
                     threads[a, STATE] = ENDED
                     ended += 1
                     continue
-                goes_on = False
+                goes_on, known = False, -1
                 if satisfied[row] & wanted[state]:
-                    for k in range(ways[state], ways[state + 1]):
+                    for k in range(parts[part_of[state], FIRST_WAY], parts[part_of[state], LAST_WAY]):
                         following = to[k]
                         if following < 0 or not (satisfied[row] >> variable[following]) & 1:
                             continue
-                        if total == len(threads) or used == len(nodes):
+                        if state > 0 and (threads[a, HIT] & guards[k, ASKED]) != guards[k, COME]:
+                            continue
+                        if total + 1 >= len(threads) or used == len(nodes):
                             return -1
                         named = variable[following]
                         for r in range(REGISTERS, width):
@@ -127,31 +155,71 @@ def every_match(
                             marks, threads, total, row, len(time), stack, double_stack, mark,
                         ):  # fmt: skip
                             continue
-                        start, death = threads[a, START], NEVER
-                        if completed[2 * following] < completed[2 * following + 1]:
+                        if state == 0 and guards[k, ASKED]:
+                            before = threads[a, HIT] | come_before(
+                                row, first, guards[k, ASKED], absences, satisfied, time, programs, code, ints, doubles,
+                                groups, numbers, int_columns, double_columns, marks,
+                                threads, total, stack, double_stack, mark,
+                            )  # fmt: skip
+                            if (before & guards[k, ASKED]) != guards[k, COME]:
+                                continue
+                        threads[total, SURE], threads[total, GONE], threads[total, HIT] = -1, NOWHERE, 0
+                        if (ahead[named] >= 0 or later_of[named] < later_of[named + 1]) and not may_hold(
+                            named, row, end, closed, ahead, later_of, later, reads, sure, gone, code, ints, doubles,
+                            int_columns, double_columns, marks, threads, total, len(time), stack, double_stack, mark,
+                        ):  # fmt: skip
+                            continue
+                        start, death, part = threads[a, START], NEVER, part_of[following]
+                        if parts[part, FIRST_COMPLETION] < parts[part, LAST_COMPLETION]:
                             death = EVER
                             if len(limits):
                                 death = last_instant(
-                                    limits, completions, completed[2 * following], completed[2 * following + 1],
+                                    limits, completions, parts[part, FIRST_COMPLETION], parts[part, LAST_COMPLETION],
                                     threads, total, start, row, time,
                                 )  # fmt: skip
-                        ends = end_at[following] >= 0 and keeps_limits(limits, threads, total, start, row, time)
-                        if not ends and death < time[row]:
+                        ends_here = (ending[following] & MAY_END) != 0 and keeps_limits(
+                            limits, threads, total, start, row, time
+                        )
+                        if not ends_here and death < time[row]:
                             continue
-                        goes_on = True
-                        before = threads[a, NODE]
-                        nodes[used, BEFORE], nodes[used, ITS_STATE], nodes[used, ROW] = before, following, row
-                        nodes[used, DEPTH] = 1 if before < 0 else nodes[before, DEPTH] + 1
-                        if ends and per_start:
+                        if threads[total, GONE] != NOWHERE:
+                            known = max(known, threads[total, GONE])
+                            continue
+                        if threads[total, SURE] == end and not closed:
+                            known = end
+                        else:
+                            goes_on = True
+                        if ending[following] & IS_VAIN:
+                            continue
+                        threads[total, SURE] = max(threads[total, SURE], threads[a, SURE])
+                        last = threads[a, NODE]
+                        nodes[used, BEFORE], nodes[used, ITS_STATE], nodes[used, ROW] = last, following, row
+                        nodes[used, DEPTH] = 1 if last < 0 else nodes[last, DEPTH] + 1
+                        if ends_here and per_start:
                             counts[start - first, MATCHES] += 1
                             if counts[start - first, MATCHES] > per_start:
                                 too_many = min(too_many, start)
-                        if ends and time[row] > after:
+                        detected = NO_LOOK
+                        if ends_here:
+                            for e in range(ends_of[following], ends_of[following + 1]):
+                                is_match, fate = 1, time[row]
+                                if ends[e, ABSENT] or threads[total, SURE] > row:
+                                    is_match, fate = fate_of(
+                                        row, end, ends[e, ABSENT], False, absences, following_row, time,
+                                        programs, code, ints, doubles, groups, numbers,
+                                        int_columns, double_columns, marks,
+                                        threads, total, stack, double_stack, mark,
+                                    )  # fmt: skip
+                                if is_match:
+                                    detected = min(detected, max(fate, time[row]))
+                        if detected > until and detected < NO_LOOK:
+                            undecided, decided_at = min(undecided, start), min(decided_at, detected)
+                        elif detected > after and detected < NO_LOOK:
                             length = nodes[used, DEPTH]
                             if matches == len(found) or written + length > len(states):
                                 return -1
                             found[matches, PARTITION], found[matches, FIRST] = p, start
-                            found[matches, LENGTH], found[matches, DETECTED] = length, time[row]
+                            found[matches, LENGTH], found[matches, DETECTED] = length, min(detected, options[END])
                             found[matches, ROWS] = written
                             matches += 1
                             written += length
@@ -171,6 +239,17 @@ def every_match(
                         counts[threads[a, START] - first, residuals[state]] -= 1
                     threads[a, STATE] = ENDED
                     ended += 1
+                    continue
+                if skips == NEXT:
+                    threads[a, SURE] = max(threads[a, SURE], known)
+                if watched[state]:
+                    for n in range(len(absences)):
+                        may = (watched[state] >> n) & 1 and (satisfied[row] >> absences[n, 0]) & 1
+                        if may and not (threads[a, HIT] >> n) & 1 and comes(
+                            absences[n, 0], row, programs, code, ints, doubles, groups, numbers,
+                            int_columns, double_columns, marks, threads, a, len(time), stack, double_stack, mark,
+                        ):  # fmt: skip
+                            threads[a, HIT] |= 1 << n
             if per_start:
                 for a in range(current, total):
                     start = threads[a, START]
@@ -198,5 +277,5 @@ def every_match(
                     earliest, due = threads[a, START], threads[a, DEATH]
                 elif threads[a, START] == earliest:
                     due = max(due, threads[a, DEATH])
-        begin[p], look[p] = earliest - first, due
+        begin[p], look[p] = min(earliest, undecided) - first, min(due, decided_at)
     return matches

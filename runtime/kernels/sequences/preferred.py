@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numba as nb
 
 from tidegate.runtime.arrays import Float64Array, Int16Array, Int64Array, UInt8Array
-from tidegate.runtime.kernels.compiling import DOUBLES, INTS, OUT, OUT_DOUBLES, OUT_TABLE, TABLE, compiled
+from tidegate.runtime.kernels.compiling import INTS, OUT, OUT_DOUBLES, OUT_TABLE, TABLE, compiled
+from tidegate.runtime.kernels.sequences.absences import come_before, fate_of
+from tidegate.runtime.kernels.sequences.ahead import may_hold
 from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_MARKS, holds
+from tidegate.runtime.kernels.sequences.pending import (
+    EMPTY,
+    FATE,
+    IS_MATCH,
+    LAST_NODE,
+    LAST_ROW,
+    NONE,
+    NOTHING,
+    decided,
+    drop_over,
+    last_open,
+    lead_on,
+)
 from tidegate.runtime.kernels.sequences.threads import (
+    ABSENT,
+    ASKED,
     DEATH,
     EVER,
+    FIRST_COMPLETION,
+    FIRST_WAY,
+    GONE,
+    LAST_COMPLETION,
+    LAST_WAY,
     NEVER,
     NO_LOOK,
+    NO_ROW,
     NODE,
+    NOWHERE,
+    PATTERN,
+    RANK,
     REGISTERS,
     STATE,
+    SURE,
     WAYS,
     keeps_limits,
     last_instant,
@@ -25,87 +50,95 @@ from tidegate.runtime.kernels.sequences.threads import (
 
 #: Columns of a match: its partition, first row, length, instant, number, and where its states begin in their list.
 PARTITION, START, LENGTH, DETECTED, NUMBER, STATES = range(6)
-#: How a search from a row ends: there may be a match, it is decided, or an array has no room.
-OPEN, DECIDED, NO_ROOM = range(3)
-#: No match, and an empty one, in the place of a node.
-NONE: Final = -2
-EMPTY: Final = -1
 #: What an array of options has, by place: whether the search goes on at the next row, whether matches are numbered, the
-#: variables that a match may begin with, whether it may be empty, the progress before and now, and the last instant.
-NEXT_ROW, NUMBERED, BEGINS, NULLABLE, AFTER, UNTIL, END = range(7)
+#: variables that a match may begin with, whether it may be empty, the progress before and now, the last instant, and
+#: whether the input has ended.
+NEXT_ROW, NUMBERED, BEGINS, NULLABLE, AFTER, UNTIL, END, CLOSED = range(8)
 
 _OUT_STATES = nb.int16[::1]
-_FOUND = nb.types.UniTuple(nb.int64, 4)  # type: ignore[no-untyped-call]  # numba has no types for it
+#: Whether there was room; when there is no thread any more; the match behind all open ones, by its last node, or `NONE`
+#: or `EMPTY`; its length; and where the open ones begin, and how many there are.
+_FOUND = nb.types.UniTuple(nb.int64, 6)  # type: ignore[no-untyped-call]  # numba has no types for it
+#: What rows say: those that rows behind them decide, and which rows that must not come are before and behind each.
+_ROWS = (TABLE, TABLE, INTS, TABLE, TABLE, DOUBLE_TABLE, MARKS)
 
 
 @compiled(
     _FOUND(
-        *(nb.int64, nb.int64, INTS, INTS),
-        *(INTS, INTS, INTS, INTS, TABLE, INTS, INTS, TABLE, INTS, DOUBLES),
-        *(TABLE, TABLE, INTS, INTS),
-        *(TABLE, DOUBLE_TABLE, MARKS),
-        *(OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
+        *(nb.int64, nb.int64, nb.int64, INTS, INTS),
+        *PATTERN,
+        *(INTS, *_ROWS),
+        *(OUT_TABLE, OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
     ),
     borrows=True,
 )
 def search(  # type: ignore[no-untyped-def]  # numba
-    start: int, end: int, time: Int64Array, satisfied: Int64Array,
-    ways: Int64Array, to: Int64Array, variable: Int64Array, end_at: Int64Array,
+    start: int, first: int, end: int, time: Int64Array, satisfied: Int64Array,
+    to: Int64Array, variable: Int64Array, guards: Int64Array, parts: Int64Array, part_of: Int64Array,
+    ends: Int64Array, ends_of: Int64Array,
     groups: Int64Array, numbers: Int64Array, programs: Int64Array, code: Int64Array, ints: Int64Array,
     doubles: Float64Array,
-    limits: Int64Array, completions: Int64Array, completed: Int64Array, options: Int64Array,
+    ahead: Int64Array, later_of: Int64Array, later: Int64Array, reads: Int64Array,
+    absences: Int64Array, limits: Int64Array, completions: Int64Array, options: Int64Array,
+    sure: Int64Array, gone: Int64Array, come: Int64Array, following_row: Int64Array,
     int_columns: Int64Array, double_columns: Float64Array, marks: UInt8Array,
-    threads: Int64Array, nodes: Int64Array, stack: Int64Array, double_stack: Float64Array, mark: UInt8Array,
+    threads: Int64Array, pending: Int64Array, nodes: Int64Array,
+    stack: Int64Array, double_stack: Float64Array, mark: UInt8Array,
 ):  # fmt: skip
-    """The preferred match that begins at a row: how the search ends; at which instant it is decided, or at which it is
-    at the latest if no row comes; the last node of the match, or `NONE` or `EMPTY`; its length.
+    """What may become the preferred match that begins at a row: open matches, and what is certain if they are none.
+
+    Threads go from row to row up to `end`, where the known rows are over, or until none is left that no match is
+    preferred to. A thread that is left over then ends by itself at the instant that is returned, if no row comes.
     """
-    room = len(threads) // 2
-    width, last_row = threads.shape[1], len(time)
+    room, wait = (len(threads) - 1) // 2, len(pending) // 2
+    width, last_row, closed = threads.shape[1], len(time), options[CLOSED] != 0
     current, following, size, used = 0, room, 0, 0
-    best, length, decided, row = NONE, 0, time[start], start
-    threads[0, STATE], threads[0, WAYS], threads[0, NODE], threads[0, DEATH] = 0, ways[1] - ways[0], EMPTY, EVER
+    waiting, further, kept = 0, wait, 0
+    best, length, reached, row = NONE, 0, time[start], start
+    upto = ends_of[1]
+    for e in range(ends_of[1]):
+        if not ends[e, ABSENT] & come[start]:
+            best, upto = EMPTY, e
+            break
+    threads[0, STATE], threads[0, WAYS], threads[0, NODE], threads[0, DEATH] = 0, part_of[0] + upto, EMPTY, EVER
+    threads[0, RANK], threads[0, SURE], threads[0, GONE] = 0, -1, NOWHERE
     for r in range(REGISTERS, width):
         threads[0, r] = -1
     for g in range(len(groups)):
         if groups[g, 0] == 2:
             threads[0, REGISTERS + numbers[groups[g, 2]]] = 0
-    if end_at[0] >= 0:
-        best, threads[0, WAYS] = EMPTY, end_at[0]
-    if threads[0, WAYS] > 0:
+    if parts[threads[0, WAYS], FIRST_COMPLETION] < parts[threads[0, WAYS], LAST_COMPLETION]:
         size = 1
     while size > 0:
-        if row == end:
-            latest = NEVER
-            for a in range(current, current + size):
-                latest = max(latest, threads[a, DEATH])
-            if latest > options[UNTIL]:
-                return OPEN, latest, NONE, 0
-            decided = max(decided, latest)
-            break
-        if len(limits) and row > start and time[row] > time[row - 1]:
-            left, latest = 0, NEVER
-            for a in range(current, current + size):
-                if threads[a, DEATH] < time[row]:
-                    latest = max(latest, threads[a, DEATH])
-                    continue
-                if current + left != a:
-                    for r in range(width):
-                        threads[current + left, r] = threads[a, r]
-                left += 1
-            size = left
-            if size == 0:
-                decided = max(decided, latest)
+        if row == end or ((len(limits) or kept) and row > start and time[row] > time[row - 1]):
+            latest = last_open(threads, current, size, pending, waiting)
+            if row == end or latest < time[row]:
+                reached = max(reached, latest)
                 break
-        new, matched = 0, False
-        for a in range(current, current + size):
+            size, kept, matched = drop_over(threads, current, size, pending, waiting, kept, time[row])
+            if matched != NOTHING:
+                best, length = pending[matched, LAST_NODE], pending[matched, LAST_ROW] + 1 - start
+        new, seen, carried, ended = 0, 0, 0, False
+        for a in range(current, current + size + 1):
+            rank = kept if a == current + size else threads[a, RANK]
+            while seen < rank:
+                if carried == wait:
+                    return 0, 0, NONE, 0, 0, 0
+                for c in range(4):
+                    pending[further + carried, c] = pending[waiting + seen, c]
+                carried += 1
+                seen += 1
+            if a == current + size or threads[a, GONE] <= row:
+                continue
             state = threads[a, STATE]
-            for k in range(ways[state], ways[state] + threads[a, WAYS]):
+            for k in range(parts[threads[a, WAYS], FIRST_WAY], parts[threads[a, WAYS], LAST_WAY]):
                 next_state = to[k]
                 if next_state < 0 or not (satisfied[row] >> variable[next_state]) & 1:
                     continue
+                if state == 0 and guards[k, ASKED] & come[start]:
+                    continue
                 if new == room or used == len(nodes):
-                    return NO_ROOM, 0, NONE, 0
+                    return 0, 0, NONE, 0, 0, 0
                 its, named = following + new, variable[next_state]
                 for r in range(REGISTERS, width):
                     threads[its, r] = threads[a, r]
@@ -115,11 +148,23 @@ def search(  # type: ignore[no-untyped-def]  # numba
                     threads, its, row, last_row, stack, double_stack, mark,
                 ):  # fmt: skip
                     continue
+                threads[its, GONE] = threads[a, GONE]
+                threads[its, SURE] = threads[a, SURE] if threads[a, SURE] > row else -1
+                if (ahead[named] >= 0 or later_of[named] < later_of[named + 1]) and not may_hold(
+                    named, row, end, closed, ahead, later_of, later, reads, sure, gone, code, ints, doubles,
+                    int_columns, double_columns, marks, threads, its, last_row, stack, double_stack, mark,
+                ):  # fmt: skip
+                    continue
+                if state == 0 and guards[k, ASKED] and come_before(
+                    row, first, guards[k, ASKED], absences, satisfied, time, programs, code, ints, doubles,
+                    groups, numbers, int_columns, double_columns, marks, threads, its, stack, double_stack, mark,
+                ):  # fmt: skip
+                    continue
                 known = False
                 for b in range(following, its):
                     if threads[b, STATE] == next_state:
                         known = True
-                        for r in range(REGISTERS, width):
+                        for r in range(SURE, width):
                             if threads[b, r] != threads[its, r]:
                                 known = False
                                 break
@@ -128,49 +173,80 @@ def search(  # type: ignore[no-untyped-def]  # numba
                 if known:
                     continue
                 nodes[used, 0], nodes[used, 1] = threads[a, NODE], next_state
-                its_ways, ends = ways[next_state + 1] - ways[next_state], 0
-                if end_at[next_state] >= 0 and keeps_limits(limits, threads, its, start, row, time):
-                    best, length, its_ways, ends, matched = used, row + 1 - start, end_at[next_state], 1, True
-                threads[its, STATE], threads[its, WAYS], threads[its, NODE] = next_state, its_ways, used
+                begins, its_ends = 0, ends_of[next_state + 1] - ends_of[next_state]
+                fits = its_ends > 0 and keeps_limits(limits, threads, its, start, row, time)
+                for e in range(its_ends + 1):
+                    if e < its_ends and not fits:
+                        continue
+                    part = part_of[next_state] + begins * (its_ends + 1) + e
+                    if parts[part, FIRST_COMPLETION] < parts[part, LAST_COMPLETION]:
+                        threads[its, STATE], threads[its, WAYS], threads[its, NODE] = next_state, part, used
+                        threads[its, RANK], threads[its, DEATH] = carried, EVER
+                        if len(limits):
+                            threads[its, DEATH] = last_instant(
+                                limits, completions, parts[part, FIRST_COMPLETION], parts[part, LAST_COMPLETION],
+                                threads, its, start, row, time,
+                            )  # fmt: skip
+                        new += 1
+                        if e < its_ends:
+                            if new == room:
+                                return 0, 0, NONE, 0, 0, 0
+                            for r in range(SURE, width):
+                                threads[its + 1, r] = threads[its, r]
+                            its += 1
+                    if e == its_ends:
+                        break
+                    what = ends_of[next_state] + e
+                    at_once = not ends[what, ABSENT] and not ends[what, NO_ROW]
+                    if at_once and threads[its, SURE] < 0 and threads[its, GONE] == NOWHERE:
+                        best, length, ended = used, row + 1 - start, True
+                        break
+                    is_match, fate = fate_of(
+                        row, end, ends[what, ABSENT], ends[what, NO_ROW] != 0, absences, following_row, time,
+                        programs, code, ints, doubles, groups, numbers, int_columns, double_columns, marks,
+                        threads, its, stack, double_stack, mark,
+                    )  # fmt: skip
+                    if carried == wait:
+                        return 0, 0, NONE, 0, 0, 0
+                    pending[further + carried, LAST_NODE], pending[further + carried, LAST_ROW] = used, row
+                    pending[further + carried, IS_MATCH], pending[further + carried, FATE] = is_match, fate
+                    carried += 1
+                    begins = e + 1
                 used += 1
-                which = 2 * next_state + ends
-                if completed[which] < completed[which + 1]:
-                    threads[its, DEATH] = EVER
-                    if len(limits):
-                        threads[its, DEATH] = last_instant(
-                            limits, completions, completed[which], completed[which + 1], threads, its, start, row, time
-                        )
-                    new += 1
-                if matched:
+                if ended:
                     break
-            if matched:
+            if ended:
                 break
-        current, following, size, decided = following, current, new, time[row]
+        current, following, waiting, further = following, current, further, waiting
+        size, kept, reached = new, carried, time[row]
         row += 1
-    return DECIDED, decided, best, length
+    return 1, reached, best, length, waiting, kept
 
 
 @compiled(
     nb.int64(
         *(INTS, INTS, INTS, OUT, OUT, OUT, OUT),
-        *(INTS, INTS, INTS, INTS, TABLE, INTS, INTS, TABLE, INTS, DOUBLES),
-        *(TABLE, TABLE, INTS, INTS),
-        *(TABLE, DOUBLE_TABLE, MARKS),
-        *(OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
-        *(OUT_TABLE, _OUT_STATES),
+        *PATTERN,
+        *(INTS, INTS, *_ROWS),
+        *(OUT_TABLE, OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
+        *(OUT, OUT, OUT_TABLE, _OUT_STATES),
     ),
     borrows=True,
 )
 def preferred_matches(
     offsets: Int64Array, time: Int64Array, satisfied: Int64Array,
     begin: Int64Array, number: Int64Array, taken: Int64Array, look: Int64Array,
-    ways: Int64Array, to: Int64Array, variable: Int64Array, end_at: Int64Array,
+    to: Int64Array, variable: Int64Array, guards: Int64Array, parts: Int64Array, part_of: Int64Array,
+    ends: Int64Array, ends_of: Int64Array,
     groups: Int64Array, numbers: Int64Array, programs: Int64Array, code: Int64Array, ints: Int64Array,
     doubles: Float64Array,
-    limits: Int64Array, completions: Int64Array, completed: Int64Array, options: Int64Array,
+    ahead: Int64Array, later_of: Int64Array, later: Int64Array, reads: Int64Array,
+    absences: Int64Array, limits: Int64Array, completions: Int64Array, labels: Int64Array, options: Int64Array,
+    sure: Int64Array, gone: Int64Array, come: Int64Array, following_row: Int64Array,
     int_columns: Int64Array, double_columns: Float64Array, marks: UInt8Array,
-    threads: Int64Array, nodes: Int64Array, stack: Int64Array, double_stack: Float64Array, mark: UInt8Array,
-    found: Int64Array, states: Int16Array,
+    threads: Int64Array, pending: Int64Array, nodes: Int64Array,
+    stack: Int64Array, double_stack: Float64Array, mark: UInt8Array,
+    reached: Int64Array, barred: Int64Array, found: Int64Array, states: Int16Array,
 ) -> int:  # fmt: skip
     """Writes the matches that become certain to `found`, and the states of their rows to `states`; the number of
     matches, or -1 where an array has no room.
@@ -178,50 +254,85 @@ def preferred_matches(
     Partition p has the rows from `offsets[p]` to `offsets[p + 1]`, ascending in `time`. `satisfied` has by row the
     variables whose conditions it may satisfy. `begin`, `number` and `taken` are the standings of partitions, which are
     taken on; `look` is when each has to be looked at next.
+
+    Past the last row, a start counts until the instant `until_then` from which on the search does not come to it, and
+    hides those behind it for as long as it has threads, or open matches that they are inside of.
     """
-    matches, written = 0, 0
+    matches, written, until = 0, 0, options[UNTIL]
     for p in range(len(offsets) - 1):
         first, end = offsets[p], offsets[p + 1]
-        row, count, held, floor, due = first + begin[p], number[p], taken[p], NEVER, NO_LOOK
-        undecided = -1
+        row, count, held, due, undecided = first + begin[p], number[p], taken[p], NO_LOOK, -1
+        hidden, settled, known = NEVER, NEVER, row
         while row < end:
-            if not options[NULLABLE] and not satisfied[row] & options[BEGINS]:
-                floor = max(floor, time[row])
+            until_then, inside = NO_LOOK, NEVER
+            begins = options[NULLABLE] or satisfied[row] & options[BEGINS]
+            if not begins and known <= row:
+                hidden, settled = max(hidden, time[row]), max(settled, time[row])
                 row += 1
                 continue
-            ending, at, node, length = search(
-                row, end, time, satisfied, ways, to, variable, end_at, groups, numbers, programs, code, ints, doubles,
-                limits, completions, completed, options, int_columns, double_columns, marks,
-                threads, nodes, stack, double_stack, mark,
-            )  # fmt: skip
-            if ending == NO_ROOM:
-                return -1
-            if ending == OPEN:
-                due = min(due, at)
-                if undecided < 0:
-                    undecided = row
-                if not options[NEXT_ROW]:
-                    break
-                row += 1
-                continue
-            floor = max(floor, at)
-            if undecided < 0 and node != NONE:
-                count += 1
-                held = max(held, row + length - first)
-            detected = floor if options[NUMBERED] or not options[NEXT_ROW] else at
-            certain = undecided < 0 or not options[NUMBERED]
-            if node != NONE and certain and (not options[NEXT_ROW] or detected > options[AFTER]):
-                if matches == len(found) or written + length > len(states):
+            if row < known:
+                until_then, inside = reached[row - first], barred[row - first]
+                if until_then <= hidden:
+                    row += 1
+                    continue
+            over, best, length, waiting, kept = time[row], NONE, 0, 0, 0
+            if begins:
+                has_room, over, best, length, waiting, kept = search(
+                    row, first, end, time, satisfied, to, variable, guards, parts, part_of, ends, ends_of,
+                    groups, numbers, programs, code, ints, doubles, ahead, later_of, later, reads,
+                    absences, limits, completions, options, sure, gone, come, following_row,
+                    int_columns, double_columns, marks, threads, pending, nodes, stack, double_stack, mark,
+                )  # fmt: skip
+                if not has_room:
                     return -1
-                found[matches, PARTITION], found[matches, START] = p, row
-                found[matches, LENGTH], found[matches, DETECTED] = length, min(detected, options[END])
-                found[matches, NUMBER], found[matches, STATES] = count, written
-                matches += 1
-                written += length
-                for k in range(written - 1, written - length - 1, -1):
-                    states[k] = nodes[node, 1]
-                    node = nodes[node, 0]
-            row += length if length > 0 and not options[NEXT_ROW] else 1
+            if over > until:
+                if until_then > until:
+                    due = min(due, over)
+                    if undecided < 0:
+                        undecided = row
+                    if not options[NEXT_ROW]:
+                        break
+                hidden = max(hidden, min(until_then, over))
+                row += 1
+                continue
+            its, size, at = decided(row, best, length, over, pending, waiting, kept, nodes, labels)
+            if not options[NEXT_ROW]:
+                hidden = max(hidden, min(until_then, over))
+                at = max(at, hidden, inside)
+            settled = max(settled, min(until_then, at))
+            if until_then > until:
+                if at > until:
+                    if undecided < 0:
+                        undecided = row
+                    for k in range(waiting, waiting + kept):
+                        if pending[k, FATE] > until:
+                            due = min(due, pending[k, FATE])
+                elif undecided < 0 and its != NONE:
+                    count += 1
+                    held = max(held, row + size - first)
+                detected = settled if options[NUMBERED] else at
+                certain = at <= until and (undecided < 0 or not options[NUMBERED])
+                if its != NONE and certain and detected > options[AFTER]:
+                    if matches == len(found) or written + size > len(states):
+                        return -1
+                    found[matches, PARTITION], found[matches, START] = p, row
+                    found[matches, LENGTH], found[matches, DETECTED] = size, min(detected, options[END])
+                    found[matches, NUMBER], found[matches, STATES] = count, written
+                    matches += 1
+                    written += size
+                    for k in range(written - 1, written - size - 1, -1):
+                        states[k] = nodes[its, 1]
+                        its = nodes[its, 0]
+            if options[NEXT_ROW]:
+                row += 1
+            elif kept == 0 and until_then == NO_LOOK and known <= row + 1:
+                row += max(length, 1)
+            else:
+                known = lead_on(
+                    row, best, length, until_then, first, pending, waiting, kept, max(known, row + 1), row + 1,
+                    reached, barred,
+                )  # fmt: skip
+                row += 1
         begin[p] = (end if undecided < 0 else undecided) - first
         number[p], taken[p] = count, held
         look[p] = due

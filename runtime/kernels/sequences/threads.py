@@ -1,8 +1,8 @@
 """Threads: beginnings of matches, each with a state and with registers of what it has matched.
 
-A thread is a row of integers: its state, how many of the state's ways on it may still take, its last node, the last
-instant at which a row to come may go on with it, and its registers. Nodes say what a thread has matched: the node
-before, and a state.
+A thread is a row of integers: its state, which of the state's ways on it may still take, its last node, the last
+instant at which a row to come may go on with it, how many open matches are preferred to it, the rows that decide
+conditions of its own, and its registers. Nodes say what a thread has matched: the node before, and a state.
 """
 
 from __future__ import annotations
@@ -12,21 +12,41 @@ from typing import Final
 import numba as nb
 
 from tidegate.runtime.arrays import Int64Array
-from tidegate.runtime.kernels.compiling import INTS, OUT_TABLE, TABLE, compiled
+from tidegate.runtime.kernels.compiling import DOUBLES, INTS, OUT_TABLE, TABLE, compiled
 
-STATE, WAYS, NODE, DEATH, REGISTERS = range(5)
+#: SURE is the place of the row with which the last of its conditions turns out to hold, below 0 where all are decided;
+#: GONE that of the row with which one turns out not to, or `NOWHERE`.
+STATE, WAYS, NODE, DEATH, RANK, SURE, GONE, REGISTERS = range(8)
 #: Before every instant.
 NEVER: Final = -(1 << 62)
 #: Later than every instant: what no limit ends.
 EVER: Final = (1 << 62) - 1
 #: When a partition is looked at that nothing waits in: later still.
 NO_LOOK: Final = (1 << 63) - 1
+#: Behind all rows.
+NOWHERE: Final = (1 << 63) - 1
 
 #: What registers hold, in the first column of their table: the other columns are the mask of the variables, where the
 #: numbers of the registers begin in a list, and how many there are.
 FIRST_ROWS, LAST_ROWS, COUNT = range(3)
 #: What the points of a limit name, in its table: the first row, the last row, or the row of a register.
 MATCH_FIRST, MATCH_LAST, FIRST_OF, LAST_OF = range(4)
+
+#: Columns of a guard of a way: a mask of rows that must not come, and which of these have come where it may be taken.
+ASKED, COME = range(2)
+#: Columns of a part of the ways on from a state: the ways, and the completions that these lead to.
+FIRST_WAY, LAST_WAY, FIRST_COMPLETION, LAST_COMPLETION = range(4)
+#: Columns of an end of a match: a mask of rows that must not come, and whether no row at all may come.
+ABSENT, NO_ROW = range(2)
+
+#: The arguments by which kernels know a pattern: its ways, conditions, what these read of rows behind others, the rows
+#: that must not come, and limits.
+PATTERN: Final = (
+    *(INTS, INTS, TABLE, TABLE, INTS, TABLE, INTS),
+    *(TABLE, INTS, INTS, TABLE, INTS, DOUBLES),
+    *(INTS, INTS, TABLE, TABLE),
+    *(TABLE, TABLE, TABLE),
+)
 
 
 @compiled(nb.void(OUT_TABLE, nb.int64, nb.int64, nb.int64, TABLE, INTS), borrows=True)

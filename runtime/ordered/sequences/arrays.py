@@ -2,52 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from tidegate.algebra.ordered.sequences.automata.automaton import State
 from tidegate.algebra.ordered.sequences.automata.residuals import residuals
 from tidegate.algebra.ordered.sequences.definition import Point
 from tidegate.algebra.ordered.sequences.node import Sequences
-from tidegate.analysis.ordered.sequences.conditions import Instruction, Program, Register
+from tidegate.analysis.ordered.sequences.conditions import Instruction, Later, Program, Register
 from tidegate.analysis.ordered.sequences.tables import SearchTables, tables_of
+from tidegate.analysis.ordered.sequences.ways import Absences, Guard
 from tidegate.runtime.arrays import Float64Array, Int64Array
-from tidegate.runtime.kernels.sequences import threads
+from tidegate.runtime.kernels.sequences import every, threads
 from tidegate.runtime.kernels.sequences.machine import OPERATIONS
 
 
 @dataclass(frozen=True, slots=True)
 class PatternArrays:
-    """A pattern as kernels take it, in the order of their arguments; `wanted` has by state the variables of its ways
-    on, as a mask: from the first state those that a match may begin with. `residuals` has by state, where matches per
-    start are limited, the number from 1 on of those that the same variables of rows to come lead to the end.
+    """A pattern as kernels take it, in the order of their arguments (`threads.PATTERN`), and then what one of them
+    takes, by state: `labels` say of the preferred match which rows are told apart, `wanted` has the variables of the
+    ways on, as a mask (from the first state those that a match may begin with), `watched` the rows that must not come
+    before the next one, and `ending` whether a match ends there. `residuals` has, where matches per start are limited,
+    the number from 1 on of the states that the same variables of rows to come lead to the end.
+
+    `leading` are the rows that must not come before a match, and that no row of the match tells; `from_first` is the
+    bit that says that a row is not the first of its partition.
     """
 
     tables: SearchTables
-    ways: Int64Array
     to: Int64Array
     variable: Int64Array
-    end_at: Int64Array
+    guards: Int64Array
+    parts: Int64Array
+    part_of: Int64Array
+    ends: Int64Array
+    ends_of: Int64Array
     groups: Int64Array
     numbers: Int64Array
     programs: Int64Array
     code: Int64Array
     ints: Int64Array
     doubles: Float64Array
+    ahead: Int64Array
+    later_of: Int64Array
+    later: Int64Array
+    reads: Int64Array
+    absences: Int64Array
     limits: Int64Array
     completions: Int64Array
-    completed: Int64Array
+    labels: Int64Array
     wanted: Int64Array
+    watched: Int64Array
+    ending: Int64Array
     residuals: Int64Array
+    leading: int
+    from_first: int
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        automaton = (self.ways, self.to, self.variable, self.end_at)
+        automaton = (self.to, self.variable, self.guards, self.parts, self.part_of, self.ends, self.ends_of)
         conditions = (self.groups, self.numbers, self.programs, self.code, self.ints, self.doubles)
-        return (*automaton, *conditions, self.limits, self.completions, self.completed)
+        ahead = (self.ahead, self.later_of, self.later, self.reads)
+        return (*automaton, *conditions, *ahead, self.absences, self.limits, self.completions)
 
 
 @lru_cache(maxsize=256)
@@ -58,31 +79,85 @@ def arrays_of(node: Sequences) -> PatternArrays | None:
 
 
 def _arrays(tables: SearchTables) -> PatternArrays:
-    states, number = tables.automaton.states, tables.variables.index
-    ways = [[way.to for way in state.transitions] for state in states]
-    end_at = [its.index(None) if None in its else -1 for its in ways]
-    wanted = [sum({1 << number(states[to].variable) for to in its if to is not None}) for its in ways]
+    states, ways, number = tables.automaton.states, tables.ways, tables.variables.index
+    of_state = [0, *(number(state.variable) for state in states[1:])]
     groups, numbers = _groups(tables)
     programs = [_joined(compiled.programs) for compiled in tables.compiled]
-    completions = [some for both in tables.completions for some in both]
+    later = [compiled.later for compiled in tables.compiled]
+    code = [*programs, *(one.program for its in later for one in its)]
+    begins = _starts(code)
+    waiting = [variable for variable, compiled in enumerate(tables.compiled) if compiled.ahead]
+    completions = [some for its in tables.completions for some in its]
+    first_way, parts = _starts([state.transitions for state in states]), [part for its in ways for part in its.parts]
+    state_of = [state for state, its in enumerate(ways) for _ in its.parts]
     return PatternArrays(
-        tables,
-        _starts(ways),
-        _ints([-1 if to is None else to for its in ways for to in its]),
-        _ints([0, *(number(state.variable) for state in states[1:])]),
-        _ints(end_at),
-        _table(groups, 4),
-        _ints(numbers),
-        _starts(programs),
-        _table([(OPERATIONS.index(i.operation), i.first, i.second) for program in programs for i in program], 3),
-        _ints([int(value) if isinstance(value, int) else 0 for value in tables.conditions.constants]),
-        np.array([float(value or 0) for value in tables.conditions.constants], dtype=np.float64),
-        _table([_limit(tables, limit.later, limit.earlier, limit.most) for limit in tables.node.limits], 5),
-        _table([(_bits(one.later), _bits(one.earlier)) for some in completions for one in some], 2),
-        _starts(completions),
-        _ints(wanted),
-        _ints(_residuals(tables) if tables.node.per_start else []),
+        tables=tables,
+        to=_ints([-1 if way.to is None else way.to for state in states for way in state.transitions]),
+        variable=_ints(of_state),
+        guards=_table([_guard(tables, guard) for its in ways for guard in its.guards], 2),
+        parts=_table(
+            [
+                (first_way[state] + first, first_way[state] + last, begin, end)
+                for state, (first, last), (begin, end) in zip(
+                    state_of, parts, pairwise(_starts(completions)), strict=True
+                )
+            ],
+            4,
+        ),
+        part_of=_starts([its.parts for its in ways]),
+        ends=_table(
+            [(_mask(tables, end.absent, first=end.first), int(end.last)) for its in ways for end in its.ends], 2
+        ),
+        ends_of=_starts([its.ends for its in ways]),
+        groups=_table(groups, 4),
+        numbers=_ints(numbers),
+        programs=begins[: len(programs) + 1],
+        code=_table([(OPERATIONS.index(i.operation), i.first, i.second) for program in code for i in program], 3),
+        ints=_ints([int(value) if isinstance(value, int) else 0 for value in tables.conditions.constants]),
+        doubles=np.array([float(value or 0) for value in tables.conditions.constants], dtype=np.float64),
+        ahead=_ints([waiting.index(v) if v in waiting else -1 for v in range(len(tables.variables))]),
+        later_of=_starts(later),
+        later=_table(list(_later(later, begins[len(programs) :])), 4),
+        reads=_table([read for its in later for one in its for read in one.reads], 2),
+        absences=_table([(number(absence.variable), absence.within or 0) for absence in tables.absences], 2),
+        limits=_table([_limit(tables, limit.later, limit.earlier, limit.most) for limit in tables.node.limits], 5),
+        completions=_table([(_bits(one.later), _bits(one.earlier)) for some in completions for one in some], 2),
+        labels=_ints([2 * variable + state.excluded for variable, state in zip(of_state, states, strict=True)]),
+        wanted=_ints([_wanted(state, of_state) for state in states]),
+        watched=_ints([_mask(tables, _asked(its.guards)) for its in ways]),
+        ending=_ints([every.MAY_END * its.ends_here + every.IS_VAIN * its.vain for its in ways]),
+        residuals=_ints(_residuals(tables) if tables.node.per_start else []),
+        leading=_mask(tables, frozenset(a for a in _asked(ways[0].guards) if not programs[number(a.variable)])),
+        from_first=1 << len(tables.absences),
     )
+
+
+def _wanted(state: State, of_state: Sequence[int]) -> int:
+    """The variables of the ways on from a state, as a mask."""
+    return sum({1 << of_state[way.to] for way in state.transitions if way.to is not None})
+
+
+def _asked(guards: Sequence[Guard]) -> Absences:
+    """What is asked of the rows that must not come by some of these guards."""
+    return frozenset(absence for guard in guards for absence in guard.absent | guard.present)
+
+
+def _guard(tables: SearchTables, guard: Guard) -> tuple[int, int]:
+    asked = _mask(tables, guard.absent | guard.present, first=guard.first)
+    return asked, _mask(tables, guard.present)
+
+
+def _mask(tables: SearchTables, absences: Absences, *, first: bool = False) -> int:
+    """Absences as a mask by their numbers; behind them, that no row is before the first one."""
+    return sum(1 << tables.absences.index(absence) for absence in absences) + (first << len(tables.absences))
+
+
+def _later(later: Sequence[Sequence[Later]], begins: Int64Array) -> Iterator[tuple[int, int, int, int]]:
+    """Of each program where it begins and ends, and so what it reads."""
+    of = [one for its in later for one in its]
+    reads = _starts([one.reads for one in of])
+    for program, read in zip(pairwise(begins.tolist()), pairwise(reads.tolist()), strict=True):
+        yield *program, *read
 
 
 def _residuals(tables: SearchTables) -> list[int]:

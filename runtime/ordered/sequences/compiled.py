@@ -12,6 +12,7 @@ from tidegate.algebra.ordered.sequences.per_start.excess import Excess, too_many
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.kernels.partitions.rows import first_tie
+from tidegate.runtime.kernels.sequences.absences import note_first_since
 from tidegate.runtime.ordered.new_events import require_order
 from tidegate.runtime.ordered.partition_store import EVER, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION, ranges
@@ -29,6 +30,8 @@ class CompiledSearch:
     def __init__(self, node: Sequences, arrays: PatternArrays) -> None:
         self.node, self.calls = node, KernelCalls(node, arrays)
         self.back = reach_of(node.navigations)[0]
+        before = (absence for guard in arrays.tables.ways[0].guards for absence in guard.absent | guard.present)
+        self.leading = max((absence.within or 0 for absence in before), default=0)
 
     def increment(
         self, before: KeptExtract, new: pl.DataFrame, of: Int64Array, order: Int64Array, after: int, until: int,
@@ -79,8 +82,8 @@ class CompiledSearch:
     def _kept(self, rows: OrderedRows, standings: Standings, until: int) -> pl.DataFrame:
         """The rows that may be part of a match to come, that decide one, or that say of a partition where it stands."""
         height = np.diff(rows.offsets)
-        first = np.maximum(standings.begin - self.back, 0)
-        if self.calls.numbered:
+        first = np.maximum(np.minimum(standings.begin, self._before(rows, standings, until)) - self.back, 0)
+        if self.calls.numbered or self.calls.anchored:
             first = np.minimum(first, np.maximum(height - 1, 0))
         count = height - first if until < EVER else np.zeros_like(height)
         source = rows.source[ranges(rows.offsets[:-1] + first, count)]
@@ -97,3 +100,15 @@ class CompiledSearch:
                 **{name: np.repeat(standing[name], count) for name in STANDING},
             }
         )
+
+    def _before(self, rows: OrderedRows, standings: Standings, until: int) -> Int64Array:
+        """The place in its partition of the first row that may be one that must not come before a match."""
+        if not self.leading:
+            return standings.begin
+        begin, since = rows.offsets[:-1] + standings.begin, np.full(len(standings.begin), until + 1, dtype=np.int64)
+        has = begin < rows.offsets[1:]
+        since[has] = rows.time[begin[has]]
+        places = np.empty_like(begin)
+        note_first_since(rows.offsets, rows.time, since - self.leading, places)
+        before: Int64Array = places - rows.offsets[:-1]
+        return before

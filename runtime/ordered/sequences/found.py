@@ -15,14 +15,17 @@ from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.time import last_instant
 from tidegate.runtime.arrays import Int16Array, Int64Array
 from tidegate.runtime.kernels.sequences import every, preferred
+from tidegate.runtime.kernels.sequences.absences import note_rows_after, note_rows_before
 from tidegate.runtime.kernels.sequences.machine import DEPTH
 from tidegate.runtime.kernels.sequences.threads import REGISTERS
+from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.row_arrays import ranges
+from tidegate.runtime.ordered.sequences.ahead import verdicts
 from tidegate.runtime.ordered.sequences.arrays import PatternArrays
 from tidegate.runtime.ordered.sequences.kept import STANDING
 from tidegate.runtime.ordered.sequences.rows import OrderedRows
 
-#: The room for threads and for what they have matched, before there is need for more.
+#: The room for threads, for open matches and for what they have matched, before there is need for more.
 _THREADS: Final = 64
 _NODES: Final = 4096
 _SKIPS: Final = {"contiguous": every.CONTIGUOUS, "next": every.NEXT, "any": every.ANY}
@@ -104,6 +107,11 @@ class KernelCalls:
         self.node, self.arrays, self.tables = node, arrays, arrays.tables
         read = {name for measure in node.measures for name in attributes_of(measure.term)}
         self.numbered = any(isinstance(n, MatchNumber) and n.name in read for n in node.navigations)
+        self.anchored = any(guard.first for guard in self.tables.ways[0].guards)
+        # Only of these are there open matches: the search may go on in more than one way.
+        self.waits = any(one.waits for one in self.tables.compiled) or any(
+            end.absent or end.last for ways in self.tables.ways for end in ways.ends
+        )
         self.end = last_instant(node.input.schema[node.time].type)
         self.threads, self.nodes, self.more = _THREADS, _NODES, 1
 
@@ -111,9 +119,21 @@ class KernelCalls:
         """The matches that are certain now. Takes the standings on. `limited`: so many may begin with one row as the
         node says, else any number.
         """
-        inputs = (rows.offsets, rows.time, rows.satisfied([one.row for one in self.tables.compiled]))
+        arrays, compiled = self.arrays, self.tables.compiled
+        satisfied = rows.satisfied([one.row for one in compiled])
+        sure, gone = verdicts(rows, [one.ahead for one in compiled], satisfied, closed=until >= EVER)
         values, marks = rows.values(self.tables.conditions)
-        columns = (values, values.view(np.float64), marks)
+        come = np.zeros(rows.height, dtype=np.int64)
+        following = np.empty((len(arrays.absences), rows.height), dtype=np.int64)
+        if len(arrays.absences):
+            note_rows_before(rows.offsets, rows.time, satisfied, arrays.absences, arrays.leading, come)
+            note_rows_after(rows.offsets, satisfied, arrays.absences, following)
+        if self.anchored:
+            come |= arrays.from_first
+            whole = (standings.whole > 0) & (rows.offsets[:-1] < rows.offsets[1:])
+            come[rows.offsets[:-1][whole]] ^= arrays.from_first
+        inputs = (rows.offsets, rows.time, satisfied)
+        columns = (sure, gone, come, following, values, values.view(np.float64), marks)
         selection = self.node.selection
         while True:
             if isinstance(selection, Preferred):
@@ -127,10 +147,14 @@ class KernelCalls:
                 return found
             self.threads, self.nodes, self.more = 2 * self.threads, 2 * self.nodes, 2 * self.more
 
-    def _scratch(self, threads: int, nodes: int, of_node: int) -> tuple[Any, ...]:
-        width = REGISTERS + len(self.tables.conditions.registers)
-        tables = (np.empty((threads, width), dtype=np.int64), np.empty((nodes, of_node), dtype=np.int64))
-        return (*tables, np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH), np.empty(DEPTH, dtype=np.uint8))
+    def _scratch(self, *tables: tuple[int, int]) -> tuple[Any, ...]:
+        """Room for rows of so many columns each, and for the stack of a program."""
+        rooms = (np.empty(table, dtype=np.int64) for table in tables)
+        return (*rooms, np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH), np.empty(DEPTH, dtype=np.uint8))
+
+    @property
+    def _width(self) -> int:
+        return REGISTERS + len(self.tables.conditions.registers)
 
     def _preferred(
         self, rows: OrderedRows, standings: Standings, inputs: tuple[Any, ...], columns: tuple[Any, ...],
@@ -138,14 +162,17 @@ class KernelCalls:
     ) -> Found | None:  # fmt: skip
         """None where there was no room."""
         next_row, after, until = how
-        nullable, begins = self.arrays.end_at[0] >= 0, self.arrays.wanted[0]
-        options = [next_row, self.numbered, begins, nullable, after, until, self.end]
+        nullable, begins = self.arrays.ends_of[1] > 0, self.arrays.wanted[0]
+        options = [next_row, self.numbered, begins, nullable, after, until, self.end, until >= EVER]
         matches, states = np.empty((rows.height + 1, 6), dtype=np.int64), np.empty(self._labels(rows), dtype=np.int16)
         taken_on = [one.copy() for one in (standings.begin, standings.number, standings.taken)]
         look = np.empty(len(standings.begin), dtype=np.int64)
+        longest = int(np.diff(rows.offsets).max(initial=0)) + 1 if self.waits else 0
         count = preferred.preferred_matches(
-            *inputs, *taken_on, look, *self.arrays.arguments, np.array([int(option) for option in options]),
-            *columns, *self._scratch(2 * self.threads, self.nodes, 2), matches, states,
+            *inputs, *taken_on, look, *self.arrays.arguments, self.arrays.labels,
+            np.array([int(option) for option in options]), *columns,
+            *self._scratch((2 * self.threads + 1, self._width), (2 * self.threads, 4), (self.nodes, 2)),
+            np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64), matches, states,
         )  # fmt: skip
         if count < 0:
             return None
@@ -161,7 +188,8 @@ class KernelCalls:
     ) -> Found | None:  # fmt: skip
         """None where there was no room."""
         selection, after, until, per_start = how
-        options = np.array([_SKIPS[selection.skipping], int(self.arrays.wanted[0]), after, until, per_start])
+        begins, closed = int(self.arrays.wanted[0]), int(until >= EVER)
+        options = np.array([_SKIPS[selection.skipping], begins, after, until, per_start, self.end, closed])
         partitions = len(rows.offsets) - 1
         longest = int(np.diff(rows.offsets).max(initial=0)) if per_start else 0
         counts = np.empty((longest, int(self.arrays.residuals.max(initial=0)) + 1), dtype=np.int64)
@@ -170,8 +198,9 @@ class KernelCalls:
         matches, states = np.empty((room, 6), dtype=np.int64), np.empty(room, dtype=np.int16)
         places, begin, look = np.empty(room, dtype=np.int64), standings.begin.copy(), np.empty_like(standings.begin)
         count = every.every_match(
-            *inputs, begin, look, *self.arrays.arguments, self.arrays.wanted, options,
-            *columns, *self._scratch(self.threads, self.nodes, 4), matches, states, places,
+            *inputs, begin, look, *self.arrays.arguments,
+            self.arrays.wanted, self.arrays.watched, self.arrays.ending, options, *columns,
+            *self._scratch((self.threads, self._width), (self.nodes, 4)), matches, states, places,
             self.arrays.residuals, counts, excess,
         )  # fmt: skip
         if count < 0:

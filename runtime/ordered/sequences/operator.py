@@ -170,10 +170,11 @@ class _Search:
         if until is None:
             return _Kept([], standing)
         times, count = Partition(self.node, rows, aggregated).times, len(rows)
-        first = max(standing.begin - self.back, 0)
+        first = standing.begin
         if self.prepared.leading:
             since = (times[standing.begin] if standing.begin < count else until + 1) - self.prepared.leading
             first = min(first, next((at for at, time in enumerate(times) if time >= since), count))
+        first = max(first - self.back, 0)
         if self.marks:
             first = min(first, max(count - 1, 0))
         return _Kept(list(rows[first:]), standing.without(first))

@@ -91,19 +91,19 @@ class OrderedRows:
     def near(self, navigation: RowValue) -> pl.Series:
         """What a navigation reads near each row if that is the one that it begins at."""
         if navigation.name not in self.known:
-            value, before = self.value(navigation.argument), -navigation.row.step
-            if before:
-                value = value.shift(before)
-                value = pl.select(pl.when(self._has_before(before)).then(value)).to_series()
+            value, step = self.value(navigation.argument), navigation.row.step
+            if step:
+                value = value.shift(-step)
+                value = pl.select(pl.when(self._has(step)).then(value)).to_series()
             self.known[navigation.name] = value.alias(navigation.name)
         return self.known[navigation.name]
 
-    def _has_before(self, rows: int) -> pl.Series:
-        """Whether each row has so many before it in its partition."""
+    def _has(self, step: int) -> pl.Series:
+        """Whether each row has so many behind it in its partition, or before it where that is negative."""
         has = np.ones(self.height, dtype=np.bool_)
-        for row in range(rows):
-            at = self.offsets[:-1] + row
-            has[at[at < self.offsets[1:]]] = False
+        for row in range(abs(step)):
+            at = self.offsets[:-1] + row if step < 0 else self.offsets[1:] - 1 - row
+            has[at[(at < self.offsets[1:]) & (at >= self.offsets[:-1])]] = False
         return pl.Series(has)
 
     def _frame(self, names: list[str], height: int) -> pl.DataFrame:
@@ -160,7 +160,7 @@ class OrderedRows:
         values = np.zeros((len(conditions.columns), height), dtype=np.int64)
         marks = np.full((len(conditions.columns), height), VALUE, dtype=np.uint8)
         for number, term in enumerate(conditions.columns):
-            value, failed = self._evaluated(term, height)
+            value, failed = self.evaluated(term, height)
             if value.null_count():
                 marks[number, value.is_null().to_numpy()] = NULL
                 value = value.fill_null(False if value.dtype == pl.Boolean else 0)
@@ -172,8 +172,8 @@ class OrderedRows:
                 values[number] = value.to_numpy()
         return values, marks
 
-    def _evaluated(self, term: Term, height: int) -> tuple[pl.Series, BoolArray | None]:
-        """The values of a term, and in which rows it has failed."""
+    def evaluated(self, term: Term, height: int) -> tuple[pl.Series, BoolArray | None]:
+        """The values of a term over so many rows, and in which of them it has failed."""
         pair = compile_pair(term, self.schema)
         errors = () if pair.error is None else (pair.error.alias("failed"),)
         found = self._frame(sorted(attributes_of(term)), height).select(pair.value.alias("value"), *errors)

@@ -62,7 +62,7 @@ class TicksOperator(KeptRowsOperator):
 
     def _result(self, spans: Spans, partitions: Int64Array) -> pl.DataFrame:
         node = self.node
-        of, instants = spans.ticks(node)
+        of, instants = spans.ticks(node, self.held.texts(partitions))
         keys = self.held.partitions.rows(partitions[of]).select(node.keys) if node.keys else pl.DataFrame()
         return pl.DataFrame([*keys.get_columns(), pl.Series(TICK, instants, pl.Int64)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,12 +48,16 @@ class Spans:
         last[:-1] = self.of[1:] != self.of[:-1]
         return last
 
-    def ticks(self, node: Ticks) -> tuple[Int64Array, Int64Array]:
-        """The partitions and instants of all ticks. `EvaluationError` TG306 where a row has more than memory holds."""
+    def ticks(self, node: Ticks, texts: Callable[[int], str]) -> tuple[Int64Array, Int64Array]:
+        """The partitions and instants of all ticks. `EvaluationError` TG306 where a row has more than memory holds;
+        `texts` says the key of a partition.
+        """
         first = next_tick(node, self.low)
         many = np.maximum((self.high - first) // node.every + 1, 0)
         if len(many) and (most := int(many.max())) > MOST_OF_A_ROW:
-            raise too_far(most, "ticks come up to", int(self.high[np.argmax(many)]), node.schema[TICK].type)
+            last = int(np.argmax(many))
+            at, of = int(self.high[last]), texts(int(self.of[last]))
+            raise too_far(most, MOST_OF_A_ROW, "ticks come up to", at, node.schema[TICK].type, of)
         row = np.repeat(np.arange(len(many)), many)
         number = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
         return self.of[row], first[row] + number * node.every

@@ -46,7 +46,8 @@ class GrowingOperator(WindowsOperator[KeptRows], KeptRowsOperator):
         low, high = came.complete_before(after), came.complete(until)
         phase = np.zeros_like(low)  # where a window begins, its block does
         totals = panes.totals(before.rows, came.panes, phase)
-        result = self.reported(panes.group, panes.windows(totals, None, low, high, came.axis, phase), partitions)
+        windows = panes.windows(totals, None, low, high, came.axis, phase, state.texts(partitions))
+        result = self.reported(panes.group, windows, partitions)
         latest = panes.latest(totals, high)
         kept = KeptExtract(partitions, latest, panes.looks(latest, high, came.axis))
         return replace(self, made=(before, kept)), result

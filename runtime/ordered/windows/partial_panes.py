@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -85,20 +86,23 @@ class PartialPanes(PaneLayout):
 
     def windows(
         self, totals: pl.DataFrame, rest: pl.DataFrame | None, low: Int64Array, high: Int64Array, axis: Axis | None,
-        phase: Int64Array,
+        phase: Int64Array, texts: Callable[[int], str],
     ) -> pl.DataFrame:  # fmt: skip
         """The windows that are complete with pane `high` of each partition and were not with pane `low`: PARTITION,
         their bounds unless rows are counted, and partial results.
 
         Up to the next pane of its partition each window has a pane as its last one: then it has what the block comes
         to up to it. Where it begins in the block before, it has what that comes to from there on, too, in `rest`.
+
+        `EvaluationError` TG306 for a row with too many windows without rows before it; `texts` says the key of a
+        partition.
         """
         of, pane = _of(totals), _pane(totals)
         at, window = self.between(*self._ends(of, pane, low, high))
         block = self._block(totals, phase)
         own = np.where(block[at] == self.panes.block(window, phase[of[at]]), at, -1)
         if self.shows_empty:
-            its, empty, told = self._empty(totals)
+            its, empty, told = self._empty(totals, texts)
             at, window = np.concatenate([at, its]), np.concatenate([window, empty])
             own = np.concatenate([own, np.full(len(its), -1)])
         if not len(at):
@@ -128,7 +132,7 @@ class PartialPanes(PaneLayout):
         first = np.maximum(pane, low[of] + 1)
         return np.maximum(first, self.panes.many) if self.panes.whole else first, until
 
-    def _empty(self, totals: pl.DataFrame) -> tuple[Int64Array, Int64Array, Int64Array]:
+    def _empty(self, totals: pl.DataFrame, texts: Callable[[int], str]) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Windows without rows, each with the place of the pane before and the instant that tells it: those from the
         last one with a pane to the next pane. `EvaluationError` TG306 where these are more than memory holds.
         """
@@ -137,9 +141,11 @@ class PartialPanes(PaneLayout):
         told = totals.get_column(FIRST).fill_null(0).to_numpy()
         first, last = self.panes.last(pane[follows]) + 1, pane[follows + 1] - 1
         if len(follows) and (many := int((last - first).max()) + 1) > MOST_OF_A_ROW:
-            instant = int(told[follows[np.argmax(last - first)] + 1])
-            type_ = self.node.input.schema[self.node.time].type
-            raise too_far(many // self.panes.step, "windows without rows come before the row at", instant, type_)
+            row = int(follows[np.argmax(last - first)]) + 1
+            windows, most = -(-many // self.panes.step), MOST_OF_A_ROW // self.panes.step
+            type_, of_row = self.node.input.schema[self.node.time].type, texts(int(of[row]))
+            what = "windows without rows come before the row at"
+            raise too_far(windows, most, what, int(told[row]), type_, of_row)
         at, empty = self.between(first, last)
         its = follows[at]
         return its, empty, told[its + 1]

@@ -43,35 +43,27 @@ class RowQueues(RowArrays):
 
     def splice(self, partitions: Int64Array, gone: Int64Array, kept: Int64Array, rows: pl.DataFrame) -> None:
         """Of each partition the first rows are gone, the next are kept, and then come these, which are in order of the
-        places of their partitions.
+        places of their partitions. Where there is no memory for them the same can be done again.
         """
         added, first = counts(rows, len(partitions)), self._first[partitions] + gone
-        room, count = self._room[partitions] - gone, kept + added
-        self.height += int((count - self._count[partitions]).sum())
+        room, count, used = self._room[partitions] - gone, kept + added, self._used
+        height = self.height + int((count - self._count[partitions]).sum())
         outgrown = np.flatnonzero(count > room)
         if len(outgrown):
             at, more = ranges(first[outgrown], kept[outgrown]), count[outgrown] + count[outgrown] // 2
-            first[outgrown], room[outgrown] = self._used + np.cumsum(more) - more, more
-            self._used += int(more.sum())
+            first[outgrown], room[outgrown] = used + np.cumsum(more) - more, more
+            used += int(more.sum())
             to = ranges(first[outgrown], kept[outgrown])
             for column in self._columns.values():
-                column.grow(self._used)
+                column.grow(used)
                 column.move(at, to)
-        self._first[partitions], self._room[partitions], self._count[partitions] = first, room, count
         at = ranges(first + kept, added)
         for name, column in self._columns.items():
-            column.put(at, rows.get_column(name), self._used)
-        if self._used > 4 * self.height + LOOSE:
-            self._spread()
-
-    def _spread(self) -> None:
-        """All rows anew, with room for some more in each partition."""
-        room = self._count + self._count // 2
-        first = np.cumsum(room) - room
-        at, to = self._places(np.arange(len(self._count))), ranges(first, self._count)
-        self._first, self._room, self._used = first, room, int(room.sum())
-        for column in self._columns.values():
-            column.spread(at, to, self._used)
+            column.put(at, rows.get_column(name), used)
+        self._first[partitions], self._room[partitions], self._count[partitions] = first, room, count
+        self.height, self._used = height, used
+        if used > 4 * height + LOOSE:
+            self._pack(self._count + self._count // 2)
 
     def _rows(self, of: Int64Array, at: Int64Array) -> pl.DataFrame:
         columns = (column.take(at).alias(name) for name, column in self._columns.items())

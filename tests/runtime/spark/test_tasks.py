@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from py4j.clientserver import ClientServerConnection
+from py4j.clientserver import ClientServerConnection  # type: ignore[import-untyped]  # it has no types
 from pyspark.sql import SparkSession
 
 from tidegate.runtime.engines.spark.tasks import jobs_of_texts
@@ -44,15 +44,12 @@ def test_each_text_is_a_task_and_their_lines_are_in_order(spark: SparkSession) -
 
 
 def test_what_a_task_raises_is_told_as_by_pyspark(spark: SparkSession) -> None:
-    texts, raised = [str(number) for number in range(5)], []
-    for run in (
-        lambda: collected(spark.sparkContext, failing, texts),
-        lambda: spark.sparkContext.parallelize(texts, len(texts)).mapPartitions(failing).collect(),
-    ):
-        with pytest.raises(Exception, match="ZeroDivisionError: 3") as failure:
-            run()
-        raised.append(failure.type)
-    assert raised[0] is raised[1]
+    context, texts = spark.sparkContext, [str(number) for number in range(5)]
+    with pytest.raises(Exception, match="ZeroDivisionError: 3") as own:
+        collected(context, failing, texts)
+    with pytest.raises(Exception, match="ZeroDivisionError: 3") as theirs:
+        context.parallelize(texts, len(texts)).mapPartitions(failing).collect()
+    assert own.type is theirs.type
 
 
 def test_what_is_large_goes_as_a_broadcast(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,7 @@ def test_a_batch_reads_what_a_session_would(tmp_path: Path) -> None:
 
         def chosen(reading: FileSelection) -> list[str]:
             unread = setup.unread(everything=reading.at_once)
-            return [Path(file.path).name for file in reading.next(setup, unread, Tuner())["S"]]
+            return [Path(file.path).name for file in reading.next(setup, unread, Tuner(), 1)["S"]]
 
         there = {"S": frozenset(file.path for file in setup.unread()["S"])}
         assert chosen(FileSelection(None)) == chosen(FileSelection(there)) == names[:2]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.nodes import Row
+from tidegate.algebra.ordered.events import key_text
 from tidegate.algebra.ordered.sequences.automata.automaton import Automaton, automaton
+from tidegate.algebra.ordered.sequences.counting.countable import counting_of
 from tidegate.algebra.ordered.sequences.definition import EveryMatch
 from tidegate.algebra.ordered.sequences.partition import Partition
 from tidegate.algebra.ordered.sequences.pattern import pattern_text
@@ -78,23 +80,25 @@ def too_many(node: Sequences, excesses: Iterable[Excess]) -> EvaluationError:
     """TG307 of the first of these: of those of one instant the one whose row came first, or whose key is least as it is
     written.
     """
-    first = min(excesses, key=lambda excess: (excess.by, excess.start, _key_text(node, excess.key)))
-    type_, limit = node.input.schema[node.time].type, node.per_start or 0
+    schema = node.input.schema
+    first = min(excesses, key=lambda excess: (excess.by, excess.start, key_text(schema, node.keys, excess.key)))
+    type_, limit = schema[node.time].type, node.per_start or 0
     pattern = pattern_text(node.pattern, lambda ticks: ticks_text(ticks, type_))
-    where = f" where {_key_text(node, first.key)}" if node.keys else ""
+    where = f" where {key_text(schema, node.keys, first.key)}" if node.keys else ""
     what = "" if first.found else " beginnings of matches that the same rows to come would end"
     more = f"more than {limit:,} match{'es' if limit > 1 else ''}"
     return EvaluationError(
         "TG307",
         f"the row at {value_text(first.start, type_)}{where} begins {more} of {pattern} (per_start={limit})",
         because=(f"with the row at {value_text(first.by, type_)} there are more{what}",),
-        hint="a shorter within=, conditions in define= that fewer rows satisfy, or a greater per_start; matches are "
-        "counted without listing them by group_by(...) and no per_start",
+        hint="a shorter within=, conditions in define= that fewer rows satisfy, or a greater per_start; "
+        + _without_listing(node),
     )
 
 
-def _key_text(node: Sequences, key: Row) -> str:
-    schema = node.input.schema
-    return ", ".join(
-        f"{name} = {value_text(value, schema[name].type)}" for name, value in zip(node.keys, key, strict=True)
-    )
+def _without_listing(node: Sequences) -> str:
+    """Whether the matches could be counted, if they had no limit."""
+    listed = counting_of(replace(node, per_start=None))
+    if isinstance(listed, str):
+        return f"without it group_by(...) would list them as well, since {listed}"
+    return "matches are counted without listing them by group_by(...) and no per_start"

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences, Counting
+from tidegate.algebra.ordered.sequences.counting.countable import Counting
+from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.typed.operations import term_type
 from tidegate.runtime.arrays import Int64Array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -53,9 +53,11 @@ def panes_alone(node: Windows) -> PartialPanes:
     return partial_panes(replace(node, aggregates=()))
 
 
-def cut(node: Windows, block: Block, came: Arrival, after: Extended, until: Extended) -> Cut:
+def cut(
+    node: Windows, block: Block, came: Arrival, after: Extended, until: Extended, texts: Callable[[int], str]
+) -> Cut:
     """The windows that are complete at progress `until` and were not at `after`. The rows of `block` are those that
-    came and the known ones before them.
+    came and the known ones before them; `texts` says the keys of a partition, for an error.
     """
     if isinstance(node.window, SessionWindow):
         return _sessions(block, node.window.gap, ticks(until))
@@ -64,7 +66,7 @@ def cut(node: Windows, block: Block, came: Arrival, after: Extended, until: Exte
     panes, low, high = panes_alone(node), came.complete_before(after), came.complete(until)
     if isinstance(node.window, CountWindow):
         return _counted(panes, block, came.before, low, high)
-    return _timed(panes, block, came.axis, low, high)
+    return _timed(panes, block, came.axis, low, high, texts)
 
 
 def _sessions(block: Block, gap: int, until: int) -> Cut:
@@ -107,12 +109,14 @@ def _counted(panes: PartialPanes, block: Block, before: Int64Array, low: Int64Ar
     return Cut(its, starts, ends, bounds, kept, np.full(len(high), NO_LOOK), {ROWS: number})
 
 
-def _timed(panes: PartialPanes, block: Block, axis: Axis | None, low: Int64Array, high: Int64Array) -> Cut:
+def _timed(
+    panes: PartialPanes, block: Block, axis: Axis | None, low: Int64Array, high: Int64Array, texts: Callable[[int], str]
+) -> Cut:
     """Windows in time."""
     assert axis is not None
     of = partitions_of(block)
     rows = _rows(of, axis.of(block.time, of))
-    found = panes.windows(_panes(rows, block.time), None, low, high, axis, np.zeros_like(low))
+    found = panes.windows(_panes(rows, block.time), None, low, high, axis, np.zeros_like(low), texts)
     kept = panes.is_open(rows, high)
     look = panes.looks(rows.filter(pl.Series(kept)), high, axis)
     counted = {SINCE: axis.since[of]} if isinstance(axis, AnchoredPanes) else {}

@@ -44,7 +44,8 @@ class RowWindowsOperator(WindowsOperator[KeptRows], KeptRowsOperator):
         if (stored := state.stored_in(tables)) is not None:
             block = layout.block_of_known(stored.rows, len(stored.partitions))
             none = Arrival.of_none(panes_alone(self.node), stored.rows, len(stored.partitions))
-            state.put(replace(stored, look=cut(self.node, block, none, reached, reached).look))
+            look = cut(self.node, block, none, reached, reached, state.texts(stored.partitions)).look
+            state.put(replace(stored, look=look))
         return self
 
     def step(
@@ -60,7 +61,7 @@ class RowWindowsOperator(WindowsOperator[KeptRows], KeptRowsOperator):
             require_order(reading, rows, of, order, len(partitions))
         block = layout.block(before.rows, rows, of, order, len(partitions))
         came = Arrival(panes_alone(self.node), before.rows, rows, of, len(partitions))
-        found = cut(self.node, block, came, after, until)
+        found = cut(self.node, block, came, after, until, state.texts(partitions))
         result = self._result(block, found, partitions)
         left = layout.kept(block, partitions_of(block), found.counted, np.flatnonzero(found.kept))
         return replace(self, made=(before, KeptExtract(partitions, left, found.look))), result
