@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.family import Operator, Span, Tables
 from tidegate.runtime.ordered.new_events import evaluable, new_events, untied
@@ -37,7 +38,7 @@ class RowStore(PartitionStore[C]):
     def as_stored(self, extract: C, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of an extract with the keys of their partitions, as they are stored."""
         keys = self.partitions.kept(extract.partitions[rows.get_column(PARTITION).to_numpy()])
-        return keys.hstack([column for column in rows.get_columns() if column.name != PARTITION])
+        return pl.concat([keys, only(rows, [n for n in rows.columns if n != PARTITION])], how="horizontal")
 
 
 S = TypeVar("S", bound=RowStore[Any])

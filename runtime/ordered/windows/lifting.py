@@ -92,7 +92,7 @@ class Arrival:
         return since
 
     def _grouped(self, rows: pl.DataFrame, of: Int64Array, pane: Int64Array) -> pl.DataFrame:
-        made = partial(self.layout.lifting, rows.hstack([pl.Series(OF, of), pl.Series(NUMBER, pane)]))
+        made = partial(self.layout.lifting, rows.with_columns(pl.Series(OF, of), pl.Series(NUMBER, pane)))
         names = {OF: PARTITION, NUMBER: PANE}
         if self.layout.shows_empty:
             (first,) = states(self.layout.lifting)[-1].columns

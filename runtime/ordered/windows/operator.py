@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self, TypeVar
 
-import numpy as np
 import polars as pl
 
 from tidegate.algebra.nodes import Group
@@ -63,7 +62,7 @@ class WindowsOperator(RowOperator[S]):
         node, number = self.node, group.keys[0]
         if not windows.height:
             return no_windows(node)
-        numbered = windows.hstack([pl.Series(key, np.arange(windows.height)) for key in group.keys])
+        numbered = windows.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(key) for key in group.keys)
         walk = Lenient({})
         values = final(group, numbered) if self.noted is None else walk.finished(group, numbered, None)
         of = partitions[windows.get_column(PARTITION).to_numpy()]

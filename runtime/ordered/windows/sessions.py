@@ -118,7 +118,7 @@ class PartialSessions:
         number, starts = self._numbered(of, first, last)
         of_rows = np.empty(rows.height, dtype=np.int64)
         of_rows[order] = number
-        merged = partial(self.group, rows.hstack([pl.Series(NUMBER, of_rows)]))
+        merged = partial(self.group, rows.with_columns(pl.Series(NUMBER, of_rows)))
         return self._sessions(merged, of, first, last, starts)
 
     def merged(self, known: pl.DataFrame, new: pl.DataFrame, partitions: int) -> pl.DataFrame:
@@ -131,7 +131,7 @@ class PartialSessions:
         together = together[segmented(*of_parts, np.arange(new.height), partitions)[0]]
         of, first, last = (together.get_column(name).to_numpy() for name in (PARTITION, FIRST, LAST))
         number, starts = self._numbered(of, first, last)
-        merged = merge(self.group, together.hstack([pl.Series(NUMBER, number)]))
+        merged = merge(self.group, together.with_columns(pl.Series(NUMBER, number)))
         return self._sessions(merged, of, first, last, starts)
 
     def _extent(self, rows: pl.DataFrame, time: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -177,7 +177,7 @@ class PartialSessions:
 
     def windows(self, sessions: pl.DataFrame) -> pl.DataFrame:
         """Sessions as windows."""
-        return sessions.hstack([sessions.get_column(FIRST).alias(START), pl.Series(END, self.ends(sessions))])
+        return sessions.with_columns(pl.col(FIRST).alias(START), pl.Series(END, self.ends(sessions)))
 
     def looks(self, sessions: pl.DataFrame, partitions: int) -> Int64Array:
         """When each partition has to be looked at although no row comes for it: where its session ends."""
