@@ -200,7 +200,7 @@ def test_an_increment_makes_its_own_ticks_alone(within: int | None) -> None:
         rows = [(rng.randrange(3), rng.randint(-10, 20)) for _ in range(rng.choice((0, 1, 4, 9)))]
         after, until = sorted(rng.sample(range(-12, 40), 2))
         of, at = (np.array([row[place] for row in rows], dtype=np.int64) for place in (0, 1))
-        partitions, ticks = Spans.of_rows(node, of, at, after, until).ticks(node)
+        partitions, ticks = Spans.of_rows(node, of, at, after, until).ticks(node, str)
         wanted = {
             (key, tick)
             for key, first in rows
