@@ -46,6 +46,7 @@ THRESHOLDS = (
     Threshold("eval.small.groups", "_SAFE", (0, 1)),
     Threshold("eval.aggregates.partials", "_SAFE", (0, 1)),
     Threshold("eval.filters", "_MANY", (0, 2)),
+    Threshold("eval.filters", "_MOST", (-1, 2)),
     Threshold("eval.aggregates.look_back", "LISTED", (-1, 4)),
     Threshold("eval.aggregates.compiled", "MANY_ROWS", (0, 2)),
     Threshold("eval.aggregates.compiled", "MANY_ROWS_LOADED", (0, 2)),

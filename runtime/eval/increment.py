@@ -12,7 +12,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.eval.aggregates.partials import final, merge
 from tidegate.runtime.eval.columns import only, polars_schema
-from tidegate.runtime.eval.filters import holds_throughout, kept, mask_of
+from tidegate.runtime.eval.filters import holds_throughout, kept, mask_of, where
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan import shared_parts as common
@@ -107,4 +107,4 @@ def keep_true(frame: pl.DataFrame, condition: Term, schema: Schema, *, view: boo
         if holds_throughout(condition, frame):
             return frame
         return kept(frame, compile_term(condition, schema), view=view)
-    return frame if mask.all() else frame.filter(pl.Series(mask))
+    return where(frame, mask, view=view)

@@ -36,9 +36,12 @@ def number_groups(columns: Sequence[Int64Array]) -> tuple[Int64Array, Int64Array
     firsts = np.empty(rows, dtype=np.int64)
     if rows:
         bounds = [(int(column.min()), int(column.max())) for column in columns]
-        cells = math.prod(greatest - least + 1 for least, greatest in bounds)
+        steps = [1] * width
+        if _count(bounds, steps) > CELLS_PER_ROW * rows:
+            steps = [_step_of(column, *ends) for column, ends in zip(columns, bounds, strict=True)]
+        cells = _count(bounds, steps)
         if cells <= CELLS_PER_ROW * rows:
-            key, least = (columns[0], bounds[0][0]) if width == 1 else (_cells(columns, bounds), 0)
+            key, least = (columns[0], bounds[0][0]) if steps == [1] else (_cells(columns, bounds, steps), 0)
             groups = _look_up(key, least, np.full(cells, _FREE, dtype=np.int32), numbers, firsts)
             return numbers, firsts[:groups]
     keys = np.ascontiguousarray(np.stack(columns))
@@ -57,15 +60,52 @@ def number_groups(columns: Sequence[Int64Array]) -> tuple[Int64Array, Int64Array
         _enter(known, groups, table)
 
 
-def _cells(columns: Sequence[Int64Array], bounds: Sequence[tuple[int, int]]) -> Int64Array:
-    """The cell of every row in a table of all combinations of keys within these bounds, in row-major order. Such a
-    table has less than 2^63 cells.
-    """
-    cells = columns[0] - bounds[0][0]
-    for column, (least, greatest) in zip(columns[1:], bounds[1:], strict=True):
-        cells *= greatest - least + 1
-        cells += column - least
+def _count(bounds: Sequence[tuple[int, int]], steps: Sequence[int]) -> int:
+    """The cells of a table of all combinations of keys within these bounds, each in steps from its least one."""
+    return math.prod((greatest - least) // step + 1 for (least, greatest), step in zip(bounds, steps, strict=True))
+
+
+def _cells(columns: Sequence[Int64Array], bounds: Sequence[tuple[int, int]], steps: Sequence[int]) -> Int64Array:
+    """The cell of every row in such a table, in row-major order. It has less than 2^63 cells."""
+    cells = np.zeros(len(columns[0]), dtype=np.int64)
+    for column, (least, greatest), step in zip(columns, bounds, steps, strict=True):
+        _enter_cells(cells, column, least, step, (greatest - least) // step + 1)
     return cells
+
+
+@compiled(nb.void(OUT, INTS, nb.int64, nb.int64, nb.int64), nogil=True)
+def _enter_cells(cells: Int64Array, column: Int64Array, least: int, step: int, width: int) -> None:
+    """Adds a column of keys, of which there are `width`, to the cells of those before. Equal keys in succession are
+    divided once: a division takes as long as all the rest.
+    """
+    last, number = least, 0
+    for row in range(len(cells)):
+        if step == 1:
+            number = column[row] - least
+        elif column[row] != last:
+            last = column[row]
+            number = (last - least) // step
+        cells[row] = cells[row] * width + number
+
+
+def _step_of(column: Int64Array, least: int, greatest: int) -> int:
+    """The greatest number of which all keys are multiples, counted from the least one, such as ends of windows are. It
+    is 1 where all are equal, and where they are further apart than 64 bits hold.
+    """
+    return _step(column, least) if (greatest - least).bit_length() < 64 else 1
+
+
+@compiled(nb.int64(INTS, nb.int64), nogil=True)
+def _step(column: Int64Array, least: int) -> int:
+    step, last = 0, least
+    for key in column:
+        if key != last:
+            last, rest = key, key - least
+            while rest:
+                step, rest = rest, step % rest
+            if step == 1:
+                break
+    return max(step, 1)
 
 
 @compiled(nb.int64(INTS, nb.int64, OUT_NUMBERS, OUT, OUT), nogil=True)

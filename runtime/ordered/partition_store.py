@@ -14,6 +14,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import MAX_INSTANT
 from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
+from tidegate.runtime.kernels.partitions.rows import mark
 from tidegate.runtime.ordered.partitions import Partitions
 
 #: Partitions of which nothing is held may be so many before their partitions are given up, or as many as the others.
@@ -131,7 +132,7 @@ class PartitionStore(Generic[C]):
         marked = np.zeros(every, dtype=np.bool_)
         marked[due] = True
         for part in parts:
-            marked[part] = True
+            mark(marked, part)
         return np.flatnonzero(marked)
 
     def _due(self, every: int, until: int) -> Int64Array:

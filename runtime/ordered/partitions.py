@@ -58,7 +58,7 @@ class Partitions:
         if self._integers is None:
             return self.known[numbers if self._row is None else self._row[numbers]]
         (name,) = self.schema.names
-        return pl.DataFrame({name: self._integers.keys[numbers]})
+        return pl.Series(name, self._integers.keys[numbers]).to_frame()
 
     def text(self, number: int) -> str:
         """The keys of the partition with this number, as people read them; empty without keys."""
@@ -74,9 +74,8 @@ class Partitions:
 
     def kept(self, numbers: Int64Array) -> pl.DataFrame:
         """The keys of the partitions with these numbers, one row each, with the column names of stored tables."""
-        rows = self.rows(numbers)
-        rows.columns = list(key_columns(self.schema))
-        return rows
+        named = zip(self.rows(numbers).get_columns(), key_columns(self.schema), strict=True)
+        return pl.DataFrame([column.alias(name) for column, name in named])
 
     def of_kept(self, rows: pl.DataFrame) -> Int32Array:
         """The partition number of every row of a stored table."""

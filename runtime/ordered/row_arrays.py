@@ -176,6 +176,11 @@ class _Column:
             return taken
         return taken.set(pl.Series(~known), None)
 
+    @property
+    def numbers(self) -> Int64Array:
+        """The values at all places of a column of integers without NULLs."""
+        return self._values
+
     def put(self, at: Int64Array, rows: pl.Series, height: int) -> None:
         """Writes these rows. There is room for `height` of them then, and for some more."""
         missing = rows.null_count() > 0

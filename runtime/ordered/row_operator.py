@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.family import Operator, Span, Tables
 from tidegate.runtime.ordered.new_events import evaluable, new_events, untied
@@ -37,8 +38,7 @@ class RowStore(PartitionStore[C]):
     def as_stored(self, extract: C, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of an extract with the keys of their partitions, as they are stored."""
         keys = self.partitions.kept(extract.partitions[rows.get_column(PARTITION).to_numpy()])
-        # Polars plans and runs a query to drop a column, and none to take those that there are.
-        return pl.DataFrame([*keys.get_columns(), *(one for one in rows.get_columns() if one.name != PARTITION)])
+        return pl.concat([keys, only(rows, [n for n in rows.columns if n != PARTITION])], how="horizontal")
 
 
 S = TypeVar("S", bound=RowStore[Any])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from unittest.mock import patch
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -12,7 +13,7 @@ from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Term
 from tidegate.algebra.types import BIGINT, BOOLEAN
 from tidegate.runtime.eval import filters
-from tidegate.runtime.eval.filters import holding, holds_throughout, kept, mask_of
+from tidegate.runtime.eval.filters import holding, holds_throughout, kept, mask_of, some_of, where
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.rows import SmallRows, Unsupported
 
@@ -85,6 +86,10 @@ def test_other_conditions_and_other_terms_are_left_to_polars() -> None:
     nothing = pl.DataFrame({"a": [1, None]}, schema={"a": pl.Int64})
     with pytest.raises(Unsupported):
         mask_of(nothing, Call("lt", (one, two)))
+    with pytest.raises(Unsupported):
+        mask_of(frame.with_columns(a=1.5), Call("lt", (one, two)))
+    with patch.object(filters, "_MOST", 1), pytest.raises(Unsupported):
+        mask_of(frame, Call("lt", (one, two)))
     assert not holds_throughout(Call("eq", (one, one)), frame)
     assert not holds_throughout(Call("lt", (Call("mul", (one, two)), Lit(99, BIGINT))), frame)
     assert not holds_throughout(Call("lt", (Call("add", (one, Attr("b"))), Lit(99, BIGINT))), nothing.with_columns(b=1))
@@ -113,6 +118,20 @@ def test_rows_that_stand_together_are_a_view_where_one_will_do(
     with patch.object(pl.DataFrame, "slice", autospec=True, side_effect=pl.DataFrame.slice) as sliced:
         assert kept(frame, condition, view=view).get_column("a").to_list() == wanted
     assert sliced.call_count == (view and stand_together)
+
+
+@pytest.mark.parametrize("view", [False, True])
+@pytest.mark.parametrize(
+    "wanted", [[], [3], [0, 1], [4, 5], [1, 3], [0, 1, 2, 3, 4], [0, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]]
+)
+def test_the_rows_of_a_mask(wanted: list[int], view: bool) -> None:
+    """Few of them, most, all, or none, with a column of text and one with NULLs."""
+    frame = pl.DataFrame({"a": range(6), "b": [None, "x", "y", None, "z", "w"]})
+    for parts in (frame, pl.concat([frame[:2], frame[2:]])):
+        found = where(parts, np.isin(np.arange(6), wanted), view=view)
+        assert found.equals(pl.DataFrame({"a": wanted, "b": [frame["b"][n] for n in wanted]}, schema=frame.schema))
+        assert (found is parts) == (len(wanted) == 6)
+        assert some_of(parts, np.array(wanted, dtype=np.int64)).equals(found)
 
 
 def test_where_all_rows_stay_none_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ GROUP = Group(
         bug(
             "a row at an end is in the next window",
             PANES,
-            "        return -((self.offset - time) // self.every)",
+            "        return np.negative(before, out=before)",
             "        return (time - self.offset) // self.every + 1",
         ),
         bug(
@@ -105,8 +105,8 @@ GROUP = Group(
         bug(
             "what a block comes to goes on in the next one",
             PARTIAL,
-            "running(self.group, rows, within(starts_of(_of(rows), self._block(rows, phase))))",
-            "running(self.group, rows, within(starts_of(_of(rows))))",
+            "within(starts_of(_of(new), block)))",
+            "within(starts_of(_of(new))))",
         ),
         bug(
             "a window has what is before it in its block",
@@ -158,9 +158,9 @@ GROUP = Group(
         ),
         bug(
             "a pane that goes on forgets its first rows",
-            HOPPING,
-            "pl.concat([_only(first, ends), _only(last, goes_on & ~ends)])",
-            "_only(first, ends)",
+            PARTIAL,
+            "merged = merged_pairs(self.group, some_of(new, at), some_of(known, its))",
+            "merged = some_of(new, at)",
         ),
         bug(
             "rows that stay are those at the front",
@@ -203,8 +203,8 @@ GROUP = Group(
         bug(
             "panes of two keys are one group",
             "runtime/kernels/grouping.py",
-            "        cells *= greatest - least + 1\n",
-            "",
+            "cells[row] = cells[row] * width + number",
+            "cells[row] = cells[row] + number",
         ),
         bug(
             "panes are in order of their keys alone",

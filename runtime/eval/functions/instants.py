@@ -22,11 +22,6 @@ def year(day: pl.Expr) -> pl.Expr:
     return date(day).dt.year().cast(pl.Int64) + day // ERA_DAYS * ERA_YEARS
 
 
-def _ceil(a: pl.Expr, unit: pl.Expr) -> pl.Expr:
-    rest = a % unit
-    return a + pl.when(rest == 0).then(0).otherwise(unit - rest)
-
-
 def _floor_beyond(term: TypedTerm, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Expr:
     unit = literal(term.args[1]) or 1
     return args[0] < -(-term.limits[0] // unit) * unit
@@ -39,7 +34,8 @@ def _ceil_beyond(term: TypedTerm, args: Sequence[pl.Expr], _: pl.Expr) -> pl.Exp
 
 FORMS: Final[Mapping[str, Form[pl.Expr]]] = {
     "floor_int": Form(lambda a, unit: a - a % unit, beyond=_floor_beyond),
-    "ceil_int": Form(_ceil, beyond=_ceil_beyond),
+    # A remainder has the sign of the divisor.
+    "ceil_int": Form(lambda a, unit: a - a % -unit, beyond=_ceil_beyond),
     "floor_div": Form(lambda a, unit: a // unit),
     "part": Form(lambda a, whole, unit: a % whole // unit),
     "year": Form(year),

@@ -13,6 +13,8 @@ import pyarrow as pa
 from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.windows import PANES
 from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.eval.columns import only
+from tidegate.runtime.eval.filters import where
 from tidegate.runtime.ordered.family import Tables
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.partitions import key_columns
@@ -45,7 +47,7 @@ class HoppingOperator(WindowsOperator[PaneStore]):
             partitions = state.all_partitions()
             none = Arrival.of_none(panes, rows, len(partitions))
             high = none.complete(reached)
-            rows = rows.filter(pl.Series(panes.is_open(rows, high)))
+            rows = where(rows, panes.is_open(rows, high))
             phase = phases(state.partitions.rows(partitions), panes.panes.many)
             latest = panes.latest(panes.totals(rows.clear(), rows, phase), high)
             state.put(PaneExtract(partitions, rows, latest, panes.looks(latest, high, none.axis)))
@@ -108,7 +110,7 @@ class _Change:
         low: Int64Array, high: Int64Array, phase: Int64Array,
     ) -> _Change:  # fmt: skip
         """Where a block ends, all panes of the partition are read and written. Else those are read at which windows
-        begin, and the last one if there are new rows for it.
+        begin, and the last one, which may go on in the new rows.
         """
         of = panes.panes
         count, last = state.rows.count(partitions), state.rows.last(partitions)
@@ -118,31 +120,21 @@ class _Change:
         if of.stays:  # the last one, unless a new one follows
             follows = np.bincount(new.get_column(PARTITION).to_numpy(), minlength=len(partitions)) > 0
             gone = np.minimum(gone, np.maximum(count - ~follows, 0))
-        first = state.rows.front(partitions, np.where(ends, count, np.minimum(gone + 1, count)))
-        goes_on = _same_pane(last, new, len(partitions))
-        known = pl.concat([_only(first, ends), _only(last, goes_on & ~ends)])
-        rows = panes.together(known, new)
+        new, its = panes.going_on(last, only(new, last.columns))
+        goes_on = np.zeros(len(partitions), dtype=np.bool_)
+        goes_on[last.get_column(PARTITION).to_numpy()[its]] = True
+        first = state.rows.front(partitions, np.where(ends, count - goes_on, np.minimum(gone + 1, count)))
+        rows = in_order(_only(first, ends).vstack(new))
         place = rows.get_column(PARTITION).to_numpy()
         block = of.block(rows.get_column(PANE).to_numpy(), phase[place])
         ended = (block >= before[place]) & (block < after[place])
         rows = panes.remainders(rows, ended, phase)
-        rest = in_order(pl.concat([_only(first, ~ends), _only(rows, ends)]))
+        rest = in_order(_only(first, ~ends).vstack(_only(rows, ends)))
         kept = np.where(ends, 0, count - gone - goes_on)
-        left = rows.filter(pl.Series(panes.is_open(rows, high)))
+        left = where(rows, panes.is_open(rows, high))
         return cls(left, np.where(ends, count, gone), kept, rest)
 
 
 def _only(rows: pl.DataFrame, some: BoolArray) -> pl.DataFrame:
     """The rows of some partitions."""
-    return rows if some.all() else rows.filter(pl.Series(some[rows.get_column(PARTITION).to_numpy()]))
-
-
-def _same_pane(last: pl.DataFrame, new: pl.DataFrame, partitions: int) -> BoolArray:
-    """Of which partitions the last pane has new rows."""
-    pane, known = np.zeros(partitions, dtype=np.int64), np.zeros(partitions, dtype=np.bool_)
-    of = last.get_column(PARTITION).to_numpy()
-    pane[of], known[of] = last.get_column(PANE).to_numpy(), True
-    of_new = new.get_column(PARTITION).to_numpy()
-    goes_on = np.zeros(partitions, dtype=np.bool_)
-    goes_on[of_new[known[of_new] & (new.get_column(PANE).to_numpy() == pane[of_new])]] = True
-    return goes_on
+    return where(rows, some[rows.get_column(PARTITION).to_numpy()])

@@ -12,6 +12,8 @@ from tidegate.algebra.ordered.windows.kinds import AnchoredWindow, CountWindow, 
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.partials import partial
+from tidegate.runtime.eval.columns import only
+from tidegate.runtime.eval.filters import where
 from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
@@ -66,7 +68,7 @@ class Arrival:
         pane = self.axis.of(rows.get_column(self.layout.node.time).to_numpy(), of)
         if isinstance(self.layout.window, LandmarkWindow) and (pane <= 0).any():
             since = pane > 0
-            rows, of, pane = rows.filter(pl.Series(since)), of[since], pane[since]
+            rows, of, pane = where(rows, since), of[since], pane[since]
         made = self._grouped(rows, of, pane)
         if isinstance(self.layout.window, AnchoredWindow):
             made = made.with_columns(pl.Series(SINCE, self._since[made.get_column(PARTITION).to_numpy()]))
@@ -99,7 +101,7 @@ class Arrival:
 
     def _in_columns(self, made: pl.DataFrame) -> pl.DataFrame:
         first = (FIRST,) if self.layout.shows_empty else ()
-        return in_order(made.select(PARTITION, *self.layout.columns, *first))
+        return in_order(only(made, (PARTITION, *self.layout.columns, *first)))
 
     def _counted(self, every: int) -> pl.DataFrame:
         """Rows are numbered in order of time, after those before."""

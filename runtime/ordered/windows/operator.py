@@ -66,10 +66,11 @@ class WindowsOperator(RowOperator[S]):
         walk = Lenient({})
         values = final(group, numbered) if self.noted is None else walk.finished(group, numbered, None)
         of = partitions[windows.get_column(PARTITION).to_numpy()]
-        # Windows that rows bound have their bounds among the aggregates.
-        bounds = windows.select(name for name in node.bounds if name in windows.columns)
-        named = values.drop(group.keys).rename({FIRST_ROW: START, LAST_ROW: END}, strict=False)
-        result = self.in_result(of, (*bounds.get_columns(), *named.get_columns()))
+        columns = {column.name: column for column in (*windows.get_columns(), *values.get_columns())}
+        if FIRST_ROW in columns:  # windows that rows bound have their bounds among the aggregates
+            columns |= {START: columns[FIRST_ROW].alias(START), END: columns[LAST_ROW].alias(END)}
+        named = (*node.bounds, *(aggregate.name for aggregate in node.aggregates))
+        result = self.in_result(of, (columns[name] for name in named))
         if self.noted is not None:
             for aside in walk.aside:
                 place = aside.row[number]
@@ -80,7 +81,7 @@ class WindowsOperator(RowOperator[S]):
     def in_result(self, partitions: Int64Array, columns: Iterable[pl.Series]) -> pl.DataFrame:
         """Rows of the result, each with the keys of one of these partitions and with these columns."""
         node = self.node
-        keys = self.held.partitions.rows(partitions).select(node.keys).get_columns() if node.keys else []
+        keys = self.held.partitions.rows(partitions).get_columns() if node.keys else []
         by_name = {column.name: column for column in (*keys, *columns)}
         return pl.DataFrame([by_name[name] for name in node.schema.names])
 

@@ -43,6 +43,7 @@ class PaneStore(RowStore[PaneExtract]):
     def __init__(self, keys: Schema, columns: Mapping[str, pl.DataType]) -> None:
         super().__init__(keys)
         self.columns, self.rows, self.totals = columns, RowQueues(columns), RowArrays(columns)
+        self._no_rows = self.rows.take(np.empty(0, dtype=np.int64))
 
     def emptied(self) -> PaneStore:
         return PaneStore(self.partitions.schema, self.columns)
@@ -53,8 +54,7 @@ class PaneStore(RowStore[PaneExtract]):
 
     def unread(self, partitions: Int64Array) -> PaneExtract:
         """These partitions without their panes, which are not copied."""
-        rows, totals = self.rows.front(partitions, np.zeros_like(partitions)), self.totals.take(partitions)
-        return PaneExtract(partitions, rows, totals, self.look(partitions), self.version)
+        return PaneExtract(partitions, self._no_rows, self.totals.take(partitions), self.look(partitions), self.version)
 
     def hold(self, extract: PaneExtract) -> BoolArray:
         gone = self.rows.count(extract.partitions) if extract.gone is None else extract.gone

@@ -102,7 +102,9 @@ class EvenPanes:
     offset: int
 
     def of(self, time: Int64Array, at: Int64Array) -> Int64Array:
-        return -((self.offset - time) // self.every)
+        before = self.offset - time
+        before //= self.every  # in place: each new array of all rows is new memory
+        return np.negative(before, out=before)
 
     def end(self, pane: Int64Array, at: Int64Array) -> Int64Array:
         return pane * self.every + self.offset

@@ -13,6 +13,8 @@ from tidegate.algebra.ordered.events import too_far
 from tidegate.algebra.ordered.windows.node import COMPLETE, END, START, Windows
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.pairs import gathered, merged_pairs, remaining, running
+from tidegate.runtime.eval.columns import only
+from tidegate.runtime.eval.filters import some_of, where
 from tidegate.runtime.kernels.asof.places import first_from
 from tidegate.runtime.ordered.partition_store import NO_LOOK
 from tidegate.runtime.ordered.row_arrays import MOST_OF_A_ROW, PARTITION
@@ -25,24 +27,37 @@ from tidegate.runtime.ordered.windows.panes import Axis
 class PartialPanes(PaneLayout):
     """Frames of panes are by partition and pane; `phase` says of each partition where its blocks end."""
 
-    def together(self, known: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-        """Known panes and new ones; those of one number are one."""
-        rows = in_order(pl.concat([known, new.select(known.columns)]))
-        again = np.flatnonzero(~starts_of(_of(rows), _pane(rows)))
-        if not len(again):
-            return rows
-        place = np.arange(rows.height)
-        place[again] = rows.height + np.arange(len(again))
-        merged = merged_pairs(self.group, rows[again], rows[again - 1])
-        return pl.concat([rows, merged])[np.delete(place, again - 1)]
+    def going_on(self, known: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, Int64Array]:
+        """New panes, with what is known of them, and which of the known ones these are. `known` is the last pane before
+        of each partition that has one.
+        """
+        at, its = _first_alike(_of(known), _pane(known), _of(new), _pane(new))
+        return self._with(new, at, known, its), its
 
     def totals(self, known: pl.DataFrame, new: pl.DataFrame, phase: Int64Array) -> pl.DataFrame:
-        """Each pane with what its block comes to up to it; `known` are such rows, before the new panes."""
-        rows = in_order(pl.concat([known, new], how="diagonal" if self.shows_empty else "vertical"))
-        return running(self.group, rows, within(starts_of(_of(rows), self._block(rows, phase))))
+        """Each pane with what its block comes to up to it; `known` are such rows, one of each partition that has some
+        before the new panes.
+        """
+        block = self._block(new, phase)
+        at, its = _first_alike(_of(known), self._block(known, phase), _of(new), block)
+        rows = running(self.group, self._with(new, at, known, its), within(starts_of(_of(new), block)))
+        return in_order(pl.concat([known, rows], how="diagonal" if self.shows_empty else "vertical"))
+
+    def _with(self, new: pl.DataFrame, at: Int64Array, known: pl.DataFrame, its: Int64Array) -> pl.DataFrame:
+        """New panes, with known ones merged into those at some places."""
+        if not len(at):
+            return new
+        merged = merged_pairs(self.group, some_of(new, at), some_of(known, its))
+        if len(at) == new.height:
+            return merged
+        place = np.arange(new.height)
+        place[at] = new.height + np.arange(len(at))
+        return new.vstack(merged)[place]
 
     def remainders(self, rows: pl.DataFrame, some: BoolArray, phase: Int64Array) -> pl.DataFrame:
         """Each of some panes with what its block comes to from it on; the others as they are."""
+        if not some.any():
+            return rows
         starts = starts_of(_of(rows), self._block(rows, phase)) | ~some
         starts[1:] |= ~some[:-1]
         ends = np.append(starts[1:], True)[: len(starts)]
@@ -52,7 +67,7 @@ class PartialPanes(PaneLayout):
         """The last pane of each partition with what its block comes to, if a window later than `high` has it."""
         kept = self.is_open(totals, high)
         is_last = np.append(np.diff(_of(totals)) != 0, True)[: len(kept)]
-        return totals.filter(pl.Series(kept & is_last)).select(PARTITION, *self.columns)
+        return only(where(totals, kept & is_last), (PARTITION, *self.columns))
 
     def is_open(self, rows: pl.DataFrame, high: Int64Array) -> BoolArray:
         """Which panes are in windows that end after `high`, or stay as the last ones of their partitions."""
@@ -155,6 +170,21 @@ class PartialPanes(PaneLayout):
 
     def _block(self, rows: pl.DataFrame, phase: Int64Array) -> Int64Array:
         return self.panes.block(_pane(rows), phase[_of(rows)])
+
+
+def _first_alike(
+    known_of: Int64Array, known: Int64Array, new_of: Int64Array, new: Int64Array
+) -> tuple[Int64Array, Int64Array]:
+    """The first new pane of each partition, where its number is that of the known one, of which there is one at most;
+    and these. Partitions ascend.
+    """
+    starts = np.flatnonzero(starts_of(new_of))
+    first = np.full(int(max(known_of.max(initial=-1), new_of.max(initial=-1))) + 1, -1)
+    first[new_of[starts]] = starts
+    at = first[known_of]
+    its = np.flatnonzero(at >= 0)
+    its = its[new[at[its]] == known[its]]
+    return at[its], its
 
 
 def _of(rows: pl.DataFrame) -> Int64Array:

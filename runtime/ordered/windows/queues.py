@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.kernels.partitions.rows import up_to
 from tidegate.runtime.ordered.row_arrays import PARTITION, RowArrays, counts, ranges
 
 #: Places without a row may be so many, beside four times as many as the others.
@@ -26,13 +27,9 @@ class RowQueues(RowArrays):
 
     def up_to(self, partitions: Int64Array, column: str, bound: Int64Array) -> Int64Array:
         """How many rows of each partition have at most this value in a column by which its rows ascend."""
-        values, first = self._columns[column], self._first[partitions]
-        low, high = np.zeros(len(partitions), dtype=np.int64), self.count(partitions)
-        while len(at := np.flatnonzero(low < high)):
-            middle = (low[at] + high[at]) // 2
-            below = values.take(first[at] + middle).to_numpy() <= bound[at]
-            low[at], high[at] = np.where(below, middle + 1, low[at]), np.where(below, high[at], middle)
-        return low
+        values, first = self._columns[column].numbers, self._first[partitions]
+        found: Int64Array = up_to(values, first, self.count(partitions), bound)
+        return found
 
     def front(self, partitions: Int64Array, count: Int64Array) -> pl.DataFrame:
         """The first rows of these partitions, so many of each, with the places of the partitions."""

@@ -22,7 +22,8 @@ from tidegate.analysis.ordered.windows import FIRST, OPEN, SESSIONS
 from tidegate.analysis.state.keep import Extents
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.partials import merge, partial
-from tidegate.runtime.eval.columns import polars_type
+from tidegate.runtime.eval.columns import only, polars_type
+from tidegate.runtime.eval.filters import where
 from tidegate.runtime.kernels.partitions.rows import segmented
 from tidegate.runtime.ordered.family import Tables
 from tidegate.runtime.ordered.new_events import by_partition, order_of
@@ -64,9 +65,9 @@ class SessionOperator(WindowsOperator[KeptRows], KeptRowsOperator):
         before = state.extract(partitions)
         new = sessions.lifted(rows, of, len(partitions))
         both = sessions.merged(before.rows, new, len(partitions))
-        is_over = pl.Series(sessions.ends(both) <= ticks(until))
-        result = self.reported(sessions.group, sessions.windows(both.filter(is_over)), partitions)
-        left = both.filter(~is_over)
+        is_over = sessions.ends(both) <= ticks(until)
+        result = self.reported(sessions.group, sessions.windows(where(both, is_over)), partitions)
+        left = where(both, ~is_over)
         return replace(
             self, made=(before, KeptExtract(partitions, left, sessions.looks(left, len(partitions))))
         ), result
@@ -102,8 +103,12 @@ class PartialSessions:
     @cached_property
     def columns(self) -> dict[str, pl.DataType]:
         """The columns of sessions, beside the keys of their partitions."""
-        parts = {state.column(part): type_ for state in states(self.group) for part, type_ in state.parts}
-        return {name: polars_type(type_) for name, type_ in {FIRST: BIGINT, LAST: BIGINT, **parts}.items()}
+        return {**dict.fromkeys((FIRST, LAST), polars_type(BIGINT)), **self.parts}
+
+    @cached_property
+    def parts(self) -> dict[str, pl.DataType]:
+        """The columns of partial results."""
+        return {state.column(part): polars_type(type_) for state in states(self.group) for part, type_ in state.parts}
 
     def lifted(self, rows: pl.DataFrame, of: Int64Array, partitions: int) -> pl.DataFrame:
         """The sessions of new rows, which are in partitions `of`."""
@@ -120,7 +125,7 @@ class PartialSessions:
         """Known sessions and those of new rows, which are later, in order of partition and time; those that are one
         are put together.
         """
-        parts = [some.select(PARTITION, *self.columns) for some in (known, new)]
+        parts = [only(some, (PARTITION, *self.columns)) for some in (known, new)]
         together = pl.concat(parts, rechunk=True)
         of_parts = (some.get_column(PARTITION).to_numpy() for some in parts)
         together = together[segmented(*of_parts, np.arange(new.height), partitions)[0]]
@@ -163,8 +168,8 @@ class PartialSessions:
         # Each number is there once.
         place = np.empty(merged.height, dtype=np.int64)
         place[merged.get_column(NUMBER).to_numpy()] = np.arange(merged.height)
-        parts = merged.drop(NUMBER)[place]
-        return pl.DataFrame(columns).hstack(parts.get_columns()).select(PARTITION, *self.columns)
+        parts = only(merged, [*self.parts])[place]
+        return only(pl.DataFrame([*columns, *parts.get_columns()]), (PARTITION, *self.columns))
 
     def ends(self, sessions: pl.DataFrame) -> Int64Array:
         last: Int64Array = sessions.get_column(LAST).to_numpy()

@@ -51,6 +51,23 @@ def test_three_keys_of_small_range_are_looked_up(seed: int, monkeypatch: pytest.
     agreed(keys)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_keys_that_are_multiples_of_a_number_are_looked_up(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ends of windows are, in order or not: counted from the least one, they are few."""
+    monkeypatch.setattr(grouping, "_fill", None)
+    rng = np.random.default_rng(seed)
+    for least, step, many in ((7, 200_000, 2), (-(1 << 62), 1 << 62, 2), (-5, 6, 9), (3, 1 << 40, 1)):
+        ends = least + step * rng.integers(0, many, 60)
+        agreed(np.stack([rng.integers(0, 3, 60), ends]))
+        agreed(np.stack([np.sort(ends), rng.integers(0, 3, 60)]))
+        agreed(ends[np.newaxis])
+
+
+def test_keys_of_which_one_is_no_multiple_are_hashed() -> None:
+    agreed(np.array([[0, 1 << 40, 0, (1 << 40) + 1, 1 << 40, 3 << 40]]))
+    agreed(np.array([[-(1 << 63), (1 << 63) - 1, 0, -(1 << 63), -1]]))
+
+
 def test_keys_with_more_combinations_than_an_integer_holds_are_hashed() -> None:
     """In 64 bits their number would be 0, and so would that of the first two keys."""
     last = (1 << 32) - 1

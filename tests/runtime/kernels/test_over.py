@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidegate.runtime.kernels.over import moving, running, segments
-from tidegate.runtime.kernels.partitions.rows import NEVER, first_tie, segmented
+from tidegate.runtime.kernels.partitions.rows import NEVER, first_tie, mark, segmented, up_to
 
 #: Sizes of partitions: kept rows, and new ones.
 SIZES = ((0, 0), (0, 3), (2, 0), (1, 4), (3, 1), (0, 1), (5, 9))
@@ -211,6 +211,26 @@ def test_values_over_frames_that_move(before: int, after: int, seed: int) -> Non
 def test_ties_are_found_within_partitions_alone() -> None:
     assert first_tie(np.array([0, 2, 4]), np.array([1, 2, 2, 3])) == -1
     assert first_tie(np.array([0, 2, 4]), np.array([1, 2, 3, 3])) == 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_up_to_a_bound_are_counted_by_partition(seed: int) -> None:
+    """Of segments that stand anywhere, some of them empty, in order of other values than their neighbours'."""
+    rng = np.random.default_rng(seed)
+    values, first, count = rng.integers(-99, 99, 80), np.arange(0, 80, 8), rng.integers(0, 8, 10)
+    for start, many in zip(first, count, strict=True):
+        values[start : start + many] = np.sort(rng.integers(-4, 5, many))
+    for at in (np.arange(10), rng.permutation(10)[:6]):
+        bound = rng.integers(-5, 6, len(at))
+        own = [values[start : start + many] for start, many in zip(first[at], count[at], strict=True)]
+        found = up_to(values, first[at], count[at], bound)
+        assert found.tolist() == [int((some <= limit).sum()) for some, limit in zip(own, bound, strict=True)]
+
+
+def test_marks_are_set_at_numbers_and_stay_where_they_were() -> None:
+    marks = np.array([False, True, False, False, False])
+    mark(marks, np.array([4, 2, 4], dtype=np.int32))
+    assert marks.tolist() == [False, True, True, False, True]
 
 
 def test_a_sum_of_doubles_beyond_all_is_infinite() -> None:
