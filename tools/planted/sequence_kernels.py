@@ -202,7 +202,7 @@ GROUP = Group(
             "has[at[(at < self.offsets[1:]) & (at >= self.offsets[:-1])]] = False",
             "pass",
         ),
-        bug("rows before are not kept", COMPILED, "until)) - self.back, 0)", "until)), 0)"),
+        bug("rows before are not kept", COMPILED, "np.maximum(begin - self.back, 0)", "np.maximum(begin, 0)"),
         bug(
             "each increment counts from one", COMPILED, '"number": standings.number,', '"number": 0 * standings.number,'
         ),
