@@ -130,7 +130,10 @@ def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan
     if mode == "off" or query.grouping is not None or query.stream in facts.recursions:
         return query
     if query.ordered is not None:
-        return replace(query, ordered=replace(query.ordered, purging=mode))
+        operator = query.ordered.node
+        query = replace(query, ordered=replace(query.ordered, purging=mode))
+        if not family_of(operator).joins_rows(operator):
+            return query
     rules = purge(query.facts)
     if rules is None:
         return query
