@@ -1,5 +1,5 @@
-"""Random interval sequences: what they mean is what the executions of the ISEQ paper find, and the embedded engine, which
-keeps no more than they do.
+"""Random interval sequences: they mean what the executions of the ISEQ paper find, and the embedded engine, which keeps
+no more than they do.
 """
 
 from __future__ import annotations
