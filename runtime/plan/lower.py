@@ -646,7 +646,9 @@ def _stored_as(buffer: Buffer) -> tuple[object, ...]:
 
 def _stream_text(stream: StreamDef) -> str:
     kind = "static" if stream.static else f"progress on {', '.join(stream.progress)}"
-    return f"({stream.schema}) {kind} {digest(stream.relations)}"
+    begins = stream.begins
+    told = "" if begins is None else f", {begins.id} begins at {begins.start} and ends at {begins.end}"
+    return f"({stream.schema}) {kind}{told} {digest(stream.relations)}"
 
 
 def digest(value: object) -> str:

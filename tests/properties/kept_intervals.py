@@ -18,7 +18,8 @@ from tidegate.runtime.testkit.interval_lists import interval_list
 def check_kept(case: Case, facts: ProgramFacts, tally: Tally, executions: Sequence[Execution]) -> None:
     """Once all that has happened up to an instant is known, no execution keeps fewer intervals than are stored.
 
-    Every row comes at its end, and its partners are looked for after each instant.
+    Every row comes at its end, its beginning before if the stream tells it, and partners are looked for after each
+    instant.
     """
     (query,) = case.program.queries
     assert isinstance(query.node, Match)
@@ -28,11 +29,13 @@ def check_kept(case: Case, facts: ProgramFacts, tally: Tally, executions: Sequen
     with Session(facts, options=options) as session:
         for instant, coming in _by_instant(case):
             rows = [row for row in case.rows["E"] if row["z"] == instant]
+            if "id" in case.rows["E"][0]:
+                rows += [{**row, "z": None} for row in case.rows["E"] if row["a"] == instant]
             if rows:
                 session.push("E", rows)
             session.advance("E", {"z": instant})
             session.step()
-            stored = sum(session.live_rows().values())
+            stored = sum(rows for name, rows in session.live_rows().items() if name.startswith("E#"))
             tally.collected += sum(1 for row in case.rows["E"] if int(str(row["z"])) <= instant) - stored
             for execution, one in running.items():
                 for arrival in coming:
