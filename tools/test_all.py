@@ -106,6 +106,7 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         "random ticks": random("fuzz-ticks", "ticks", 1_000, 350),
         "random counts of matches": random("fuzz-counted", "counted", 1_000, 350),
         "random interval sequences": random("fuzz-iseq", "iseq", 16_000, 5_000),
+        "random beginnings of intervals": random("fuzz-iseq-begun", "iseq-begun", 4_000, 1_200),
         "random folding": random("fuzz-folding", "folding", 1_000, 250),
         "random row patterns": random("fuzz-sequence-kernels", "sequence-kernels", 25_000, 10_000),
         "random programs of many rows": random("fuzz-large", "large", 400, 150),
