@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -228,6 +229,28 @@ def test_waves_of_late_departures_that_began_in_fog(
 def test_delays_that_spread(capsys: pytest.CaptureFixture[str]) -> None:
     ran = Ran("13_delays_that_spread", capsys)
     assert "LGA 08 March 15:43: 3 waves, the last of 26 flights" in ran.printed
+
+
+def test_flights_that_were_overtaken_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    """As a loop over the late flights of each airport and destination finds them."""
+    ran = Ran("15_overtaken", capsys)
+    ways: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in ran["waits_of"](ran["WEEK"]).to_dicts():
+        ways.setdefault((row["origin"], row["dest"]), []).append(row)
+    found = 0
+    for waits in ways.values():
+        inside = [(a, b) for a in waits for b in waits if a["due"] < b["due"] and b["gone"] < a["gone"]]
+        found += sum(
+            a["carrier"] != c["carrier"] and a["gone"] - a["due"] < dt.timedelta(hours=12)
+            for a, b in inside
+            for other, c in inside
+            if other is b
+        )
+    assert found > 10
+    assert f"overtaken twice: {found}\n" in ran.printed
+    stored = re.search(r"stored at most: (\d+) waits, without beginnings (\d+)", ran.printed)
+    assert stored is not None
+    assert int(stored[1]) < int(stored[2])
 
 
 def test_states_of_an_airport(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
