@@ -233,7 +233,7 @@ def test_delays_that_spread(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_flights_that_were_overtaken_twice(capsys: pytest.CaptureFixture[str]) -> None:
     """As a loop over the late flights of each airport and destination finds them."""
-    ran = Ran("15_overtaken", capsys)
+    ran = Ran("16_overtaken", capsys)
     ways: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in ran["waits_of"](ran["WEEK"]).to_dicts():
         ways.setdefault((row["origin"], row["dest"]), []).append(row)

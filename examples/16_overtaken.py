@@ -5,7 +5,7 @@ airport to one destination, each due later and gone earlier than the one before,
 airlines. That a flight waits is known as soon as it does not leave in time: it is a row without an end. Then waits that
 overtook no flight which still waits are not stored.
 
-    python -m examples.15_overtaken
+    python -m examples.16_overtaken
 """
 
 from collections.abc import Iterator
