@@ -157,6 +157,10 @@ def test_rows_that_must_not_come_are_waited_for() -> None:
     between = sequences("A !C B", matches="any", within=9)
     assert run(between, rows_of("1.2")) == [("a", 0, 2, 2)]
     assert run(between, rows_of("132")) == []
+    for_a_time = sequences("A !C[2] B", matches="any", within=9)
+    assert run(for_a_time, rows_of("1..32")) == [("a", 0, 4, 4)]
+    assert run(for_a_time, rows_of("1.3.2")) == []
+    assert "!C between two rows holds for a time of its own" in str(tg.program(R=for_a_time).explain())
 
 
 def test_limits_are_between_any_rows_of_a_match() -> None:

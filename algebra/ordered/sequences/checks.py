@@ -107,14 +107,12 @@ def _named(
 
 
 def _check_absences(node: Sequences, states: Automaton) -> None:
-    """Before the first row and after the last one an absence has a duration, and between rows it has none."""
-    outside, between = set[Absence](), set[Absence]()
+    """Before the first row and after the last one an absence has a duration."""
+    outside = set[Absence]()
     for state, of in enumerate(states.states):
         for way in of.transitions:
             if (state == BEGIN) != (way.to is None):
                 outside.update(way.absences)
-            elif state != BEGIN:
-                between.update(way.absences)
     type_ = node.input.schema[node.time].type
 
     def text(absence: Absence) -> str:
@@ -128,14 +126,6 @@ def _check_absences(node: Sequences, states: Automaton) -> None:
                 f"{text(absence)} can stand before the first row of a match or after its last one, and nothing "
                 "says for how long there is to be no such row",
                 hint=f"give a duration: {text(usual)}",
-            )
-    for absence in sorted(between - outside, key=text):
-        if absence.within is not None:
-            raise QueryError(
-                "TG182",
-                f"{text(absence)} stands between two rows of a match, and holds for all that lies between",
-                hint=f"leave the duration out, {text(Absence(absence.variable))}, and limit the distance of "
-                "the two rows",
             )
 
 

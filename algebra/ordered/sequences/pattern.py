@@ -64,8 +64,9 @@ class Anchor:
 class Absence:
     """No row that satisfies the variable's condition.
 
-    Between two steps: none between the rows of these. Before the first row of a match: none within `within` ticks
-    before it; after the last row: none within `within` ticks after it. Rows of the match do not count.
+    Between two steps: none between the rows of these, with `within` none up to so many ticks after the first of them.
+    Before the first row of a match: none within `within` ticks before it; after the last row: none within `within`
+    ticks after it. Rows of the match do not count.
     """
 
     variable: str

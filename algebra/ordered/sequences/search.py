@@ -115,11 +115,13 @@ class Search:
     def _comes(self, absence: Absence, before: int, matched: Matched) -> bool:
         """Whether a row comes that must not, where `before` of the matched rows stand before it."""
         times, within = self.partition.times, absence.within
-        places: range | list[int]
+        places: list[int]
         if not matched:
             return False
         if 0 < before < len(matched):
-            places = range(matched[before - 1][0] + 1, matched[before][0])
+            since = times[matched[before - 1][0]]
+            between = range(matched[before - 1][0] + 1, matched[before][0])
+            places = [at for at in between if within is None or times[at] - since <= within]
         elif before:
             last = matched[-1][0]
             places = [at for at in range(last + 1, len(times)) if within is None or times[at] - times[last] <= within]

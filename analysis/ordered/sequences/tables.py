@@ -10,7 +10,7 @@ from typing import assert_never
 from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN, Automaton
 from tidegate.algebra.ordered.sequences.certainty.prepared import Atom, Prepared, atoms_of
-from tidegate.algebra.ordered.sequences.definition import EveryMatch, Preferred
+from tidegate.algebra.ordered.sequences.definition import EveryMatch, Preferred, Selection
 from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
     MatchNumber,
@@ -89,6 +89,8 @@ def _tables(node: Sequences) -> SearchTables:
         raise NotCompiled(f"it has more than {MOST_VARIABLES} variables")
     compiled = tuple(conditions.compiled(variable) for variable in variables)
     for where, absence in stand:
+        if where == "between" and absence.within is not None and skips(selection):
+            raise NotCompiled(f"!{absence.variable} between two rows holds for a time of its own")
         _check_absence(prepared, where, absence, compiled[variables.index(absence.variable)])
     for limit in node.limits:
         for point in (limit.later, limit.earlier):
@@ -96,6 +98,11 @@ def _tables(node: Sequences) -> SearchTables:
                 conditions.register(node.resolved(point.variable), point.end, 0)
     completions = completions_of(node, automaton, [its.parts for its in ways])
     return SearchTables(node, automaton, variables, conditions, compiled, ways, absences, completions)
+
+
+def skips(selection: Selection) -> bool:
+    """Whether rows may lie between those of a match."""
+    return isinstance(selection, EveryMatch) and selection.skipping != "contiguous"
 
 
 def _reasons(node: Sequences) -> Iterator[str]:

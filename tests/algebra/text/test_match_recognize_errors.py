@@ -102,7 +102,6 @@ WRONG = [
     ("(A+ B{1,3} C?)", "({- A B)", "TG170", ") WITHIN", ""),
     ("(A+ B{1,3} C?)", "({A} B)", "TG170", "{A} B)", "rows that are matched and not reported are written {- A -}"),
     ("(A+ B{1,3} C?)", "(!N A+ !M B)", "TG182", "!N A+", "give a duration: !N[10s]"),
-    ("(A+ B{1,3} C?)", "(!N[1m] A+ !M[5m] B)", "TG182", "!M[5m] B)", "leave the duration out, !M"),
     ("(A+ B{1,3} C?)", "(A+ B{6000})", "TG180", "PATTERN (A+", "a lower count"),
     ("SKIP TO LAST B", "SKIP TO FIRST A", "TG185", "A", "skip to the next row, past the last one"),
     ("(A+ B{1,3} C?)", "(A B !B[5])", "TG174", "5]) WITHIN", "give it a unit: 5s"),

@@ -299,6 +299,15 @@ def test_absences_between_rows_that_are_skipped(skipping: Any) -> None:
     assert instants(node, "a0 n1 b2 a3 b4 n5") == [("3AB", 4)]
 
 
+@pytest.mark.parametrize("skipping", ["any", "next"])
+def test_absences_between_rows_may_hold_for_a_time(skipping: Any) -> None:
+    """From the row before; what comes behind that time does not count."""
+    node = node_of("A !N[3] B", select=EveryMatch(skipping))
+    assert instants(node, "a0 n3 b5") == []
+    assert instants(node, "a0 n4 b5") == [("0AB", 5)]
+    assert instants(node, "a0 b1 n2") == [("0AB", 1)]
+
+
 def test_every_match_of_adjacent_rows() -> None:
     node = node_of("A B*", select=EveryMatch("contiguous"))
     assert instants(node, "a0 b1 b2") == [("0ABB", 2), ("0AB", 1), ("0A", 0)]

@@ -41,7 +41,6 @@ def refused(node: Sequences) -> QueryError:
         ("TG182", "!N can stand before the first row", sequences("A !N")),
         ("TG182", "!N can stand before the first row", sequences("!N A")),
         ("TG182", "!N can stand before the first row", sequences("A !N B?")),
-        ("TG182", "!N[3] stands between two rows", sequences("A !N[3] B")),
         ("TG183", "the number of the match", sequences("A", A=lambda r: r.number > 1)),
         ("TG184", "an anchor", sequences("A $", select=EVERY)),
         ("TG184", "an empty match", sequences("()", select=EVERY)),
