@@ -155,7 +155,7 @@ def test_a_row_that_leaves_others_out_may_be_outside_of_their_context() -> None:
         "Stopped": [],
         "Reports": [(7, 1, 11, ""), (8, 1, 15, ""), (9, 2, 11, "")],
     }
-    alone = congested(A.anti_join(B, *NEAR).unqualified()).select("car")
+    alone = congested(A.anti_join(B, *NEAR).unqualified()).select("car", "time")
     # Congestion is over at 12 in the first segment: the car at 15 is outside, and is near that at 11 all the same.
     assert [*tg.program(Q=alone).run(inputs)["Q"]["car"]] == [9]
 
