@@ -198,7 +198,7 @@ def test_a_comparison_has_at_least_three_pairs_and_tells_the_worst() -> None:
 
 
 def test_memory_of_a_slow_consumer_is_that_beyond_a_session_that_was_as_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In bytes, whatever the process held before and what it held at most. Of what other tests have left some may go."""
+    """In bytes, whatever the process held before and what it held at most. What others left may go."""
     mebibytes = {background.WARM: 600, 7: 256, 5: 0}
 
     def held(producers: int, pushes: int, *_: object) -> float:
