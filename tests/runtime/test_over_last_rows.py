@@ -14,7 +14,7 @@ from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.ordered import state
 from tidegate.runtime.ordered.over import operator
-from tidegate.runtime.ordered.over.last_rows import is_of_last_rows
+from tidegate.runtime.ordered.over.last_rows import is_of_last_rows, of_last_rows
 
 KEYS = {"string": ("a", "b", "c", "d", "e", None), "bigint": (0, -7, 12, 10**15, 3, None)}
 
@@ -69,7 +69,7 @@ def test_values_are_those_of_all_rows_at_once(
 ) -> None:
     """Also where every batch writes what it changes, and the next one reads it."""
     monkeypatch.setattr(state, "SMALL", 0)
-    quick, taken = operator.of_last_rows, Counter[bool]()
+    quick, taken = of_last_rows, Counter[bool]()
 
     def noted(*given: Any) -> Any:
         made = quick(*given)
