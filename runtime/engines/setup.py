@@ -143,7 +143,8 @@ class Setup:
             self.directories[name].read(some)
 
     def close(self) -> None:
-        """Give up the checkpoint, and what watches directories."""
+        """Give up the checkpoint, what watches directories, and compactions that were begun."""
+        self.compactions.close()
         for directory in self.directories.values():
             directory.close()
         self.checkpoint.close()

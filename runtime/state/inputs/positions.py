@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import DATA, LOCATION, REPLAY, StateError, storage_errors
 from tidegate.runtime.state.inputs.consumed import ConsumedFiles
-from tidegate.runtime.state.outputs.compaction import READ, parts_of
+from tidegate.runtime.state.outputs.beside import READ
+from tidegate.runtime.state.outputs.compaction import parts_of
 from tidegate.runtime.state.outputs.names import result_of
 from tidegate.runtime.state.segments import Segment, append_segment, read_segments
 from tidegate.runtime.state.store.interface import Store
