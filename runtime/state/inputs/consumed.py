@@ -118,7 +118,7 @@ class ConsumedFiles:
         try:
             text = pl.Series(paths, dtype=pl.String)
         except UnicodeEncodeError:  # what is not UTF-8 was never read: no log could name it
-            text = pl.Series([path if _is_text(path) else "" for path in paths], dtype=pl.String)
+            text = pl.Series([path if is_text(path) else "" for path in paths], dtype=pl.String)
         first_seed, second_seed = self._seeds
         # In one step: each costs a tenth of a millisecond, however few the paths are.
         hashes = text.to_frame("path").select_seq(
@@ -127,7 +127,8 @@ class ConsumedFiles:
         return hashes["first"].to_numpy(), hashes["second"].to_numpy()
 
 
-def _is_text(path: str) -> bool:
+def is_text(path: str) -> bool:
+    """Whether a path is UTF-8, so that the log can name it."""
     try:
         path.encode("utf-8")
     except UnicodeEncodeError:
