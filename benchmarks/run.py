@@ -187,7 +187,10 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "tuning": lambda _: (tuning.measure(), True),
     "flat": lambda _: (flat.measure(), True),
     "flat-checkpoint": lambda data: (flat.checkpointed(data.folder / "checkpoints"), True),
-    "flat-files": lambda data: (flat_files.embedded(data.folder / "files"), True),
+    "flat-files": lambda data: (
+        flat_files.embedded(data.folder / "files") + flat_files.archived(data.folder / "archived files"),
+        True,
+    ),
     "state": lambda data: freed_state(min(data.rows, 200_000), data.batches),
     "stalls": lambda _: stalls.measure(),
     "sequences": lambda _: sequences.measure(),

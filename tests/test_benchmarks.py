@@ -117,6 +117,16 @@ def test_batches_of_one_file_are_measured(tmp_path: Path, monkeypatch: pytest.Mo
     assert figures[1].met
 
 
+def test_batches_of_files_that_are_archived_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat_files, "SPAN", 2)
+    (figure,) = flat_files.archived(tmp_path, 30, 20)
+    assert figure.name == "a file a batch of one name, archived: CPU, batch 30 / batch 10"
+    assert figure.most == 1.2
+    kept = tmp_path / "old" / "kept"
+    assert len(list(kept.iterdir())) == 27 + 12
+    assert len(list((tmp_path / "young" / "kept").iterdir())) == 12
+
+
 def test_a_page_without_markers_is_refused(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("no table")
