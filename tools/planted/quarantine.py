@@ -59,13 +59,13 @@ GROUP = Group(
         bug(
             "files that changed are passed over in silence",
             "runtime/engines/notices.py",
-            "if new and (not before or count >= due_after(before)):",
-            "if False:",
+            "if new and (not before or count >= due_after(before)) else ()",
+            "if False else ()",
         ),
         bug(
             "a file that changed is told of at each look",
             "runtime/engines/notices.py",
-            "if current not in self.passed_over.get(name, ())]",
+            "if file not in known]",
             "if True]",
         ),
     ),
