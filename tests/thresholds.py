@@ -282,6 +282,7 @@ OTHERS = {
     "batch.increments.MANY_ROWS": "likewise",
     "batch.increments.ROWS_PER_STEP": "likewise",
     "batch.increments.GROWING_STEPS": "likewise",
+    "batch.increments.TOLD_STEPS": "steps after which a run says something",
     "ingest.ingest._SHOWN": "characters of a message",
     "engines.spark.eval.aggregates._LOW": "a part of a number",
     "engines.spark.setup.java.OLDEST_JAVA": "a version",

@@ -158,6 +158,10 @@ class Notices:
                 self._judge_progress(name, report.bounds)
         self.waited(report.bounds)
 
+    def told(self, query: str, problem: Problem) -> None:
+        """Warns of what an evaluation says of a query while it goes on."""
+        self._warn(query, problem)
+
     def _tell_aside(self, report: BatchReport) -> None:
         """Warns of files that cannot be read, and of rows that queries set aside: tied events, and rows without a
         value.
