@@ -278,6 +278,7 @@ OTHERS = {
     "ingest.raw_rows._CONTINUED": "a byte",
     "ingest.raw_rows._MOST_BYTES": "a limit of Arrow's offsets",
     "ordered.row_arrays.MOST_OF_A_ROW": "a limit beyond which an instant is refused",
+    "ordered.row_arrays.MOST_IN_ALL": "likewise, of several",
     "batch.increments.ENDLESS": "a limit beyond which a program is refused",
     "batch.increments.MANY_ROWS": "likewise",
     "batch.increments.ROWS_PER_STEP": "likewise",

@@ -86,8 +86,8 @@ GROUP = Group(
         bug(
             "progress rises before the loop, and with it the admission filters",
             INCREMENTS,
-            "        limit, idle = None, 0\n",
-            "        limit, idle = None, 0\n        self.progress.queries |= new\n",
+            "        limit, idle, told = None, 0, TOLD_STEPS\n",
+            "        limit, idle, told = None, 0, TOLD_STEPS\n        self.progress.queries |= new\n",
             required=True,
         ),
         bug(
