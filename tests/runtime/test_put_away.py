@@ -146,6 +146,40 @@ def test_an_archive_in_another_file_system(tmp_path: Path, monkeypatch: pytest.M
     assert (kept.read_bytes(), kept.stat().st_mtime_ns) == (whole, 1_700_000_000_000_000_000)
 
 
+@pytest.mark.parametrize(
+    "fault", [OSError(errno.ENOSPC, "full"), OSError(errno.EIO, "failed"), MemoryError()], ids=["full", "io", "memory"]
+)
+def test_a_copy_that_fails_leaves_nothing_and_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception
+) -> None:
+    """The archive is in another file system, which is full or fails."""
+    link, kept = os.link, tmp_path / "kept" / "day=0"
+
+    def link_here(source: Any, target: Any, **places: Any) -> None:
+        if places and places["src_dir_fd"] != places["dst_dir_fd"]:
+            raise OSError(errno.EXDEV, "another file system")
+        link(source, target, **places)
+
+    def half(source: BinaryIO, target: BinaryIO, _: int) -> None:
+        target.write(source.read(10))
+        assert len(below(kept)) == 1
+        raise fault
+
+    monkeypatch.setattr(os, "link", link_here)
+    put(tmp_path, 0)
+    with opened(tmp_path, archive="kept") as session:
+        with monkeypatch.context() as faulty:
+            faulty.setattr("shutil.copyfileobj", half)
+            session.step()
+            assert below(tmp_path / "in") == ["day=0/000.parquet"]
+            assert below(tmp_path / "kept") == []
+        assert "day=0/000.parquet was read and could not be put away, which is tried again" in caplog.text
+        session.step()
+        check_read(session, 1)
+    assert below(tmp_path / "in") == []
+    assert below(tmp_path / "kept") == ["day=0/000.parquet"]
+
+
 def test_a_file_that_can_not_be_removed_is_not_read_each_time_that_is_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

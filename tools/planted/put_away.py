@@ -58,6 +58,18 @@ GROUP = Group(
         ),
         bug("what fails is never tried again", AWAY, '        elif outcome == "failed":\n', "        elif False:\n"),
         bug("every failure is tried", AWAY, "if failures == _FAILURES:", "if False:"),
+        bug(
+            "a copy that fails stays in the archive",
+            AWAY,
+            "                    os.unlink(copy, dir_fd=archive)  # on",
+            "                    pass  # on",
+        ),
+        bug(
+            "memory that is refused is no failure",
+            AWAY,
+            "        except (OSError, MemoryError) as error:\n",
+            "        except OSError as error:\n",
+        ),
         bug("copies lose their time", AWAY, "os.utime(writing, ns=(status.st_atime_ns, status.st_mtime_ns))", "pass"),
         bug(
             "what a crash left is not put away",

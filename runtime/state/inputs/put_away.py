@@ -62,8 +62,9 @@ def put_away(
             break
         try:
             outcome = _put_one_away(rule, file, failpoints, file in known)
-        except OSError as error:
-            _logger.warning("%s was read and could not be put away, which is tried again: %s", file.path, error)
+        except (OSError, MemoryError) as error:
+            said = str(error) or type(error).__name__
+            _logger.warning("%s was read and could not be put away, which is tried again: %s", file.path, said)
             outcome, failures = "failed", failures + 1
         if outcome == "gone":
             gone.append(file)
@@ -173,7 +174,12 @@ def _link(folder: int, name: str, archive: int, status: os.stat_result) -> None:
         except OSError as error:
             if error.errno not in _OTHER_FILE_SYSTEM or source[0] == copy:
                 raise
-            _copy(folder, name, archive, copy, status)
+            try:
+                _copy(folder, name, archive, copy, status)
+            except (OSError, MemoryError):
+                with suppress(OSError):
+                    os.unlink(copy, dir_fd=archive)  # on a full disk a part of a file is in the way
+                raise
             source = copy, archive
     if source[0] == copy:
         os.unlink(copy, dir_fd=archive)
