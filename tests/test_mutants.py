@@ -238,6 +238,10 @@ def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pyte
     assert "- rights >= 0\n  + rights > 0" in told
     assert mutants.main([*command, "--at-least", "0.84"]) == 1, "of the file: nothing runs again"
     assert "without a mutant" not in capfd.readouterr().out
+    assert mutants.main([*command, "--each-at-least", "0.83"]) == 0
+    assert "asked for" not in capfd.readouterr().out
+    assert mutants.main([*command, "--at-least", "0.8", "--each-at-least", "0.84"]) == 1
+    assert "less than the 84 % asked for of each group: joins\n" in capfd.readouterr().out
     state = mutants.State(0, "1/1", 7, "other", [])
     with pytest.raises(SystemExit, match="another run"):
         mutants.resumed(resume, state)
