@@ -33,6 +33,12 @@ PASSING = {
     "sessions of text keys": ((100_000, 2_500), (400_000, 10_000)),
     "hopping windows of 60 panes": ((5_000, 2_500), (10_000, 10_000)),
 }
+#: What is merged as a run goes on, and rows of a batch: results in a directory that is compacted, and rejected rows.
+MERGED = ("results that are compacted", "rows that are set aside")
+MERGED_ROWS = (1_000, 20_000)
+#: Matches that a row has in a static table of so many rows: by an equal key, or as it lies in ranges that overlap.
+STATIC_MATCHES, STATIC = 1_000, ("matches of a key", "ranges around a row")
+STATIC_ROWS = 100
 #: Joins of which a batch is measured beside few live rows and many: with as many keys as rows, and with as many as the
 #: few have.
 LOOK_UPS = (
@@ -214,6 +220,9 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for shape, sizes in PASSING.items():
         for keys, _ in sizes:
             yield f"{shape}, {keys:,} keys: longest batch / median", Target(most=3)
+    for shape in MERGED:
+        for rows in MERGED_ROWS:
+            yield f"{shape}, {rows:,} a batch: longest batch / median", Target(most=3)
     for shape in LOOK_UPS:
         yield f"{shape}: CPU a batch, {LIVE_ROWS[-1]:,} live rows / {LIVE_ROWS[0]:,}", Target(most=1.5)
     yield "a batch of 50 rows, five queries, embedded", Target("ms", most=10)
@@ -250,6 +259,10 @@ def _declared() -> Iterator[tuple[str, Target]]:
         yield f"{query}: live rows, mean, with partner and kill rule", Target("rows")
         yield f"{query}: live rows at most, with the rules / without", Target(better="less")
         yield f"{query}: time, with the rules / without", Target(better="less")
+    for matches in STATIC:
+        title = f"static table, {STATIC_MATCHES:,} {matches}"
+        yield f"{title}: live rows of {STATIC_ROWS}", Target("rows", most=STATIC_ROWS)
+        yield f"{title}: CPU of a batch that stores rows, beside one match", Target(most=1.5)
     for query in SEQUENCES:
         for batches in ("one batch", "100 batches"):
             yield f"row pattern, {query}: {batches}", Target("rows/s", least=SEQUENCE_RATES.get(query, 0.9e6))

@@ -57,7 +57,7 @@ from benchmarks import (
 )
 from benchmarks.data import Data
 from benchmarks.figures import DECLARED, Figure, declared, machine, print_table, write_table
-from benchmarks.state import freed_state
+from benchmarks.state import freed_state, static_tables
 from tidegate.algebra.program import ProgramDef
 from tidegate.analysis.pipeline import analyse
 from tidegate.runtime.engines.embedded.session import Session
@@ -154,6 +154,11 @@ def analysis_times(_: Data) -> Measured:
     return figures, True
 
 
+def _state(rows: int, batches: int) -> Measured:
+    figures, equal = freed_state(rows, batches)
+    return [*figures, *static_tables()], equal
+
+
 def _opened(definition: ProgramDef) -> None:
     with Session(analyse(definition)):
         pass
@@ -191,7 +196,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
         flat_files.embedded(data.folder / "files") + flat_files.archived(data.folder / "archived files"),
         True,
     ),
-    "state": lambda data: freed_state(min(data.rows, 200_000), data.batches),
+    "state": lambda data: _state(min(data.rows, 200_000), data.batches),
     "stalls": lambda _: stalls.measure(),
     "sequences": lambda _: sequences.measure(),
     "contexts": lambda _: contexts.measure(),

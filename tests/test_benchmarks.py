@@ -43,6 +43,7 @@ from benchmarks.figures import (
     DECLARED,
     END,
     LOOK_BACK,
+    MERGED,
     PAIRS,
     PASSING,
     STALLED,
@@ -330,6 +331,22 @@ def test_a_state_of_windows_gets_as_large_as_it_stays(
     made = stalls.run(shape, 2000, 50, "amortised", str(tmp_path))
     assert len(made["cpu"]) == 120
     assert 2000 <= made["rows"] <= 3200  # of sessions one a key, of panes those of 60 batches that have rows
+
+
+def test_what_is_merged_as_a_run_goes_on_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that merges nothing would show no stall."""
+    monkeypatch.setattr(stalls, "MERGING", 60)
+    for shape in MERGED:
+        made = stalls.run(shape, 0, 50, "amortised", str(tmp_path / shape))
+        assert len(made["cpu"]) == 60
+    assert 1 < len(list((tmp_path / MERGED[0] / "out").iterdir())) < 40
+    assert 1 <= len(list((tmp_path / MERGED[1] / "checkpoint" / "quarantine").rglob("*.parquet"))) < 30
+
+
+def test_rows_that_meet_a_static_table_are_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = state.static_tables(6)
+    assert [figure.met for figure in figures[::2]] == [True, True]
+    assert len(figures) == 4
 
 
 @pytest.mark.long
