@@ -408,6 +408,12 @@ def memory_figures(query: str, engine: str, live: int, more: int) -> list[Figure
     ]
 
 
+def lacking(figures: Sequence[Figure]) -> list[str]:
+    """Names of the declared figures that are not among these: a page with them is of no whole run."""
+    found = {figure.name for figure in figures}
+    return [name for name in DECLARED if name not in found]
+
+
 def print_table(figures: Sequence[Figure]) -> None:
     print(f"\n{'figure':<70}{'measured':>20}{'target':>10}")
     for figure in figures:

@@ -4,7 +4,7 @@ compared.
 All figures of one run belong together: on a noisy machine read ratios, not absolute times. A missed target is printed;
 the exit status is 1 only where results differ. `--resume FILE` keeps each section's figures, and goes on after the last
 one that is there, with the same code only: sections of different commits are no run. `--write PAGE` puts the table into
-a page of the docs, with the commit and how busy the machine was.
+a page of the docs, with the commit and how busy the machine was; the exit status is 1 too where the page lacks figures.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from benchmarks import (
     windows,
 )
 from benchmarks.data import Data
-from benchmarks.figures import DECLARED, Figure, declared, machine, print_table, write_table
+from benchmarks.figures import DECLARED, UNMEASURED, Figure, declared, lacking, machine, print_table, write_table
 from benchmarks.state import freed_state, static_tables
 from tidegate.algebra.program import ProgramDef
 from tidegate.analysis.pipeline import analyse
@@ -76,7 +76,7 @@ class Measurement:
 
 
 def main() -> int:
-    """Measures, and prints one table at the end; the exit status says whether results were equal."""
+    """Measures, and prints one table at the end; the exit status says whether results were equal, and a page whole."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, default=10_000_000)
     options.add_argument("--keys", type=int, default=1000)
@@ -116,6 +116,9 @@ def main() -> int:
     if chosen.write is not None and equal:
         heading = f"{chosen.rows:,} rows on {machine()}. {busy(code, list(done.values()))} All results were equal."
         write_table(chosen.write, figures, heading)
+        if missing := lacking(figures):
+            print(f"{chosen.write} says of {len(missing)} figures {UNMEASURED!r}: {'; '.join(missing)}")
+            return 1
     return 0 if equal else 1
 
 

@@ -50,6 +50,7 @@ from benchmarks.figures import (
     UNMEASURED,
     compared,
     declared,
+    lacking,
     rows_of,
     table,
     write_table,
@@ -103,6 +104,8 @@ def test_figures_that_were_not_measured_are_told_as_such() -> None:
     assert rows_of(text) == list(DECLARED)
     assert "| tumbling, embedded | 7.00 rows/s |  |  | of two |" in text
     assert f"| tumbling, Spark | {UNMEASURED} |  | | |" in text
+    assert lacking([declared(name, 1.0) for name in DECLARED]) == []
+    assert lacking([declared(name, 1.0) for name in DECLARED if name != "tumbling, Spark"]) == ["tumbling, Spark"]
 
 
 def test_batches_of_one_file_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
