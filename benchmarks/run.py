@@ -2,7 +2,7 @@
 compared.
 
 All figures of one run belong together: on a noisy machine read ratios, not absolute times. A missed target is printed;
-the exit status is 1 only where results differ. `--resume FILE` keeps each section's figures, and goes on after the last
+the exit status is 1 where results differ. `--resume FILE` keeps each section's figures, and goes on after the last
 one that is there, with the same code only: sections of different commits are no run. `--write PAGE` puts the table into
 a page of the docs, with the commit and how busy the machine was; the exit status is 1 too where the page lacks figures.
 """

@@ -32,7 +32,7 @@ import tidegate as tg
 from benchmarks.figures import MERGED, MERGED_ROWS, PAIRS, PASSING, STALLED, Figure, compared, declared
 from benchmarks.memory import resident
 from tidegate.runtime.batch.garbage import GarbageCollection
-from tidegate.runtime.connectors.sinks import DiscardSink, ParquetSink
+from tidegate.runtime.connectors.sinks import DiscardSink, ParquetSink, Sink
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.state.store.local import LocalStore
@@ -199,7 +199,7 @@ def _merging(shape: str, size: int, folder: str) -> dict[str, Any]:
     """So many results a batch, in a directory that is compacted; or as many rows, of which half have no instant."""
     program = tg.program(Found=orders.select("id", "amount", "t"))
     rejects = shape == MERGED[1]
-    sink = DiscardSink() if rejects else ParquetSink(f"{folder}/out", compact=True)
+    sink: Sink = DiscardSink() if rejects else ParquetSink(f"{folder}/out", compact=True)
     cpu = []
     with Session(program.facts, LocalStore(f"{folder}/checkpoint"), sinks={"Found": sink}) as session:
         for number in range(MERGING):

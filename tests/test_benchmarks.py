@@ -346,7 +346,7 @@ def test_what_is_merged_as_a_run_goes_on_is_measured(tmp_path: Path, monkeypatch
     assert 1 <= len(list((tmp_path / MERGED[1] / "checkpoint" / "quarantine").rglob("*.parquet"))) < 30
 
 
-def test_rows_that_meet_a_static_table_are_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_meet_a_static_table_are_stored_once() -> None:
     figures = state.static_tables(6)
     assert [figure.met for figure in figures[::2]] == [True, True]
     assert len(figures) == 4
