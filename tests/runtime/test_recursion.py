@@ -188,10 +188,10 @@ def test_a_recursion_of_many_steps_says_how_far_it_is(drive: Drive, monkeypatch:
         ]
         assert "R.t has come to 6, and the batch goes on to 30" in said[0]
         assert "R.t has come to 24, and the batch goes on to 30" in said[1]
-        assert len(run.new("R")) == 26
-        run.add("Start", [(31,)])
-        run.advance("Start", t=31)
-        run.step()  # one step: nothing to say
+        assert len(run.new("R")) == 27
+        run.advance("Start", t=32)
+        run.step()  # of few steps nothing is said
+        assert len(run.new("R")) == 2
 
 
 def test_a_recursion_that_multiplies_in_every_other_step_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
