@@ -42,8 +42,8 @@ class ConsumedFiles:
         self._recent: dict[str, tuple[int, int]] = {}
 
     def __len__(self) -> int:
-        again = self._places(list(self._recent)) if len(self._first) else np.full(0, -1)
-        return len(self._first) + len(self._recent) - int((again >= 0).sum())
+        again = self._places(list(self._recent)) >= 0
+        return len(self._first) + len(self._recent) - int(again.sum())
 
     def add(self, path: str, size: int, mtime_ns: int) -> None:
         """Adds a file, or another version of one."""

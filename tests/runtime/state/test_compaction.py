@@ -30,7 +30,7 @@ from tidegate.runtime.state.outputs import beside as module_beside
 from tidegate.runtime.state.outputs import compaction as module
 from tidegate.runtime.state.outputs.beside import GRACE, sweep
 from tidegate.runtime.state.outputs.compaction import compact, hold, parts_of
-from tidegate.runtime.state.outputs.names import Result, output_name, result_of
+from tidegate.runtime.state.outputs.names import Result, is_output_of, output_name, result_of
 from tidegate.runtime.state.store.local import LocalStore
 
 events = tg.stream("E", "n bigint, t bigint", progress="t")
@@ -728,3 +728,7 @@ def test_names_of_results() -> None:
     assert not Result(7, 3, 7, "Q", "part-0000000007-Q-00003.parquet").merged
     for name in ("part-1-Q-00000.parquet", "part-0000000001-Q-00000.parquet.tmp", ".part-0000000001-Q-00000.parquet"):
         assert result_of(name) is None
+        assert not is_output_of("Q", name)
+    assert is_output_of("Q", output_name(7, "Q", 3))
+    assert is_output_of("a b", output_name(7, "a b", 3))
+    assert not is_output_of("P", output_name(7, "Q", 3))
