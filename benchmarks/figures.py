@@ -33,6 +33,12 @@ PASSING = {
     "sessions of text keys": ((100_000, 2_500), (400_000, 10_000)),
     "hopping windows of 60 panes": ((5_000, 2_500), (10_000, 10_000)),
 }
+#: What is merged as a run goes on, and rows of a batch: results in a directory that is compacted, and rejected rows.
+MERGED = ("results that are compacted", "rows that are set aside")
+MERGED_ROWS = (1_000, 20_000)
+#: Matches that a row has in a static table of so many rows: by an equal key, or as it lies in ranges that overlap.
+STATIC_MATCHES, STATIC = 1_000, ("matches of a key", "ranges around a row")
+STATIC_ROWS = 100
 #: Joins of which a batch is measured beside few live rows and many: with as many keys as rows, and with as many as the
 #: few have.
 LOOK_UPS = (
@@ -214,6 +220,9 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for shape, sizes in PASSING.items():
         for keys, _ in sizes:
             yield f"{shape}, {keys:,} keys: longest batch / median", Target(most=3)
+    for shape in MERGED:
+        for rows in MERGED_ROWS:
+            yield f"{shape}, {rows:,} a batch: longest batch / median", Target(most=3)
     for shape in LOOK_UPS:
         yield f"{shape}: CPU a batch, {LIVE_ROWS[-1]:,} live rows / {LIVE_ROWS[0]:,}", Target(most=1.5)
     yield "a batch of 50 rows, five queries, embedded", Target("ms", most=10)
@@ -244,11 +253,16 @@ def _declared() -> Iterator[tuple[str, Target]]:
             if engine == "embedded":
                 yield f"a file a batch, embedded: longest batch / median, before batch {mark:,}", Target(most=3)
     yield f"a file a batch, embedded: CPU of a start after {max(FILE_BATCHES):,} files", Target("ms", most=1000)
+    yield f"a file a batch of one name, archived: CPU, batch {max(FILE_BATCHES):,} / batch 10", Target(most=1.2)
     for query in PURGED:
         yield f"{query}: live rows, mean, by keep alone", Target("rows")
         yield f"{query}: live rows, mean, with partner and kill rule", Target("rows")
         yield f"{query}: live rows at most, with the rules / without", Target(better="less")
         yield f"{query}: time, with the rules / without", Target(better="less")
+    for matches in STATIC:
+        title = f"static table, {STATIC_MATCHES:,} {matches}"
+        yield f"{title}: live rows of {STATIC_ROWS}", Target("rows", most=STATIC_ROWS)
+        yield f"{title}: CPU of a batch that stores rows, beside one match", Target(most=1.5)
     for query in SEQUENCES:
         for batches in ("one batch", "100 batches"):
             yield f"row pattern, {query}: {batches}", Target("rows/s", least=SEQUENCE_RATES.get(query, 0.9e6))
@@ -392,6 +406,12 @@ def memory_figures(query: str, engine: str, live: int, more: int) -> list[Figure
             f"{query}, {engine}: peak memory / (2 x live state + 1 GiB)", peak / (2 * held + 1024), f"{peak:,.0f} MiB"
         ),
     ]
+
+
+def lacking(figures: Sequence[Figure]) -> list[str]:
+    """Names of the declared figures that are not among these: a page with them is of no whole run."""
+    found = {figure.name for figure in figures}
+    return [name for name in DECLARED if name not in found]
 
 
 def print_table(figures: Sequence[Figure]) -> None:

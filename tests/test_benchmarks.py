@@ -43,12 +43,14 @@ from benchmarks.figures import (
     DECLARED,
     END,
     LOOK_BACK,
+    MERGED,
     PAIRS,
     PASSING,
     STALLED,
     UNMEASURED,
     compared,
     declared,
+    lacking,
     rows_of,
     table,
     write_table,
@@ -102,6 +104,8 @@ def test_figures_that_were_not_measured_are_told_as_such() -> None:
     assert rows_of(text) == list(DECLARED)
     assert "| tumbling, embedded | 7.00 rows/s |  |  | of two |" in text
     assert f"| tumbling, Spark | {UNMEASURED} |  | | |" in text
+    assert lacking([declared(name, 1.0) for name in DECLARED]) == []
+    assert lacking([declared(name, 1.0) for name in DECLARED if name != "tumbling, Spark"]) == ["tumbling, Spark"]
 
 
 def test_batches_of_one_file_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,6 +119,16 @@ def test_batches_of_one_file_are_measured(tmp_path: Path, monkeypatch: pytest.Mo
         "CPU of a start after 30 files",
     ]
     assert figures[1].met
+
+
+def test_batches_of_files_that_are_archived_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat_files, "SPAN", 2)
+    (figure,) = flat_files.archived(tmp_path, 30, 20)
+    assert figure.name == "a file a batch of one name, archived: CPU, batch 30 / batch 10"
+    assert figure.most == 1.2
+    kept = tmp_path / "old" / "kept"
+    assert len(list(kept.iterdir())) == 27 + 12
+    assert len(list((tmp_path / "young" / "kept").iterdir())) == 12
 
 
 def test_a_page_without_markers_is_refused(tmp_path: Path) -> None:
@@ -320,6 +334,22 @@ def test_a_state_of_windows_gets_as_large_as_it_stays(
     made = stalls.run(shape, 2000, 50, "amortised", str(tmp_path))
     assert len(made["cpu"]) == 120
     assert 2000 <= made["rows"] <= 3200  # of sessions one a key, of panes those of 60 batches that have rows
+
+
+def test_what_is_merged_as_a_run_goes_on_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that merges nothing would show no stall."""
+    monkeypatch.setattr(stalls, "MERGING", 60)
+    for shape in MERGED:
+        made = stalls.run(shape, 0, 50, "amortised", str(tmp_path / shape))
+        assert len(made["cpu"]) == 60
+    assert 1 < len(list((tmp_path / MERGED[0] / "out").iterdir())) < 40
+    assert 1 <= len(list((tmp_path / MERGED[1] / "checkpoint" / "quarantine").rglob("*.parquet"))) < 30
+
+
+def test_rows_that_meet_a_static_table_are_stored_once() -> None:
+    figures = state.static_tables(6)
+    assert [figure.met for figure in figures[::2]] == [True, True]
+    assert len(figures) == 4
 
 
 @pytest.mark.long

@@ -18,6 +18,8 @@ PARTITION: Final = "partition"
 LOOSE: Final = 4096
 #: Rows of a result that may follow from one row and the one before it, such as ticks: a column of them takes 256 MiB.
 MOST_OF_A_ROW: Final = 1 << 25
+#: Those of all rows of an increment together: where progress moves on too far, few rows of many keys may have as many.
+MOST_IN_ALL: Final = 1 << 26
 
 T = TypeVar("T", bound=np.generic)
 
