@@ -1,4 +1,4 @@
-"""Recipes of the cookbook have the rows of a query in DuckDB, and those of the Spark SQL beside them, if there is any."""
+"""Recipes of the cookbook have the rows of a query in DuckDB, and of the Spark SQL that some have beside them."""
 
 from __future__ import annotations
 
