@@ -176,6 +176,34 @@ def test_a_run_goes_on_with_what_is_folded_whether_or_not_it_folds(name: str, tm
     assert found.equals(wanted)
 
 
+def test_rows_fold_once_the_increment_has_passed_and_not_before() -> None:
+    """Orders that come together with prices after them look up those before them."""
+    program = tg.program(R=o.join(p, SAME, PAST).group_by(o.t).agg(v=tg.last(p.v, by=p.t), n=tg.count()))
+    prices = [{"k": 1, "t": t, "v": t, "name": "a", "cost": None} for t in (1, 5, 9)]
+    with Session(program.facts, options=RunOptions(collect_garbage="exact")) as session:
+        session.push("P", prices)
+        session.push("O", [{"k": 1, "t": t, "qty": 1} for t in (3, 7)])
+        for name in "OP":
+            session.advance(name, {"t": 20})
+        assert session.step().live_rows["P#0"] == 1
+        found = sorted((row["t"], row["v"], row["n"]) for row in session.results("R"))
+    assert found == [(3, 1, 1), (7, 5, 2)]
+
+
+def test_a_row_that_one_occurrence_folds_stays_for_the_other() -> None:
+    """What comes at the next tick is settled for rows that look back at it, and has its own look-up before it."""
+    looked = o.left_join(earlier, o.k == earlier.k, earlier.t <= o.t)
+    program = tg.program(R=looked.group_by(o.t, o.qty).agg(n=tg.count()))
+    with Session(program.facts, options=RunOptions(collect_garbage="exact")) as session:
+        session.push("O", [{"k": 1, "t": t, "qty": qty} for t, qty in ((5, 1), (10, 2), (10, 3))])
+        session.advance("O", {"t": 9})
+        assert session.step().live_rows == {"O#0": 2, "O#1": 1}
+        session.advance("O", {"t": 20})
+        session.step()
+        found = sorted((row["t"], row["qty"], row["n"]) for row in session.results("R"))
+    assert found == [(5, 1, 1), (10, 2, 3), (10, 3, 3)]
+
+
 def test_what_rows_look_up_is_counted_without_a_list_of_pairs() -> None:
     query = o.left_join(p, SAME, PAST).group_by(o.k, o.t)
     program = tg.program(R=query.agg(n=tg.count(), v=tg.last(p.v, by=p.t), s=tg.sum(p.v), mean=tg.avg(p.v)))
