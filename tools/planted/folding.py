@@ -285,6 +285,12 @@ GROUP = Group(
             "    return _QueryDraft(facts, over.tree",
         ),
         bug(
+            "of equal values one says all that their number does",
+            "algebra/functions/aggregates.py",
+            "return Stored.ROWS if self.sketch is Sketch.QUANTILES else Stored.VALUES",
+            "return Stored.VALUES",
+        ),
+        bug(
             "rows go that are not folded",
             FOLDED,
             "    unfolded = [rows.filter(~is_settled)]\n",
