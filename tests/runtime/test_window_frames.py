@@ -81,7 +81,7 @@ def check(results: Mapping[str, Sequence[Mapping[str, Any]]], rows: Sequence[Eve
     assert lasting == {key: lasting_frames(rows, key) for key in "abc"}
     fill = of_keys(results, "Fill", "since", "until", "complete")
     assert fill == {key: fill_frames(rows, key) for key in "abc"}
-    assert sum(map(len, fill.values())) > 3
+    assert sum(map(len, fill.values())) > 1
     for key in "abc":
         # Both together fill the time, and nothing is twice in them.
         pieces = sorted([*((ts, te) for ts, te, *_ in lasting[key]), *((one, other) for one, other, _ in fill[key])])
