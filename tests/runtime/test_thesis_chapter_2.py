@@ -413,7 +413,7 @@ HIGH = KEYED.partition_by("k").derive(High=tg.situation(KEYED.v > 3, n=tg.count(
 
 def situations(stream: Sequence[Event]) -> list[tuple[int, ...]]:
     """[ts, te) of each run of events above 3, the first event after it being its end, with aggregates."""
-    found, running = [], list[Event]()
+    found, running = list[tuple[int, ...]](), list[Event]()
     for event in stream:
         if event[1] > 3:
             running.append(event)
@@ -429,8 +429,10 @@ def test_definition_2_19_a_situation_has_attributes_and_two_timestamps(seed: int
     found = run(HIGH, "ts", "te", "n", "most", at="te", seed=seed, K=[(t, 1, v) for t, v in stream])
     assert found == situations(stream)
     assert all(ts < te for ts, te, *_ in found)
+    rows = tg.stream("I", "a bigint, b bigint", progress="b", temporal="a")
+    one, other = (rows.as_intervals(start="a", end="b", name=name) for name in ("One", "Other"))
     with pytest.raises(tg.QueryError, match="TG161"):
-        tg.stream("I", "a bigint, b bigint", progress="b", temporal="a").as_intervals(start="a", end="b")
+        tg.program(Met=tg.match(one.meets(other), within=5)).explain()
 
 
 @pytest.mark.parametrize("seed", SEEDS)

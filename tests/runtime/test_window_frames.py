@@ -30,7 +30,7 @@ def program() -> tg.Program:
     """Frames begin with the first event above the threshold, and end with the first one that is not. Only those that
     last are frames with a duration. The time between two of these, shorter ones included, is a frame that fills it.
     """
-    above, values = S.v > THRESHOLD, {"n": tg.count(), "most": tg.max(S.v), "total": tg.sum(S.v)}
+    above, values = S.v > THRESHOLD, dict[str, Any](n=tg.count(), most=tg.max(S.v), total=tg.sum(S.v))
     found = S.partition_by("k").derive(
         Threshold=tg.situation(above, **values), Lasting=tg.situation(above, at_least=DURATION, **values)
     )
@@ -49,7 +49,7 @@ def events(seed: int) -> list[Event]:
 
 def threshold_frames(rows: Sequence[Event], key: str) -> list[tuple[int, ...]]:
     """Each maximal run of events above the threshold: [ts, te), how many, the greatest value and the sum."""
-    found, run = [], list[Event]()
+    found, run = list[tuple[int, ...]](), list[Event]()
     for event in (event for event in rows if event[0] == key):
         if event[2] > THRESHOLD:
             run.append(event)
