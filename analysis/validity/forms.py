@@ -16,15 +16,17 @@ from tidegate.algebra.nodes import Distinct, Group, Imbed, Join, Node, Project, 
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.over import Frame, FrameAggregate, Over
 from tidegate.algebra.ordered.ranks import Numbering, RankColumn, RankedBy, Ranks
+from tidegate.algebra.ordered.ticks import TICK, Ticks
 from tidegate.algebra.ordered.windows.kinds import CountWindow
 from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.algebra.row_wise import is_row_wise
-from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of, conjuncts
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.inner_queries import inner_owner
 from tidegate.analysis.validity.places import Unary, below_unary, carrying, free_name, replaced, unary_operators
 from tidegate.analysis.validity.written import written_name
+from tidegate.analysis.zones.wording import usual_spans
 
 #: Divisions without rest, by which rows that are numbered fall into groups of so many.
 _DIVISIONS: Final = ("idiv", "try_idiv", "floordiv")
@@ -134,6 +136,21 @@ def once(core: Node, above: Sequence[Unary], instants: Sequence[str]) -> Form | 
     quoted = ", ".join(f'"{key}"' for key in keys)
     text = f"select(..., {written_name(instants[0], core)}).distinct_on({quoted})"
     return Form(node, f"take each with the instant at which it comes first: {text}")
+
+
+def asking(rows: Node, seen: tuple[str, ...]) -> tuple[Node, str, str]:
+    """Instants that follow rows, the name of their attribute, and where they are from. Where several instants say
+    together when rows are known, they are those of a stream.
+    """
+    type_, (written, *others) = rows.schema[seen[0]].type, (written_name(name, rows) for name in seen)
+    if others:
+        attribute = Attribute("time", type_, nullable=False, temporal=True)
+        return Scan(StreamDef("ticks~", Schema((attribute,)), progress=("time",))), "time", "a stream of instants"
+    relation = written.rpartition(".")[0] or "..."
+    if len(rows.schema.temporal) > 1:
+        relation += f".select({written})"
+    period, every = usual_spans(type_)[0]
+    return Ticks(rows, (), seen[0], period), TICK, f"ticks = tg.ticks({every}, {relation})"
 
 
 # Results that do not progress -----------------------------------------------------------------------------------------

@@ -22,17 +22,15 @@ from tidegate.algebra.nodes import (
     Product,
     Project,
     Rename,
-    Scan,
     Select,
     Union,
     children,
     occurrences,
     with_children,
 )
-from tidegate.algebra.ordered.ticks import TICK, Ticks
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import is_static
-from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjunction, subterms
 from tidegate.algebra.time import INF, duration_ticks, format_duration
 from tidegate.algebra.types import DURATION, DataType, Kind
@@ -40,7 +38,7 @@ from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.progress.propagation import Clause, propagation
-from tidegate.analysis.validity.forms import Form, largest, looked_up, of_rows, once, up_to_each, versions
+from tidegate.analysis.validity.forms import Form, asking, largest, looked_up, of_rows, once, up_to_each, versions
 from tidegate.analysis.validity.places import (
     Step,
     Unary,
@@ -399,7 +397,7 @@ class Mends:
         seen = self._together(join.right)
         if not seen:
             return ""
-        instants, tick, made = _asking(join.right, seen)
+        instants, tick, made = asking(join.right, seen)
         asked = Product(Rename(instants, ((tick, f"ticks.{tick}"),)), join.left)
         condition = conjunction([join.condition, *(call("le", Attr(y), Attr(f"ticks.{tick}")) for y in seen)])
         changed = Join(asked, join.right, condition, join.kind)
@@ -669,21 +667,6 @@ def _window_of(node: Node, instant: str) -> tuple[Term, str]:
     """The window of an instant of a node, and how it is written."""
     type_ = node.schema[instant].type
     return _window(Attr(instant), type_), _window_text(written_name(instant, node), type_)
-
-
-def _asking(rows: Node, seen: tuple[str, ...]) -> tuple[Node, str, str]:
-    """Instants that follow rows, the name of their attribute, and where they are from. Where several instants say
-    together when rows are known, they are those of a stream.
-    """
-    type_, (written, *others) = rows.schema[seen[0]].type, (written_name(name, rows) for name in seen)
-    if others:
-        attribute = Attribute("time", type_, nullable=False, temporal=True)
-        return Scan(StreamDef("ticks~", Schema((attribute,)), progress=("time",))), "time", "a stream of instants"
-    relation = written.rpartition(".")[0] or "..."
-    if len(rows.schema.temporal) > 1:
-        relation += f".select({written})"
-    period, every = usual_spans(type_)[0]
-    return Ticks(rows, (), seen[0], period), TICK, f"ticks = tg.ticks({every}, {relation})"
 
 
 def _size_of_window(term: Term) -> Lit | None:
