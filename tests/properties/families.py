@@ -10,6 +10,7 @@ from typing import Literal
 
 from tests.properties.drive import Broken, Tally, check_rules
 from tests.strategies.asof import random_asof_case
+from tests.strategies.composed import random_composed_case
 from tests.strategies.contexts import random_contexts_case
 from tests.strategies.contexts_above import random_above_case
 from tests.strategies.counted import random_counted_case
@@ -173,6 +174,7 @@ FAMILIES: dict[str, Family] = {
     "situations": Family(by_delays, make=random_situation_case, scripts=1),
     "operators": Family(by_delays, make=random_operator_case, scripts=1),
     "over": Family(by_delays, make=random_over_case, scripts=1),
+    "composed": Family(by_delays, make=random_composed_case, scripts=1),
     "contexts": Family(by_delays, make=random_contexts_case, scripts=1),
     "contexts-above": Family(by_optimised, make=random_above_case, scripts=1),
     "asof": Family(by_delays, make=random_asof_case, scripts=1),

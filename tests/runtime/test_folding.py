@@ -15,9 +15,10 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.functions.aggregates import TABLE, Function, Stored
 from tidegate.algebra.nodes import Group, children
 from tidegate.algebra.rewrites import rewrite_program
-from tidegate.algebra.terms import Attr, Lit, call
+from tidegate.algebra.terms import Attr, Lit, attributes_of, call
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.facts import OccurrenceFacts
 from tidegate.runtime.batch.garbage import Folding, GarbageCollection
@@ -83,6 +84,10 @@ QUERIES: Mapping[str, tuple[Any, Mapping[str, int]]] = {
     "what data say": (o.join(p, SAME, PAST, p.v <= o.qty).group_by(o.k, o.t).agg(n=tg.count()), {"P#0": 5 * KEYS}),
     "each different value": (
         o.join(p, SAME, PAST).group_by(o.k, o.t).agg(n=tg.count_distinct(p.v), all=tg.count()),
+        {"P#0": 5 * KEYS},
+    ),
+    "about how many different values": (
+        o.join(p, SAME, PAST).group_by(o.k, o.t).agg(n=tg.approx_distinct(p.v)),
         {"P#0": 5 * KEYS},
     ),
 }
@@ -174,6 +179,34 @@ def test_a_run_goes_on_with_what_is_folded_whether_or_not_it_folds(name: str, tm
         query, folding=["on", "on", "off"], every=4, collect="amortised", store=LocalStore(tmp_path / "state")
     )
     assert found.equals(wanted)
+
+
+def test_rows_fold_once_the_increment_has_passed_and_not_before() -> None:
+    """Orders that come together with prices after them look up those before them."""
+    program = tg.program(R=o.join(p, SAME, PAST).group_by(o.t).agg(v=tg.last(p.v, by=p.t), n=tg.count()))
+    prices = [{"k": 1, "t": t, "v": t, "name": "a", "cost": None} for t in (1, 5, 9)]
+    with Session(program.facts, options=RunOptions(collect_garbage="exact")) as session:
+        session.push("P", prices)
+        session.push("O", [{"k": 1, "t": t, "qty": 1} for t in (3, 7)])
+        for name in "OP":
+            session.advance(name, {"t": 20})
+        assert session.step().live_rows["P#0"] == 1
+        found = sorted((row["t"], row["v"], row["n"]) for row in session.results("R"))
+    assert found == [(3, 1, 1), (7, 5, 2)]
+
+
+def test_a_row_that_one_occurrence_folds_stays_for_the_other() -> None:
+    """What comes at the next tick is settled for rows that look back at it, and has its own look-up before it."""
+    looked = o.left_join(earlier, o.k == earlier.k, earlier.t <= o.t)
+    program = tg.program(R=looked.group_by(o.t, o.qty).agg(n=tg.count()))
+    with Session(program.facts, options=RunOptions(collect_garbage="exact")) as session:
+        session.push("O", [{"k": 1, "t": t, "qty": qty} for t, qty in ((5, 1), (10, 2), (10, 3))])
+        session.advance("O", {"t": 9})
+        assert session.step().live_rows == {"O#0": 2, "O#1": 1}
+        session.advance("O", {"t": 20})
+        session.step()
+        found = sorted((row["t"], row["qty"], row["n"]) for row in session.results("R"))
+    assert found == [(5, 1, 1), (10, 2, 3), (10, 3, 3)]
 
 
 def test_what_rows_look_up_is_counted_without_a_list_of_pairs() -> None:
@@ -484,7 +517,9 @@ def test_what_the_analysis_allows_and_the_runtime_does_not_is_said_by_name() -> 
     doubles = o.join(price, o.k == price.k, price.t <= o.t).group_by(o.k, o.t)
     unfit = {
         "median(p.v) needs every value": pairs.group_by(o.k, o.t).agg(m=tg.median(p.v)),
-        "approx_distinct(p.v) counts each value by itself": pairs.group_by(o.k, o.t).agg(m=tg.approx_distinct(p.v)),
+        "approx_quantile(p.v, 0.5) counts each value by itself": pairs.group_by(o.k, o.t).agg(
+            m=tg.approx_quantile(p.v, 0.5)
+        ),
         "sum(d.v) adds doubles": doubles.agg(s=tg.sum(price.v)),
         "the result has each row by itself": pairs.select(o.k, o.t, p.v),
         "o.qty * p.v can fail": pairs.group_by(o.k, o.t).agg(s=tg.sum(o.qty * p.v)),
@@ -494,6 +529,22 @@ def test_what_the_analysis_allows_and_the_runtime_does_not_is_said_by_name() -> 
         (occurrence,) = (one for one in explained.to_dict()["queries"][0]["occurrences"] if "not_folded" in one)
         assert why in occurrence["not_folded"]
         assert "unbounded" in str(explained.report)
+
+
+@pytest.mark.parametrize("function", TABLE, ids=lambda function: function.value)
+def test_an_aggregate_folds_as_its_entry_says(function: Function) -> None:
+    """To a partial result, to a row of each different value, or not at all."""
+    entry = TABLE[function]
+    x = p.name if function is Function.STRING_AGG else p.v
+    aggregate = eval(entry.written, {"tg": tg, "x": x, "y": p.t})  # noqa: S307  # written in the table
+    facts = tg.program(R=o.join(p, SAME, PAST).group_by(o.k, o.t).agg(r=aggregate)).facts
+    (occurrence,) = (one for one in facts.queries[0].occurrences if one.stream.name == "P")
+    assert occurrence.folds == (entry.stored is not Stored.ROWS)
+    assert bool(occurrence.not_folded) != occurrence.folds
+    if occurrence.folding is not None and occurrence.folds:
+        read = {name for one in occurrence.folding.classes.read for name in attributes_of(one.term)}
+        assert read == ({"k", "v"} if entry.stored is Stored.VALUES else {"k"})
+    assert entry.folded
 
 
 def test_explain_and_the_state_listing_say_what_is_left_of_a_row(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ WEIGHTS = "runtime/plan/folding/weights.py"
 TOTALS = "algebra/rewrites/totals.py"
 FOLDED = "runtime/eval/aggregates/fold_rows.py"
 GARBAGE = "runtime/batch/garbage.py"
+LOOP = "runtime/batch/loop.py"
+LOWER = "runtime/plan/lower.py"
 SHARDS = "runtime/plan/folding/shards.py"
 
 GROUP = Group(
@@ -252,6 +254,41 @@ GROUP = Group(
             FOLDED,
             "    unfolded = [rows.filter(~is_settled)]\n",
             "    unfolded = [rows]\n",
+        ),
+        bug(
+            "rows fold before the increment has passed",
+            LOOP,
+            "        evaluation = Evaluation(\n            self.plan, self.executor,",
+            "        from tidegate.algebra.terms import TRUE\n"
+            "        from tidegate.runtime.batch.executor import Rewrite\n"
+            "        ahead, plan = state.progress.copy(), self.plan\n"
+            "        bounds = ahead.bounds(plan)\n"
+            "        ahead.queries |= {q.name: q.propagate(bounds, ahead.queries[q.name]) for q in plan.queries}\n"
+            "        some = [b for b in plan.buffers if b.fold is not None and state.segments[b.id]]\n"
+            "        settled = {b.id: self.garbage._folding(b, ahead) for b in some}\n"
+            "        made = [Rewrite(b, state.segments[b.id], TRUE, 1 << 20, settled[b.id]) for b in some if settled[b.id]]\n"
+            "        done = zip(made, self.executor.rewrite(batch, made), strict=True)\n"
+            "        folded = {one.buffer.id: tuple(segments) for one, segments in done}\n"
+            "        state = replace(state, segments={**state.segments, **folded})\n"
+            "        evaluation = Evaluation(\n            self.plan, self.executor,",
+        ),
+        bug(
+            "a row that one occurrence folds is gone for the other",
+            LOWER,
+            "        layout.want(key, columns, occurrence.stream.schema.temporal)\n    return _QueryDraft(facts, over.tree",
+            "        layout.want(key, columns, occurrence.stream.schema.temporal)\n"
+            "    folding = {leaf.key[0]: leaf.key for i, leaf in enumerate(leaves) if leaf.key and i in folds}\n"
+            "    for i, leaf in enumerate(leaves):\n"
+            "        if leaf.key and leaf.occurrence and i not in folds and leaf.key[0] in folding:\n"
+            "            leaves[i] = replace(leaf, key=folding[leaf.key[0]])\n"
+            "            layout.want(folding[leaf.key[0]], leaf.columns, leaf.occurrence.stream.schema.temporal)\n"
+            "    return _QueryDraft(facts, over.tree",
+        ),
+        bug(
+            "of equal values one says all that their number does",
+            "algebra/functions/aggregates.py",
+            "return Stored.ROWS if self.sketch is Sketch.QUANTILES else Stored.VALUES",
+            "return Stored.VALUES",
         ),
         bug(
             "rows go that are not folded",

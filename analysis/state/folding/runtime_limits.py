@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidegate.algebra.functions.aggregates import Aggregate, Form
+from tidegate.algebra.functions.aggregates import Aggregate, Form, Stored
 from tidegate.algebra.nodes import Difference, Group, Imbed, Join, Node, Select, Union
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.printing.terms import term_text
@@ -38,7 +38,7 @@ def _uncounted(region: Region) -> Iterator[str]:
             form = aggregate.entry.form_of(type_)
             if form is Form.WHOLE:
                 yield f"{aggregate_text(aggregate)} needs every value"
-            elif form is Form.SKETCH:
+            elif aggregate.entry.stored is Stored.ROWS:
                 yield f"{aggregate_text(aggregate)} counts each value by itself"
             elif form is Form.DOUBLE_SUM:
                 yield f"{aggregate_text(aggregate)} adds doubles"
