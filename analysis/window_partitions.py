@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from tidegate.algebra.nodes import Group, Imbed, Node, Rename, Scan, children
 from tidegate.algebra.ordered.transitions.definition import BEGAN
-from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
 from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.algebra.program import ProgramDef, Query
@@ -48,7 +47,7 @@ class _Beginnings:
 
     def _has(self, node: Node, name: str) -> bool:
         match node:
-            case Transitions() | GroupedWindows():
+            case Transitions():
                 return name == BEGAN
             case Scan(stream):
                 return any(self.has(made, name) for made in self.feeding.get(stream.name, ()))
