@@ -17,9 +17,9 @@ from tidegate.analysis.ordered.table import operator_growth, operator_state
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.report.predicate_sets import notes
+from tidegate.analysis.report.window_partitions import window_keys
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.analysis.summaries import listed
-from tidegate.analysis.window_partitions import window_keys
 from tidegate.analysis.zones.sites import zone_lines
 
 #: The words of what is kept and how much, for who has not read the manual.

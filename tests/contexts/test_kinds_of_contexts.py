@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -26,7 +26,11 @@ PLACES = tg.stream("Places", "courier string, time bigint, km bigint", progress=
 
 
 def rows_of(results: Sequence[Mapping[str, Any]]) -> list[Any]:
-    return sorted((tuple(row.values()) for row in results), key=str)
+    return in_order(tuple(row.values()) for row in results)
+
+
+def in_order(rows: Iterable[Any]) -> list[Any]:
+    return sorted(rows, key=str)
 
 
 # --- the clock --------------------------------------------------------------------------------------------------------
@@ -82,9 +86,9 @@ def test_working_hours_in_a_time_zone(seed: int) -> None:
             assert session.progress["Open"]["time"] == session.progress["Closed"]["time"]
         session.finish()
         session.step()
-        assert rows_of(session.results("Open")) == rows_of([dict(enumerate(row)) for row in wanted])
+        assert rows_of(session.results("Open")) == in_order(wanted)
         closed = [row for row in rows if opened(row[1]) is None]
-        assert rows_of(session.results("Closed")) == rows_of([dict(enumerate(row)) for row in closed])
+        assert rows_of(session.results("Closed")) == in_order(closed)
 
 
 def test_every_so_many_minutes() -> None:
@@ -104,13 +108,13 @@ def test_every_so_many_minutes() -> None:
     sampled = [
         row for row in rows if 0 < (row[1] - midnight).seconds % 900 <= 120 and (row[1] - midnight).seconds > 900
     ]
-    assert rows_of(found.rows("Sampled")) == rows_of([dict(enumerate(row)) for row in sampled])
+    assert rows_of(found.rows("Sampled")) == in_order(sampled)
 
     def began(at: dt.datetime) -> dt.datetime:
         return midnight + dt.timedelta(seconds=((at - midnight).seconds - 1) // 600 * 600)
 
     wanted = [(*row, began(row[1])) for row in rows if row[1] > midnight + dt.timedelta(minutes=10)]
-    assert rows_of(found.rows("InSlots")) == rows_of([dict(enumerate(row)) for row in wanted])
+    assert rows_of(found.rows("InSlots")) == in_order(wanted)
     assert {row["n"] for row in found.rows("Counted")} == {20}
 
 
@@ -172,9 +176,7 @@ def test_a_context_inside_another(seed: int, ending: bool) -> None:
     whats = ("+shift", "-shift", "+run", "-run")
     rows = [(rng.choice("mn"), rng.randrange(60), rng.choice(whats)) for _ in range(80)]
     program = tg.program(Runs=nested(ending=ending).windows("run").select("machine", "began", "ended"))
-    assert rows_of(program.run({"Signals": rows}).rows("Runs")) == rows_of(
-        [dict(enumerate(row)) for row in runs(rows, ending=ending)]
-    )
+    assert rows_of(program.run({"Signals": rows}).rows("Runs")) == in_order(runs(rows, ending=ending))
     assert runs(rows, ending=True) != runs(rows, ending=False)
 
 
@@ -275,8 +277,8 @@ def test_several_windows_of_one_context_at_once(seed: int, tmp_path: Path) -> No
     results = whatever_is_ahead(
         overlapping, rows, random.Random(seed), tmp_path, {"Passed": "time", "Totals": "end"}, sessions=3, steps=5
     )
-    assert rows_of(results["Passed"]) == rows_of([dict(enumerate(row)) for row in found])
-    assert rows_of(results["Totals"]) == rows_of([dict(enumerate(row)) for row in totals])
+    assert rows_of(results["Passed"]) == in_order(found)
+    assert rows_of(results["Totals"]) == in_order(totals)
 
 
 @pytest.mark.parametrize("with_model", [True, False])

@@ -12,7 +12,7 @@ MODEL = "contexts/model.py"
 STANDING = "contexts/standing.py"
 SUSPENSION = "runtime/inspect/suspension.py"
 FINDINGS = "contexts/findings.py"
-PARTITIONS = "analysis/window_partitions.py"
+PARTITIONS = "analysis/report/window_partitions.py"
 
 GROUP = Group(
     "contexts",
