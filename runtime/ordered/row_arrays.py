@@ -89,12 +89,10 @@ class RowArrays:
     def last_of_each(self, partitions: Int64Array, names: Sequence[str]) -> pl.DataFrame:
         """Columns of the last row of each of these partitions, NULL where it has none."""
         count = self._count[partitions]
-        known: BoolArray | None = count > 0
-        at = self._first[partitions] + (count.astype(np.int64) - 1)
+        at, known = self._first[partitions] + (count.astype(np.int64) - 1), count > 0
         if known.all():
-            known = None
-        else:
-            at = np.where(known, at, 0)
+            return pl.DataFrame([self._columns[name].take(at).alias(name) for name in names])
+        at = np.where(known, at, 0)
         return pl.DataFrame([self._columns[name].take(at, known).alias(name) for name in names])
 
     def put(self, partitions: Int64Array, rows: pl.DataFrame, *, one_each: bool = False) -> None:

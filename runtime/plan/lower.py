@@ -10,7 +10,7 @@ and a constant. An operator that asks of its events only which conditions are tr
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -99,7 +99,7 @@ def lower(
     finished = [(draft.tree, tuple(leaf.finished(buffers) for leaf in draft.leaves)) for draft in drafts]
     plans = tuple(
         _purged(
-            _plan(draft, tree, leaves, common, recursive=draft.facts.query.stream in facts.recursions),
+            _plan(draft, tree, leaves, common, facts.recursions),
             facts,
             purging,
         )
@@ -112,16 +112,29 @@ def lower(
 
 
 def _plan(
-    draft: _QueryDraft, tree: Node, leaves: tuple[Leaf, ...], common: tuple[CommonPart, ...], *, recursive: bool
+    draft: _QueryDraft,
+    tree: Node,
+    leaves: tuple[Leaf, ...],
+    common: tuple[CommonPart, ...],
+    recursions: Container[str],
 ) -> QueryPlan:
     if draft.ordered is not None:
         return QueryPlan(draft.facts, tree, leaves, shard_key=draft.keys, ordered=draft.operator(leaves))
     # The strata of a recursion need the least rank of all rows at each step: no shard knows it.
-    key = None if recursive else shard_key(tree, leaves, draft.grouping)
+    key = None if draft.facts.query.stream in recursions else shard_key(tree, leaves, draft.grouping)
     streams = sum(leaf.buffer is not None for leaf in leaves)
     required = required_leaves(tree, leaves) if key is not None and streams > 1 else ()
+    of_strata = any(leaf.buffer is not None and leaf.buffer.stream.name in recursions for leaf in leaves)
     return QueryPlan(
-        draft.facts, tree, leaves, draft.grouping, common, key, required, totals=(*draft.totals, *_totals_in(tree))
+        draft.facts,
+        tree,
+        leaves,
+        draft.grouping,
+        groups_once=not of_strata,
+        common=common,
+        shard_key=key,
+        required=required,
+        totals=(*draft.totals, *_totals_in(tree)),
     )
 
 

@@ -149,6 +149,17 @@ def test_the_window_of_a_match_is_compared_above() -> None:
     assert sorted(zip(*(found[name] for name in ("a.time", "b.time")), strict=True)) == [(11, 12), (14, 20)]
 
 
+def test_a_row_that_leaves_others_out_may_be_outside_of_their_context() -> None:
+    inputs = {
+        "Minutes": [(1, 10, 60, 30.0), (1, 12, 10, 60.0), (2, 10, 60, 30.0)],
+        "Stopped": [],
+        "Reports": [(7, 1, 11, ""), (8, 1, 15, ""), (9, 2, 11, "")],
+    }
+    alone = congested(A.anti_join(B, *NEAR).unqualified()).select("car", "time")
+    # Congestion is over at 12 in the first segment: the car at 15 is outside, and is near that at 11 all the same.
+    assert [*tg.program(Q=alone).run(inputs)["Q"]["car"]] == [9]
+
+
 def test_a_match_before_all_changes_is_in_the_default_context() -> None:
     inputs = {"Minutes": [], "Stopped": [], "Reports": [(7, 1, at, "") for at in (10, 14)]}
     pairs = PAIRS.in_context(MODEL, "clear", **AT_B, since="a.time").select("a.time", "b.time")
@@ -334,6 +345,11 @@ def test_equal_queries_of_several_contexts_are_one() -> None:
         lambda: (
             congested(REPORTS, values={"s": "began"})
             .union(REPORTS.in_context(MODEL, "accident", values={"s": "began"}))
+            .distinct()
+        ),
+        lambda: (
+            PAIRS.in_context(MODEL, "clear", **AT_B, since="a.time")
+            .union(PAIRS.in_context(MODEL, "accident", **AT_B, since="a.time"))
             .distinct()
         ),
     ],

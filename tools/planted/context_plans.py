@@ -88,7 +88,7 @@ GROUP = Group(
             "both sides of an anti-join are looked up",
             PUSH_DOWN,
             "self._in_order(made, rows, Join(below, right, condition, kind))",
-            'self._in_order(made, rows, Join(below, self.put(_earlier_part(made, rows, right) or made, right) if kind == "anti" and made.fits(right.schema) else right, condition, kind))',
+            'self._in_order(made, rows, Join(below, self.put(made.named({**{key: name for key in made.keys for name in right.schema if call("eq", Attr(key), Attr(name)) in conjuncts(condition)}, made.at: right.schema.temporal[0]}), right) if kind == "anti" else right, condition, kind))',
         ),
         bug(
             "groups that are made as rows come are looked up row by row",

@@ -113,7 +113,7 @@ GROUP = Group(
         bug("a limit of a neighbour is none", LAST, "(-1, None, None)", "(-1, within, None)"),
         bug("the row before stands for a default", LAST, "(-1, None, None)", "(-1, None, default)"),
         bug("any row before is the last one", LAST, "(-1, None, None)", "(offset, None, None)"),
-        bug("the last value is the first", LAST, "if running.what is Form.LATEST else", "if False else"),
+        bug("a last value is the one before it", LAST, "if running.what is Form.LATEST else", "if False else"),
         bug(
             "a last value is that of the row alone",
             LAST,

@@ -71,8 +71,7 @@ class JobEvaluation:
 
     def increment(self, job: Job, leaves: Mapping[int, pl.DataFrame], ready: Ready) -> pl.DataFrame:
         """The rows of an increment by Polars; what fails is set aside, or says which query's it is."""
-        # The partial results of one segment are of different groups.
-        merged = job.query.grouping is not None and len(job.inputs[0]) == 1
+        merged = job.query.groups_once and len(job.inputs[0]) == 1
         try:
             return increment(job.query, leaves, job.old, job.new, ready, merged=merged)
         except EvaluationError as error:
