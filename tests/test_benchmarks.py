@@ -301,7 +301,7 @@ def test_queries_in_contexts_are_compared(monkeypatch: pytest.MonkeyPatch) -> No
     assert written.found == made.found
     assert all(made.found.values())
     assert made.rate > 0
-    for asked, results in ((contexts.in_any, 2), (contexts.in_each, 6)):
+    for asked, results in ((contexts_data.in_any, 2), (contexts_data.in_each, 6)):
         ((each, together),) = contexts.together(replace(setting, contexts=3, apart=60), asked)
         assert each.found == together.found
         assert len(together.found) == results
@@ -316,7 +316,7 @@ def test_contexts_that_are_looked_up_each_by_itself_share_nothing() -> None:
     def joins(facts: ProgramFacts) -> int:
         return sum(isinstance(node, Join) for query in facts.queries for node in nodes_of(query.query.node))
 
-    for asked in (contexts.in_any, contexts.in_each):
+    for asked in (contexts_data.in_any, contexts_data.in_each):
         relations = asked(setting)
         assert (joins(contexts.apart(relations)), joins(contexts.made(relations))) == (6, 2)
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import tidegate as tg
 from tests.strategies.contexts import RandomContexts
 from tests.strategies.contexts_above import RandomAbove
 from tests.strategies.programs import Case, Row
 from tests.strategies.sequences import random_pattern
+from tidegate.algebra.ordered.match.node import Emission
 from tidegate.algebra.ordered.sequences.pattern import Concatenation, Step, is_nullable, variables_of
 from tidegate.algebra.program import ProgramDef
 
@@ -137,7 +138,7 @@ class _Inside(RandomAbove):
         related = self.rng.choice(
             (a.overlaps(b) | a.during(b), a.before(b), a.meets(b) | a.starts(b) | a.equals(b), b.contains(a))
         )
-        emission = self.rng.choice(("earliest", "final"))
+        emission: Emission = self.rng.choice(("earliest", "final"))
         return tg.match(related, within=self.rng.choice((4, 8)), emission=emission), self.keys, "detected"
 
     def intervals(self, model: tg.ContextModel, rows: tg.Relation, by: Sequence[str]) -> Gathered:
@@ -162,7 +163,9 @@ class _Inside(RandomAbove):
                 continue
 
     def drawn(self, rows: tg.Relation, by: Sequence[str]) -> tg.Relation:
-        how = self.rng.choice(("preferred", "preferred", "contiguous", "any"))
+        how: Literal["preferred", "contiguous", "any"] = self.rng.choice(
+            ("preferred", "preferred", "contiguous", "any")
+        )
         pattern = random_pattern(self.rng, 1, skips=how != "preferred")
         if how != "preferred" and is_nullable(pattern):
             pattern = Concatenation((Step("A"), pattern))

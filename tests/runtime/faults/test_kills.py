@@ -14,6 +14,8 @@ from tests.runtime.faults.on_files import answer, run_embedded, write_files
 from tests.runtime.faults.scenarios import ROAD_SECONDS, arriving, scenario
 from tools.kill_loop import FILES, KILLS_PER_RUN, Lane, one_run
 
+pytestmark = pytest.mark.long
+
 
 def test_files_of_linear_road_are_answered_right(tmp_path: Path) -> None:
     """The run that killed ones are compared with: it rejects nothing, and meets accidents, tolls and charges."""
@@ -29,7 +31,6 @@ def test_files_of_linear_road_are_answered_right(tmp_path: Path) -> None:
     assert not found.rejected
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("program", ["within contexts", "Linear Road"])
 def test_a_run_that_is_killed_ends_as_if_nothing_had_happened(program: str, tmp_path: Path) -> None:
     """Some times, after batches and in recoveries; the process group is gone at once."""
