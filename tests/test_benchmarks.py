@@ -330,13 +330,14 @@ def test_reports_of_roads_are_about_as_many_as_asked_for() -> None:
     assert contexts.run(contexts.made(contexts_data.standing(setting)), setting.inputs()).found["Q0"]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_queries_in_contexts_on_spark_are_compared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contexts_spark, "PAIRS", 1)
     monkeypatch.setattr(contexts_spark, "FILES", 3)
     monkeypatch.setattr(contexts_spark, "SUSPENDED_ON_SPARK", (90,))
     monkeypatch.setattr(contexts_spark, "compared", lambda name, ratios: declared(name, *ratios))
-    (figure,), equal = contexts_spark.measure(spark, 4000)
+    (figure,), equal = contexts_spark.measure(spark, 40_000)
     assert equal
     assert figure.value > 0
 
