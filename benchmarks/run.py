@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import (
     background,
     contexts,
+    contexts_spark,
     counted,
     durable,
     embedded,
@@ -36,6 +37,7 @@ from benchmarks import (
     held,
     iseq,
     kernels,
+    linear_road_figures,
     live_rows,
     look_back,
     look_back_spark,
@@ -85,6 +87,7 @@ def main() -> int:
         "--spark-batches", type=int, default=300, help="of the long run on Spark whose cost is to be flat"
     )
     options.add_argument("--no-spark", action="store_true")
+    options.add_argument("--ratings", action="store_true", help=f"{' and '.join(HOURS)}, too, which take hours")
     options.add_argument("--only", nargs="+", choices=SECTIONS, metavar="SECTION", help=f"of {', '.join(SECTIONS)}")
     options.add_argument("--resume", type=Path, metavar="FILE")
     options.add_argument("--write", type=Path, metavar="PAGE", help="which must have the table's markers")
@@ -92,7 +95,7 @@ def main() -> int:
     size = {name: getattr(chosen, name) for name in ("rows", "keys", "batches", "spark_batches")}
     code, load = provenance.code(), provenance.load()
     done = _load(chosen.resume, size, code)
-    wanted = [name for name in chosen.only or SECTIONS if not (chosen.no_spark and name.startswith("spark"))]
+    wanted = sections(chosen.only, spark=not chosen.no_spark, hours=chosen.ratings)
     with tempfile.TemporaryDirectory() as folder, Data(Path(folder), **size) as data:
         print(
             f"{chosen.rows:,} rows, {chosen.keys:,} keys, in {chosen.batches} files; code {code}; load {load:.2f}",
@@ -120,6 +123,12 @@ def main() -> int:
             print(f"{chosen.write} says of {len(missing)} figures {UNMEASURED!r}: {'; '.join(missing)}")
             return 1
     return 0 if equal else 1
+
+
+def sections(only: Sequence[str] | None, *, spark: bool, hours: bool) -> list[str]:
+    """What is measured: all, or those that are named; with Spark or without, and with what takes hours or without."""
+    usual = [name for name in SECTIONS if hours or name not in HOURS]
+    return [name for name in only or usual if spark or not name.startswith("spark")]
 
 
 def busy(code: str, sections: Sequence[Measurement]) -> str:
@@ -181,6 +190,8 @@ def median(run: Callable[[], object], times: int = 5) -> float:
     return statistics.median(taken)
 
 
+#: Sections that are measured if they are asked for.
+HOURS = ("rating", "spark-rating")
 #: What is measured, in this order: the floor of the embedded engine before a JVM runs beside it.
 SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "start": lambda _: (start_up.measure(), True),
@@ -203,6 +214,8 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "stalls": lambda _: stalls.measure(),
     "sequences": lambda _: sequences.measure(),
     "contexts": lambda _: contexts.measure(),
+    "linear road": lambda _: linear_road_figures.measure(),
+    "rating": lambda _: linear_road_figures.rating("embedded"),
     "counted": lambda _: counted.measure(),
     "interval sequences": lambda _: (iseq.figures(), True),
     "look-back": lambda data: look_back.measure(data.rows),
@@ -212,6 +225,8 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "threads": lambda data: threads.measure(data.rows),
     "spark": lambda data: on_spark.measure(data),
     "spark-look-back": lambda data: look_back_spark.measure(data.spark, data.rows),
+    "spark-contexts": lambda data: contexts_spark.measure(data.spark),
+    "spark-rating": lambda _: linear_road_figures.rating("spark"),
     "spark-flat": lambda data: (flat.on_spark(data.spark, data.folder / "streaming", data.spark_batches), True),
     "spark-flat-files": lambda data: (flat_files.on_spark(data.spark, data.folder / "streaming files"), True),
     "spark-floor": lambda data: ([floors.on_spark(data.spark), floors.one_pattern_on_spark(data.spark)], True),

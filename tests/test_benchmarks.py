@@ -17,6 +17,9 @@ from benchmarks import (
     background,
     beside,
     contexts,
+    contexts_data,
+    contexts_search,
+    contexts_spark,
     counted,
     embedded,
     flat,
@@ -24,6 +27,7 @@ from benchmarks import (
     groups,
     iseq,
     large,
+    linear_road_figures,
     look_back,
     papers,
     provenance,
@@ -56,6 +60,8 @@ from benchmarks.figures import (
     write_table,
 )
 from benchmarks.files import write_files
+from tidegate.algebra.nodes import Join, nodes_of
+from tidegate.analysis.facts import ProgramFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -302,16 +308,81 @@ def test_sections_of_windows_and_counts_run_on_few_rows(monkeypatch: pytest.Monk
 
 
 def test_queries_in_contexts_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same program both ways, and queries of each of several contexts with those of all of them."""
+    """The same program both ways, and each of several contexts by itself with all of them together."""
     monkeypatch.setattr(contexts, "PAIRS", 1)
-    setting = contexts.Setting(6000, 0.3, queries=2, contexts=2, windows=1)
+    setting = contexts_data.Setting(20_000, 0.3, queries=2, contexts=2, windows=1)
     ((written, made),) = contexts.sides(setting)
     assert written.found == made.found
     assert all(made.found.values())
-    ((each, together),) = contexts.grouped(replace(setting, contexts=3, apart=60))
-    assert each.found == together.found
-    assert all(together.found.values())
-    assert contexts.exhaustive([0.1] * 5) == 52
+    assert made.rate > 0
+    for asked, results in ((contexts_data.in_any, 2), (contexts_data.in_each, 6)):
+        ((each, together),) = contexts.together(replace(setting, contexts=3, apart=60), asked)
+        assert each.found == together.found
+        assert len(together.found) == results
+        assert all(together.found.values())
+    assert contexts_search.exhaustive([0.1] * 5) == 52
+
+
+def test_contexts_that_are_looked_up_each_by_itself_share_nothing() -> None:
+    """Else the figure beside them would be of no sharing."""
+    setting = contexts_data.Setting(0, 0.3, queries=2, contexts=3, windows=1, apart=60)
+
+    def joins(facts: ProgramFacts) -> int:
+        return sum(isinstance(node, Join) for query in facts.queries for node in nodes_of(query.query.node))
+
+    for asked in (contexts_data.in_any, contexts_data.in_each):
+        relations = asked(setting)
+        assert (joins(contexts.apart(relations)), joins(contexts.made(relations))) == (6, 2)
+
+
+def test_reports_of_roads_are_about_as_many_as_asked_for() -> None:
+    reports = contexts_data.of_roads(2, 8000)
+    assert 10_000 < reports.height < 22_000
+    assert reports["time"].is_sorted()
+    assert reports["segment"].to_numpy().max() < contexts_data.Setting(8000, 0.1, roads=2).segments
+    setting = contexts_data.Setting(3000, 0.9, queries=1, roads=1)
+    assert contexts.run(contexts.made(contexts_data.standing(setting)), setting.inputs()).found["Q0"]
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_queries_in_contexts_on_spark_are_compared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contexts_spark, "PAIRS", 1)
+    monkeypatch.setattr(contexts_spark, "FILES", 3)
+    monkeypatch.setattr(contexts_spark, "SUSPENDED_ON_SPARK", (90,))
+    monkeypatch.setattr(contexts_spark, "compared", lambda name, ratios: declared(name, *ratios))
+    (figure,), equal = contexts_spark.measure(spark, 40_000)
+    assert equal
+    assert figure.value > 0
+
+
+def test_what_takes_hours_is_measured_if_it_is_asked_for() -> None:
+    assert {*run.sections(None, spark=True, hours=False)} == {*run.SECTIONS} - {"rating", "spark-rating"}
+    assert run.sections(None, spark=True, hours=True) == list(run.SECTIONS)
+    assert run.sections(["rating", "spark"], spark=False, hours=False) == ["rating"]
+
+
+def test_figures_of_linear_road_are_what_its_processes_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = {"rows": 2_000_000, "seconds": 3.0, "longest": 0.5, "right": True}
+
+    def answers(script: str, *arguments: str) -> object:
+        return {"good": 64, "bad": 80} if script == "linear_road_rating.py" else [{**written, "roads": arguments[1]}]
+
+    monkeypatch.setattr(linear_road_figures, "_in_process", answers)
+    figures, equal = linear_road_figures.measure()
+    assert equal
+    assert [figure.value for figure in figures] == [1.5, 1.5]
+    assert [figure.verdict for figure in figures] == ["met", "met"]
+    for engine in ("embedded", "spark"):
+        ((rated,), _) = linear_road_figures.rating(engine)
+        assert (rated.value, rated.verdict, rated.detail) == (64, "missed", "80 were not")
+
+
+@pytest.mark.long
+def test_linear_road_runs_in_a_process_of_its_own() -> None:
+    (made,) = linear_road_figures._in_process("linear_road.py", "--roads", "1", "--start", "150", "--seconds", "4")
+    assert made["right"]
+    assert made["rows"] > 100
 
 
 @pytest.mark.parametrize("shape", STALLED)

@@ -34,7 +34,7 @@ SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests/strategies", "te
 FAMILIES = (
     *("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded"),
     *("situations", "over", "asof", "versions", "ranks", "row-windows", "ticks", "sequences", "folding", "large"),
-    *("sequence-kernels", "contexts", "contexts-above", "iseq", "counted"),
+    *("sequence-kernels", "contexts", "contexts-above", "contexts-inside", "iseq", "counted"),
 )
 
 

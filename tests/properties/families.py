@@ -8,11 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tests.properties.delays import in_few_batches
 from tests.properties.drive import Broken, Tally, check_rules
 from tests.strategies.asof import random_asof_case
 from tests.strategies.composed import random_composed_case
 from tests.strategies.contexts import random_contexts_case
 from tests.strategies.contexts_above import random_above_case
+from tests.strategies.contexts_inside import random_inside_case
 from tests.strategies.counted import random_counted_case
 from tests.strategies.folds import random_folding_case
 from tests.strategies.interval_sequences import random_interval_sequence_case
@@ -34,6 +36,8 @@ from tidegate.contexts.optimiser.programs import optimised
 
 #: Of so many cases one is run in another way, too.
 RUN = 10
+#: Batches of a case that is run in another way, too, where batches are few.
+FEW = 4
 
 Check = Callable[[Case, Script, ProgramFacts, Tally], None]
 
@@ -102,13 +106,15 @@ def by_delays(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> 
 
 
 def by_optimised(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
-    """What the optimiser makes of a program with contexts, and of some cases the program as it was written."""
+    """A program with contexts as it was written, and what the optimiser makes of it: where it changes something the
+    program as it was written has few batches.
+    """
     changed = optimised(case.program, facts)
     if changed is not facts:
         tally.optimised += 1
         by_delays(case, script, changed, tally)
-    if changed is facts or case.seed % RUN == 0:
-        by_delays(case, script, facts, tally)
+        script = in_few_batches(script, FEW)
+    by_delays(case, script, facts, tally)
 
 
 def by_any_turns(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
@@ -175,8 +181,9 @@ FAMILIES: dict[str, Family] = {
     "operators": Family(by_delays, make=random_operator_case, scripts=1),
     "over": Family(by_delays, make=random_over_case, scripts=1),
     "composed": Family(by_delays, make=random_composed_case, scripts=1),
-    "contexts": Family(by_delays, make=random_contexts_case, scripts=1),
+    "contexts": Family(by_optimised, make=random_contexts_case, scripts=1),
     "contexts-above": Family(by_optimised, make=random_above_case, scripts=1),
+    "contexts-inside": Family(by_optimised, make=random_inside_case, scripts=1),
     "asof": Family(by_delays, make=random_asof_case, scripts=1),
     "ranks": Family(by_delays, make=random_ranks_case, scripts=1),
     "versions": Family(by_delays, make=random_versions_case, scripts=1),

@@ -15,6 +15,7 @@ from tests.shards import shards
 from tests.strategies.asof import random_asof_case
 from tests.strategies.composed import COLUMNS, STEPS, Composed, random_composed_case
 from tests.strategies.contexts import random_contexts_case
+from tests.strategies.contexts_inside import random_inside_case
 from tests.strategies.counted import random_counted_case
 from tests.strategies.operators import random_operator_case
 from tests.strategies.over import random_over_case
@@ -29,7 +30,7 @@ SHARDS = 2
 CASES = 40
 KINDS = (
     *("operators", "over", "asof", "contexts", "contexts-above", "row-windows", "ranks", "versions", "ticks"),
-    *("sequences", "counted", "composed"),
+    *("sequences", "counted", "composed", "contexts-inside"),
 )
 
 
@@ -48,6 +49,7 @@ def test_operators_yield_the_complete_result(kind: str, shard: int) -> None:
         random_composed_case,
         random_contexts_case,
         random_counted_case,
+        random_inside_case,
         random_operator_case,
         random_over_case,
         random_ranks_case,

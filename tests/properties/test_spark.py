@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from tests.properties.drive import Broken
 from tests.properties.sparks import check_spark, waits_embedded
 from tests.shards import shards
+from tests.strategies.contexts import random_contexts_case
+from tests.strategies.contexts_above import random_above_case
 from tests.strategies.folds import random_folding_case
 from tests.strategies.programs import STAGED, Case, random_case
 from tests.strategies.recursive import random_recursive_case
@@ -23,6 +25,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.pipeline import analyse
+from tidegate.contexts.optimiser.programs import optimised
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.plan.lower import lower
@@ -47,6 +50,16 @@ def valid_case(first: int, make: Callable[[int], Case] = random_case) -> tuple[C
             return case, analyse(case.program)
         except QueryError:
             continue
+    raise AssertionError
+
+
+def optimised_case(first: int) -> tuple[Case, ProgramFacts]:
+    """The first case from a seed on that the optimiser of contexts changes, and what it makes of it."""
+    for seed in count(first):
+        case, facts = valid_case(seed, random_above_case)
+        changed = optimised(case.program, facts)
+        if changed is not facts:
+            return case, changed
     raise AssertionError
 
 
@@ -108,6 +121,25 @@ def test_situations_on_spark_are_the_complete_result_of_many(spark: SparkSession
         case, facts = valid_case(30_000 + 100 * shard + 20 * number, random_situation_case)
         place = PLACES[1 + (number + shard) % 2]
         run(spark, case, facts, tmp_path / str(number), BATCHINGS[number % 2], place, delayed=number < 4)
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_contexts_on_spark_are_the_complete_result(spark: SparkSession, tmp_path: Path, number: int) -> None:
+    """As the optimiser makes them; by shards, and in the driver."""
+    case, facts = optimised_case(10 * number)
+    run(spark, case, facts, tmp_path, BATCHINGS[number], PLACES[1 + number], delayed=number == 1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_contexts_on_spark_are_the_complete_result_of_many(spark: SparkSession, tmp_path: Path, shard: int) -> None:
+    """48 programs that the optimiser changes, and twelve of any, most of which it leaves as they are."""
+    for number in range(PROGRAMS):
+        first, is_any = 40_000 + 100 * shard + 20 * number, number == PROGRAMS - 1
+        case, facts = valid_case(first, random_contexts_case) if is_any else optimised_case(first)
+        made = optimised(case.program, facts) if is_any else facts
+        place = PLACES[1 + (number + shard) % 2]
+        run(spark, case, made, tmp_path / str(number), BATCHINGS[number % 2], place, delayed=number % 2 == 1)
 
 
 def chosen_schedule(number: int, facts: ProgramFacts) -> Schedule:

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tidegate as tg
 from tests.operators import Changes, Silences
@@ -27,6 +27,9 @@ from tidegate.runtime.state.outputs.staging import kept_results
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from examples.linear_road.rows import Row
 
 START = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
 STEPS = 6
@@ -48,12 +51,16 @@ class Step:
 class Scenario:
     """A program, what is promised of its sources, and what happens batch by batch; after the last all input has
     ended.
+
+    `in_file` has the rows of a stream's file with a number, for runs over files of a seed; None: those of any stream of
+    these programs.
     """
 
     program: tg.Program
     steps: tuple[Step, ...]
     statics: Mapping[str, Any] = field(default_factory=dict)
     sources: Mapping[str, Source] = field(default_factory=dict)
+    in_file: Callable[[str, int, str], Sequence[tuple[Any, ...]]] | None = None
 
     @property
     def facts(self) -> ProgramFacts:
@@ -218,6 +225,55 @@ def event_runs() -> tg.Program:
     return tg.program(Early=early, Late=late, Long=periods.B)
 
 
+def in_contexts() -> tg.Program:
+    """Rows, and pairs of rows, in contexts that overlap, of which one holds by causes. Some hold after every batch."""
+    model = tg.context_model("Places", by="k", default="calm", contexts=("busy", "blocked"), causes={"blocked": "bag"})
+    model = (
+        model.initiate("busy", when=e.where(e.v > 5), values={"level": e.v})
+        .terminate("busy", when=e.where(e.v < 2))
+        .initiate("blocked", when=f.where(f.v > 7), cause=f.v)
+        .terminate("blocked", when=f.where(f.v < 6), cause=f.v % 2 + 8)
+    )
+    a, b = e.as_("a"), e.as_("b")
+    near = a.join(b, a.k == b.k, a.t < b.t, b.t <= a.t + 15)
+    busy = e.in_context(model, "busy", values={"since": "began", "level": "level"})
+    return tg.program(
+        Whole=near.in_context(model, "busy", by="b.k", at="b.t", since="a.t").select("a.k", s="a.t", t="b.t"),
+        Level=busy.group_by("k", "since", w=tg.ceil(busy.t, 20)).agg(n=tg.count(), most=tg.max(busy.level)),
+        Either=f.in_context(model, "busy", "blocked"),
+        Neither=e.not_in_context(model, "busy", "blocked").select("k", "t"),
+        Calm=f.in_context(model, "calm").select("k", "t"),
+        Blocked=model.windows("blocked"),
+    )
+
+
+#: Seconds of a file of Linear Road, and how late a row may be.
+ROAD_SECONDS, ROAD_LATE = 40, 15
+
+
+def linear_road() -> Scenario:
+    """Linear Road over files, with rows in disorder; it has no steps."""
+    from examples.linear_road.queries import DISTANCES, program
+
+    return Scenario(program, (), {"Distances": DISTANCES}, in_file=road_file)
+
+
+def road_file(stream: str, number: int, seed: str) -> Sequence[tuple[int, ...]]:
+    """The rows that arrive within the seconds of a file."""
+    return [row for at, row in arriving(seed) if at // ROAD_SECONDS == number]
+
+
+@cache
+def arriving(seed: str) -> Sequence[tuple[float, Row]]:
+    """Rows of small roads with what rules tell apart, each with the second in which it arrives, in this order."""
+    from tests.examples.small_roads import many_borders
+
+    rng = random.Random(seed)
+    first = rng.randrange(10_000)
+    rows = many_borders(range(first, first + 16), minutes=13)
+    return sorted((row.time + ROAD_LATE * rng.random(), row) for row in rows)
+
+
 NAMES = [{"k": k, "name": f"name {k}"} for k in range(3)]
 KEYED = {"E": tg.source(None, delay=40, key=("k", "t"))}
 #: No two events of a partition may be equal in time and tie-break.
@@ -226,6 +282,7 @@ OTHER_ONCE = {"F": tg.source(None, delay=40, key=("k", "t", "v"))}
 #: None equal in time.
 UNTIED = {"E": tg.source(None, delay=3, key=("k", "t"))}
 MAKERS: Mapping[str, Callable[[], Scenario]] = {
+    "within contexts": lambda: Scenario(in_contexts(), script("E", "F", count=20)),
     "tumbling": lambda: Scenario(tumbling(), script("E")),
     "interval join": lambda: Scenario(interval_join(), script("E", "F")),
     "anti-join": lambda: Scenario(anti_join(), script("E", "F")),
@@ -245,11 +302,13 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "versions and ranks": lambda: Scenario(ranked(), script("E", "F"), sources=OTHER_ONCE),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
 }
+#: Those that run over files: in this order runs of them are killed.
+OVER_FILES: Mapping[str, Callable[[], Scenario]] = {"Linear Road": linear_road, **MAKERS}
 
 
 @cache
 def scenario(name: str) -> Scenario:
-    return MAKERS[name]()
+    return OVER_FILES[name]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +365,7 @@ def go_on(one: Scenario, store: Store, until: int | None = None) -> None:
 def outcome(one: Scenario, store: Store) -> Outcome:
     """What a finished run left; also checks that nothing else lies about, and that opening it again changes nothing."""
     with opened(one, again(store)) as session:
-        outputs = {query.stream for query in session._plan.queries}
+        outputs = {query.stream for query in session._plan.queries if not query.facts.query.inner}
         seen = again(store)
         found = Outcome(
             {

@@ -28,7 +28,7 @@ from tests.runtime.faults.on_files import (
     undisturbed,
     write_files,
 )
-from tests.runtime.faults.scenarios import MAKERS, scenario
+from tests.runtime.faults.scenarios import OVER_FILES, scenario
 from tests.runtime.state.toy import damage_kinds
 from tidegate.runtime.state.errors import DATA, REPLAY, STORAGE, WRITER, StateError
 from tidegate.runtime.state.failpoints import crash
@@ -67,7 +67,7 @@ TURNS = (
 )
 
 
-@pytest.mark.parametrize("name", sorted(MAKERS))
+@pytest.mark.parametrize("name", sorted(OVER_FILES))
 def test_engines_take_turns(name: str, spark: SparkSession, tmp_path: Path) -> None:
     one = scenario(name)
     for number, (engine, where) in enumerate(TURNS):
