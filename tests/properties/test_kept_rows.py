@@ -84,8 +84,9 @@ def test_no_more_rows_are_kept_than_the_bound_says(shard: int, searched: str, mo
             operator, _ = operator.step([frame], after, until)
             come += rows
             kept = operator.counts()[ROWS]
-            allowed = 0 if until == INF else most(bound, come, until, case.node.keys)
-            assert kept <= allowed, (seed, case.node.text(["S"]), bound, sorted(come, key=lambda row: row[1:3]), until)
+            allowed = most(bound, come, until, case.node.keys)
+            where = f"{seed}\n{case.node.text(['S'])}\n{bound}\n{sorted(come, key=lambda row: row[1:3])}\n{until}"
+            assert kept <= allowed, where
             bounded += allowed < len(come)
             attained += 0 < kept == allowed < len(come)
     assert bounded > 40
@@ -102,7 +103,7 @@ def test_matches_are_certain_in_the_time_that_is_promised(shard: int) -> None:
             first, last, detected = (row[names.index(name)] for name in (FIRST, LAST, DETECTED))
             for wait, since in ((waits.after_first, first), (waits.after_last, last)):
                 if wait is not None:
-                    assert detected - since <= wait, (seed, case.node.text(["S"]), case.rows, row)
+                    assert detected - since <= wait, f"{seed}\n{case.node.text(['S'])}\n{case.rows}\n{row}"
                     promised += 1
                     attained += detected - since == wait > 0
     assert promised > 20
