@@ -50,6 +50,7 @@ DURABLE, SINKS = (1, 5, 20, 100), 5
 #: as DuckDB reports for its own.
 SEQUENCES = ("three steps", "scan", "partitions", "quantifiers", "navigation")
 SEQUENCE_RATES = {"three steps": 10e6, "partitions": 2.2e6}
+SEQUENCE_ON_SPARK = "row pattern, three steps, Spark, from commit to commit, 1,000,000 rows a batch"
 #: Numbers of queries in contexts, shares of a stream, in percent, in which they are suspended, and numbers of windows.
 IN_CONTEXTS, SUSPENDED, WINDOWS = (5, 10, 20), (0, 50, 75, 90, 95), (2, 8, 30)
 #: Numbers of contexts that overlap, minutes by which those of 15 do, and queries that stand in each.
@@ -354,6 +355,7 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for query in SITUATIONS:
         for rows, rate in BATCH_ROWS.items():
             yield f"{query}, Spark, from commit to commit, {rows:,} rows a batch", Target("events/s", least=rate)
+    yield SEQUENCE_ON_SPARK, Target("events/s", least=4e6)
     yield "Q1, Spark, one core, a batch of 20M rows", Target("ms")
     for cores in SCALED_TO:
         yield f"Q1, Spark, speed-up on {cores} cores by arithmetic", Target(better="more")

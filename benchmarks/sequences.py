@@ -13,9 +13,10 @@ python benchmarks/sequences.py [--rows 2000000] [--peers 20000]
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,11 +98,10 @@ def measure(rows: int = 2_000_000) -> tuple[list[Figure], bool]:
     for name, shape in SHAPES.items():
         events = events_of(rows, shape)
         run(shape, events[: rows // 20], 2)  # what is loaded and compiled once
-        found, taken = run(shape, events, 1)
-        figures.append(declared(f"row pattern, {name}: one batch", rows / taken))
-        again, taken = run(shape, events, BATCHES)
-        figures.append(declared(f"row pattern, {name}: {BATCHES} batches", rows / taken))
-        equal &= same(found, again)
+        runs = [(run(shape, events, 1), run(shape, events, BATCHES)) for _ in range(PAIRS)]
+        equal &= all(same(one, many) for (one, _), (many, _) in runs)
+        figures.append(rate(f"row pattern, {name}: one batch", [rows / taken for (_, taken), _ in runs]))
+        figures.append(rate(f"row pattern, {name}: {BATCHES} batches", [rows / taken for _, (_, taken) in runs]))
     events, shape = events_of(rows, SHAPES["partitions"]), SHAPES["partitions"]
     pairs = [(run(shape, events, 10), run(shape, events, 10, disorder=1000)) for _ in range(PAIRS)]
     equal &= all(same(one, two) for (one, _), (two, _) in pairs)
@@ -123,6 +123,13 @@ def measure(rows: int = 2_000_000) -> tuple[list[Figure], bool]:
     for figure in figures:
         print(figure.line(), flush=True)
     return figures, equal
+
+
+def rate(name: str, rates: Sequence[float]) -> Figure:
+    """The median of several runs."""
+    return declared(
+        name, statistics.median(rates), f"least {min(rates):,.0f}, greatest {max(rates):,.0f} of {len(rates)}"
+    )
 
 
 def events_of(rows: int, shape: Shape) -> pl.DataFrame:
