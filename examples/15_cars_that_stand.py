@@ -45,9 +45,9 @@ both = a.join(
 )
 collisions = both.select(
     place=both["a.place"],
-    begin=tg.greatest(both["a.since"], both["b.since"]),
-    end=tg.least(both["a.until"], both["b.until"]),
-    known=tg.greatest(both["a.until"], both["b.until"]),
+    begin=tg.max(both["a.since"], both["b.since"]),
+    end=tg.min(both["a.until"], both["b.until"]),
+    known=tg.max(both["a.until"], both["b.until"]),
 )
 minutes = collisions.group_by(until=tg.ceil(collisions.known, 10 * MINUTE)).agg(n=tg.count())
 program = tg.program(Standing=stops, Collisions=collisions, Minutes=minutes)

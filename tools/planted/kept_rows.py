@@ -16,20 +16,20 @@ GROUP = Group(
         bug(
             "no match waits for a row behind it",
             WAITS,
-            "if max(_steps(node, state.variable).values(), default=0) > known:",
+            "if max(_steps(node, variable).values(), default=0) > known:",
             "if False:",
         ),
         bug(
             "rows that must not come wait for no row behind them",
             WAITS,
-            "if step > (after[way.to] + 1 if anchor == RowOf() else 0):",
+            "if any(step > (rows if anchor == RowOf() else 0) for anchor, step in _steps(node, variable).items()):",
             "if False:",
         ),
         bug(
             "what is skipped waits no longer than what is matched",
             WAITS,
-            "known = min(after[number], 1) if skips_till_next else after[number]",
-            "known = after[number]",
+            "known = min(rows, 1) if skips_till_next else rows",
+            "known = rows",
         ),
         bug(
             "a limit of a row behind ends no wait",
@@ -49,7 +49,7 @@ GROUP = Group(
             'if not (isinstance(part, Call) and part.op == "eq_null_safe")]',
             "if True]",
         ),
-        bug("the row behind a match is one that is measured", WAITS, "after[number] >= row.step\n", "True\n"),
+        bug("the row behind a match is one that is measured", WAITS, "rows >= row.step or _limit(", "True or _limit("),
         bug("rows that are read ahead are not kept", BOUNDS, "rows = max(most, 1) - 1 + ahead + back", "rows = max(most, 1) - 1 + back"),
         bug(
             "what lasts in a partition is over everywhere",

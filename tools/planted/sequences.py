@@ -76,12 +76,6 @@ GROUP = Group(
             ">= self.known.count:",
         ),
         bug(
-            "an upper bound between two rows to come is kept",
-            CONTINUATIONS,
-            "            if min(later, earlier) >= self.known.count and later > earlier:\n                continue\n",
-            "",
-        ),
-        bug(
             "rows to come have no order",
             ZONE,
             "            bounds += [self.distance(point, before) for before in self.places[-1:]]\n",

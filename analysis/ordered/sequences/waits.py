@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -85,33 +85,41 @@ def _after_match(node: Sequences, of: Automaton) -> int | None:
     """How long after the last row of a match the conditions of its rows are decided at the latest, those of rows that
     must not come before them, and what measures read.
     """
-    after = rows_after(of)
+    rows_behind = _least(zip((state.variable for state in of.states[1:]), rows_after(of)[1:], strict=True))
     if any(isinstance(part, Anchor) and part.at == "end" for part in patterns_of(node.pattern)):
         return None
-    if not all(_is_known(node, row, of, after) for row in _measured(node)):
+    if not all(_is_known(node, row, rows_behind) for row in _measured(node)):
         return None
-    waits = [_after_condition(node, variable) for variable in dict.fromkeys(_reading_behind(node, of, after))]
+    waits = [_after_condition(node, variable) for variable in _reading_behind(node, of, rows_behind)]
     known = [wait for wait in waits if wait is not None]
     return max(known, default=0) if len(known) == len(waits) else None
 
 
-def _reading_behind(node: Sequences, of: Automaton, after: Sequence[int]) -> Iterator[str]:
-    """The variables whose conditions read rows that may lie behind the match; without those of absences after it."""
+def _least(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """The least number by variable."""
+    found: dict[str, int] = {}
+    for variable, number in rows:
+        found[variable] = min(number, found.get(variable, number))
+    return found
+
+
+def _reading_behind(node: Sequences, of: Automaton, rows_behind: Mapping[str, int]) -> Iterator[str]:
+    """The variables whose conditions read rows that may lie behind the match; without those of absences after it.
+    `rows_behind` is how many rows of a match there are behind one with a variable.
+    """
     skips_till_next = node.selection == EveryMatch("next")
-    for number, state in enumerate(of.states):
-        if number != BEGIN:
-            # Of a row that is skipped, and might have this state, one row of the match is known to follow.
-            known = min(after[number], 1) if skips_till_next else after[number]
-            if max(_steps(node, state.variable).values(), default=0) > known:
-                yield state.variable
-        for way in state.transitions:
-            if way.to is None:
-                continue
-            for absence in way.absences:
-                for anchor, step in _steps(node, absence.variable).items():
-                    # The row itself is before that of the state; other rows may be the last.
-                    if step > (after[way.to] + 1 if anchor == RowOf() else 0):
-                        yield absence.variable
+    for variable, rows in rows_behind.items():
+        # Of a row that is skipped, and might have this variable, one row of the match is known to follow.
+        known = min(rows, 1) if skips_till_next else rows
+        if max(_steps(node, variable).values(), default=0) > known:
+            yield variable
+    ways = {(absence.variable, way.to) for state in of.states for way in state.transitions for absence in way.absences}
+    after = rows_after(of)
+    before = _least((variable, after[to] + 1) for variable, to in ways if to is not None)
+    for variable, rows in before.items():
+        # The row itself is before that of the state; other rows may be the last.
+        if any(step > (rows if anchor == RowOf() else 0) for anchor, step in _steps(node, variable).items()):
+            yield variable
 
 
 def _steps(node: Sequences, variable: str) -> dict[RowOf, int]:
@@ -169,14 +177,12 @@ def _measured(node: Sequences) -> list[RowOf]:
     ]
 
 
-def _is_known(node: Sequences, row: RowOf, of: Automaton, after: Sequence[int]) -> bool:
+def _is_known(node: Sequences, row: RowOf, rows_behind: Mapping[str, int]) -> bool:
     """Whether a row that measures read is known with the match: it is one of its rows, or conditions limit how far it
     is.
     """
-    named = row.variables or node.variables
     return all(
-        after[number] >= row.step
-        or _limit(_stated(node, state.variable), state.variable, RowOf(), row.step) is not None
-        for number, state in enumerate(of.states)
-        if number != BEGIN and state.variable in named
+        rows >= row.step or _limit(_stated(node, variable), variable, RowOf(), row.step) is not None
+        for variable, rows in rows_behind.items()
+        if not row.variables or variable in row.variables
     )
