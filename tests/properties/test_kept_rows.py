@@ -140,54 +140,54 @@ SOON: dict[str, Any] = {"A": lambda m: (m.A.next(2).v > 0) & (m.A.next(2).t - m.
 NOT_AHEAD: dict[str, Any] = {"N": lambda m: m.N.next().v > 0}
 
 
-@pytest.mark.parametrize(
-    ("pattern", "options", "bound"),
-    [
-        ("A", {}, "0"),
-        ("A B C", {}, "keys(S by k) × 2"),
-        ("A", {"define": AHEAD}, "keys(S by k) × 2"),
-        ("A B", {"define": AHEAD}, "keys(S by k) × 3"),
-        ("A B", {"define": AHEAD, "within": 4}, "keys(S by k) × 3"),
-        ("A B C", {"define": AHEAD, "within": 4}, "rate(S) × 4"),
-        ("A", {"define": SOON}, "rate(S) × 7"),
-        ("A B", {"define": SOON, "within": 4}, "rate(S) × 11"),
-        ("A B*", {"define": AHEAD, "within": 4}, "keys(S by k) × 2 + keys(S by k) × rate(S) × 4"),
-        ("A B", {"b": lambda m: m.A.prev(3).v}, "keys(S by k) × 4"),
-        ("A B", {"within": 4, "b": lambda m: m.A.prev(3).v}, "keys(S by k) × 3 + rate(S) × 4"),
-        ("A", {"b": lambda m: m.number}, "keys(S by k) × 1"),
-        ("^ A B", {}, "keys(S by k) × 1"),
-        ("A B $", {}, "keys(S by k) × 2"),
-        ("A B* $", {"within": 4}, "keys(S by k) × 1 + keys(S by k) × rate(S) × 4"),
-        ("!N[5] A B", {}, "keys(S by k) × 1 + keys(S by k) × rate(S) × 5"),
-        ("!N[5] A", {}, "rate(S) × 5"),
-        ("A B !N[5]", {}, "keys(S by k) × 1 + rate(S) × 5"),
-        ("A B !N[5]", {"within": 4}, "rate(S) × 9"),
-        ("!N[5] A B", {"within": 4}, "rate(S) × 9"),
-        ("A B !N[5]", {"define": NOT_AHEAD}, "keys(S by k) × 2 + keys(S by k) × rate(S) × 5"),
-        ("A B", {"matches": "any", "within": 4}, "rate(S) × 4"),
-        ("A", {"matches": "any"}, "0"),
-        ("A B* C", {}, "unbounded: B* has no upper count: missing within= or B{0,n}"),
-        (
-            "A+? (B C){2,}",
-            {},
-            "unbounded: A+? and (B C){2,} have no upper count: missing within= or A{1,n}? and (B C){2,n}",
-        ),
-        ("A B", {"matches": "next"}, "unbounded: waits for B for ever: missing within= or first(B) - last(A) <= c"),
-        (
-            "A B C",
-            {"matches": "any", "limits": lambda m: m.B.t - m.A.t <= 3},
-            "unbounded: waits for C for ever: missing within= or first(C) - last(B) <= c",
-        ),
-        (
-            "A B+",
-            {"matches": "any"},
-            "unbounded: waits for B and another B for ever: missing within= or first(B) - last(A) <= c and "
-            "last(B) - first(B) <= c",
-        ),
-        ("A B A", {"matches": "any"}, "unbounded: missing within="),
-        ("(A B)+ C", {"matches": "any"}, "unbounded: missing within="),
-    ],
-)
+BOUNDS: list[tuple[str, dict[str, Any], str]] = [
+    ("A", {}, "0"),
+    ("A B C", {}, "keys(S by k) × 2"),
+    ("A", {"define": AHEAD}, "keys(S by k) × 2"),
+    ("A B", {"define": AHEAD}, "keys(S by k) × 3"),
+    ("A B", {"define": AHEAD, "within": 4}, "keys(S by k) × 3"),
+    ("A B C", {"define": AHEAD, "within": 4}, "rate(S) × 4"),
+    ("A", {"define": SOON}, "rate(S) × 7"),
+    ("A B", {"define": SOON, "within": 4}, "rate(S) × 11"),
+    ("A B*", {"define": AHEAD, "within": 4}, "keys(S by k) × 2 + keys(S by k) × rate(S) × 4"),
+    ("A B", {"b": lambda m: m.A.prev(3).v}, "keys(S by k) × 4"),
+    ("A B", {"within": 4, "b": lambda m: m.A.prev(3).v}, "keys(S by k) × 3 + rate(S) × 4"),
+    ("A", {"b": lambda m: m.number}, "keys(S by k) × 1"),
+    ("^ A B", {}, "keys(S by k) × 1"),
+    ("A B $", {}, "keys(S by k) × 2"),
+    ("A B* $", {"within": 4}, "keys(S by k) × 1 + keys(S by k) × rate(S) × 4"),
+    ("!N[5] A B", {}, "keys(S by k) × 1 + keys(S by k) × rate(S) × 5"),
+    ("!N[5] A", {}, "rate(S) × 5"),
+    ("A B !N[5]", {}, "keys(S by k) × 1 + rate(S) × 5"),
+    ("A B !N[5]", {"within": 4}, "rate(S) × 9"),
+    ("!N[5] A B", {"within": 4}, "rate(S) × 9"),
+    ("A B !N[5]", {"define": NOT_AHEAD}, "keys(S by k) × 2 + keys(S by k) × rate(S) × 5"),
+    ("A B", {"matches": "any", "within": 4}, "rate(S) × 4"),
+    ("A", {"matches": "any"}, "0"),
+    ("A B* C", {}, "unbounded: B* has no upper count: missing within= or B{0,n}"),
+    (
+        "A+? (B C){2,}",
+        {},
+        "unbounded: A+? and (B C){2,} have no upper count: missing within= or A{1,n}? and (B C){2,n}",
+    ),
+    ("A B", {"matches": "next"}, "unbounded: waits for B for ever: missing within= or first(B) - last(A) <= c"),
+    (
+        "A B C",
+        {"matches": "any", "limits": lambda m: m.B.t - m.A.t <= 3},
+        "unbounded: waits for C for ever: missing within= or first(C) - last(B) <= c",
+    ),
+    (
+        "A B+",
+        {"matches": "any"},
+        "unbounded: waits for B and another B for ever: missing within= or first(B) - last(A) <= c and "
+        "last(B) - first(B) <= c",
+    ),
+    ("A B A", {"matches": "any"}, "unbounded: missing within="),
+    ("(A B)+ C", {"matches": "any"}, "unbounded: missing within="),
+]
+
+
+@pytest.mark.parametrize(("pattern", "options", "bound"), BOUNDS, ids=range(len(BOUNDS)))
 def test_the_bound_is_printed(pattern: str, options: dict[str, Any], bound: str) -> None:
     assert bound_of(node_of(pattern, **options)) == f"rows: {bound}"
 
