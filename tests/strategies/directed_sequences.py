@@ -42,15 +42,14 @@ def directed_sequences(rng: random.Random, *, every: str | None = None) -> Direc
         gap, least = rng.choice((1, 2)), rng.choice((2, 3, 5))
         kind = rng.choice(tuple(SHAPES))
         pattern = rng.choice(SHAPES[kind])
-        conditions = {name: _condition(rng, kind, name, gap, least) for name in VALUES if name in pattern}
+        options: dict[str, Any] = {name: _condition(rng, kind, name, gap, least) for name in VALUES if name in pattern}
         limits = list(_limits(rng, kind, pattern, gap, least))
-        options: dict[str, Any] = {"skip": rng.choice(("past last row", "past last row", "next row"))}
-        if every is not None:
-            options = {"select": EveryMatch(every)}  # type: ignore[arg-type]
+        skip = rng.choice(("past last row", "past last row", "next row"))
+        options |= {"skip": skip} if every is None else {"select": EveryMatch(every)}  # type: ignore[arg-type]
         if rng.random() < 0.15:
             limits.append(limit(f"last - first <= {rng.choice((least, 9))}"))
         try:
-            node = sequences(pattern, limits=limits, **options, **conditions)
+            node = sequences(pattern, limits=limits, **options)
             _ = node.schema
         except QueryError:
             continue
