@@ -56,6 +56,7 @@ DURABLE, SINKS = (1, 5, 20, 100), 5
 #: as DuckDB reports for its own.
 SEQUENCES = ("three steps", "scan", "partitions", "quantifiers", "navigation")
 SEQUENCE_RATES = {"three steps": 10e6, "partitions": 2.2e6}
+SEQUENCE_ON_SPARK = "row pattern, three steps, Spark, from commit to commit, 1,000,000 rows a batch"
 #: What stands in the name of a figure for two ways to run queries in contexts.
 SIDES = "CPU, context-independent / context-aware"
 #: Numbers of queries in contexts, and in each of two; roads whose cars report; shares of a stream, in percent, in which
@@ -361,6 +362,7 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for query in SITUATIONS:
         for rows, rate in BATCH_ROWS.items():
             yield f"{query}, Spark, from commit to commit, {rows:,} rows a batch", Target("events/s", least=rate)
+    yield SEQUENCE_ON_SPARK, Target("events/s", least=4e6)
     yield "Q1, Spark, one core, a batch of 20M rows", Target("ms")
     for cores in SCALED_TO:
         yield f"Q1, Spark, speed-up on {cores} cores by arithmetic", Target(better="more")

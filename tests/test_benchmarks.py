@@ -33,6 +33,8 @@ from benchmarks import (
     provenance,
     queries,
     run,
+    sequences,
+    sequences_spark,
     situations,
     skew,
     stalls,
@@ -510,3 +512,16 @@ def test_the_papers_page_has_the_tables_that_are_made(capsys: pytest.CaptureFixt
 
 def _titles(text: str) -> set[str]:
     return {line for line in text.splitlines() if line.startswith("### ")}
+
+
+@pytest.mark.spark
+def test_three_steps_on_spark_are_those_of_the_embedded_engine(spark: SparkSession) -> None:
+    (figure,), equal = sequences_spark.measure(spark, 1, rows=8_000, batches=3)
+    assert equal
+    assert figure.value > 0
+
+
+def test_row_patterns_have_medians_of_several_runs() -> None:
+    figure = sequences.rate("row pattern, scan: one batch", [3e6, 1e6, 2e6])
+    assert (figure.value, figure.met) == (2e6, True)
+    assert figure.detail == "least 1,000,000, greatest 3,000,000 of 3"

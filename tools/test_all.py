@@ -111,6 +111,8 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         "random counts of matches": random("fuzz-counted", "counted", 1_000, 350),
         "random interval sequences": random("fuzz-iseq", "iseq", 16_000, 5_000),
         "random folding": random("fuzz-folding", "folding", 1_000, 250),
+        "random sequences": random("fuzz-sequences", "sequences", 10_000, 4_500),
+        "random long continuations": random("fuzz-sequences-directed", "sequences-directed", 10_000, 2_500),
         "random row patterns": random("fuzz-sequence-kernels", "sequence-kernels", 25_000, 10_000),
         "random programs of many rows": random("fuzz-large", "large", 400, 150),
         "planted bugs": [["tools/planted_bugs.py", "--resume", str(folder / "planted.json")]],

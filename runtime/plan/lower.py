@@ -641,6 +641,8 @@ def _description(facts: ProgramFacts, plans: tuple[QueryPlan, ...]) -> dict[str,
         node = plan.facts.query.node
         described[f"query {plan.name}"] = f"{plan.stream} <-\n{node_text(node)}\ndigest {digest(node)}"
         described[f"result {plan.stream}"] = _stream_text(plan.facts.output)
+        if plan.ordered is not None and plan.ordered.node.rule:
+            described[f"rule {plan.name}"] = plan.ordered.node.rule
         described[f"layout {plan.name}"] = digest(
             (
                 plan.tree,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from examples.linear_road import checker
+from examples.linear_road.queries import FEET, LANES
 from examples.operations_room.data import Events, Period, load
 from tidegate.analysis.state.bounds import Bounded
 
@@ -228,6 +230,28 @@ def test_waves_of_late_departures_that_began_in_fog(
 def test_delays_that_spread(capsys: pytest.CaptureFixture[str]) -> None:
     ran = Ran("13_delays_that_spread", capsys)
     assert "LGA 08 March 15:43: 3 waves, the last of 26 flights" in ran.printed
+
+
+def test_cars_that_stand(capsys: pytest.CaptureFixture[str]) -> None:
+    """As the checker of Linear Road has them, which knows nothing of queries."""
+    ran = Ran("15_cars_that_stand", capsys)
+    found = ran["answer"]
+    trips = {
+        car: list(checker.of_trips(reports))
+        for car, reports in checker.by_car(row for step in ran["steps"]() for row in step).items()
+    }
+
+    def number(place: checker.Place) -> int:
+        road, direction, lane, feet = place
+        return ((road * 2 + direction) * FEET + feet) * LANES + lane
+
+    stops = {(car, number(place), *span) for car, reports in trips.items() for place, span in checker.stops(reports)}
+    assert {(row["vid"], row["place"], row["since"], row["until"]) for row in found["Standing"]} == stops
+    assert len(found["Standing"]) == len(stops) > 20
+    crashes = sorted((number(place), *span) for place, span in checker.accidents(trips))
+    assert sorted((row["place"], row["begin"], row["end"]) for row in found["Collisions"]) == crashes
+    assert len(crashes) > 5
+    assert sum(row["n"] for row in found["Minutes"]) == len(crashes)
 
 
 def test_states_of_an_airport(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

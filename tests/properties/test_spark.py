@@ -17,8 +17,10 @@ from tests.shards import shards
 from tests.strategies.contexts import random_contexts_case
 from tests.strategies.contexts_above import random_above_case
 from tests.strategies.folds import random_folding_case
+from tests.strategies.interval_sequences import random_interval_sequence_case
 from tests.strategies.programs import STAGED, Case, random_case
 from tests.strategies.recursive import random_recursive_case
+from tests.strategies.sequences import random_sequences_case
 from tests.strategies.situations import random_situation_case
 from tests.strategies.streams import random_script, show_script
 from tidegate.algebra.errors import QueryError
@@ -40,6 +42,7 @@ BATCHINGS = (3, None)
 PLACES = ((0, 0), (0, 1 << 20), (64 << 20, 0))
 SHARDS = 12
 PROGRAMS = 5
+SEQUENCES = {"row patterns": random_sequences_case, "interval sequences": random_interval_sequence_case}
 
 
 def valid_case(first: int, make: Callable[[int], Case] = random_case) -> tuple[Case, ProgramFacts]:
@@ -130,6 +133,15 @@ def test_contexts_on_spark_are_the_complete_result(spark: SparkSession, tmp_path
     run(spark, case, facts, tmp_path, BATCHINGS[number], PLACES[1 + number], delayed=number == 1)
 
 
+@pytest.mark.parametrize("number", shards(3))
+@pytest.mark.parametrize("kind", SEQUENCES)
+def test_sequences_on_spark_are_the_complete_result(
+    spark: SparkSession, tmp_path: Path, kind: str, number: int
+) -> None:
+    case, facts = valid_case(10 * number, SEQUENCES[kind])
+    run(spark, case, facts, tmp_path, BATCHINGS[number % 2], PLACES[(1 + number) % 3], delayed=True)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_contexts_on_spark_are_the_complete_result_of_many(spark: SparkSession, tmp_path: Path, shard: int) -> None:
@@ -140,6 +152,18 @@ def test_contexts_on_spark_are_the_complete_result_of_many(spark: SparkSession, 
         made = optimised(case.program, facts) if is_any else facts
         place = PLACES[1 + (number + shard) % 2]
         run(spark, case, made, tmp_path / str(number), BATCHINGS[number % 2], place, delayed=number % 2 == 1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("kind", SEQUENCES)
+def test_sequences_on_spark_are_the_complete_result_of_many(
+    spark: SparkSession, tmp_path: Path, kind: str, shard: int
+) -> None:
+    for number in range(PROGRAMS):
+        case, facts = valid_case(40_000 + 100 * shard + 20 * number, SEQUENCES[kind])
+        place = PLACES[(number + shard) % 3]
+        run(spark, case, facts, tmp_path / str(number), BATCHINGS[number % 2], place, delayed=number < 4)
 
 
 def chosen_schedule(number: int, facts: ProgramFacts) -> Schedule:

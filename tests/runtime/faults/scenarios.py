@@ -274,11 +274,44 @@ def arriving(seed: str) -> Sequence[tuple[float, Row]]:
     return sorted((row.time + ROAD_LATE * rng.random(), row) for row in rows)
 
 
+def row_pattern() -> tg.Program:
+    """Matches of rows, some in flight after every batch: by a limit, by the next row, by rows that must not come; what
+    kernels search for, and what they do not.
+    """
+    rising = {"Low": lambda m: m.Low.v < 6, "High": lambda m: m.High.v > m.Low.v}
+    of: Any = {"by": "k", "order": "t", "tie": "v"}
+    turns = e.sequences("Low High+", **of, define=rising, within=40, n=lambda m: m.rows.agg(tg.count()))
+    counted = e.sequences("Low+ High", **of, define={"Low": e.v < 6, "High": e.v > 5}, matches="any", within=30)
+    return tg.program(
+        Turns=turns.rename(detected="t"),
+        Rising=e.sequences("A", **of, define={"A": lambda m: m.A.next().v > m.A.v}, then=lambda m: m.A.next().v),
+        Quiet=e.sequences("A !B[20]", **of, define={"A": e.v < 5, "B": e.v > 7}, v=lambda m: m.A.v),
+        Skipped=e.sequences("Low High", **of, define=rising, matches="next", within=30, v=lambda m: m.High.v),
+        Overlapping=e.sequences("Low High+", **of, define=rising, within=40, skip="last High", rows="all"),
+        Counted=counted.group_by("k", t=tg.ceil(counted.detected, 20)).agg(n=tg.count()),
+        Long=turns.where(turns.n > 2).group_by(t=tg.ceil(turns.detected, 20)).agg(n=tg.count()),
+    )
+
+
+def interval_sequence() -> tg.Program:
+    """Sequences of intervals of two streams, and with situations that are derived, some of which wait after every
+    batch.
+    """
+    a = e.where(e.v > 4).select(k=e.k, a=e.t - 9, z=e.t).as_intervals(start="a", end="z", by="k", name="A")
+    b = f.select(k=f.k, a=f.t - 4, z=f.t).as_intervals(start="a", end="z", by="k", name="B")
+    c = e.partition_by("k", tie="v").derive(C=tg.situation(e.v < 8)).C
+    return tg.program(
+        Both=tg.iseq(a.ts < b.te, a.te < b.te, of=(a, b), within=45),
+        Three=tg.iseq(a.ts < b.ts, b.te < c.te, of=(a, b, c), within=90),
+    )
+
+
 NAMES = [{"k": k, "name": f"name {k}"} for k in range(3)]
 KEYED = {"E": tg.source(None, delay=40, key=("k", "t"))}
 #: No two events of a partition may be equal in time and tie-break.
 ONCE = {"E": tg.source(None, delay=40, key=("k", "t", "v"))}
 OTHER_ONCE = {"F": tg.source(None, delay=40, key=("k", "t", "v"))}
+BOTH_ONCE = {**ONCE, **OTHER_ONCE}
 #: None equal in time.
 UNTIED = {"E": tg.source(None, delay=3, key=("k", "t"))}
 MAKERS: Mapping[str, Callable[[], Scenario]] = {
@@ -300,6 +333,8 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "ticks": lambda: Scenario(ticking(), script("E"), sources=ONCE),
     "rows nearest in time": lambda: Scenario(nearest(), script("E", "F"), sources=OTHER_ONCE),
     "versions and ranks": lambda: Scenario(ranked(), script("E", "F"), sources=OTHER_ONCE),
+    "row pattern": lambda: Scenario(row_pattern(), script("E"), sources=ONCE),
+    "interval sequence": lambda: Scenario(interval_sequence(), script("E", "F"), sources=BOTH_ONCE),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
 }
 #: Those that run over files: in this order runs of them are killed.
@@ -406,7 +441,8 @@ def undisturbed(name: str) -> Outcome:
     go_on(one, store)
     found = outcome(one, store)
     for stream in found.results:
-        assert found.results[stream], f"{name}: {stream} has no results to lose"
+        # Of an inner query that is only grouped, partial results alone are kept.
+        assert found.results[stream] or "~" in stream, f"{name}: {stream} has no results to lose"
     assert any(counts.rejected for counts in found.counts.values())
     return found
 
