@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Final, Literal, Protocol, assert_never
+from typing import Literal, Protocol, assert_never
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.formulas import temporal_term
@@ -169,10 +169,6 @@ class Difference(CachedNode):
 
     left: Node
     right: Node
-
-
-#: Marks fields that say how to evaluate, not what: a checkpoint does not depend on them.
-ADVICE: Final = {"advice": True}
 
 
 @dataclass(frozen=True, slots=True)

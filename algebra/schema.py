@@ -12,6 +12,9 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.types import DataType, Kind
 
+#: Marks fields that say how to evaluate, not what: a checkpoint does not depend on them.
+ADVICE: Final = {"advice": True}
+
 
 @trimmed_calls
 @dataclass(frozen=True, slots=True)
@@ -132,12 +135,42 @@ class Schema(Mapping[str, Attribute]):
 
 @trimmed_calls
 @dataclass(frozen=True, slots=True)
+class Begins:
+    """How a stream of intervals tells their beginnings: by a row at the start of each, in which the end is NULL.
+
+    The row that comes at the end has the same `id`, which no other interval of the stream has, and the same values but
+    for the end and the attributes `later`. The stream progresses on `end`: what has come up to an instant are the
+    intervals that have ended by then, and the beginnings of those that have begun. So an interval that may still come
+    is known from its start on, and rows that wait for no such one go sooner.
+
+    From the papers: interval begin punctuation of ISEQ (Li et al., DEBS 2011), Section 3.
+
+    Examples:
+        >>> trips = tg.stream(
+        ...     "Trips",
+        ...     "id bigint, left timestamp, arrived timestamp",
+        ...     progress="arrived",
+        ...     relations=lambda trip: trip.left < trip.arrived,
+        ...     begins=tg.Begins(id="id", start="left", end="arrived"),
+        ... )
+        >>> print(trips.schema)
+        id bigint not null, left timestamp not null, arrived timestamp not null
+    """
+
+    id: str
+    start: str
+    end: str
+    later: tuple[str, ...] = ()
+
+
+@trimmed_calls
+@dataclass(frozen=True, slots=True)
 class StreamDef:
     """What is known of a stream, or of a static table (`static`, no progress): schema, progress, relations.
 
     `relations` is its G as a condition over its own attributes; `progress` are the attributes of its H, a disjunction
-    of bounds: every progressing attribute by itself bounds a finite prefix. `QueryError` TG106 for a stream without
-    progress, TG107 for progress on what is no instant.
+    of bounds: every progressing attribute by itself bounds a finite prefix. `begins` says how it tells beginnings of
+    intervals, if it does. `QueryError` TG106 for a stream without progress, TG107 for progress on what is no instant.
 
     From the papers: TSA Def. 11.
 
@@ -152,6 +185,8 @@ class StreamDef:
     relations: Term = TRUE
     progress: tuple[str, ...] = ()
     static: bool = False
+    #: No result depends on it, only how long rows are stored.
+    begins: Begins | None = field(default=None, metadata=ADVICE)
 
     def __post_init__(self) -> None:
         if self.static == bool(self.progress):

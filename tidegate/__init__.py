@@ -75,7 +75,7 @@ from tidegate.algebra.dsl.versions.build import Versioned
 from tidegate.algebra.dsl.windows.bounds import WindowBounds, calendar, cumulating, hopping, landmark, rows, session
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site, TidegateError
 from tidegate.algebra.ordered.process import Operator, Reach
-from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.schema import Attribute, Begins, Schema, StreamDef
 from tidegate.algebra.text import clause as _clause  # noqa: F401  # relations read clauses
 from tidegate.runtime.program import Program, program, result_of
 from tidegate.version import VERSION as __version__
@@ -278,6 +278,7 @@ __all__ = [
     "Source",
     "Schedule",
     "Attribute",
+    "Begins",
     "Schema",
     "StreamDef",
     # errors

@@ -17,7 +17,7 @@ from tidegate.algebra.dsl.relation import Condition, Relation
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Node, Project, Scan
 from tidegate.algebra.program import Query
-from tidegate.algebra.schema import Attribute, Schema, StreamDef, checked_name
+from tidegate.algebra.schema import Attribute, Begins, Schema, StreamDef, checked_name
 from tidegate.algebra.terms import Term, conjunction, unknown_attribute
 
 #: Characters of a text that a hint writes anew.
@@ -35,13 +35,15 @@ def stream(
     progress: Names,
     relations: Condition | Iterable[Condition] | Callable[[Relation], Expression | Iterable[Expression]] = (),
     temporal: Names = (),
+    begins: Begins | None = None,
 ) -> Relation:
     """A stream of events: its schema, the attributes on which it progresses, relations of its instants.
 
     `schema` is DDL text, a `StructType`, a `pyarrow.Schema`, or that of a Polars frame. Attributes named in `progress`,
-    `relations` or `temporal` hold instants and are never NULL; so do timestamps that are `not null`. `QueryError` TG111
-    for a schema that cannot be read, TG105 for an attribute that can hold no instants, TG106 where `progress` is left
-    out.
+    `relations` or `temporal` hold instants and are never NULL; so do timestamps that are `not null`. `begins`: rows are
+    intervals, and other rows tell when one begins. `QueryError` TG111 for a schema that cannot be read, TG105 for an
+    attribute that can hold no instants, TG106 where `progress` is left out, TG107 where it is not on the end of
+    intervals that `begins` names.
 
     From the papers: TSA Def. 11.
 
@@ -56,7 +58,7 @@ def stream(
         car string, left timestamp not null, arrived timestamp not null
     """
     with Here() as site:
-        definition, sites = _definition(name, schema, progress, relations, temporal)
+        definition, sites = _definition(name, schema, progress, relations, temporal, begins)
         return _scan(Relation, definition, sites, site)
 
 
@@ -254,11 +256,14 @@ def _stream_name(name: Any) -> str:
 
 
 def _definition(
-    name: str, schema: object, progress: Names, relations: Any, temporal: Names
+    name: str, schema: object, progress: Names, relations: Any, temporal: Names, begins: Begins | None = None
 ) -> tuple[StreamDef, dict[Term | Node, Site]]:
     given = to_schema(schema)
     progressing = _names_in(given, progress)
     instants = {*progressing, *_names_in(given, temporal)}
+    if begins is not None:
+        given = _identified(name, begins, given, progressing)
+        instants.add(begins.start)
     probe = _probe(name, given)
     parts: list[Expression] = []
     for relation in listed(relations):
@@ -283,7 +288,44 @@ def _definition(
     require_temporal(parts)
     together = conjunction([part._term for part in parts])
     sites: dict[Term | Node, Site] = {term: at for part in parts for term, at in part._sites.items()}
-    return StreamDef(_stream_name(name), full, together, progressing), sites
+    return StreamDef(_stream_name(name), full, together, progressing, begins=begins), sites
+
+
+def _identified(name: str, begins: Begins, schema: Schema, progress: tuple[str, ...]) -> Schema:
+    """The schema of a stream that tells beginnings of intervals: what they are told by is never NULL."""
+    if not isinstance(begins, Begins):
+        raise QueryError(
+            "TG114",
+            f"begins={shown(begins)} does not say how beginnings are told",
+            hint='write begins=tg.Begins(id="id", start="start", end="end")',
+        )
+    _names_in(schema, (begins.id, begins.start, begins.end, *begins.later))
+    if begins.end not in progress:
+        raise QueryError(
+            "TG107",
+            f"{name}: beginnings are told to a stream that progresses on the ends of intervals, and it does not on "
+            f"{begins.end!r}",
+            hint=f'progress="{begins.end}"',
+        )
+    if len({begins.id, begins.start, begins.end}) < 3 or schema[begins.start].type != schema[begins.end].type:
+        raise QueryError(
+            "TG102",
+            f"{name}: an interval has an identity, and two instants of one type: {begins.id}, {begins.start} and "
+            f"{begins.end} are none",
+            hint="name three attributes",
+        )
+    if fixed := [a for a in begins.later if a in (begins.id, begins.start, begins.end) or not schema[a].nullable]:
+        raise QueryError(
+            "TG117",
+            f"{name}.{fixed[0]} is known later, and may not be NULL before",
+            hint="leave not null out, or send it with the beginning",
+        )
+    return Schema(
+        tuple(
+            Attribute(a.name, a.type, nullable=False, temporal=a.temporal) if a.name == begins.id else a
+            for a in schema.attributes
+        )
+    )
 
 
 def _as_formula(text: str, schema: Schema) -> str:

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 from tidegate.algebra.diagnostics.tracebacks import trimmed_calls
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.nodes import ADVICE, Aggregation, Node, OrderedNode, Reading, Row, require_attribute
+from tidegate.algebra.nodes import Aggregation, Node, OrderedNode, Reading, Row, require_attribute
 from tidegate.algebra.ordered.events import in_order, partitions
 from tidegate.algebra.printing.plans import ticks_text
-from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.algebra.schema import ADVICE, Schema, StreamDef
 
 #: A frame of Polars, which the algebra does not load.
 Frame = Any

@@ -137,6 +137,12 @@ class Family(Generic[N]):
         """
         return ""
 
+    def joins_rows(self, node: N) -> bool:
+        """Whether a row of the result is one stored row of each input, and nothing else: then rows are partners of each
+        other (rule R21).
+        """
+        return False
+
     def orders(self, node: N) -> Sequence[str]:
         """The order of the operator's first search, for people."""
         return ()

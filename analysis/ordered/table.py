@@ -52,6 +52,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         "orders",
         "per_start",
         "implied",
+        "joins_rows",
     ),
 )
 

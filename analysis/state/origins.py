@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from tidegate.algebra.errors import InternalError
 from tidegate.algebra.formulas import Shift, Var, temporal_term
 from tidegate.algebra.nodes import (
     Difference,
@@ -148,9 +147,17 @@ class _Walk:
                     self.pair(first[name], second[name])
                 return first
             case OrderedNode():
-                raise InternalError("TG490", "rows of an operator that gathers events in order are no copies")
+                return self.partitioned(node)
             case _:
                 assert_never(node)
+
+    def partitioned(self, node: OrderedNode) -> dict[str, tuple[Origin, ...]]:
+        """The rows on which a row of an operator rests are of one partition. Its own attributes count as no copies."""
+        first, *others = ((reading, self.origins(reading.input)) for reading in node.readings)
+        for reading, known in others:
+            for key, other in zip(first[0].keys, reading.keys, strict=True):
+                self.pair(first[1].get(key, ()), known.get(other, ()))
+        return {}
 
     def join(self, node: Join) -> dict[str, tuple[Origin, ...]]:
         start = self.place

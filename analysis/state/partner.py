@@ -18,6 +18,8 @@ from tidegate.analysis.zones.zone import NONE, Variable, Zone, reduced
 Progress = Mapping[tuple[str, str], Extended]
 #: How the columns of the other row of a pair are called where both stand side by side.
 Naming = Callable[[str], str]
+#: Attributes of which a row says no more than between what they lie, each with the column that holds the least.
+Least = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +28,8 @@ class Partner:
     together.
 
     `after` holds (x, y, c): the other's `y <= x + c`; `before` (y, x, c): the own `x <= y + c`; `keys` pairs of
-    attributes with equal values. `ahead` holds `d(x, y)` for the y on which the other stream progresses.
+    attributes with equal values. `ahead` holds `d(x, y)` for the y on which the other stream progresses, `begun`
+    d(x, y) for the start y of its intervals, if it tells when they begin.
     """
 
     occurrence: int
@@ -36,30 +39,49 @@ class Partner:
     before: tuple[tuple[str, str, int], ...]
     keys: tuple[tuple[str, str], ...]
     ahead: tuple[tuple[str, str, int], ...]
+    begun: tuple[tuple[str, int], ...] = ()
 
-    def may_come(self, b: Progress) -> Term:
-        """Whether a partner may still arrive: for all progressing y, `min over x of (r.x + d(x, y)) > b_y`."""
+    def may_come(self, b: Progress, *, told: bool = False) -> Term:
+        """Whether a partner may still arrive: for all progressing y, `min over x of (r.x + d(x, y)) > b_y`.
+
+        `told`: of intervals that have begun it is known which may; others begin later than the ends that have come.
+        """
         stream, other = self.streams
         if any(b[other.name, y] == INF for y in other.progress):
             return FALSE
-        return conjunction([above(Attr(x), stream.schema[x].type, b[other.name, y] - d) for x, y, d in self.ahead])
+        limits = [(x, b[other.name, y] - d) for x, y, d in self.ahead]
+        if told:
+            assert other.begins is not None
+            limits += [(x, b[other.name, other.begins.end] - d) for x, d in self.begun]
+        return conjunction([above(Attr(x), stream.schema[x].type, limit) for x, limit in limits])
 
-    def holds(self, named: Naming, columns: tuple[frozenset[str], frozenset[str]]) -> Term:
+    def holds(
+        self, named: Naming, columns: tuple[frozenset[str], frozenset[str]], least: tuple[Least, Least] = ({}, {})
+    ) -> Term:
         """Whether two rows are partners, over the own columns and the other's as `named`; keys only where both are
         stored.
+
+        An attribute in `least`, the own one or the other's, is not known: it lies between the column that stands there
+        and its own.
         """
         schema, other = (stream.schema for stream in self.streams)
+        own_least, other_least = least
         parts: list[Term] = [
             call("eq_null_safe", Attr(a), Attr(named(b))) for a, b in self.keys if a in columns[0] and b in columns[1]
         ]
-        parts += [call("le", Attr(named(y)), plus(Attr(x), c, schema[x].type)) for x, y, c in self.after]
-        parts += [call("le", Attr(x), plus(Attr(named(y)), c, other[y].type)) for y, x, c in self.before]
+        parts += [
+            call("le", Attr(named(other_least.get(y, y))), plus(Attr(x), c, schema[x].type)) for x, y, c in self.after
+        ]
+        parts += [
+            call("le", Attr(own_least.get(x, x)), plus(Attr(named(y)), c, other[y].type)) for y, x, c in self.before
+        ]
         return conjunction(parts)
 
     def window(self) -> Extended:
         """How long after its own instants a row waits at most for a first partner, while streams run side by side."""
         progress = self.streams[0].progress
-        return min((d for x, _, d in self.ahead if x in progress), default=INF)
+        waits = [(x, d) for x, _, d in self.ahead] + list(self.begun)
+        return min((d for x, d in waits if x in progress), default=INF)
 
 
 def partner(zone: Zone, sources: Sources, occurrence: int, counterpart: int) -> Partner:
@@ -82,6 +104,13 @@ def partner(zone: Zone, sources: Sources, occurrence: int, counterpart: int) -> 
         for v, (m, y) in enumerate(names)
         if (k, m) == (0, 1) and y in streams[1].progress and matrix[w, v] < NONE
     )
+    start = None if streams[1].begins is None else streams[1].begins.start
+    begun = tuple(
+        (x, int(matrix[w, v]))
+        for w, (k, x) in enumerate(names)
+        for v, (m, y) in enumerate(names)
+        if (k, m) == (0, 1) and y == start and matrix[w, v] < NONE
+    )
     return Partner(
         occurrence,
         counterpart,
@@ -90,6 +119,7 @@ def partner(zone: Zone, sources: Sources, occurrence: int, counterpart: int) -> 
         tuple(before),
         sources.keys(occurrence, counterpart, zone.ignored),
         ahead,
+        begun,
     )
 
 

@@ -65,6 +65,7 @@ class Admission:
         keys = self.garbage.keys
         key_buffers = [keys[stream.name].buffer] if stream.name in keys else []
         buffers = (*self.plan.feeds(stream.name), *key_buffers)
+        beginnings = self.garbage.beginnings.get(stream.name)
         return Intake(
             stream,
             state.progress.of_input(stream),
@@ -75,6 +76,8 @@ class Admission:
             arrival=arrival,
             joining=joining,
             terms=self.terms[stream.name],
+            beginnings=beginnings,
+            begun=() if beginnings is None else state.segments[beginnings.buffer.id],
         )
 
     def check(self, ingested: Mapping[str, IngestResult]) -> None:

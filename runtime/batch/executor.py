@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tidegate.algebra.terms import Term
-from tidegate.algebra.time import Extended
+from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import Rank
+from tidegate.runtime.eval.beginnings import Beginnings
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
@@ -91,7 +92,8 @@ class Rewrite:
 
     Many bytes are read and written piece by piece. Each piece but the last has at least `least` rows. With `settled`
     the rows for which it holds become one row per class, where the engine can do that. With `step` all are settled, and
-    go to shards; else to `shard`.
+    go to shards; else to `shard`. With `beginnings` those rows stay that still say something at the progress `reached`;
+    the driver finds them.
     """
 
     buffer: Buffer
@@ -101,6 +103,8 @@ class Rewrite:
     settled: SettledCondition | None = None
     step: FoldStep | None = None
     shard: int = 0
+    beginnings: Beginnings | None = None
+    reached: Extended = -INF
 
     @property
     def rows(self) -> int:

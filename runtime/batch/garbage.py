@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tidegate.algebra.terms import TRUE, Term
+from tidegate.algebra.time import INF
 from tidegate.runtime.batch.executor import Executor, Rewrite
 from tidegate.runtime.eval.aggregates.fold_rows import shard_tree
+from tidegate.runtime.eval.beginnings import Beginnings
 from tidegate.runtime.eval.purge_schedule import FLOOR, STEP, STRIDE, WHOLE_STEPS, WORTH, Sweep, Watch
 from tidegate.runtime.ingest.keys import KeyMemory
 from tidegate.runtime.plan.folding.fold import SettledCondition
@@ -38,6 +40,9 @@ REWRITE_COST = 1 << 10
 #: The same of folds, where a row costs many times as much as in a merge: each goes through some four of them.
 LEAST_FOLDED = 1 << 16
 FOLDED = 5
+#: Segments of beginnings of intervals that are not written anew yet, and rows in them.
+MOST_BEGUN = 16
+LEAST_BEGUN = 1 << 10
 #: So many settled segments of one size that wait in a shard become one: it costs little, and look-ups go to each. They
 #: are never as large as its classes: a fold would be due.
 WAITING = 2
@@ -51,6 +56,8 @@ class Garbage:
     keys: Mapping[str, KeyMemory]
     mode: GarbageCollection
     folding: Folding = "on"
+    beginnings: Mapping[str, Beginnings] = field(default_factory=dict)
+    """What is remembered of intervals that have begun, by the streams that tell it."""
     watches: dict[str, Watch] = field(default_factory=dict)
     """Amortised: what partner and kill rule look at next, by the first buffer of those whose rows depend on each
     other.
@@ -62,11 +69,12 @@ class Garbage:
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        return (*self.plan.buffers, *(memory.buffer for memory in self.keys.values()))
+        remembered = (memory.buffer for memories in (self.keys, self.beginnings) for memory in memories.values())
+        return (*self.plan.buffers, *remembered)
 
     def keep(self, buffer: Buffer, progress: ProgressState) -> Term:
         """The condition on rows of a buffer that are still needed."""
-        if self.mode == "off":
+        if self.mode == "off" or self._begun(buffer) is not None:
             return TRUE
         memory = self._memory(buffer)
         if memory is not None:
@@ -89,6 +97,9 @@ class Garbage:
         judged = {path for watch in self.watches.values() for path in watch.busy}
         for buffer in self.buffers:
             stored = left[buffer.id]
+            if (beginnings := self._begun(buffer)) is not None:
+                due += self._closed(beginnings, stored, batch.seq, progress)
+                continue
             if self.mode != "off":
                 stored = left[buffer.id] = tuple(s for s in stored if self._needed(buffer, s, progress, _whole))
             free = [s for s in stored if s.path not in judged]
@@ -120,6 +131,28 @@ class Garbage:
                 self._folded.update(s.path for s in merged if self._settles(rewrite.buffer, s, progress))
         self._folded.intersection_update(segment.path for some in left.values() for segment in some)
         return left
+
+    def _closed(
+        self, beginnings: Beginnings, stored: Sequence[Segment], seq: int, progress: ProgressState
+    ) -> list[Rewrite]:
+        """The beginnings anew, without those of intervals that have ended, if that is due. Amortised: once there are as
+        many rows beside those that were left, or many segments.
+        """
+        buffer, reached = beginnings.buffer, progress.inputs[beginnings.buffer.stream.name, beginnings.begins.end]
+        rows = [segment.rows for segment in stored]
+        if self.mode == "off" or not stored:
+            return []
+        if self.mode == "exact":
+            is_due = len(stored) > 1 or stored[0].batch == seq
+        else:
+            is_due = len(stored) > MOST_BEGUN or sum(rows) > 2 * max(max(rows), LEAST_BEGUN)
+        if not is_due and reached != INF:
+            return []
+        return [Rewrite(buffer, stored, TRUE, beginnings=beginnings, reached=reached)]
+
+    def _begun(self, buffer: Buffer) -> Beginnings | None:
+        beginnings = self.beginnings.get(buffer.stream.name)
+        return beginnings if beginnings is not None and beginnings.buffer is buffer else None
 
     def _folding(self, buffer: Buffer, progress: ProgressState) -> SettledCondition | None:
         """Which rows of a buffer are to be folded, if any."""
@@ -170,9 +203,12 @@ class Garbage:
         rows = most = max(STEP, sum(self._arrived.values()))
         for number in range(len(groups)):
             buffers = groups[(batch.seq + number) % len(groups)]  # the first is another each time
-            stored = {buffer.id: segments[buffer.id] for buffer in buffers}
+            streams = {buffer.stream.name for buffer in buffers}
+            begun = {name: one for name, one in self.beginnings.items() if name in streams}
+            read = (*buffers, *(one.buffer for one in begun.values()))
+            stored = {buffer.id: segments[buffer.id] for buffer in read}
             worth = 0.0 if self.mode == "exact" else WORTH
-            sweep = Sweep(self.plan, buffers, stored, progress.queries, progress.bounds(self.plan), worth)
+            sweep = Sweep(self.plan, buffers, stored, progress.queries, progress.bounds(self.plan), worth, begun)
             if self.mode == "amortised":
                 watch = self.watches.setdefault(buffers[0].id, Watch())
                 watch.arrived(sum(self._arrived[buffer.id] for buffer in buffers), most)

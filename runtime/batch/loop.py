@@ -22,6 +22,7 @@ from tidegate.runtime.batch.report import BatchReport, greatest_instants
 from tidegate.runtime.batch.scheduler import Scheduler
 from tidegate.runtime.batch.state import RunState
 from tidegate.runtime.connectors.sources import OnError, SourceOptions
+from tidegate.runtime.eval.beginnings import beginnings_of
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.keys import key_memory
 from tidegate.runtime.plan.progress import input_streams
@@ -64,7 +65,8 @@ class Runner:
     def __post_init__(self) -> None:
         keyed = [(stream, self.options[stream.name].key) for stream in input_streams(self.plan)]
         keys = {stream.name: key_memory(stream, key) for stream, key in keyed if key}
-        self.garbage = Garbage(self.plan, keys, self.collect_garbage, self.folding)
+        told = {s.name: begun for s in input_streams(self.plan) if (begun := beginnings_of(s)) is not None}
+        self.garbage = Garbage(self.plan, keys, self.collect_garbage, self.folding, told)
         self.admission = Admission.of(self.plan, self.options, self.garbage)
         self.leniency = Leniency.of(self.plan, self.options, self.on_error)
         self.state = RunState.load(self.plan, self.garbage.buffers, self.checkpoint.manifest)

@@ -69,6 +69,10 @@ MENDS: Final = {
         'name an attribute that orders events of one instant: tie="sequence" in partition_by(...), over(...) or '
         "sequences(...)"
     ),
+    "unannounced": (
+        "the stream was complete up to their start, and nobody had said that they begin: send a row with NULL for the "
+        "end then, or leave begins= out"
+    ),
     "unevaluable": (
         "leave such rows out with where(...), or give the term a value for each: with tg.when(...), or NULL by "
         "its try_ form"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -24,14 +24,12 @@ from tidegate.analysis.zones.normal_form import Bound
 from tidegate.analysis.zones.zone import Copy, Layout, Zone
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.joins.ranges import join_frames
+from tidegate.runtime.eval.open_intervals import OpenIntervals, Read, least_of, open_intervals
 from tidegate.runtime.eval.purge_rows import OTHER, ROW, as_other, filtered
 from tidegate.runtime.eval.purge_schedule import Sweep
 from tidegate.runtime.plan.join_parts import join_parts
 from tidegate.runtime.plan.steps import Buffer, Leaf, QueryPlan
 from tidegate.runtime.state.segments import Segment
-
-#: The rows of segments of a buffer.
-Read = Callable[[Buffer, Sequence[Segment]], pl.DataFrame]
 
 
 @dataclass(slots=True, eq=False)
@@ -62,7 +60,7 @@ class Judgement:
         while not self.done and spent < rows:
             if self._begun is None:
                 piece = self.rows[self._place : self._place + max(1, rows // 2)]
-                self._begun = _Slice.of(sweep, self.buffer, piece, self.seq)
+                self._begun = _Slice.of(sweep, self.buffer, piece, self.seq, open_intervals(sweep, read))
                 spent += piece.height
             slice_ = self._begun
             spent += slice_.go_on(sweep, read, rows - spent)
@@ -109,7 +107,9 @@ class _Slice:
     seq: int
 
     @classmethod
-    def of(cls, sweep: Sweep, buffer: Buffer, rows: pl.DataFrame, seq: int) -> _Slice:
+    def of(
+        cls, sweep: Sweep, buffer: Buffer, rows: pl.DataFrame, seq: int, begun: Mapping[str, OpenIntervals]
+    ) -> _Slice:
         rows = rows.with_row_index(ROW).cast({ROW: pl.Int64})
         alive = np.zeros(rows.height, dtype=np.bool_)
         checks: list[_Check] = []
@@ -120,7 +120,7 @@ class _Slice:
                 if _buffer(leaf).id == buffer.id:
                     if leaf.partner or leaf.kill:
                         for asked in _cases_of(sweep, query, leaf, rows):
-                            checks += _checks(sweep, asked, leaves, rows, alive)
+                            checks += _checks(sweep, asked, leaves, rows, alive, begun)
                     else:
                         alive |= _holding(rows, leaf.keep(sweep.progress[query.name]), buffer)
         instants = {name: np.asarray(rows[name]) for name in buffer.instants}
@@ -183,9 +183,17 @@ def _cases_of(sweep: Sweep, query: QueryPlan, leaf: Leaf, rows: pl.DataFrame) ->
 
 
 def _checks(
-    sweep: Sweep, asked: _LeafCase, leaves: Sequence[Leaf], rows: pl.DataFrame, alive: BoolArray
+    sweep: Sweep,
+    asked: _LeafCase,
+    leaves: Sequence[Leaf],
+    rows: pl.DataFrame,
+    alive: BoolArray,
+    begun: Mapping[str, OpenIntervals],
 ) -> list[_Check]:
-    """The rules that free rows of this leaf; where there are none, what keep says holds at once."""
+    """The rules that free rows of this leaf; where there are none, what keep says holds at once.
+
+    Open intervals are partners that may still come: what is one's partner now waits for it.
+    """
     by_occurrence = {leaf.occurrence.index: leaf for leaf in leaves if leaf.occurrence is not None}
     assert asked.leaf.occurrence is not None
     occurrence = asked.leaf.occurrence.index
@@ -197,13 +205,36 @@ def _checks(
                 checks.append(check)
     for rule in asked.case.partners:
         if rule.occurrence == occurrence and rule.counterpart in by_occurrence and asked.leaf.partner:
-            may_come = rule.may_come(sweep.bounds)
+            counterpart = by_occurrence[rule.counterpart]
+            open_ = begun.get(_buffer(counterpart).id)
+            told = open_ is not None and open_.tell(asked.case, rule.counterpart)
+            may_come = rule.may_come(sweep.bounds, told=told)
             if may_come != TRUE:
                 waiting = _holding(rows, may_come, _buffer(asked.leaf))
-                checks.append(_Check(asked, rule, by_occurrence[rule.counterpart], waiting))
+                if open_ is not None and told:
+                    waiting |= _waiting_for(asked, rule, counterpart, rows, open_)
+                checks.append(_Check(asked, rule, counterpart, waiting))
     if not checks:
         alive |= ~asked.dead
     return checks
+
+
+def _waiting_for(
+    asked: _LeafCase, rule: Partner, counterpart: Leaf, rows: pl.DataFrame, begun: OpenIntervals
+) -> BoolArray:
+    """The rows that have a partner among open intervals."""
+    ours, theirs = _buffer(asked.leaf), _buffer(counterpart)
+    open_ = begun.between(asked.case, rule.counterpart)
+    least = least_of(open_)
+    columns = frozenset(ours.stored), frozenset(theirs.stored)
+    known = [*theirs.stored.attributes, *(theirs.stored[a].renamed(name) for a, name in least.items())]
+    left = Schema((*ours.stored.attributes, Attribute(ROW, BIGINT)))
+    right = Schema(tuple(a.renamed(as_other(a.name)) for a in known))
+    others = open_.select(pl.col(a.name).alias(as_other(a.name)) for a in known)
+    parts = join_parts(rule.holds(as_other, columns, ({}, least)), left, right)
+    both = Schema((*left.attributes, *right.attributes))
+    matched = join_frames(rows.select(left.names), others, both, parts, "semi")
+    return np.isin(np.asarray(rows[ROW]), np.asarray(matched[ROW]))
 
 
 def _condition(sweep: Sweep, check: _Check) -> Term:

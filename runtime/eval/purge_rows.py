@@ -11,6 +11,7 @@ from tidegate.algebra.terms import FALSE, TRUE, Term
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.purge import Case
 from tidegate.runtime.eval.joins.ranges import join_frames
+from tidegate.runtime.eval.open_intervals import OpenIntervals, least_of
 from tidegate.runtime.eval.purge_schedule import Sweep
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.join_parts import join_parts
@@ -24,15 +25,17 @@ OTHER = "\0other "
 ROUNDS = 8
 
 
-def surviving(sweep: Sweep, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """The rows of each buffer that some reader still needs."""
+def surviving(
+    sweep: Sweep, frames: Mapping[str, pl.DataFrame], begun: Mapping[str, OpenIntervals]
+) -> dict[str, pl.DataFrame]:
+    """The rows of each buffer that some reader still needs. `begun` has open intervals, by the buffers they are for."""
     numbered = {name: frame.with_row_index(ROW).cast({ROW: pl.Int64}) for name, frame in frames.items()}
     alive: dict[str, list[pl.Series]] = {name: [] for name in frames}
     swept = {buffer.id for buffer in sweep.buffers}
     for query in sweep.plan.queries:
         leaves = [leaf for leaf in query.leaves if leaf.buffer is not None and leaf.buffer.id in swept]
         if leaves:
-            for name, rows in _Reader(sweep, query, leaves, numbered).needed():
+            for name, rows in _Reader(sweep, query, leaves, numbered, begun).needed():
                 alive[name].append(rows)
     return {
         name: frames[name].filter(rows[ROW].is_in(pl.concat(alive[name]).unique().implode()))
@@ -43,8 +46,15 @@ def surviving(sweep: Sweep, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.
 class _Reader:
     """A query's view of the buffers: the rows that its leaves need."""
 
-    def __init__(self, sweep: Sweep, query: QueryPlan, leaves: list[Leaf], frames: Mapping[str, pl.DataFrame]) -> None:
-        self.sweep, self.query, self.leaves, self.frames = sweep, query, leaves, frames
+    def __init__(
+        self,
+        sweep: Sweep,
+        query: QueryPlan,
+        leaves: list[Leaf],
+        frames: Mapping[str, pl.DataFrame],
+        begun: Mapping[str, OpenIntervals],
+    ) -> None:
+        self.sweep, self.query, self.leaves, self.frames, self.begun = sweep, query, leaves, frames, begun
         self.p = sweep.progress[query.name]
         self.by_occurrence = {leaf.occurrence.index: leaf for leaf in leaves if leaf.occurrence is not None}
 
@@ -63,7 +73,7 @@ class _Reader:
     def _case(self, case: Case) -> list[tuple[str, pl.Series]]:
         assert self.query.purge is not None
         stored = {
-            i: filtered(self._rows(leaf), self.query.purge.keep(case, i, self.p), _buffer(leaf).stored)
+            i: filtered(self._with_begun(case, i, leaf), self.query.purge.keep(case, i, self.p), _buffer(leaf).stored)
             for i, leaf in self.by_occurrence.items()
             if i in case.views
         }
@@ -92,16 +102,15 @@ class _Reader:
                 leaf, counterpart = self.by_occurrence.get(rule.occurrence), self.by_occurrence.get(rule.counterpart)
                 if leaf is None or counterpart is None or not leaf.partner or not rows[rule.occurrence].height:
                     continue
-                may_come = rule.may_come(self.sweep.bounds)
+                current, others = rows[rule.occurrence], rows[rule.counterpart]
+                least = least_of(current), least_of(others)
+                may_come = rule.may_come(self.sweep.bounds, told=bool(least[1]))
                 if may_come == TRUE:
                     continue
                 columns = frozenset(_buffer(leaf).stored), frozenset(_buffer(counterpart).stored)
-                current = rows[rule.occurrence]
                 waiting = filtered(current, may_come, _buffer(leaf).stored)
                 late = current.join(waiting.select(ROW), on=ROW, how="anti")
-                partnered = self._join(
-                    leaf, late, counterpart, rows[rule.counterpart], rule.holds(as_other, columns), "semi"
-                )
+                partnered = self._join(leaf, late, counterpart, others, rule.holds(as_other, columns, least), "semi")
                 rows[rule.occurrence] = pl.concat([waiting, partnered])
             if before == {i: frame.height for i, frame in rows.items()}:
                 break
@@ -110,16 +119,33 @@ class _Reader:
     def _rows(self, leaf: Leaf) -> pl.DataFrame:
         return self.frames[_id(leaf)]
 
+    def _with_begun(self, case: Case, occurrence: int, leaf: Leaf) -> pl.DataFrame:
+        """The stored rows, and as rows without a number what has begun and will be one of them if it ends."""
+        rows, begun = self._rows(leaf), self.begun.get(_id(leaf))
+        if begun is None or not begun.tell(case, occurrence):
+            return rows
+        open_ = begun.between(case, occurrence)
+        numbers = (-1 - pl.int_range(open_.height, dtype=pl.Int64, eager=True)).alias(ROW)
+        stored = rows.with_columns(pl.col(a).alias(least) for a, least in least_of(open_).items())
+        return pl.concat([stored, open_.with_columns(numbers).select(stored.columns)])
+
     def _join(
         self, leaf: Leaf, rows: pl.DataFrame, counterpart: Leaf, stored: pl.DataFrame, condition: Term, kind: str
     ) -> pl.DataFrame:
         assert kind in ("semi", "anti")
-        left = Schema((*_buffer(leaf).stored.attributes, Attribute(ROW, BIGINT)))
-        right = Schema(tuple(a.renamed(as_other(a.name)) for a in _buffer(counterpart).stored.attributes))
-        renamed = stored.select(pl.col(a).alias(as_other(a)) for a in _buffer(counterpart).stored)
+        left = Schema((*_columns(leaf, rows), Attribute(ROW, BIGINT)))
+        theirs = _columns(counterpart, stored)
+        right = Schema(tuple(a.renamed(as_other(a.name)) for a in theirs))
+        renamed = stored.select(pl.col(a.name).alias(as_other(a.name)) for a in theirs)
         both = Schema((*left.attributes, *right.attributes))
         parts = join_parts(condition, left, right)
         return join_frames(rows, renamed, both, parts, "semi" if kind == "semi" else "anti")
+
+
+def _columns(leaf: Leaf, rows: pl.DataFrame) -> list[Attribute]:
+    """The attributes of a leaf's rows, those beside them that say the least of others included."""
+    stored = _buffer(leaf).stored
+    return [*stored.attributes, *(stored[a].renamed(least) for a, least in least_of(rows).items())]
 
 
 def as_other(name: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from tidegate.algebra.time import Extended
+from tidegate.runtime.eval.beginnings import Beginnings
 from tidegate.runtime.plan.steps import Buffer, Plan, Progress
 from tidegate.runtime.state.segments import Segment
 
@@ -38,7 +39,8 @@ class Sweep:
     """The input of a sweep: buffers whose rows depend on each other, their segments, and the progress of queries and
     streams.
 
-    Rows are written anew where at least the fraction `worth` of them is dead.
+    Rows are written anew where at least the fraction `worth` of them is dead. `beginnings` are what is known of
+    intervals that have begun, by the streams that tell it; `segments` has them, too.
     """
 
     plan: Plan
@@ -47,6 +49,7 @@ class Sweep:
     progress: Mapping[str, Progress]
     bounds: Mapping[tuple[str, str], Extended]
     worth: float
+    beginnings: Mapping[str, Beginnings] = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:

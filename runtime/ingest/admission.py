@@ -20,6 +20,7 @@ from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.arrays import BoolArray
 from tidegate.runtime.connectors.sources import SourceOptions
+from tidegate.runtime.eval.beginnings import Beginnings
 from tidegate.runtime.eval.columns import as_mask
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.ingest.raw_rows import Raw
@@ -45,7 +46,8 @@ class Intake:
     `limits` the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `remembered`
     the accepted rows that others must not repeat; `arrival` is the instant at which the batch receives rows. `joining`:
     events may be joined into event runs where the stream's delay says which of them are final. `terms` are the row-wise
-    parts of the queries that hold terms which can fail on a row.
+    parts of the queries that hold terms which can fail on a row. `beginnings` and the segments `begun` are what is
+    known of beginnings of intervals, of a stream that tells them.
     """
 
     stream: StreamDef
@@ -57,6 +59,31 @@ class Intake:
     arrival: int = 0
     joining: bool = False
     terms: tuple[Node, ...] = ()
+    beginnings: Beginnings | None = None
+    begun: tuple[Segment, ...] = ()
+
+    @property
+    def stored(self) -> tuple[Buffer, ...]:
+        """All buffers that store something of these rows."""
+        return self.buffers if self.beginnings is None else (*self.buffers, self.beginnings.buffer)
+
+
+def admit_beginnings(rows: pl.DataFrame, intake: Intake) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Accepted beginnings of intervals, and the places of rejected ones with reason and attribute.
+
+    One comes at its start: it is late where ends of that instant would be, and ahead likewise.
+    """
+    assert intake.beginnings is not None
+    begins = intake.beginnings.begins
+    b, limit = intake.progress[begins.end], intake.limits.get(begins.end)
+    start = pl.col(begins.start)
+    late = pl.lit(b == INF) if isinstance(b, float) else start <= b
+    ahead = pl.lit(value=False) if limit is None else start > limit
+    reason = pl.when(late).then(pl.lit(LATE)).when(ahead).then(pl.lit(AHEAD)).otherwise(pl.lit(None, pl.String))
+    judged = rows.with_columns(reason.alias(REASON), pl.lit(begins.start).alias(ATTRIBUTE))
+    fine = pl.col(REASON).is_null()
+    refused = judged.filter(~fine).select(POSITION, REASON, ATTRIBUTE)
+    return judged.filter(fine).drop(REASON, ATTRIBUTE), refused
 
 
 def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -19,21 +19,24 @@ import pyarrow.parquet as pq
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.schema import Schema
+from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.runtime.connectors.sources import SourceOptions
 from tidegate.runtime.eval.columns import held_arrow_schema, only
 from tidegate.runtime.eval.unevaluable import failures
 from tidegate.runtime.ingest.admission import (
     AHEAD,
     ATTRIBUTE,
+    NONE_REFUSED,
     POSITION,
     REASON,
     UNEVALUABLE,
     Intake,
     admit,
+    admit_beginnings,
     said_of_progress,
     with_places,
 )
+from tidegate.runtime.ingest.beginnings import refused_beginnings_and_ends, split
 from tidegate.runtime.ingest.buffering import absorbed, as_small
 from tidegate.runtime.ingest.keys import key_rejections
 from tidegate.runtime.ingest.raw_rows import Column, Raw, Rows, raw
@@ -76,13 +79,23 @@ class Arrival:
     unreadable: UnreadableFile | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Accepted rows by which others of their stream are judged: with a key those that must not be repeated, and what is
+    known of beginnings of intervals.
+    """
+
+    seen: pl.DataFrame | None = None
+    begun: pl.DataFrame | None = None
+
+
 @dataclass(slots=True)
 class IngestedRows:
     """The fates of one stream's rows: counts, greatest instants, what each buffer stores, and the rejected rows.
 
     `punctuations` counts rows that carry progress and nothing else; they are not rows of the stream, so they have no
-    fate. `unreadable` counts files that were set aside: nobody knows how many rows they have. `seen`, where the stream
-    has a key, are the rows that further ones must not repeat.
+    fate; nor are beginnings of intervals, which count as such. `unreadable` counts files that were set aside: nobody
+    knows how many rows they have. `remembered` are the rows by which further ones are judged.
     """
 
     accepted: int = 0
@@ -95,7 +108,7 @@ class IngestedRows:
     quarantine: RejectedRows = field(default_factory=RejectedRows)
     first_rejected: str = ""
     """One rejected row with its place and what is wrong with it, for an error."""
-    seen: pl.DataFrame | None = None
+    remembered: Remembered = field(default_factory=Remembered)
 
     @property
     def counts(self) -> SourceCounts:
@@ -122,13 +135,13 @@ def ingest_rows(
     intake: Intake,
     statics: Mapping[str, pl.DataFrame],
     options: SourceOptions,
-    seen: pl.DataFrame | None = None,
+    remembered: Remembered | None = None,
 ) -> IngestedRows:
     """Judges all rows of one stream in a batch and applies the chains of its buffers to the accepted ones.
 
-    `seen` are the rows that these must not repeat, in a stream with a key.
+    `remembered` are the rows by which these are judged, in a stream with a key or with beginnings of intervals.
     """
-    ingest = _Ingest(intake, statics, options, IngestedRows(seen=seen))
+    ingest = _Ingest(intake, statics, options, IngestedRows(remembered=remembered or Remembered()))
     for waiting in map(ingest.judge, arrivals):  # none is kept while the next one is read
         if waiting >= TOGETHER:
             ingest.store()
@@ -143,7 +156,7 @@ def ingest_side_by_side(
     """`ingest_rows` of shares of one stream's rows, each in a thread of its own: the same rows in the same order.
 
     Each share is a slice of the stream (or several): events are joined within it, and stitched to those of the next by
-    the increment. Of a stream with a key all rows are one share, since each must not repeat those before it.
+    the increment. Of a stream that is judged in order all rows are one share.
     """
     with ThreadPoolExecutor(len(shares), "tidegate-intake") as pool:
         parts = list(pool.map(lambda share: ingest_rows(share, intake, statics, options), shares))
@@ -170,6 +183,8 @@ class _Ingest:
     waiting: list[tuple[str, pl.DataFrame]] = field(default_factory=list)
     waiting_rows: int = 0
     parts: dict[str, list[HeldRows]] = field(default_factory=dict)
+    told: list[pl.DataFrame] = field(default_factory=list)
+    """What is to be remembered of beginnings."""
 
     def judge(self, arrival: Arrival) -> int:
         """Notes the fates of an arrival's rows; the accepted ones wait. Gives how many rows do."""
@@ -185,6 +200,9 @@ class _Ingest:
         assert isinstance(rows, pl.DataFrame)  # from a table
         if checked.rejected.num_rows:
             rows = rows.with_columns(pl.Series(POSITION, checked.positions))
+        begun, malformed = None, checked.rejected
+        if stream.begins is not None:
+            begun, malformed = split(source, checked, judged, stream.begins, POSITION)
         said = said_of_progress(source, intake, options, judged)
         for attribute, values in said.values.items():
             # Of rejected rows too: what a row says of progress holds whatever is wrong with its values.
@@ -194,20 +212,21 @@ class _Ingest:
             rows = rows.with_columns(pl.lit(intake.arrival, pl.Int64).alias(options.arrival))
         fine, refused = admit(rows, intake, options.progress_columns)
         fine, failed = self._evaluable(fine, arrival.origin)
-        if done.seen is not None:
-            reason = key_rejections(fine, done.seen, options.key, options.arrival)
-            fine = with_places(fine)
-            again = fine.filter(reason.is_not_null())
-            nowhere = pl.lit(None, pl.String).alias(ATTRIBUTE)
-            refused = pl.concat([refused, again.select(POSITION, reason.drop_nulls().alias(REASON), nowhere)])
-            fine = fine.filter(reason.is_null())
-            done.seen = pl.concat([done.seen, fine.select(done.seen.columns)])
+        seen = done.remembered.seen
+        if seen is not None:
+            fine, again = _without(fine, key_rejections(fine, seen, options.key, options.arrival))
+            refused = pl.concat([refused, again])
+        if begun is not None:
+            fine, more = self._announced(fine, begun)
+            refused = pl.concat([refused, more])
+        if seen is not None:
+            done.remembered = replace(done.remembered, seen=pl.concat([seen, fine.select(seen.columns)]))
         done.accepted += fine.height
         self.waiting.append((arrival.origin, fine))
         self.waiting_rows += fine.height
         bad = [
             (r["position"], r["reason"], r["attribute"])
-            for r in checked.rejected.to_pylist()
+            for r in malformed.to_pylist()
             if r["position"] not in said.alone
         ]
         bad += refused.rows()
@@ -219,6 +238,32 @@ class _Ingest:
             done.rejected[reason] = done.rejected.get(reason, 0) + 1
         self._tell(arrival.origin, source, bad, failed)
         return self.waiting_rows
+
+    def _announced(self, ended: pl.DataFrame, begun: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Of the rows of intervals that have ended those that fit their beginnings, and the places of the rejected
+        rows, beginnings among them. What is to be remembered is noted.
+        """
+        done, intake, beginnings = self.done, self.intake, self.intake.beginnings
+        known = done.remembered.begun
+        assert beginnings is not None
+        assert known is not None
+        if (arrival := self.options.arrival) is not None:
+            begun = begun.with_columns(pl.lit(intake.arrival, pl.Int64).alias(arrival))
+        begun, early = admit_beginnings(begun, intake)
+        of_begun, of_ended = refused_beginnings_and_ends(
+            beginnings, begun, ended, known, intake.progress[beginnings.begins.end], self.options.arrival
+        )
+        begun, refused_begun = _without(begun, of_begun)
+        ended, refused_ended = _without(ended, of_ended)
+        told = pl.concat([rows.select(known.columns) for rows in (begun, ended)])
+        done.remembered = replace(done.remembered, begun=pl.concat([known, told]))
+        done.punctuations += begun.height
+        self.told.append(told)
+        if (latest := begun[beginnings.begins.start].max()) is not None:
+            assert isinstance(latest, int)
+            end = beginnings.begins.end
+            done.greatest[end] = max(latest, done.greatest.get(end, latest))
+        return ended, pl.concat([early, refused_begun, refused_ended])
 
     def _tell(
         self, origin: str, source: Raw, bad: Sequence[tuple[int, str, str | None]], failed: Mapping[int, str]
@@ -294,7 +339,20 @@ class _Ingest:
         for buffer in self.intake.buffers:
             if parts := self.parts.get(buffer.id):
                 self.done.stored[buffer.id] = _as_one(buffer, parts)
+        if self.told:
+            assert self.intake.beginnings is not None
+            self.done.stored[self.intake.beginnings.buffer.id] = pl.concat(self.told)
         return self.done
+
+
+def _without(rows: pl.DataFrame, reason: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The rows without a reason to reject them, and the places of the others."""
+    if not reason.count():
+        return rows, NONE_REFUSED
+    rows = with_places(rows)
+    nowhere = pl.lit(None, pl.String).alias(ATTRIBUTE)
+    refused = rows.filter(reason.is_not_null()).select(POSITION, reason.drop_nulls().alias(REASON), nowhere)
+    return rows.filter(reason.is_null()), refused
 
 
 def _as_one(buffer: Buffer, parts: Sequence[HeldRows]) -> HeldRows:
@@ -317,12 +375,21 @@ def _slice(rows: pl.DataFrame, buffer: Buffer, options: SourceOptions, latest: M
     return Slice.of(rows[time].min(), latest[time], options.delay[time])  # type: ignore[arg-type]  # int64
 
 
-def load_seen(store: Store, intake: Intake, options: SourceOptions) -> pl.DataFrame | None:
-    """The rows that new ones must not repeat; None for a stream without a key."""
-    if not options.key:
-        return None
-    schema = held_arrow_schema(intake.stream.schema)
-    return pl.DataFrame(read_segments(store, intake.remembered, schema=schema))
+def is_judged_in_order(stream: StreamDef, options: SourceOptions) -> bool:
+    """Whether rows are judged by those that came before them, so that one task has all of them."""
+    return bool(options.key) or stream.begins is not None
+
+
+def load_remembered(store: Store, intake: Intake, options: SourceOptions) -> Remembered:
+    """The rows by which new ones are judged, of a stream with a key or with beginnings of intervals."""
+    seen = begun = None
+    if options.key:
+        schema = held_arrow_schema(intake.stream.schema)
+        seen = pl.DataFrame(read_segments(store, intake.remembered, schema=schema))
+    if intake.beginnings is not None:
+        schema = held_arrow_schema(intake.beginnings.buffer.stored)
+        begun = pl.DataFrame(read_segments(store, intake.begun, schema=schema))
+    return Remembered(seen, begun)
 
 
 def _with_place(error: EvaluationError, stream: str, position: int, origin: str) -> EvaluationError:

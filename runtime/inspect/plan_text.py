@@ -8,6 +8,7 @@ from tidegate.algebra.nodes import Group
 from tidegate.algebra.printing.plans import listed, node_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.analysis.ordered.table import family_of, operator_state
+from tidegate.runtime.eval.open_intervals import untold
 from tidegate.runtime.plan.placement import Limits, size_text
 from tidegate.runtime.plan.schedule import Timetable
 from tidegate.runtime.plan.shared_parts import sharers
@@ -156,8 +157,15 @@ def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
             for pair in query.purge.partners_of(leaf.occurrence.index):
                 keys = f" with equal {', '.join(a for a, _ in pair.keys)}" if pair.keys else ""
                 name = federation.occurrence_name(pair.counterpart)
-                rules[f"no row of {name}{keys} is there for {query.name}, and none to come"] = None
+                begun = " or has begun" if pair.begun and _tells(query, pair.counterpart) else ""
+                rules[f"no row of {name}{keys} is there for {query.name}{begun}, and none to come"] = None
     return list(rules)
+
+
+def _tells(query: QueryPlan, occurrence: int) -> bool:
+    """Whether it is known of rows of an occurrence from their beginning on that they may come."""
+    leaves = (leaf for leaf in query.leaves if leaf.occurrence is not None and leaf.occurrence.index == occurrence)
+    return any(leaf.buffer is not None and untold(leaf.buffer) is not None for leaf in leaves)
 
 
 def _bounds(plan: Plan, buffer: Buffer) -> list[str]:

@@ -72,8 +72,10 @@ class Layout:
     names: Mapping[str, str]
 
 
-def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()) -> Layout:
-    """The layout of a plan's state, and of the rows whose keys are remembered."""
+def layout(
+    plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = (), beginnings: Iterable[Buffer] = ()
+) -> Layout:
+    """The layout of a plan's state, of the rows whose keys are remembered, and of beginnings of intervals."""
     buffers = tuple(
         BufferContents(
             buffer.id,
@@ -86,7 +88,11 @@ def layout(plan: Plan, remembered: Iterable[tuple[Buffer, tuple[str, ...]]] = ()
         for buffer in plan.buffers
     )
     return Layout(
-        (*buffers, *(_remembered(buffer, key) for buffer, key in remembered)),
+        (
+            *buffers,
+            *(_remembered(buffer, key) for buffer, key in remembered),
+            *(_remembered(buffer, ()) for buffer in beginnings),
+        ),
         {s.name: {a: s.schema[a].type.kind.value for a in s.progress} for s in input_streams(plan)},
         {q.name: {a: q.facts.output.schema[a].type.kind.value for a in q.facts.propagation} for q in plan.queries},
         operator_states(plan),

@@ -143,7 +143,10 @@ def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan
     if mode == "off" or query.grouping is not None or query.stream in facts.recursions:
         return query
     if query.ordered is not None:
-        return replace(query, ordered=replace(query.ordered, purging=mode))
+        operator = query.ordered.node
+        query = replace(query, ordered=replace(query.ordered, purging=mode))
+        if not family_of(operator).joins_rows(operator):
+            return query
     rules = purge(query.facts)
     if rules is None:
         return query
@@ -658,7 +661,9 @@ def _stored_as(buffer: Buffer) -> tuple[object, ...]:
 
 def _stream_text(stream: StreamDef) -> str:
     kind = "static" if stream.static else f"progress on {', '.join(stream.progress)}"
-    return f"({stream.schema}) {kind} {digest(stream.relations)}"
+    begins = stream.begins
+    told = "" if begins is None else f", {begins.id} begins at {begins.start} and ends at {begins.end}"
+    return f"({stream.schema}) {kind}{told} {digest(stream.relations)}"
 
 
 def digest(value: object) -> str:

@@ -23,11 +23,16 @@ def check_executions(case: Case, script: Script, tally: Tally) -> None:
     meant = sorted(evaluate(query.node, as_tuples(case)))
     tally.results += len(meant)
     tally.with_results += bool(meant)
-    intervals = [(str(row["kind"]), int(str(row["a"])), int(str(row["z"]))) for row in case.rows["E"]]
+    intervals = intervals_of(case)
     for execution in EXECUTIONS:
         found = combinations(query.node, intervals, execution)
         if sorted(found) != meant:
             raise Broken(f"{execution}: found {sorted(found)}, meant {meant}")
+
+
+def intervals_of(case: Case) -> list[tuple[str, int, int]]:
+    """The intervals of a case: kind, start and end."""
+    return [(str(row["kind"]), int(str(row["a"])), int(str(row["z"]))) for row in case.rows["E"]]
 
 
 def combinations(node: Match, intervals: Iterable[tuple[str, int, int]], execution: Execution) -> list[tuple[int, ...]]:

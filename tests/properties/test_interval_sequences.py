@@ -1,9 +1,15 @@
-"""Random interval sequences: what they mean is what the executions of the ISEQ paper find, and the embedded engine."""
+"""Random interval sequences: they mean what the executions of the ISEQ paper find, and the embedded engine, which keeps
+no more than they do.
+"""
 
 from __future__ import annotations
 
+from tests.properties.drive import Tally
 from tests.properties.families import FAMILIES, Family, by_executions, seeds
+from tests.properties.kept_intervals import check_kept
 from tests.strategies.interval_sequences import random_interval_sequence_case
+from tidegate.algebra.errors import QueryError
+from tidegate.analysis.pipeline import analyse
 
 
 def test_executions_find_what_is_meant() -> None:
@@ -19,3 +25,17 @@ def test_random_cases_have_results() -> None:
     assert family.tally.valid >= 50
     assert family.tally.with_results >= 15
     assert family.tally.results >= 60
+
+
+def test_no_more_intervals_are_stored_than_the_first_algorithm_keeps() -> None:
+    """Without index and with stacks of instances."""
+    tally = Tally()
+    for seed in seeds(90):
+        case = random_interval_sequence_case(seed)
+        try:
+            facts = analyse(case.program)
+        except QueryError:
+            continue
+        check_kept(case, facts, tally, ("naive", "stacks"))
+    assert tally.runs >= 50
+    assert tally.freed >= 100, "far fewer are stored"

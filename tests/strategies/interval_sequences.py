@@ -13,12 +13,18 @@ _SIGNS = ("<", "<", "<", "<=", "=", ">")
 _DISTANCES = ("", "", "", "", " + 1", " + 2", " - 1", " - 3")
 
 
-def random_interval_sequence_case(seed: int) -> Case:
-    """The case of a seed. Lists that contradict themselves are not valid: ask the analysis."""
+def random_interval_sequence_case(seed: int, *, begins: bool = False) -> Case:
+    """The case of a seed, whose intervals tell when they begin if so asked. Lists that contradict themselves are not
+    valid: ask the analysis.
+    """
     rng = random.Random(f"interval sequence {seed}")
     points = rng.random() < 0.15
     rows = tg.stream(
-        "E", "kind string, a bigint, z bigint", progress="z", relations=lambda e: e.a <= e.z if points else e.a < e.z
+        "E",
+        "id bigint, kind string, a bigint, z bigint" if begins else "kind string, a bigint, z bigint",
+        progress="z",
+        relations=lambda e: e.a <= e.z if points else e.a < e.z,
+        begins=tg.Begins(id="id", start="a", end="z") if begins else None,
     )
     names = rng.sample("ABCD", rng.randint(2, 4))
     given = {
@@ -32,7 +38,10 @@ def random_interval_sequence_case(seed: int) -> Case:
     window = rng.choice((1, 3, 5, 8, 12, 18))
     text = f"EVENT ISEQ [{' AND '.join(_restrictions(rng, roles))}] ({', '.join(used)}; {window})"
     program = tg.program(R=tg.read_query(text, given)).definition
-    return Case(seed, program, {"E": _rows(rng, names, points=points)})
+    found = _rows(rng, names, points=points)
+    if begins:
+        found = tuple({"id": number, **row} for number, row in enumerate(found))
+    return Case(seed, program, {"E": found})
 
 
 def _restrictions(rng: random.Random, roles: list[str]) -> list[str]:

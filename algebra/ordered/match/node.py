@@ -12,7 +12,6 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import key_of
 from tidegate.algebra.formulas import inexact_part, temporal_formula
 from tidegate.algebra.nodes import (
-    ADVICE,
     Aggregation,
     CachedNode,
     Node,
@@ -36,7 +35,7 @@ from tidegate.algebra.ordered.events import instant_of
 from tidegate.algebra.ordered.match.certainty import Conjunction, first_certain, refutations_of
 from tidegate.algebra.printing.plans import ticks_text
 from tidegate.algebra.printing.terms import term_text
-from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.schema import ADVICE, Attribute, Schema
 from tidegate.algebra.terms import Term, Value, conjunction
 
 DETECTED: Final = "detected"

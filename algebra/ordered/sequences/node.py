@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import (
-    ADVICE,
     Aggregation,
     Node,
     OrderedNode,
@@ -37,7 +36,7 @@ from tidegate.algebra.ordered.sequences.pattern import Pattern, pattern_text, va
 from tidegate.algebra.ordered.sequences.result import rows_of
 from tidegate.algebra.printing.plans import ticks_text
 from tidegate.algebra.printing.terms import term_text
-from tidegate.algebra.schema import Attribute, Schema
+from tidegate.algebra.schema import ADVICE, Attribute, Schema
 from tidegate.algebra.terms import Term, rename_attributes
 from tidegate.algebra.typed.operations import term_type
 

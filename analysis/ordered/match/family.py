@@ -32,7 +32,7 @@ from tidegate.analysis.ordered.match.interval_ends import interval_declarations,
 from tidegate.analysis.ordered.match.matches import matching
 from tidegate.analysis.ordered.match.partners import situation_partners
 from tidegate.analysis.ordered.match.problems import match_problems
-from tidegate.analysis.ordered.match.restrictions import restrictions_of
+from tidegate.analysis.ordered.match.restrictions import restrictions_of, zone_of_matches
 from tidegate.analysis.zones.federation import Label
 from tidegate.analysis.zones.normal_form import Bound
 from tidegate.analysis.zones.wording import amount, usual_spans
@@ -58,7 +58,8 @@ class MatchFamily(Family[Match]):
         }
         ends = {*endpoint_schema(node), DETECTED}
         known = Schema(tuple(a for a in node.schema.attributes if a.name in ends))
-        matched = build.pruned(build.named(list(matches.zones), known), known)
+        one = zone_of_matches(node)
+        matched = build.pruned(build.named(list(matches.zones) if one is None else [one], known), known)
         sides = [build.build_range(situation.input) for situation in node.situations]
         everything = range(sides[0][1].start, sides[-1][1].stop)
         awaited: set[int] = set()
@@ -122,6 +123,9 @@ class MatchFamily(Family[Match]):
             else:
                 lines.append(f"{names} is over")
         return lines
+
+    def joins_rows(self, node: Match) -> bool:
+        return all(isinstance(situation, RowIntervals) for situation in node.situations)
 
     def one_by_one(self, node: Match, *, shared: bool) -> Sequence[str]:
         return reasons(node, shared=shared)

@@ -8,13 +8,13 @@ from functools import lru_cache
 from itertools import product
 
 from tidegate.algebra.formulas import temporal_formula
-from tidegate.algebra.ordered.match.node import Match, RowIntervals
+from tidegate.algebra.ordered.match.node import DETECTED, Match, RowIntervals
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.terms import Term, conjuncts
 from tidegate.algebra.time import INF
 from tidegate.algebra.types import DataType
 from tidegate.analysis.ordered.match.detection import detection_of
-from tidegate.analysis.ordered.match.pattern import Symbol, base_zone, endpoint_attributes
+from tidegate.analysis.ordered.match.pattern import Symbol, base_zone, endpoint_attributes, named_layout
 from tidegate.analysis.zones.normal_form import AnyOf, Bound, Normal, bounds_of, normal_form
 from tidegate.analysis.zones.zone import Conflict, Zone
 
@@ -46,7 +46,7 @@ def restrictions_of(node: Match) -> Restrictions | None:
     """What follows of the restrictions of an interval sequence; None for other matches, and for lists that have
     alternatives, contradict themselves or are very long.
     """
-    if node.emission != "final" or not all(isinstance(s, RowIntervals) for s in node.situations):
+    if not is_interval_sequence(node):
         return None
     symbols, given = detection_of(node).symbols, _given(node)
     whole = None if given is None else _zone(symbols, _all_of(given))
@@ -62,6 +62,36 @@ def closed(node: Match) -> Zone | None:
         return None
     window = [Bound(a.te, b.ts, node.within) for a, b in product(symbols, symbols)]
     return _zone(symbols, [*_all_of(given), *window])
+
+
+@lru_cache(maxsize=64)
+def zone_of_matches(node: Match) -> Zone | None:
+    """The zone of all matches of an interval sequence, over its ends and the instant of their detection; None as
+    `restrictions_of`.
+
+    Sets of Allen's relations would make a zone of each of their cases.
+    """
+    given = _given(node) if is_interval_sequence(node) else None
+    if given is None:
+        return None
+    symbols = detection_of(node).symbols
+    ends = [end for symbol in symbols for end in (symbol.ts, symbol.te)]
+    known = [Bound(end, DETECTED, 0) for end in ends]
+    window = [] if node.within is None else [Bound(DETECTED, symbol.ts, node.within) for symbol in symbols]
+    zone = base_zone(symbols).arranged(named_layout([*ends, DETECTED])).conjoin([*_all_of(given), *known, *window])
+    if isinstance(zone, Conflict):
+        return None
+    last = next((te for te in ends[1::2] if all(zone.distance(("a", te), ("a", end)) <= 0 for end in ends)), None)
+    if last is None:
+        return zone
+    detected = zone.conjoin([Bound(DETECTED, last, 0)])
+    assert isinstance(detected, Zone)
+    return detected
+
+
+def is_interval_sequence(node: Match) -> bool:
+    """Whether a match is of intervals of rows alone, and waits for all of their ends."""
+    return node.emission == "final" and all(isinstance(situation, RowIntervals) for situation in node.situations)
 
 
 def _given(node: Match) -> list[tuple[Term, tuple[Bound, ...]]] | None:

@@ -26,7 +26,14 @@ from tidegate.runtime.eval.increment import keep_true
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
-from tidegate.runtime.ingest.ingest import Arrival, IngestedRows, ingest_rows, ingest_side_by_side, load_seen
+from tidegate.runtime.ingest.ingest import (
+    Arrival,
+    IngestedRows,
+    ingest_rows,
+    ingest_side_by_side,
+    is_judged_in_order,
+    load_remembered,
+)
 from tidegate.runtime.ingest.inputs import bytes_of, shares
 from tidegate.runtime.ordered.operators import Operators
 from tidegate.runtime.plan.steps import QueryPlan
@@ -95,7 +102,7 @@ class EmbeddedExecutor:
                 batch.quarantine(rows.quarantine.table())
             segments = {
                 buffer.id: (self._pending.keep(batch, buffer, stored),)
-                for buffer in intakes[name].buffers
+                for buffer in intake.stored
                 if (stored := rows.stored.get(buffer.id)) is not None and stored.height
             }
             done[name] = IngestResult(
@@ -104,9 +111,9 @@ class EmbeddedExecutor:
         return done
 
     def _ingested(self, name: str, arrivals: Iterable[Arrival], intake: Intake, options: SourceOptions) -> IngestedRows:
-        parts = shares(arrivals, self.threads) if not options.key else ()
+        parts = shares(arrivals, self.threads) if not is_judged_in_order(intake.stream, options) else ()
         if len(parts) < 2:
-            return ingest_rows(arrivals, intake, self.statics, options, load_seen(self.store, intake, options))
+            return ingest_rows(arrivals, intake, self.statics, options, load_remembered(self.store, intake, options))
         step, size, count = f"{INGEST} {name}", bytes_of(arrivals), len(parts)
         way = self.tuner.choose(step, self.tuner.rows_of(name, size), (Way("here", count, count), Way("here")))
         began = time.perf_counter()

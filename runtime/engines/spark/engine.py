@@ -48,6 +48,7 @@ from tidegate.runtime.engines.spark.own_files import check_query_id, is_planned
 from tidegate.runtime.engines.spark.run import SparkRun
 from tidegate.runtime.engines.spark.setup.session import check_session, own_session
 from tidegate.runtime.engines.spark.setup.shipping import ship_library
+from tidegate.runtime.ingest.ingest import is_judged_in_order
 from tidegate.runtime.ingest.quarantine import quarantine_of
 from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.inspect.results import ResultRows, ResultTable
@@ -412,8 +413,17 @@ def _run_of(
     ship_library(spark.sparkContext)
     widths = {name: len(setup.judged(name)) for name in setup.streams}
     keys = buffer_keys(setup.plan)
+    in_order = (name for name, stream in setup.streams.items() if is_judged_in_order(stream, setup.options[name]))
     executor = SparkExecutor(
-        own_session(spark), local, root, paths, widths, keys, limits.driver_bytes, limits.shard_bytes
+        own_session(spark),
+        local,
+        root,
+        paths,
+        widths,
+        keys,
+        limits.driver_bytes,
+        limits.shard_bytes,
+        frozenset(in_order),
     )
     runner = setup.runner(executor)
     framed = sorted(name for name in setup.streams if not isinstance(setup.sources[name].data, Files))

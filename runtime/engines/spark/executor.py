@@ -102,6 +102,8 @@ class SparkExecutor:
     """Per buffer the column by which its rows are shared out."""
     driver_bytes: int = DRIVER_BYTES
     shard_bytes: int = SHARD_BYTES
+    in_order: frozenset[str] = frozenset()
+    """Streams whose rows are judged by those before them, so that one task reads all of their files."""
     name: str = "spark"
     parallelism: int = field(init=False)
     partitions: int = field(init=False)
@@ -138,7 +140,8 @@ class SparkExecutor:
 
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, IngestResult]:
         offered: Mapping[str, StreamOffer] = work.arrivals
-        remembered = sum(s.bytes for name, offer in offered.items() if offer.files for s in intakes[name].remembered)
+        known = [intakes[name] for name, offer in offered.items() if offer.files]
+        remembered = sum(segment.bytes for intake in known for segment in (*intake.remembered, *intake.begun))
         files = {name: offer.files[0].paths for name, offer in offered.items() if offer.files}
         sizes = {name: offered[name].bytes for name in files}
         rows = sum(self.tuner.rows_of(name, size) for name, size in sizes.items())
@@ -167,7 +170,7 @@ class SparkExecutor:
         self, files: Mapping[str, Sequence[object]], sizes: Mapping[str, int], remembered: int = 0
     ) -> tuple[Way, ...]:
         """The ways to take in files of so many bytes, with so many bytes that are remembered of their streams."""
-        units = sum(1 if self.local.options[name].key else len(some) for name, some in files.items())
+        units = sum(1 if name in self.in_order else len(some) for name, some in files.items())
         tasks = max(1, min(units, self.parallelism))
         here, workers = Way("driver"), Way("workers", tasks, self.parallelism)
         memory = sum(self.tuner.memory_of(name, size, self.widths[name]) for name, size in sizes.items())
@@ -191,10 +194,8 @@ class SparkExecutor:
     def _ingest_job(
         self, batch: Batch, files: Sequence[FileTask], intakes: Mapping[str, Intake]
     ) -> list[dict[str, Any]]:
-        # Rows of a stream with a key are judged in the order of its files, so by one task.
-        keyed = frozenset(task.stream for task in files if self.local.options[task.stream].key)
         total = sum(len(task.paths) for task in files)
-        tasks = _shares(files, keyed, min(total, self.parallelism))
+        tasks = _shares(files, self.in_order, min(total, self.parallelism))
         work = partial(ingest_files, IngestContext(self.target(batch), intakes, self.local.options))
         own = [[task.to_json() for task in some] for some in tasks]
         with described(self.spark, f"batch {batch.seq}: ingest {total} files"):
@@ -407,7 +408,11 @@ class SparkExecutor:
 
     def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
         """Small ones in the driver, the others together as one Spark job."""
-        large = {number: rewrite for number, rewrite in enumerate(rewrites) if rewrite.bytes > self.driver_bytes}
+        large = {
+            number: rewrite
+            for number, rewrite in enumerate(rewrites)
+            if rewrite.bytes > self.driver_bytes and rewrite.beginnings is None
+        }
         small = {number: rewrite for number, rewrite in enumerate(rewrites) if number not in large}
         done = dict(zip(small, self.local.rewrite(batch, list(small.values())), strict=True))
         done |= self._rewrite_on_spark(batch, large) if large else {}

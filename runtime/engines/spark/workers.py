@@ -26,7 +26,7 @@ from tidegate.runtime.engines.spark.tasks.running import Batches, reported, summ
 from tidegate.runtime.eval.columns import to_user_table
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.buffering import absorb
-from tidegate.runtime.ingest.ingest import Arrival, ingest_rows, load_seen
+from tidegate.runtime.ingest.ingest import Arrival, Remembered, ingest_rows, load_remembered
 from tidegate.runtime.ingest.inputs import Arrivals
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.rows import Rows, as_frame, as_table
@@ -90,23 +90,25 @@ class IngestContext:
     intakes: Mapping[str, Intake]
     options: Mapping[str, SourceOptions]
 
-    def store(self, stream: str, arrivals: Iterable[Arrival], seen: dict[str, pl.DataFrame | None]) -> str:
-        """Judges and stores rows of one stream; the summary as JSON. `seen` has a task's rows by stream with a key."""
+    def store(self, stream: str, arrivals: Iterable[Arrival], remembered: dict[str, Remembered]) -> str:
+        """Judges and stores rows of one stream; the summary as JSON. `remembered` has a task's rows by which others are
+        judged, by stream.
+        """
         intake, store = self.intakes[stream], self.target.held.store
         tables = {name for buffer in intake.buffers for _, name in buffer.statics}
         tables |= {occurrence.name for term in intake.terms for occurrence in occurrences(term) if occurrence.static}
         statics = self.target.load_statics(tables)
-        if stream not in seen:
-            seen[stream] = load_seen(store, intake, self.options[stream])
-        rows = ingest_rows(arrivals, intake, statics, self.options[stream], seen[stream])
-        seen[stream] = rows.seen
+        if stream not in remembered:
+            remembered[stream] = load_remembered(store, intake, self.options[stream])
+        rows = ingest_rows(arrivals, intake, statics, self.options[stream], remembered[stream])
+        remembered[stream] = rows.remembered
         refused = None
         if rows.quarantine:
             table = rows.quarantine.table()
             refused = write_segment(store, "rows", table, (), self.target.seq, self.target.attempt, area=QUARANTINE)
         segments = {
             buffer.id: segment_line(store, self.target, buffer, stored)
-            for buffer in intake.buffers
+            for buffer in intake.stored
             if (stored := rows.stored.get(buffer.id)) is not None and stored.height
         }
         return json.dumps(
@@ -138,12 +140,12 @@ def segment_line(store: LocalStore, target: WriteTarget, buffer: Buffer, rows: R
 
 def ingest_files(work: IngestContext, files: Json) -> Iterator[str]:
     """A task: opens its files, `FileTask`s as JSON, with the needed columns only, and stores their rows."""
-    seen: dict[str, pl.DataFrame | None] = {}
+    remembered: dict[str, Remembered] = {}
     for task in map(FileTask.from_json, files):
-        yield from _ingest_task(work, task, seen)
+        yield from _ingest_task(work, task, remembered)
 
 
-def _ingest_task(work: IngestContext, task: FileTask, seen: dict[str, pl.DataFrame | None]) -> Iterator[str]:
+def _ingest_task(work: IngestContext, task: FileTask, remembered: dict[str, Remembered]) -> Iterator[str]:
     schema = work.options[task.stream].judged(work.intakes[task.stream].stream.schema)
     waiting: list[str] = []
     size = 0
@@ -151,7 +153,7 @@ def _ingest_task(work: IngestContext, task: FileTask, seen: dict[str, pl.DataFra
         waiting.append(path)
         size += os.path.getsize(path)
         if size >= FLUSH_BYTES or path == task.paths[-1]:
-            yield work.store(task.stream, Arrivals((), tuple(waiting), task.format, schema), seen)
+            yield work.store(task.stream, Arrivals((), tuple(waiting), task.format, schema), remembered)
             waiting, size = [], 0
 
 
@@ -167,7 +169,7 @@ def ingest_offered(work: IngestContext, columns: Mapping[str, Mapping[str, str]]
         context = TaskContext.get()
         origin = f"partition {context.partitionId() if context else 0}"
         waiting: dict[str, list[pa.Table]] = {}
-        seen: dict[str, pl.DataFrame | None] = {}
+        remembered: dict[str, Remembered] = {}
         for batch in batches:
             table = pa.Table.from_batches([batch])
             for name in table.column("source").unique().to_pylist():
@@ -176,10 +178,10 @@ def ingest_offered(work: IngestContext, columns: Mapping[str, Mapping[str, str]]
                 waiting.setdefault(name, []).append(rows)
                 if sum(t.nbytes for t in waiting[name]) >= FLUSH_BYTES:
                     yield summary_batch(
-                        [work.store(name, [Arrival(origin, pa.concat_tables(waiting.pop(name)))], seen)]
+                        [work.store(name, [Arrival(origin, pa.concat_tables(waiting.pop(name)))], remembered)]
                     )
         for name, tables in waiting.items():
-            yield summary_batch([work.store(name, [Arrival(origin, pa.concat_tables(tables))], seen)])
+            yield summary_batch([work.store(name, [Arrival(origin, pa.concat_tables(tables))], remembered)])
 
     return reported(run)
 

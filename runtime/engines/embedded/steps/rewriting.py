@@ -14,6 +14,7 @@ from tidegate.runtime.eval.aggregates.fold_rows import folded, sharded
 from tidegate.runtime.eval.aggregates.partials import merge
 from tidegate.runtime.eval.dependents import Judgement
 from tidegate.runtime.eval.increment import keep_true
+from tidegate.runtime.eval.open_intervals import open_intervals
 from tidegate.runtime.eval.purge_rows import surviving
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.eval.small.increment import small_kept
@@ -39,8 +40,12 @@ class SegmentRewriter:
 
     def parts(self, rewrite: Rewrite) -> Iterator[tuple[int, Rows]]:
         """The rows of each new segment, with the shard to which it goes."""
-        if rewrite.settled is None:
-            parts: Iterator[tuple[int, Rows]] = ((rewrite.shard, rows) for rows in self._rewritten(rewrite))
+        parts: Iterator[tuple[int, Rows]]
+        if rewrite.beginnings is not None:
+            known = self.segments.frame(rewrite.buffer, rewrite.segments)
+            parts = iter([(rewrite.shard, rewrite.beginnings.left(known, rewrite.reached))])
+        elif rewrite.settled is None:
+            parts = ((rewrite.shard, rows) for rows in self._rewritten(rewrite))
         else:
             parts = self._folded_parts(rewrite, rewrite.settled)
         return ((shard, rows) for shard, rows in parts if rows.height)
@@ -48,7 +53,8 @@ class SegmentRewriter:
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
         frames = {b.id: self.segments.frame(b, sweep.segments[b.id]) for b in sweep.buffers}
         rewritten: dict[str, tuple[Segment, ...]] = {}
-        for buffer, rows in zip(sweep.buffers, surviving(sweep, frames).values(), strict=True):
+        begun = open_intervals(sweep, self.segments.frame)
+        for buffer, rows in zip(sweep.buffers, surviving(sweep, frames, begun).values(), strict=True):
             dead = frames[buffer.id].height - rows.height
             if dead and dead >= sweep.worth * frames[buffer.id].height:
                 rewritten[buffer.id] = (self.pending.keep(batch, buffer, rows),) if rows.height else ()

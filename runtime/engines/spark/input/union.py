@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from tidegate.runtime.engines.setup import Setup
 from tidegate.runtime.engines.spark.input.bounded import needed_columns
 from tidegate.runtime.engines.spark.input.wake_ups import WakeUps
+from tidegate.runtime.ingest.ingest import is_judged_in_order
 
 
 def union_of(
@@ -27,7 +28,8 @@ def union_of(
         rows, wanted = needed_columns(setup.sources[name].data, setup.streams[name], setup.sources[name])
         columns[name] = {f"s{number}c{i}": column for i, column in enumerate(wanted)}
         branch = rows.toDF(*columns[name]).select(F.lit(name).alias("source"), *columns[name])
-        branches.append(branch.coalesce(1) if setup.options[name].key else branch)  # keys are judged in order
+        in_order = is_judged_in_order(setup.streams[name], setup.options[name])
+        branches.append(branch.coalesce(1) if in_order else branch)
     for branch in branches:
         union = union.unionByName(branch, allowMissingColumns=True)
     return union, columns
