@@ -8,13 +8,16 @@ from tests.properties.drive import Broken
 from tidegate.algebra.evaluation import evaluate_term, key_of
 from tidegate.analysis.facts import OccurrenceFacts
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.plan.folding.fold import SettledRows
 from tidegate.runtime.plan.steps import Progress
 
 Rows = Mapping[str, Sequence[Mapping[str, object]]]
 
 
-def check_folded(session: Session, arrived: Rows, where: str) -> int:
-    """How many rows less than were kept of those that arrived are stored; `Broken` where it is more than the bound."""
+def check_folded(session: Session, arrived: Rows, settled: Mapping[str, SettledRows], where: str) -> int:
+    """How many rows less than were kept of those that arrived are stored; `Broken` where it is more than the bound, or
+    the report counts rows as settled that are not.
+    """
     live, spared = session.live_rows(), 0
     runner = session._runner
     for buffer in runner.plan.buffers:
@@ -22,15 +25,21 @@ def check_folded(session: Session, arrived: Rows, where: str) -> int:
             continue
         ((query, leaf),) = runner.plan.readers(buffer)
         assert leaf.occurrence is not None
-        most, kept = _most(leaf.occurrence, arrived[buffer.stream.name], runner.state.progress.queries[query.name])
-        if live[buffer.id] > most:
-            raise Broken(f"{where}: {live[buffer.id]} rows of {buffer.id}, at most {most}: {leaf.occurrence.state}")
-        spared += kept - most
+        p = runner.state.progress.queries[query.name]
+        classes, open_, kept = _most(leaf.occurrence, arrived[buffer.stream.name], p)
+        folded = settled[buffer.id].rows
+        others = live[buffer.id] - folded
+        if folded > classes or others > open_:
+            raise Broken(
+                f"{where}: of {buffer.id} {folded} settled rows and {others} others, of {classes} classes and {open_} "
+                f"rows that are not settled: {leaf.occurrence.state}"
+            )
+        spared += kept - classes - open_
     return spared
 
 
-def _most(occurrence: OccurrenceFacts, rows: Sequence[Mapping[str, object]], p: Progress) -> tuple[int, int]:
-    """How many classes and rows that are not settled are kept, and how many rows in all."""
+def _most(occurrence: OccurrenceFacts, rows: Sequence[Mapping[str, object]], p: Progress) -> tuple[int, int, int]:
+    """How many classes and how many rows that are not settled are kept, and how many rows in all."""
     folding, schema = occurrence.folding, occurrence.stream.schema
     assert folding is not None
     classes, open_, kept = set[object](), 0, 0
@@ -45,4 +54,4 @@ def _most(occurrence: OccurrenceFacts, rows: Sequence[Mapping[str, object]], p: 
         else:
             values = [evaluate_term(read.term, row, schema) for read in folding.classes.read]  # type: ignore[arg-type]  # held values
             classes.add((truth, *map(key_of, values)))
-    return len(classes) + open_, kept
+    return len(classes), open_, kept

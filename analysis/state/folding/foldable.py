@@ -133,6 +133,11 @@ class Foldable:
         return not self.instants
 
     @property
+    def waits(self) -> bool:
+        """Whether rows are stored one by one until something of them is settled."""
+        return bool(self.comparisons or self.terms)
+
+    @property
     def runs(self) -> bool:
         """Whether the runtime folds these rows."""
         return self.is_bounded and not self.unfit

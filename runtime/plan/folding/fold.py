@@ -22,6 +22,17 @@ class SettledCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class SettledRows:
+    """Of a buffer that folds, how many stored rows are known to be settled, and between which instants the others are.
+
+    Settled rows are one of each class and, unless each batch folds all, those that wait to be folded.
+    """
+
+    rows: int
+    others: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
 class Fold:
     """The fold of a buffer's rows, read by one leaf of one query.
 
