@@ -134,7 +134,7 @@ class Garbage:
         """Which rows of a buffer are to be folded, if any."""
         if buffer.fold is None or not self._folds:
             return None
-        return buffer.fold.settled(progress.queries[buffer.fold.query])
+        return buffer.fold.settled(progress.queries)
 
     def _is_folded(self, buffer: Buffer, segment: Segment) -> bool:
         assert buffer.fold is not None
@@ -143,8 +143,7 @@ class Garbage:
     def _settles(self, buffer: Buffer, segment: Segment, progress: ProgressState) -> bool:
         """Whether all rows of a segment are settled: a fold has written it, or its instants say so."""
         assert buffer.fold is not None
-        p = progress.queries[buffer.fold.query]
-        return self._is_folded(buffer, segment) or buffer.fold.settles_segment(segment.bounds, p)
+        return self._is_folded(buffer, segment) or buffer.fold.settles_segment(segment.bounds, progress.queries)
 
     def _fold_steps(
         self, made: Rewrite, segments: Sequence[Segment], progress: ProgressState, limits: Limits | None

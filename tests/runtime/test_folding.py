@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 KEYS = 5
 o = tg.stream("O", "k bigint, t bigint, qty bigint", progress="t").as_("o")
 p = tg.stream("P", "k bigint, t bigint, v bigint, name string, cost decimal(9, 2)", progress="t").as_("p")
+other = tg.stream("P", "k bigint, t bigint, v bigint, name string, cost decimal(9, 2)", progress="t").as_("q")
 earlier = tg.stream("O", "k bigint, t bigint, qty bigint", progress="t").as_("e")
 z = tg.stream("Z", "k bigint, t bigint", progress="t").as_("z")
 SAME = o.k == p.k
@@ -76,6 +77,13 @@ QUERIES: Mapping[str, tuple[Any, Mapping[str, int]]] = {
     "the latest price": (LATEST, {"P#0": KEYS}),
     "running totals": (TOTALS, {"P#0": KEYS}),
     "two look-ups multiply": (TWICE, {"P#0": KEYS, "Z#0": KEYS}),
+    "one stream looked up twice": (
+        o.join(p, SAME, PAST)
+        .join(other, o.k == other.k, other.t <= o.t)
+        .group_by(o.k, o.t)
+        .agg(n=tg.count(), s=tg.sum(p.v), most=tg.max(other.v)),
+        {"P#0": KEYS},
+    ),
     "the event before": (BEFORE.group_by(o.k, o.t).agg(b=tg.last(earlier.qty, by=earlier.t)), {"O#1": KEYS}),
     "seen first": (o.anti_join(earlier, o.k == earlier.k, earlier.t < o.t), {"O#1": KEYS}),
     "ever before": (o.semi_join(p, SAME, p.t < o.t), {"P#0": KEYS}),
@@ -174,6 +182,65 @@ def test_a_run_goes_on_with_what_is_folded_whether_or_not_it_folds(name: str, tm
         query, folding=["on", "on", "off"], every=4, collect="amortised", store=LocalStore(tmp_path / "state")
     )
     assert found.equals(wanted)
+
+
+def test_queries_and_occurrences_whose_folds_are_equal_share_a_buffer() -> None:
+    """Whatever they read of a class, and whatever the instants of their results are called."""
+    pairs, padded = o.join(p, SAME, PAST), o.left_join(p, SAME, PAST)
+    queries = {
+        "Last": pairs.group_by(o.k, o.t).agg(v=tg.last(p.v, by=p.t)),
+        "Total": padded.group_by(o.k, at=o.t).agg(s=tg.sum(p.v), n=tg.count()),
+        "Ever": o.semi_join(p, SAME, PAST),
+        "Twice": QUERIES["one stream looked up twice"][0],
+        # Others: what has to be settled, what tells classes apart, and which row stands for a class.
+        "Earlier": o.join(p, SAME, p.t <= o.t - 5).group_by(o.k, o.t).agg(s=tg.sum(p.v)),
+        "ByName": pairs.group_by(o.k, o.t, p.name).agg(s=tg.sum(p.v)),
+        "Context": WITHIN.select(o.k, o.t, o.qty).distinct(),
+    }
+    plan = lower(tg.program(**queries).facts)
+    shared = [
+        {(reader.query, reader.leaf) for reader in buffer.fold.readers}
+        for buffer in plan.buffers
+        if buffer.fold is not None and buffer.stream.name == "P"
+    ]
+    assert {("Last", 1), ("Total", 1), ("Ever", 1), ("Twice", 1), ("Twice", 2)} in shared
+    assert sorted(map(len, shared)) == [1, 1, 1, 5]
+    again = lower(tg.program(**dict(reversed(queries.items()))).facts)
+    assert {(one.id, one.chain.schema.names) for one in again.buffers} == {
+        (one.id, one.chain.schema.names) for one in plan.buffers
+    }
+
+
+@pytest.mark.parametrize("every", [{}, {"Total": 4}, {"Last": 3, "Ever": 5}])
+def test_a_buffer_that_queries_share_folds_what_is_settled_for_all(every: dict[str, int]) -> None:
+    """A query that its schedule leaves behind still tells apart what others do not."""
+    pairs = o.left_join(p, SAME, PAST).group_by(o.k, o.t)
+    program = tg.program(
+        Last=pairs.agg(v=tg.last(p.v, by=p.t)),
+        Total=pairs.agg(n=tg.count(), s=tg.sum(p.v)),
+        Ever=o.semi_join(p, SAME, PAST),
+    )
+    found = []
+    for folding in ("on", "off"):
+        with program.session(
+            schedule=tg.schedule(every=every), collect_garbage="exact", folding=folding, purging="off"
+        ) as session:
+            live = []
+            for end, rows in batches(3):
+                for name in "OP":
+                    session.push(name, rows[name])
+                    session.advance(name, {"t": end})
+                live.append(session.step().live_rows)
+            session.finish()
+            for _ in range(6):
+                session.step()
+            found.append({name: sorted(map(str, session.results(name))) for name in ("Last", "Total", "Ever")})
+        assert [name for name in live[-1] if name.startswith("P")] == ["P#0"]
+        if folding == "on":
+            behind = 10 * max(every.values(), default=1)
+            assert max(one["P#0"] for one in live) <= KEYS + 8 * (1 + behind // 10)
+    assert found[0] == found[1]
+    assert all(found[0].values())
 
 
 def test_what_rows_look_up_is_counted_without_a_list_of_pairs() -> None:
@@ -461,7 +528,7 @@ def test_the_row_of_a_class_is_one_of_its_rows() -> None:
     (buffer,) = (one for one in lower(tg.program(R=query).facts).buffers if one.fold is not None)
     rows = pl.DataFrame({"k": [0, 0, 0], "t": [1, 2, 3], "u": [7, 5, 6]})
     assert buffer.fold is not None
-    found = folded(rows, buffer.fold, buffer.fold.settled({"t": 5}), buffer.stored)
+    found = folded(rows, buffer.fold, buffer.fold.settled({"R": {"t": 5}}), buffer.stored)
     assert found.height == 1
     assert found.row(0) in set(rows.iter_rows())
 
@@ -471,7 +538,7 @@ def test_rows_of_other_truth_values_are_of_other_classes() -> None:
     (buffer,) = (one for one in lower(tg.program(R=query).facts).buffers if one.fold is not None)
     rows = pl.DataFrame({"k": [0, 0, 0], "t": [1, 2, 3]})
     assert buffer.fold is not None
-    settled = buffer.fold.settled({"t": 5})
+    settled = buffer.fold.settled({"R": {"t": 5}})
     assert len(settled.truths) == 1
     assert folded(rows, buffer.fold, settled, buffer.stored).height == 1
     told_apart = replace(settled, truths=(call("le", Attr("t"), Lit(2, BIGINT)),))

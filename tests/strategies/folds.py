@@ -73,7 +73,19 @@ def random_folding_case(seed: int) -> Case:
         one.name: tuple(dict(zip(one.schema.names, row, strict=True)) for row in maker.rows(one))
         for one in maker.streams
     }
-    return Case(seed, ProgramDef((Query("R", "R", node),)), rows)
+    queries = [Query("R", "R", node)]
+    if random.Random(f"second {seed}").random() < 0.3:
+        queries.append(Query("Q", "Q", _less(node)))
+    return Case(seed, ProgramDef(tuple(queries)), rows)
+
+
+def _less(node: Node) -> Node:
+    """The query with an aggregate less, where it has several: one whose look-ups are the same."""
+    match node:
+        case Group(input_, keys, aggregates) if len(aggregates) > 1:
+            return Group(input_, keys, aggregates[1:])
+        case _:
+            return node
 
 
 class _Maker:

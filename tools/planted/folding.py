@@ -190,8 +190,26 @@ GROUP = Group(
         bug(
             "rows fold by how far the inputs have come",
             GARBAGE,
-            "        return buffer.fold.settled(progress.queries[buffer.fold.query])\n",
-            "        ((query, _),) = self.plan.readers(buffer)\n        return buffer.fold.settled(query.propagate(progress.bounds(self.plan), progress.queries[query.name]))\n",
+            "        return buffer.fold.settled(progress.queries)\n",
+            "        return buffer.fold.settled({query.name: query.propagate(progress.bounds(self.plan), progress.queries[query.name]) for query, _ in self.plan.readers(buffer)})\n",
+        ),
+        bug(
+            "rows fold once one of their readers has settled them",
+            FOLD,
+            "        for reader in self.readers:\n            p = progress[reader.query]\n",
+            "        for reader in self.readers[:1]:\n            p = progress[reader.query]\n",
+        ),
+        bug(
+            "of folds that are one what the first reads is stored",
+            FOLD,
+            "        added = dict(sorted({**dict(self.added), **dict(other.added)}.items()))\n",
+            "        added = dict(self.added)\n",
+        ),
+        bug(
+            "each reader of folded rows has a buffer",
+            FOLD,
+            "        return replace(self, added=(), merged=(), readers=())\n",
+            "        return self\n",
         ),
         bug(
             "the row of a class is a mixture",
@@ -202,8 +220,8 @@ GROUP = Group(
         bug(
             "folded rows of other truth values are one",
             FOLD,
-            " for pair in zip(true, false, strict=True)]), tuple(true)\n",
-            " for pair in zip(true, false, strict=True)]), ()\n",
+            "        return SettledCondition(conjunction(list(conditions)), tuple(truths))\n",
+            "        return SettledCondition(conjunction(list(conditions)), ())\n",
         ),
         bug(
             "folded rows forget what is read of them",

@@ -6,12 +6,24 @@ These columns pass through the operators up to the grouping, whose aggregates re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from tidegate.algebra.functions.aggregates import Aggregate, Form, Function, aggregate_type
-from tidegate.algebra.nodes import Group, Imbed, Node, Project, Scan, children, nodes_of, occurrences, with_children
+from tidegate.algebra.nodes import (
+    Group,
+    Imbed,
+    Node,
+    Project,
+    Rename,
+    Scan,
+    children,
+    nodes_of,
+    occurrences,
+    with_children,
+)
 from tidegate.algebra.rewrites.totals import Total, halves
 from tidegate.algebra.schema import Attribute, Schema, unused_mark
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
@@ -20,7 +32,7 @@ from tidegate.algebra.types import BIGINT, NULL
 from tidegate.analysis.state.folding.classes import payload_of
 from tidegate.analysis.state.folding.foldable import Foldable
 from tidegate.analysis.state.folding.region import Step, own_parts, region
-from tidegate.runtime.plan.folding.fold import Fold
+from tidegate.runtime.plan.folding.fold import Fold, FoldReader, settling
 
 _ADDS: Final = (Form.COUNT, Form.INTEGER_SUM)
 _ENDS: Final = {Form.EARLIEST: Function.MIN, Form.LATEST: Function.MAX}
@@ -51,9 +63,22 @@ class _CarriedColumns:
         return name
 
     def attributes(self) -> tuple[Attribute, ...]:
-        """The columns, in a schema."""
-        typed_terms = ((name, resolve(term, self.schema)) for name, term in self.added.items())
+        """The columns as they are stored, in a schema."""
+        stored = self.stored
+        typed_terms = ((stored[name], resolve(term, self.schema)) for name, term in self.added.items())
         return tuple(Attribute(name, typed.type, nullable=typed.nullable) for name, typed in typed_terms)
+
+    @property
+    def stored(self) -> dict[str, str]:
+        """The names under which the columns are stored. Equal columns have one, whatever query reads them."""
+        parts = {partial.name: partial for partial in self.merged}
+        names = {}
+        for name, term in self.added.items():
+            by = parts[name].by
+            order = self.added[by.name] if isinstance(by, Attr) else None
+            content = repr((term, parts[name].function.name, order))
+            names[name] = f"{self.mark}{hashlib.blake2s(content.encode(), digest_size=6).hexdigest()}"
+        return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +90,13 @@ class Weighed:
     totals: tuple[Total, ...] = ()
 
 
-def weighed(tree: Node, foldings: Mapping[int, Foldable], query: str) -> Weighed:
-    """The tree over rows that may stand for several, where leaves have a folding."""
+def weighed(tree: Node, foldings: Mapping[int, Foldable], query: str, taken: Iterable[str] = ()) -> Weighed:
+    """The tree over rows that may stand for several, where leaves have a folding. `taken` are names of other columns
+    that may be stored.
+    """
     if not foldings:
         return Weighed(tree, {})
-    mark = unused_mark(name for node in nodes_of(tree) for name in node.schema)
+    mark = unused_mark([*taken, *(name for node in nodes_of(tree) for name in node.schema)])
     carried = {leaf: _carried(tree, leaf, folding, mark) for leaf, folding in foldings.items()}
     weighing = _Weighing(carried, mark)
     weighed_tree, _ = weighing.node(tree, 0)
@@ -78,9 +105,24 @@ def weighed(tree: Node, foldings: Mapping[int, Foldable], query: str) -> Weighed
 
 
 def _fold(query: str, of: _CarriedColumns, foldable: Foldable) -> Fold:
-    dominance = foldable.classes.dominance
-    best = None if dominance is None else (dominance.attribute, dominance.best)
-    return Fold(query, of.leaf, tuple(of.keys), tuple(of.added.items()), tuple(of.merged), best, foldable)
+    dominance, stored = foldable.classes.dominance, of.stored
+    merged = (
+        Aggregate(
+            stored[partial.name],
+            partial.function,
+            Attr(stored[partial.name]),
+            Attr(stored[partial.by.name]) if isinstance(partial.by, Attr) else None,
+        )
+        for partial in of.merged
+    )
+    return Fold(
+        tuple(sorted(of.keys, key=repr)),
+        tuple(sorted((stored[name], term) for name, term in of.added.items())),
+        tuple(sorted(merged, key=lambda partial: partial.name)),
+        None if dominance is None else (dominance.attribute, dominance.best),
+        settling(foldable),
+        (FoldReader(query, of.leaf, foldable),),
+    )
 
 
 def _carried(tree: Node, leaf: int, folding: Foldable, mark: str) -> _CarriedColumns:
@@ -163,7 +205,9 @@ class _Weighing:
             if columns is None:
                 return node, ()
             schema = Schema((*node.stream.schema.attributes, *columns.attributes()))
-            return Scan(replace(node.stream, schema=schema)), (columns,)
+            stored: Node = Scan(replace(node.stream, schema=schema))
+            pairs = tuple((name, inside) for inside, name in columns.stored.items())
+            return Rename(stored, pairs) if pairs else stored, (columns,)
         below: list[Node] = []
         carried: list[_CarriedColumns] = []
         for child in children(node):
@@ -171,6 +215,8 @@ class _Weighing:
             below.append(weighed_child)
             carried += some
             first += len(occurrences(child))
+        if isinstance(node, Rename) and isinstance(node.input, Scan) and isinstance(below[0], Rename):
+            return Rename(below[0].input, (*below[0].pairs, *node.pairs)), tuple(carried)
         if isinstance(node, Project):
             names = (*node.names, *(name for columns in carried for name in columns.added))
             return Project(below[0], names), tuple(carried)

@@ -125,7 +125,7 @@ def _as_before(buffer: Buffer, rows: pl.DataFrame, sweep: Sweep) -> Iterator[tup
     if fold is None or not any(shard_tree(fold).is_folded(segment) for segment in sweep.segments[buffer.id]):
         parts: Iterator[tuple[int, pl.DataFrame]] = iter([(0, rows)])
     else:
-        parts = settled_apart(rows, fold, fold.settled(sweep.progress[fold.query]), buffer.schema)
+        parts = settled_apart(rows, fold, fold.settled(sweep.progress), buffer.schema)
     return ((shard, part) for shard, part in parts if part.height)
 
 
