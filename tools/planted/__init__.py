@@ -32,6 +32,7 @@ from tools.planted import (
     long_queries,
     look_back,
     look_ups,
+    many_pairs,
     memory,
     mends,
     operators,
@@ -143,6 +144,7 @@ GROUPS = (
     places.GROUP,
     look_back.GROUP,
     look_ups.GROUP,
+    many_pairs.GROUP,
     memory.GROUP,
     mends.GROUP,
 )
