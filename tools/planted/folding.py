@@ -200,6 +200,18 @@ GROUP = Group(
             "        for reader in self.readers[:1]:\n            p = progress[reader.query]\n",
         ),
         bug(
+            "rows fold before the later of two instants is settled",
+            FOLD,
+            '                conditions |= {call("not", query.keep.condition(p)): None for query in term.queries}\n',
+            "                pass\n",
+        ),
+        bug(
+            "an aggregate reads what counts as settled",
+            "analysis/state/folding/runtime_limits.py",
+            "            if set(own_parts(term, sink.held)) != set(own_parts(term, read.held)):\n",
+            "            if False:\n",
+        ),
+        bug(
             "of folds that are one what the first reads is stored",
             FOLD,
             "        added = dict(sorted({**dict(self.added), **dict(other.added)}.items()))\n",

@@ -242,10 +242,10 @@ def folding(
     asked = _Question(i, streams.get(stream.name, stream), streams, promised, latencies, tables, for_ever)
     try:
         for later in later_ofs(region_):
-            settled = _settled(asked, without(region_, later, stream.schema), later)
+            settled = _settled(asked, without(region_, later, stream.schema), later, region_)
             if settled is not None and settled.is_bounded:
                 return settled
-        return _settled(asked, region_, None)
+        return _settled(asked, region_, None, region_)
     except QueryError:
         return None
 
@@ -261,9 +261,9 @@ def why_unknown(node: Node, i: int, *, recursive: bool) -> str:
     return "a comparison that is to be settled has too many temporal cases"
 
 
-def _settled(asked: _Question, region: Region, later: LaterOf | None) -> Foldable | None:
+def _settled(asked: _Question, region: Region, later: LaterOf | None, whole: Region) -> Foldable | None:
     """The folding with all comparisons that come to be settled beside each other: those that never are go, until none
-    does. None where the term is not settled beside them.
+    does. None where the term is not settled beside them. The `whole` region is that in which the term is read.
     """
     wanted = literals(region)
     left_open: list[SettledComparison] = []
@@ -287,7 +287,7 @@ def _settled(asked: _Question, region: Region, later: LaterOf | None) -> Foldabl
         tuple(_stays_open(region, comparison) for comparison in left_open),
         divided.instants(asked.stream.schema),
         _rest(asked, [comparison.horizon() for comparison in comparisons] + [term.horizon() for term in terms]),
-        (*(f"{term_text(term.term.term)} is an instant of several streams" for term in terms), *unfit(region)),
+        unfit(region, whole),
     )
 
 

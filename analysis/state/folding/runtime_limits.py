@@ -14,12 +14,25 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.typed.operations import resolve, term_type
 from tidegate.algebra.types import BIGINT, NULL
 from tidegate.analysis.state.folding.classes import payload_of
-from tidegate.analysis.state.folding.region import Region
+from tidegate.analysis.state.folding.region import Region, own_parts
 
 
-def unfit(region: Region) -> tuple[str, ...]:
-    """Why the runtime keeps the rows of a region's occurrence one by one although they would fold, reason by reason."""
-    return tuple(dict.fromkeys([*_uncounted(region), *_fallible(region)]))
+def unfit(region: Region, whole: Region) -> tuple[str, ...]:
+    """Why the runtime keeps the rows of a region's occurrence one by one although they would fold, reason by reason.
+    The `whole` region is that without a settled term.
+    """
+    return tuple(dict.fromkeys([*_uncounted(region), *_fallible(region), *_reading_settled(region, whole)]))
+
+
+def _reading_settled(region: Region, whole: Region) -> Iterator[str]:
+    """Aggregates that read a settled term: to the plan's tree it is an instant of the row."""
+    sink, read = region.sink, whole.sink
+    if sink is None or read is None or not isinstance(sink.node, Group):
+        return
+    for aggregate in sink.node.aggregates:
+        for term in _of(aggregate):
+            if set(own_parts(term, sink.held)) != set(own_parts(term, read.held)):
+                yield f"{aggregate_text(aggregate)} reads an instant of several streams"
 
 
 def _uncounted(region: Region) -> Iterator[str]:

@@ -88,15 +88,21 @@ class Fold:
                 true, false = (call("not", side.keep.condition(p)) for side in (compared.true, compared.false))
                 conditions[disjunction([true, false])] = None
                 truths[true] = None
+            for term in reader.foldable.terms:
+                conditions |= {call("not", query.keep.condition(p)): None for query in term.queries}
         return SettledCondition(conjunction(list(conditions)), tuple(truths))
 
     def settles_segment(self, bounds: Extents, progress: Mapping[str, Mapping[str, Extended]]) -> bool:
         """Whether all rows of a segment with these bounds are settled."""
-        return all(
-            any(not side.keep.segment(bounds, progress[reader.query]) for side in (compared.true, compared.false))
-            for reader in self.readers
-            for compared in reader.foldable.comparisons
-        )
+        return all(_settles_segment(reader.foldable, bounds, progress[reader.query]) for reader in self.readers)
+
+
+def _settles_segment(foldable: Foldable, bounds: Extents, p: Mapping[str, Extended]) -> bool:
+    compared = all(
+        any(not side.keep.segment(bounds, p) for side in (comparison.true, comparison.false))
+        for comparison in foldable.comparisons
+    )
+    return compared and not any(query.keep.segment(bounds, p) for term in foldable.terms for query in term.queries)
 
 
 def settling(foldable: Foldable) -> tuple[object, ...]:
@@ -106,5 +112,8 @@ def settling(foldable: Foldable) -> tuple[object, ...]:
     def named(pairs: Iterable[tuple[str, object]]) -> tuple[object, ...]:
         return tuple((numbers.setdefault(name, len(numbers)), known) for name, known in pairs)
 
-    needed = (one for compared in foldable.comparisons for one in compared.true.keep.needed)
-    return tuple((one.inner, named(one.ahead), named(one.behind)) for one in needed)
+    asked = [compared.true for compared in foldable.comparisons]
+    asked += [query for term in foldable.terms for query in term.queries]
+    return tuple(
+        tuple((one.inner, named(one.ahead), named(one.behind)) for one in query.keep.needed) for query in asked
+    )
