@@ -49,6 +49,12 @@ BEFORE = o.left_join(earlier, o.k == earlier.k, earlier.t < o.t)
 WITHIN = o.join(p, SAME, p.t < o.t).anti_join(z, z.k == p.k, p.t < z.t, z.t < o.t)
 #: Each pair as soon as both rows are there.
 ALL = o.join(p, SAME).select(k=o.k, qty=o.qty, v=p.v, m=tg.max(o.t, p.t))
+#: What began and ended, as one stream of steps; values of two streams as one.
+STEPS = p.select(k=p.k, t=p.t, step=tg.lit(1)).union(z.select(k=z.k, t=z.t, step=tg.lit(-1)))
+EITHER = p.select(k=p.k, t=p.t, x=p.v).union(earlier.select(k=earlier.k, t=earlier.t, x=earlier.qty))
+PRICED = o.join(p, SAME, PAST).select(k=o.k, t=o.t, x=p.v)
+ENDED = o.join(z, o.k == z.k, z.t <= o.t).select(k=o.k, t=o.t, x=o.qty)
+UNITED, LESS = PRICED.union(ENDED), PRICED.difference(ENDED)
 LATEST = (
     o.left_join(p, SAME, PAST)
     .group_by(o.k, o.t, o.qty)
@@ -91,6 +97,43 @@ QUERIES: Mapping[str, tuple[Any, Mapping[str, int]]] = {
     "ever before": (o.semi_join(p, SAME, p.t < o.t), {"P#0": KEYS}),
     "in a context": (WITHIN.select(o.k, o.t, o.qty).distinct(), {"P#0": KEYS, "Z#0": KEYS}),
     "what data say": (o.join(p, SAME, PAST, p.v <= o.qty).group_by(o.k, o.t).agg(n=tg.count()), {"P#0": 5 * KEYS}),
+    "several causes at once": (
+        o.left_join(STEPS, o.k == STEPS.k, STEPS.t <= o.t)
+        .group_by(o.k, o.t)
+        .agg(open=tg.sum(STEPS.step), n=tg.count(), some=tg.count(STEPS.step), last=tg.last(STEPS.step, by=STEPS.t)),
+        {"P#0": KEYS, "Z#0": KEYS},
+    ),
+    "values of two streams": (
+        o.join(EITHER, o.k == EITHER.k, EITHER.t < o.t)
+        .group_by(o.k, o.t)
+        .agg(
+            n=tg.count(),
+            s=tg.sum(EITHER.x),
+            mean=tg.avg(EITHER.x),
+            least=tg.min(EITHER.x),
+            some=tg.count(EITHER.x),
+            last=tg.last(EITHER.x, by=EITHER.t),
+            at=tg.last(EITHER.x, by=o.qty),
+            sold=tg.sum(o.qty),
+        ),
+        {"P#0": KEYS, "O#1": KEYS},
+    ),
+    "a union of look-ups": (
+        UNITED.group_by(UNITED.k, UNITED.t).agg(
+            n=tg.count(), s=tg.sum(UNITED.x), mean=tg.avg(UNITED.x), most=tg.max(UNITED.x)
+        ),
+        {"P#0": KEYS, "Z#0": KEYS},
+    ),
+    "a union that is looked up from": (
+        UNITED.join(other, UNITED.k == other.k, other.t <= UNITED.t)
+        .group_by(UNITED.k, UNITED.t)
+        .agg(n=tg.count(), s=tg.sum(UNITED.x), mean=tg.avg(UNITED.x), cost=tg.sum(other.v)),
+        {"P#0": KEYS, "Z#0": KEYS},
+    ),
+    "a difference": (
+        LESS.group_by(LESS.k, LESS.t).agg(n=tg.count(), s=tg.sum(LESS.x)),
+        {"P#0": 5 * KEYS, "Z#0": KEYS},
+    ),
     "everything with everything": (
         ALL.group_by(ALL.k, ALL.m).agg(n=tg.count(), sold=tg.sum(ALL.qty), most=tg.max(ALL.v), prices=tg.count(ALL.v)),
         {"P#0": KEYS, "O#0": KEYS},

@@ -10,6 +10,8 @@ CLASSES = "analysis/state/folding/classes.py"
 FOLDING = "analysis/state/folding/foldable.py"
 FOLD = "runtime/plan/folding/fold.py"
 WEIGHTS = "runtime/plan/folding/weights.py"
+CARRIERS = "runtime/plan/folding/carriers.py"
+UNIONS = "runtime/plan/folding/unions.py"
 TOTALS = "algebra/rewrites/totals.py"
 FOLDED = "runtime/eval/aggregates/fold_rows.py"
 GARBAGE = "runtime/batch/garbage.py"
@@ -200,6 +202,30 @@ GROUP = Group(
             "        for reader in self.readers[:1]:\n            p = progress[reader.query]\n",
         ),
         bug(
+            "a side of a union is counted once for all of a class",
+            UNIONS,
+            "    number = added([n or ONE for n in numbers]) if any(n is not None for n in numbers) else None\n",
+            "    number = added([ONE for _ in numbers]) if any(n is not None for n in numbers) else None\n",
+        ),
+        bug(
+            "partial results of a side of a union count once beside its other rows",
+            UNIONS,
+            "            if any(factor is not None for factor in factors):\n",
+            "            if False:\n",
+        ),
+        bug(
+            "only what one side of a union carries is its partial result",
+            UNIONS,
+            '    return {**alone, **({} if one.order is None else {"by": one.order}), **own}\n',
+            '    return {**own, **alone, **({} if one.order is None else {"by": one.order})}\n',
+        ),
+        bug(
+            "a difference compares what rows carry",
+            WEIGHTS,
+            "            return remaining(node, below[0], below[1], self.mark), sides[0][1]\n",
+            "            return Project(Difference(below[0], below[1]), below[0].schema.names), sides[0][1]\n",
+        ),
+        bug(
             "rows fold before the later of two instants is settled",
             FOLD,
             '                conditions |= {call("not", query.keep.condition(p)): None for query in term.queries}\n',
@@ -249,33 +275,33 @@ GROUP = Group(
         ),
         bug(
             "of two folded streams the rows of one count",
-            WEIGHTS,
-            "                product = number if product is None else call(product_of, product, number)\n",
-            "                product = number\n",
+            CARRIERS,
+            "            product = number if product is None else call(product_of, product, number)\n",
+            "            product = number\n",
         ),
         bug(
             "partial totals count once beside other folded rows",
             WEIGHTS,
-            "        others = [columns for columns in self.carried if columns is not of]\n",
-            "        others = [] if of is not None else list(self.carried)\n",
+            "        return times(self.schema, [carrier.factor(aggregate.name) for carrier in self.carried], product_of)\n",
+            "        own = any(aggregate.name in carrier.parts for carrier in self.carried)\n        return times(self.schema, [] if own else [carrier.factor(aggregate.name) for carrier in self.carried], product_of)\n",
         ),
         bug(
             "a padded row is none",
-            WEIGHTS,
-            '                number: Term = call("coalesce", Attr(columns.number), _ONE) if nullable else Attr(columns.number)\n',
-            "                number: Term = Attr(columns.number)\n",
+            CARRIERS,
+            '            number: Term = call("coalesce", Attr(factor), ONE) if schema[factor].nullable else Attr(factor)\n',
+            "            number: Term = Attr(factor)\n",
         ),
         bug(
             "the best order may be one of no value",
-            WEIGHTS,
-            "        nullable = [term for term in (x, t) if resolve(term, columns.schema).nullable]\n",
+            CARRIERS,
+            "        nullable = [term for term in (x, t) if resolve(term, schema).nullable]\n",
             "        nullable: list[Term] = []\n",
         ),
         bug(
             "of equal orders the greatest value counts",
             WEIGHTS,
-            "Function.MAX if form is Form.GREATEST else Function.MIN)",
-            "Function.MIN if form is Form.LEAST else Function.MAX)",
+            "Function.MAX if form is Form.GREATEST else Function.MIN\n",
+            "Function.MIN if form is Form.LEAST else Function.MAX\n",
         ),
         bug(
             "a folded row is read beside the rows that it stands for",
@@ -334,7 +360,7 @@ GROUP = Group(
         bug(
             "more combinations than can be counted are none",
             WEIGHTS,
-            "        if times is None or sum(columns.number is not None for columns in self.carried) <= 1:\n",
+            "        if times is None or not (combined or any(carrier.several for carrier in self.carried)):\n",
             "        if True:\n",
         ),
         bug(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidegate.algebra.functions.aggregates import Aggregate, Form
-from tidegate.algebra.nodes import Difference, Group, Imbed, Join, Node, Select, Union
+from tidegate.algebra.nodes import Group, Imbed, Join, Node, Select
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.row_wise import is_row_wise
@@ -41,9 +41,6 @@ def _uncounted(region: Region) -> Iterator[str]:
     if sink is None:
         yield "the result has each row by itself"
     elif isinstance(sink.node, Group):
-        for step in region.steps:
-            if isinstance(step.node, Union | Difference):
-                yield f"a {type(step.node).__name__.lower()} stands between it and its grouping"
         schema = sink.node.input.schema
         for aggregate in sink.node.aggregates:
             argument = aggregate.argument
