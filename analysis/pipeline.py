@@ -147,7 +147,7 @@ def _component(program: ProgramDef, component: Component, known: Mapping[str, St
         problems += output.problems
         if output.value is not None:
             streams[stream] = output.value
-            facts += [_facts(draft, output.value, recursive=component.recursive) for draft in drafts]
+            facts += [_facts(draft, output.value) for draft in drafts]
     return _ComponentFacts(facts, streams, problems)
 
 
@@ -335,7 +335,7 @@ def _passing_by(query: Query) -> str | None:
     return completion(query.node) if alone else None
 
 
-def _facts(draft: _QueryDraft, output: StreamDef, *, recursive: bool) -> QueryFacts:
+def _facts(draft: _QueryDraft, output: StreamDef) -> QueryFacts:
     """Keep, relevance, state bound and folding of every occurrence, for what the stream promises."""
     promised = {a: draft.functions[a] for a in output.progress}
     node, few = draft.query.node, len(draft.federation.occurrences) <= MOST_OCCURRENCES
@@ -353,9 +353,9 @@ def _facts(draft: _QueryDraft, output: StreamDef, *, recursive: bool) -> QueryFa
         folds, unknown = None, ""
         if isinstance(limit, Unbounded | Collected):
             joined, for_ever = tables.get(i, ()), isinstance(limit, Unbounded)
-            if few and not recursive:
+            if few:
                 folds = folding(node, i, draft.streams, output.progress, latencies, joined, for_ever=for_ever)
-            unknown = "" if folds is not None else why_unknown(node, i, recursive=recursive)
+            unknown = "" if folds is not None else why_unknown(node, i)
         facts.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit, folds, unknown))
     return QueryFacts(
         draft.query, output, draft.federation, promised, tuple(facts), grids(draft.query.node, tuple(promised))

@@ -292,6 +292,53 @@ def test_a_buffer_that_queries_share_folds_what_is_settled_for_all(every: dict[s
     assert all(found[0].values())
 
 
+#: So much of each key is accepted.
+LIMIT = 12
+
+
+def accepted_orders() -> tg.Program:
+    """Orders are accepted as long as those of their key that were accepted before have not reached a limit."""
+    accepted = tg.result("Accepted", "k bigint, t bigint, qty bigint", progress="t")
+    before = accepted.as_("a")
+    known = (
+        o.left_join(before, o.k == before.k, before.t < o.t)
+        .group_by(o.k, o.t, o.qty)
+        .agg(total=tg.sum(before.qty), n=tg.count(before.qty))
+    )
+    within = known.where((tg.coalesce(known.total, 0) < LIMIT) | (known.n % 5 == 4))
+    return tg.program(tg.query(accepted, within.select(known.k, known.t, known.qty)))
+
+
+@pytest.mark.parametrize("collect", ["exact", "amortised"])
+@pytest.mark.parametrize("folding", [["on"], ["off"], ["on", "off"]])
+def test_a_recursion_reads_its_own_results_folded(
+    collect: GarbageCollection, folding: Sequence[Folding], tmp_path: Path
+) -> None:
+    program, store = accepted_orders(), LocalStore(tmp_path / "state")
+    orders: set[tuple[int, int, int]] = set()
+    live, found = [], []
+    for number, (end, rows) in enumerate(batches(4)):
+        options = RunOptions(collect_garbage=collect, folding=folding[number // 5 % len(folding)])
+        with Session(program.facts, store, options=options) as session:
+            session.push("O", rows["O"])
+            session.advance("O", {"t": end if number < 19 else end + 10})
+            live.append(session.step().live_rows)
+            found += [(row["k"], row["t"], row["qty"]) for row in session.results("Accepted")]
+        orders |= {(row["k"], row["t"], row["qty"]) for row in rows["O"]}
+    wanted: list[tuple[int, int, int]] = []
+    for t in sorted({t for _, t, _ in orders}):
+        then = [order for order in orders if order[1] == t]
+        earlier_ones = {k: [qty for key, _, qty in wanted if key == k] for k, _, _ in then}
+        wanted += [one for one in then if sum(earlier_ones[one[0]]) < LIMIT or len(earlier_ones[one[0]]) % 5 == 4]
+    assert 3 * LIMIT < len(wanted) < len(orders) - 5
+    assert sorted(set(found)) == sorted(wanted)
+    (buffer,) = (name for name in live[0] if name.startswith("Accepted"))
+    if folding == ["on"]:
+        assert max(one[buffer] for one in live) <= (1 if collect == "exact" else 4) * (KEYS + 1) + 8
+    if folding == ["off"]:
+        assert live[-1][buffer] == len(wanted)
+
+
 def test_what_rows_look_up_is_counted_without_a_list_of_pairs() -> None:
     query = o.left_join(p, SAME, PAST).group_by(o.k, o.t)
     program = tg.program(R=query.agg(n=tg.count(), v=tg.last(p.v, by=p.t), s=tg.sum(p.v), mean=tg.avg(p.v)))

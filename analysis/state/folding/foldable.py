@@ -250,10 +250,8 @@ def folding(
         return None
 
 
-def why_unknown(node: Node, i: int, *, recursive: bool) -> str:
+def why_unknown(node: Node, i: int) -> str:
     """Why it is not known how rows of occurrence i fold, where `folding` is not asked or gives none."""
-    if recursive:
-        return "the query is part of a recursion"
     if len(occurrences(node)) > MOST_OCCURRENCES:
         return f"the query has more than {MOST_OCCURRENCES} occurrences of streams"
     if region(node, i) is None:
