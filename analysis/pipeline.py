@@ -12,6 +12,7 @@ from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.row_wise import completion, multiplying_tables, ordered_operator
 from tidegate.algebra.schema import StreamDef
 from tidegate.analysis.components import Component, components
+from tidegate.analysis.cuts import with_cuts
 from tidegate.analysis.derived import derived_relations
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.federation.federation import federation
@@ -77,7 +78,13 @@ class _QueryDraft:
 
 def analyse(program: ProgramDef) -> ProgramFacts:
     """All facts of a program; `QueryError` with the problems of all its queries where it is not valid."""
-    program = with_inner_queries(with_summaries(program), _definition)
+    facts = _analysed(with_inner_queries(with_summaries(program), _definition))
+    cut = with_cuts(facts, _alone)
+    return facts if cut is None else _analysed(cut)
+
+
+def _analysed(program: ProgramDef) -> ProgramFacts:
+    """The facts of a program whose operators that gather rows in order are queries of their own."""
     order = components(program)
     problems = _conflicting_inputs(program)
     streams: dict[str, StreamDef] = {}
@@ -118,6 +125,13 @@ def _definition(query: Query) -> StreamDef:
     if output.value is None:
         raise _user_problems([*draft.problems, *output.problems])
     return output.value
+
+
+def _alone(query: Query, streams: Mapping[str, StreamDef]) -> QueryFacts | None:
+    """The facts of a query that alone feeds its stream; None where it is not valid."""
+    draft = _analyse(query, streams).value
+    output = None if draft is None else _output(query.stream, [draft], recursive=False).value
+    return None if draft is None or output is None else _facts(draft, output)
 
 
 def _user_problems(problems: Sequence[Problem]) -> QueryError:

@@ -114,6 +114,8 @@ def _query_text(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> str:
     holds = _holds(query)
     if holds:
         lines.append(_entry("holds", holds))
+    if query.query.cut:
+        lines.append(_entry("cut out", [query.query.cut]))
     if growth := operator_growth(query.query):
         lines.append(_entry("per start", list(growth)))
     if lists := _lists(query, facts):
@@ -187,6 +189,8 @@ def _query_dict(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> dict[
     }
     document["whole_past"] = _whole_past(query)
     document["holds"] = _holds(query)
+    if query.query.cut:
+        document["cut_out"] = query.query.cut
     if growth := operator_growth(query.query):
         document["per_start"] = list(growth)
     if lists := _lists(query, facts):

@@ -292,6 +292,24 @@ def test_a_buffer_that_queries_share_folds_what_is_settled_for_all(every: dict[s
     assert all(found[0].values())
 
 
+def test_rows_of_a_part_that_is_a_stream_of_its_own_fold(tmp_path: Path) -> None:
+    """Prices that no end of their key has followed within ten ticks; of these one of each key is kept."""
+    lasting = p.anti_join(z, z.k == p.k, p.t < z.t, z.t <= p.t + 10)
+    query = o.left_join(lasting, SAME, PAST).group_by(o.k, o.t).agg(n=tg.count(p.v), v=tg.last(p.v, by=p.t))
+    with patch("tidegate.analysis.pipeline.with_cuts", lambda *_: None):
+        wanted, unfolded = run(query, folding=["off"])
+    exact, live = run(query)
+    amortised, _ = run(query, collect="amortised", every=4, folding=["on", "on", "off"], store=LocalStore(tmp_path))
+    assert wanted.height > KEYS
+    assert exact.equals(wanted)
+    assert amortised.equals(wanted)
+    assert unfolded[-1]["P#0"] > 100
+    assert set(live[-1]) == {"O#0", "P#0", "Z#0", "R~1#0"}
+    # A price is final ten ticks after its own: of three batches each is by itself.
+    assert max(one["P#0"] for one in live) <= 3 * 8 + 8
+    assert max(one["R~1#0"] for one in live) <= KEYS + 8
+
+
 #: So much of each key is accepted.
 LIMIT = 12
 
