@@ -48,6 +48,7 @@ THRESHOLDS = (
     Threshold("eval.filters", "_MANY", (0, 2)),
     Threshold("eval.filters", "_MOST", (-1, 2)),
     Threshold("eval.aggregates.look_back", "LISTED", (-1, 4)),
+    Threshold("eval.aggregates.look_back", "_MOST", (0, 40)),
     Threshold("eval.aggregates.compiled", "MANY_ROWS", (0, 2)),
     Threshold("eval.aggregates.compiled", "MANY_ROWS_LOADED", (0, 2)),
     Threshold("eval.unevaluable", "MANY_ROWS", (0, 2)),
