@@ -196,6 +196,25 @@ GROUP = Group(
             "        return buffer.fold.settled({query.name: query.propagate(progress.bounds(self.plan), progress.queries[query.name]) for query, _ in self.plan.readers(buffer)})\n",
         ),
         bug(
+            "rows fold before the increment has passed by which they are settled",
+            "runtime/batch/loop.py",
+            "        last, clock = self.checkpoint.manifest, batch.intent.clock\n",
+            "        from tidegate.algebra.terms import TRUE\n        from tidegate.runtime.batch.executor import Rewrite\n\n"
+            "        p = state.progress.copy()\n"
+            "        p.queries |= {q.name: q.propagate(p.bounds(self.plan), p.queries[q.name]) for q in self.plan.queries}\n"
+            "        folding = [b for b in self.plan.buffers if b.fold is not None and state.segments[b.id]]\n"
+            "        rewrites = [Rewrite(b, state.segments[b.id], TRUE, 0, b.fold.settled(p.queries)) for b in folding]\n"
+            "        folded = zip(folding, self.executor.rewrite(batch, rewrites), strict=True)\n"
+            "        state = replace(state, segments={**state.segments, **{b.id: some for b, some in folded}})\n"
+            "        last, clock = self.checkpoint.manifest, batch.intent.clock\n",
+        ),
+        bug(
+            "rows that fold are gone for the other occurrence of their stream",
+            "runtime/plan/lower.py",
+            "        buffer = None if self.key is None else buffers[self.key]\n",
+            "        buffer = None if self.key is None else next((b for k, b in buffers.items() if k[0] == self.key[0] and b.fold), buffers[self.key])\n",
+        ),
+        bug(
             "rows fold once one of their readers has settled them",
             FOLD,
             "        for reader in self.readers:\n            p = progress[reader.query]\n",
