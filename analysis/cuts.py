@@ -123,7 +123,8 @@ class _Cutter:
             number += 1
         name = f"{owner}~{number}"
         why = f"{query.federation.occurrence_name(for_rows_of.index)} would be kept for ever in {owner}"
-        stopped = "; ".join(for_rows_of.not_folded or ())
+        still_open = () if for_rows_of.folding is None else for_rows_of.folding.open
+        stopped = "; ".join(map(str, still_open)) or next(iter(for_rows_of.not_folded or ()), "")
         written = Query(name, name, part, None, query.query.site, query.query.sites, inner=True)
         made = self.analyse(replace(written, cut=f"{why}: {stopped}" if stopped else why), self.streams)
         return None if made is None or not made.output.progress or _number(made) else made

@@ -30,17 +30,18 @@ from tidegate.algebra.nodes import (
     occurrences,
 )
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import TRUE
+from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.typed.operations import resolve
 from tidegate.runtime.eval.aggregates.look_back import look_back, looked_back
 from tidegate.runtime.eval.aggregates.partials import aggregate, final, merge, partial
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.joins import ranges
+from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.joins.equality import equi_join
 from tidegate.runtime.eval.joins.ranges import Announce, equal_pairs, join_frames, join_pieces, whole
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.aggregate_states import has_partials
-from tidegate.runtime.plan.join_parts import JoinParts, join_parts
+from tidegate.runtime.plan.join_parts import JoinParts, Range, join_parts
 
 
 def evaluate(
@@ -193,20 +194,37 @@ def _product_pieces(left: pl.DataFrame, right: pl.DataFrame, announce: Announce 
 def _join_pieces(
     node: Join, left: pl.DataFrame, right: pl.DataFrame, announce: Announce | None
 ) -> Iterator[pl.DataFrame]:
-    """The rows of a join: in one piece unless there are many pairs. What can fail is evaluated for all at once, since
-    it may have to be evaluated once more.
+    """The rows of a join: in one piece unless there are many pairs. Where a term of these fails, all are evaluated once
+    more, in another way: so none may fail once a piece is made.
     """
     both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
-    if left.height * right.height <= ranges.MANY_PAIRS or resolve(node.condition, both).fallible:
+    parts = join_parts(node.condition, node.left.schema, node.right.schema)
+    few = left.height * right.height <= ranges.MANY_PAIRS
+    if few or any(resolve(term, both).fallible for term in parts.rest) or not _has_values(left, right, both, parts):
         yield _join(node, left, right)
         return
-    parts = join_parts(node.condition, node.left.schema, node.right.schema)
     by_keys = parts.equalities and not parts.ranges and not parts.rest
     if by_keys and equal_pairs(left, right, both, parts) <= ranges.MANY_PAIRS:
         yield _joined(node, left, right, parts)
         return
     for rows in join_pieces(left, right, both, parts, node.kind, announce):
         yield only(rows, node.schema.names)
+
+
+def _has_values(left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts) -> bool:
+    """Whether all keys and limits of a join have values, of the rows of either side."""
+    sides: tuple[list[Term], list[Term]] = ([], [])
+    for part in (*parts.equalities, *parts.ranges):
+        flipped = isinstance(part, Range) and not part.left_first
+        for place, term in enumerate((part.right, part.left) if flipped else (part.left, part.right)):
+            if resolve(term, both).fallible:
+                sides[place].append(term)
+    try:
+        for rows, terms in zip((left, right), sides, strict=True):
+            evaluated(rows, *(compile_term(term, both) for term in terms))
+    except EvaluationError:
+        return False
+    return True
 
 
 def _join(node: Join, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:

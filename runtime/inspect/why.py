@@ -213,7 +213,7 @@ class _State:
             for a, value in self.queries[query.query.name].items():
                 if value not in (INF, -INF):
                     kept = kept.replace(f"p({a})", self._instant(query, a, value))
-            yield f"rows of {occurrence.stream.name}", f"one by one {kept}"
+            yield f"rows of {occurrence.stream.name}", f"one by one while {kept}"
 
     def _allowed(self, query: QueryFacts, attribute: str) -> Extended:
         """How far the query could be by now, whatever its schedule."""

@@ -113,6 +113,19 @@ def test_a_group_never_holds_more_pairs_than_a_piece(monkeypatch: pytest.MonkeyP
     assert max(held) <= 700
 
 
+def test_a_limit_that_has_no_value_for_a_row_without_partners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not asked for: no row has its key."""
+    tree = TREES["left by keys and instants"]
+    rows = leaves(tree)
+    odd = pl.DataFrame({"l": [9], "u": [2**63 - 1], "v": [0]})
+    wanted = evaluate(tree, {0: rows[0], 1: pl.concat([rows[1], odd])})
+    monkeypatch.setattr(ranges, "MANY_PAIRS", 1_000)
+    monkeypatch.setattr(ranges, "CHUNK", 700)
+    found = evaluate(tree, {0: rows[0], 1: pl.concat([rows[1], odd])})
+    assert ordered(found) == ordered(wanted)
+    assert ordered(found) == ordered(evaluate(tree, rows))
+
+
 def test_joins_of_few_pairs_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranges, "MANY_PAIRS", 1_000)
     tree = grouped(Join(LEFT, RIGHT, call("eq", Attr("t"), Attr("u")), "inner"), *MERGED)

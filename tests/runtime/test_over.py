@@ -508,7 +508,7 @@ def test_columns_that_read_others_are_computed_in_the_same_pass(name: str, monke
 
     made = chained()[name]
     assert len(tg.program(R=made).facts.queries) == 1
-    assert str(tg.program(R=made).explain()).count("  holds  ") == 1
+    assert str(tg.program(R=made).explain().report).count("  holds  ") == 1
     with monkeypatch.context() as patched:
         patched.setattr(build, "_with_columns", lambda *_: None)
         apart = chained()[name]

@@ -42,6 +42,12 @@ GROUP = Group(
             "    if by_keys:\n",
         ),
         bug(
+            "a limit without a value fails between pieces",
+            RELATIONAL,
+            " or not _has_values(left, right, both, parts):\n",
+            ":\n",
+        ),
+        bug(
             "pairs are told of in each increment",
             TOLD,
             "        self.due[query.name] = 10 * pairs\n",
