@@ -41,7 +41,7 @@ from tidegate.runtime.eval.joins.equality import equi_join
 from tidegate.runtime.eval.joins.ranges import Announce, equal_pairs, join_frames, join_pieces, whole
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.aggregate_states import has_partials
-from tidegate.runtime.plan.join_parts import JoinParts, Range, join_parts
+from tidegate.runtime.plan.join_parts import Equality, JoinParts, Range, join_parts
 
 
 def evaluate(
@@ -214,7 +214,8 @@ def _join_pieces(
 def _has_values(left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts) -> bool:
     """Whether all keys and limits of a join have values, of the rows of either side."""
     sides: tuple[list[Term], list[Term]] = ([], [])
-    for part in (*parts.equalities, *parts.ranges):
+    every: list[Equality | Range] = [*parts.equalities, *parts.ranges]
+    for part in every:
         flipped = isinstance(part, Range) and not part.left_first
         for place, term in enumerate((part.right, part.left) if flipped else (part.left, part.right)):
             if resolve(term, both).fallible:

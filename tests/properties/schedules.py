@@ -60,8 +60,10 @@ class Run:
 
     def __post_init__(self) -> None:
         inputs = as_tuples(self.case)
-        complete = {**inputs, **evaluate_program(self.case.program, inputs)}
+        complete = {**inputs, **evaluate_program(self.facts.program, inputs)}
+        complete |= evaluate_program(self.case.program, inputs)
         self.whole = {q.query.name: evaluate(q.query.node, complete) for q in self.facts.queries}
+        self.whole |= {query.name: evaluate(query.node, complete) for query in self.case.program.queries}
         self.session = self._open()
 
     def _open(self) -> Session:

@@ -162,7 +162,7 @@ def test_sums_of_doubles_are_added_up_key_by_key(shard: int) -> None:
             Rename(Scan(one), tuple((name, f"{one.name}.{name}") for name in doubles.names)) for one in sides
         )
         limit = rng.choice((le("R.t", "L.t"), le("L.t", "R.t"), None))
-        parts = [eq("L.k", "R.k"), *([] if limit is None else [limit])]
+        parts: list[Term] = [eq("L.k", "R.k"), *([] if limit is None else [limit])]
         aggregates = (
             Aggregate("s", Function.SUM, Attr("R.d")),
             Aggregate("a", Function.AVG, Attr("R.d")),

@@ -298,7 +298,7 @@ def quantity(ticks: Extended, kind: Kind) -> float:
 
 def _plain(use: BufferUse) -> dict[str, object]:
     """The fields but the name; of rows that do not fold not how many are settled."""
-    values = {"rows": use.rows, "bytes": use.bytes, "extent": use.extent, "bound": use.bound}
+    values: dict[str, object] = {"rows": use.rows, "bytes": use.bytes, "extent": use.extent, "bound": use.bound}
     return values if use.settled is None else {**values, "settled": use.settled}
 
 

@@ -103,5 +103,5 @@ def _with_columns(tree: Node, columns: Mapping[str, Term], names: Collection[str
 def remaining(node: Difference, left: Node, right: Node, mark: str) -> Node:
     """A difference whose left rows carry more than is compared: the anti-join by all that is."""
     other = {name: f"{mark}other {name}" for name in node.left.schema.names}
-    equal = [call("eq_null_safe", Attr(name), Attr(renamed)) for name, renamed in other.items()]
+    equal: list[Term] = [call("eq_null_safe", Attr(name), Attr(renamed)) for name, renamed in other.items()]
     return Join(left, Rename(right, tuple(other.items())), conjunction(equal), "anti")
