@@ -118,6 +118,8 @@ def _query_text(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> str:
         lines.append(_entry("holds", holds))
     if per_window := window_keys(query.query, facts.program):
         lines.append(_entry("per window", _per_window(per_window)))
+    if query.query.cut:
+        lines.append(_entry("cut out", [query.query.cut]))
     if growth := operator_growth(query.query):
         lines.append(_entry("per start", list(growth)))
     if lists := _lists(query, facts):
@@ -201,6 +203,8 @@ def _query_dict(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> dict[
     document["holds"] = _holds(query)
     if per_window := window_keys(query.query, facts.program):
         document["per_window"] = list(per_window)
+    if query.query.cut:
+        document["cut_out"] = query.query.cut
     if growth := operator_growth(query.query):
         document["per_start"] = list(growth)
     if lists := _lists(query, facts):

@@ -196,6 +196,7 @@ class Runner:
             freed=freed,
             live_bytes=state.live_bytes(self.plan),
             live_ranges=state.ranges(),
+            settled=self.garbage.settled(state.segments, state.progress),
             clock=batch.intent.clock,
             spark=batch.intent.offer.spark,
             read=evaluation.read,

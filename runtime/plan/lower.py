@@ -182,7 +182,7 @@ class Partitioning:
 
 
 #: What makes two row-wise parts share a buffer: the part without renames and projections, and its partial grouping, or
-#: partition and time of its event runs, or its fold.
+#: partition and time of its event runs, or what tells its fold from others.
 _Key = tuple[Node, Group | Partitioning | Fold | None]
 
 
@@ -195,6 +195,8 @@ class _Layout:
     columns: dict[_Key, dict[str, None]] = field(default_factory=dict)
     keys: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
     conditions: dict[_Key, dict[Term, None]] = field(default_factory=dict)
+    folds: dict[_Key, Fold] = field(default_factory=dict)
+    """Of rows that fold how they do, for all that read them."""
     kept: dict[_Key, list[Term]] = field(default_factory=dict)
     """Of partial aggregates, per reader which rows of the stream it keeps: groups do not show it."""
 
@@ -202,13 +204,19 @@ class _Layout:
         self.columns.setdefault(key, {}).update(dict.fromkeys((*columns, *instants)))
         self.keys[key] = tuple(dict.fromkeys((*self.keys.get(key, ()), *instants)))
 
+    def folded(self, part: Node, fold: Fold) -> _Key:
+        """What the rows of a part are stored as that are to be folded, and read so by one leaf more."""
+        key = part, fold.apart
+        self.folds[key] = self.folds[key].beside(fold) if key in self.folds else fold
+        return key
+
     def buffers(self) -> dict[_Key, Buffer]:
         """The buffers, numbered per stream by their contents, so that state does not depend on the order of queries."""
         buffers: dict[_Key, Buffer] = {}
         for key in sorted(self.columns, key=lambda key: (key[1] is not None, digest(key))):
             (part, kind), wanted, keys = key, self.columns[key], self.keys[key]
             partial = kind if isinstance(kind, Group) else None
-            fold = kind if isinstance(kind, Fold) else None
+            fold = self.folds.get(key)
             streams = occurrences(part)
             scan = next(i for i, stream in enumerate(streams) if not stream.static)
             stream = streams[scan]
@@ -301,14 +309,15 @@ def _read_folded(facts: QueryFacts, tree: Node, leaves: list[_LeafDraft], layout
     """The query over buffers, those among them that fold with what it needs of rows that stand for several."""
     occurring = [leaf.occurrence for leaf in leaves]
     foldings = {i: use.folding for i, use in enumerate(occurring) if use is not None and use.folds and use.folding}
-    over = weighed(tree, foldings, facts.query.name)
+    taken = [name for leaf in leaves if leaf.key is not None for name in leaf.key[0].schema]
+    over = weighed(tree, foldings, facts.query.name, taken)
     folds = over.folds
     for i, (leaf, occurrence) in enumerate(zip(leaves, occurring, strict=True)):
         if leaf.key is None or occurrence is None:
             continue
         key, columns = leaf.key, leaf.columns
         if i in folds:
-            key = (leaf.key[0], folds[i])
+            key = layout.folded(leaf.key[0], folds[i])
             columns += tuple(name for term in folds[i].keys for name in sorted(attributes_of(term)))
             read = (*leaf.columns, *(name for name, _ in folds[i].added))
             leaves[i] = replace(leaf, key=key, columns=read)

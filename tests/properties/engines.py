@@ -164,7 +164,7 @@ def _check_steps(
         for name, rows in step.rows.items():
             arrived[name] += rows
         if collect == "exact":
-            tally.folded += check_folded(session, arrived, where)
+            tally.folded += check_folded(session, arrived, report.settled, where)
         tally.increments += len(report.results)
         tally.freed += sum(report.freed.values())
         if restarts and rng.random() < 0.3:

@@ -20,6 +20,7 @@ from tests.strategies.folds import random_folding_case
 from tests.strategies.interval_sequences import random_interval_sequence_case
 from tests.strategies.operators import random_operator_case
 from tests.strategies.over import random_over_case
+from tests.strategies.parts import random_parts_case
 from tests.strategies.programs import DECIDED, JOINED, ONE_QUERY, STAGED, WINDOWED, Case, Options, random_case
 from tests.strategies.ranks import random_ranks_case
 from tests.strategies.recursive import random_recursive_case
@@ -194,6 +195,8 @@ FAMILIES: dict[str, Family] = {
     "ticks": Family(by_delays, make=random_ticks_case, scripts=1),
     "folding": Family(by_folding, make=random_folding_case, scripts=1),
     "folding-turns": Family(by_any_turns, make=random_folding_case, scripts=1),
+    "parts": Family(by_folding, make=random_parts_case, scripts=1),
+    "parts-turns": Family(by_any_turns, make=random_parts_case, scripts=1),
     "lagging": Family(by_lagging_rules, STAGED),
     "turns": Family(by_any_turns, STAGED, scripts=1),
     "turns-kills": Family(by_any_turns, DECIDED, scripts=1),
