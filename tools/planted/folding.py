@@ -428,8 +428,8 @@ GROUP = Group(
         bug(
             "of combinations those are counted that can be",
             WEIGHTS,
-            '        return call("if", call("eq", beyond, _ZERO), call("coalesce", total, _ZERO), too_many)\n',
-            '        return call("coalesce", total, _ZERO)\n',
+            '        return call("if", call("eq", beyond, ZERO), call("coalesce", total, ZERO), too_many)\n',
+            '        return call("coalesce", total, ZERO)\n',
         ),
         bug(
             "every piece is folded with all before",

@@ -72,8 +72,8 @@ GROUP = Group(
         bug(
             "rejected rows are remembered",
             INTAKE,
-            "done.seen = pl.concat([done.seen, fine.select(done.seen.columns)])",
-            "done.seen = pl.concat([done.seen, rows.select(done.seen.columns)])",
+            "pl.concat([seen, fine.select(seen.columns)])",
+            "pl.concat([seen, rows.select(seen.columns)])",
         ),
         bug(
             "why: a row needs one tick less",

@@ -38,7 +38,7 @@ GROUP = Group(
         bug(
             "rows with a key are compared with those of their share",
             EXECUTOR,
-            "shares(arrivals, self.threads) if not options.key else ()",
+            "shares(arrivals, self.threads) if not is_judged_in_order(intake.stream, options) else ()",
             "shares(arrivals, self.threads)",
         ),
         bug(

@@ -157,7 +157,7 @@ class _Pairs:
 
     def partnered(self) -> BoolArray:
         """The mask of left rows that are in some pair."""
-        if self.bands and not any(band.rest or band.flipped for band in self.bands):
+        if self.bands and not self.lists:
             return np.asarray(np.logical_or.reduce([band.stop > band.start for band in self.bands]))
         partnered = np.zeros(self.left.height, dtype=np.bool_)
         for rows, _ in self.matches():
