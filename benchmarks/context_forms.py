@@ -27,7 +27,8 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
-from benchmarks.contexts import BATCHES, REPORTS, SECONDS, SIGNALS, Rows, Setting, model
+from benchmarks.contexts import BATCHES
+from benchmarks.contexts_data import REPORTS, SECONDS, SIGNALS, Rows, Setting, model
 from benchmarks.figures import PAIRS, machine
 
 E, S, Z = REPORTS.as_("e"), SIGNALS.where(SIGNALS.begins).as_("s"), SIGNALS.where(~SIGNALS.begins).as_("z")
