@@ -305,8 +305,8 @@ def test_sections_of_windows_and_counts_run_on_few_rows(monkeypatch: pytest.Monk
     monkeypatch.setattr(windows, "PANED_KEYS", (1,))
     assert len(windows.measure(2000)) == len(windows.AGGREGATES)
     base = replace(iseq.BASE, windows=2, density=12, length=3)
-    made = iseq.figures(base)
-    assert len(made) == 4 * 3
+    made = iseq.figures(base, (12, 24))
+    assert len(made) == 4 * 6
 
 
 def test_queries_in_contexts_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,8 @@ SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests/strategies", "te
 FAMILIES = (
     *("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded"),
     *("situations", "over", "asof", "versions", "ranks", "row-windows", "ticks", "sequences", "folding", "large"),
-    *("sequence-kernels", "sequences-directed", "contexts", "contexts-above", "contexts-inside", "iseq", "counted"),
+    *("sequence-kernels", "sequences-directed", "contexts", "contexts-above", "contexts-inside", "iseq", "iseq-begun"),
+    "counted",
 )
 
 

@@ -13,7 +13,7 @@ from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.aggregates import Aggregate
-from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Scan
+from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Scan, Select
 from tidegate.algebra.ordered.derive import END, START, Derive
 from tidegate.algebra.ordered.match.node import DETECTED, Match
 from tidegate.algebra.ordered.sequences.node import Sequences
@@ -76,8 +76,10 @@ def node_query(node: Node, dialect: Dialect = "allen") -> str:
     """The text of a query by its node."""
     if isinstance(node, Sequences):
         return row_pattern_query(node)
+    if isinstance(node, Select) and isinstance(node.input, Match) and not _derived(node.input):
+        return interval_sequence_text(node.input, node.condition)
     match, columns = _match_of(node)
-    derived = tuple(situation for situation in match.situations if isinstance(situation, Derive))
+    derived = _derived(match)
     if not derived and node is match:
         return interval_sequence_text(match)
     if len(derived) < len(match.situations):
@@ -106,6 +108,10 @@ def node_query(node: Node, dialect: Dialect = "allen") -> str:
     if match.emission != "earliest":
         lines.append(f"EMIT {match.emission}")
     return "\n".join(lines) + "\n"
+
+
+def _derived(match: Match) -> tuple[Derive, ...]:
+    return tuple(situation for situation in match.situations if isinstance(situation, Derive))
 
 
 def _match_of(node: Node) -> tuple[Match, Mapping[str, str]]:

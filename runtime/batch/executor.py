@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import Rank
-from tidegate.runtime.eval.beginnings import Beginnings
+from tidegate.runtime.eval.beginnings.memory import Beginnings
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake

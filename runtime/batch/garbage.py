@@ -13,7 +13,7 @@ from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF
 from tidegate.runtime.batch.executor import Executor, Rewrite
 from tidegate.runtime.eval.aggregates.fold_rows import shard_tree
-from tidegate.runtime.eval.beginnings import Beginnings
+from tidegate.runtime.eval.beginnings.memory import Beginnings
 from tidegate.runtime.eval.purge_schedule import FLOOR, STEP, STRIDE, WHOLE_STEPS, WORTH, Sweep, Watch
 from tidegate.runtime.ingest.keys import KeyMemory
 from tidegate.runtime.plan.folding.fold import SettledCondition, SettledRows

@@ -22,7 +22,7 @@ from tidegate.runtime.batch.report import BatchReport, greatest_instants
 from tidegate.runtime.batch.scheduler import Scheduler
 from tidegate.runtime.batch.state import RunState
 from tidegate.runtime.connectors.sources import OnError, SourceOptions
-from tidegate.runtime.eval.beginnings import beginnings_of
+from tidegate.runtime.eval.beginnings.memory import beginnings_of
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.keys import key_memory
 from tidegate.runtime.plan.progress import input_streams

@@ -33,6 +33,7 @@ how it runs
 _ORDERED = """\
   events      how the rows are stored that an operator reads in order
   implied     what follows from an operator's conditions, and which of them say nothing that the others do not
+  execution   how long rows are stored that an operator joins: as long as the window lets them, or as long as partners of theirs may come
   order       when one of them has come, in which order an operator looks for those that go with it; the cost is that of the search"""
 
 

@@ -28,7 +28,7 @@ from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, MemoryS
 from tidegate.runtime.connectors.sources import ON_ERROR, Files, OnError, Source, SourceOptions
 from tidegate.runtime.engines.compactions import Compactions
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.eval.beginnings import beginnings_of
+from tidegate.runtime.eval.beginnings.memory import beginnings_of
 from tidegate.runtime.eval.increment import increment, no_rows, read_leaves
 from tidegate.runtime.eval.static_matches import StaticMatches
 from tidegate.runtime.ingest.inputs import hold_static, static_digest

@@ -23,8 +23,8 @@ from tidegate.analysis.zones.instants import constrained
 from tidegate.analysis.zones.normal_form import Bound
 from tidegate.analysis.zones.zone import Copy, Layout, Zone
 from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.eval.beginnings.partners import OpenIntervals, Read, least_of, open_intervals
 from tidegate.runtime.eval.joins.ranges import join_frames
-from tidegate.runtime.eval.open_intervals import OpenIntervals, Read, least_of, open_intervals
 from tidegate.runtime.eval.purge_rows import OTHER, ROW, as_other, filtered
 from tidegate.runtime.eval.purge_schedule import Sweep
 from tidegate.runtime.plan.join_parts import join_parts

@@ -10,8 +10,8 @@ from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import FALSE, TRUE, Term
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.purge import Case
+from tidegate.runtime.eval.beginnings.partners import OpenIntervals, least_of
 from tidegate.runtime.eval.joins.ranges import join_frames
-from tidegate.runtime.eval.open_intervals import OpenIntervals, least_of
 from tidegate.runtime.eval.purge_schedule import Sweep
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.join_parts import join_parts

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from tidegate.algebra.time import Extended
-from tidegate.runtime.eval.beginnings import Beginnings
+from tidegate.runtime.eval.beginnings.memory import Beginnings
 from tidegate.runtime.plan.steps import Buffer, Plan, Progress
 from tidegate.runtime.state.segments import Segment
 

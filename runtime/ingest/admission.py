@@ -20,7 +20,7 @@ from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.arrays import BoolArray
 from tidegate.runtime.connectors.sources import SourceOptions
-from tidegate.runtime.eval.beginnings import Beginnings
+from tidegate.runtime.eval.beginnings.memory import Beginnings
 from tidegate.runtime.eval.columns import as_mask
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.ingest.raw_rows import Raw

@@ -36,7 +36,8 @@ from tidegate.runtime.ingest.admission import (
     said_of_progress,
     with_places,
 )
-from tidegate.runtime.ingest.beginnings import refused_beginnings_and_ends, split
+from tidegate.runtime.ingest.beginnings.fates import refused_beginnings_and_ends
+from tidegate.runtime.ingest.beginnings.told import split
 from tidegate.runtime.ingest.buffering import absorbed, as_small
 from tidegate.runtime.ingest.keys import key_rejections
 from tidegate.runtime.ingest.raw_rows import Column, Raw, Rows, raw
@@ -248,7 +249,7 @@ class _Ingest:
         assert beginnings is not None
         assert known is not None
         if (arrival := self.options.arrival) is not None:
-            begun = begun.with_columns(pl.lit(intake.arrival, pl.Int64).alias(arrival))
+            begun = begun.with_columns(pl.lit(intake.arrival, dtype=pl.Int64).alias(arrival))
         begun, early = admit_beginnings(begun, intake)
         of_begun, of_ended = refused_beginnings_and_ends(
             beginnings, begun, ended, known, intake.progress[beginnings.begins.end], self.options.arrival

@@ -8,7 +8,7 @@ from tidegate.algebra.nodes import Group
 from tidegate.algebra.printing.plans import listed, node_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.analysis.ordered.table import family_of, operator_state
-from tidegate.runtime.eval.open_intervals import untold
+from tidegate.runtime.eval.beginnings.partners import untold
 from tidegate.runtime.plan.placement import Limits, size_text
 from tidegate.runtime.plan.schedule import Timetable
 from tidegate.runtime.plan.shared_parts import sharers
@@ -88,7 +88,12 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
         notes = _notes(query)
         if implied := family_of(query.ordered.node).implied(query.ordered.node):
             lines.append(_indented("implied", "\n".join(implied)))
-        for head, said in (("order", notes["order"]), ("holds", notes["holds"]), ("freed when", notes["freed_by"])):
+        for head, said in (
+            ("execution", notes["execution"]),
+            ("order", notes["order"]),
+            ("holds", notes["holds"]),
+            ("freed when", notes["freed_by"]),
+        ):
             lines += [_indented(head, "\n".join(said))] if said else []
     lines.append(f"  on Spark    {limits.describe(query)}")
     for part, names in sharers(plan.queries, query):
@@ -103,14 +108,31 @@ def _notes(query: QueryPlan) -> dict[str, list[str] | None]:
     """
     ordered = query.ordered
     if ordered is None:
-        return dict.fromkeys(("order", "holds", "freed_by"))
+        return dict.fromkeys(("execution", "order", "holds", "freed_by"))
     analysed, node = family_of(ordered.node), ordered.node
     freed = [] if ordered.purging == "off" else analysed.freed(node, always=ordered.purging == "always")
     return {
+        "execution": _execution(query) if analysed.joins_rows(node) else [],
         "order": list(analysed.orders(node)),
         "holds": list(operator_state(query.facts.query).bounds),
         "freed_by": list(freed),
     }
+
+
+def _execution(query: QueryPlan) -> list[str]:
+    """Which rows of an operator that joins them go before keep lets them go, and what is known of those to come."""
+    federation, rules = query.facts.federation, query.purge
+    freed = [leaf.occurrence.index for leaf in query.leaves if leaf.occurrence is not None and leaf.partner]
+    if rules is None or not freed:
+        return ["naive: rows are stored as long as the window lets them"]
+    partners = {pair.counterpart for i in freed for pair in rules.partners_of(i) if pair.begun}
+    told = [i for i in sorted(partners) if _tells(query, i)]
+    rows = f"rows of {listed(freed, federation.occurrence_name)} go once they have no partner, and none to come"
+    return [
+        f"by beginnings: {rows}; of {listed(told, federation.occurrence_name)} what has begun is known"
+        if told
+        else f"by partners: {rows}"
+    ]
 
 
 def _events(ordered: OrderedStep) -> str:

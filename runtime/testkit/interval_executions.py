@@ -12,7 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from tidegate.runtime.testkit.interval_lists import End, IntervalList
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.checks.calls import called
+from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.errors import QueryError
+from tidegate.runtime.testkit.interval_lists import End, IntervalList, list_of
 
 Execution = Literal["naive", "stacks", "punctuated"]
 EXECUTIONS: Final[tuple[Execution, ...]] = ("naive", "stacks", "punctuated")
@@ -59,6 +64,24 @@ class Record:
         return self.role, self.ts, self.te
 
 
+@dataclass(frozen=True, slots=True)
+class ExecutedSequence:
+    """What `execute_iseq` has found, as the ends of each combination in the order of its intervals; pairs of intervals
+    that were compared; and how many intervals and beginnings were kept, at most and on average.
+
+    Examples:
+        >>> from tidegate import testing
+        >>> hits = tg.iseq(Fast.ts < Braking.ts, of=(Fast, Braking), within=10)
+        >>> testing.execute_iseq(hits, [("Fast", 2, 5), ("Braking", 4, 6)], "naive")
+        ExecutedSequence(results=((2, 5, 4, 6),), compared=1, most=2, mean=0.75)
+    """
+
+    results: tuple[tuple[int, ...], ...]
+    compared: int
+    most: int
+    mean: float
+
+
 class IntervalExecution:
     """One of the executions. `arrive` takes what comes in the order of `arrivals`, and yields the combinations that it
     completes, each as the ends of its intervals in the order of roles.
@@ -84,6 +107,10 @@ class IntervalExecution:
     def live(self) -> int:
         """How many intervals and beginnings are kept."""
         return sum(map(len, self.known))
+
+    def ended(self) -> int:
+        """How many intervals are kept that have ended, each once, whatever roles it fills."""
+        return len({id_ for records in self.known for id_, record in records.items() if record.te is not None})
 
     def kept(self, role: str) -> list[tuple[int, int | None]]:
         """The ends of what is kept for a role."""
@@ -222,3 +249,39 @@ class IntervalExecution:
             if not self.of.fit(record.ends, other.ends):
                 return False
         return True
+
+
+@called()
+def execute_iseq(
+    sequence: Relation, intervals: Iterable[tuple[str, int, int]], execution: Execution = "punctuated"
+) -> ExecutedSequence:
+    """Executes an interval sequence as the ISEQ paper describes it, one interval after the other, to compare with what
+    a program does.
+
+    `intervals` are names, starts and ends, in ticks; one that is used under several names is given under the first of
+    them. `execution` is "naive", "stacks" (of instances, by the longest order of ends), or "punctuated" (stacks of
+    beginnings, too, which are told at every start). `QueryError` TG114 for what is no interval sequence, or has
+    alternatives.
+
+    From the papers: ISEQ (Li et al., DEBS 2011), Algorithms 1 and 3.
+
+    Examples:
+        >>> from tidegate import testing
+        >>> hits = tg.iseq(Fast.ts < Braking.te, Braking.te < Fast.te, of=(Fast, Braking), within=10)
+        >>> intervals = [("Braking", 1, 3), ("Fast", 4, 9), ("Braking", 6, 8)]
+        >>> for execution in ("naive", "punctuated"):
+        ...     run = testing.execute_iseq(hits, intervals, execution)
+        ...     print(run.results, run.compared, run.most)
+        ((4, 9, 6, 8),) 2 3
+        ((4, 9, 6, 8),) 1 2
+    """
+    with Here():
+        if execution not in EXECUTIONS:
+            raise QueryError(
+                "TG114", f"no execution is called {shown(execution)}", hint=f"executions are {', '.join(EXECUTIONS)}"
+            )
+        of, roles = list_of(sequence)
+        running = IntervalExecution(of, execution)
+        coming = arrivals((name, start, end) for name, start, end in intervals if name in roles)
+        results = [found for arrival in coming for found in running.arrive(arrival, roles[arrival.role])]
+        return ExecutedSequence(tuple(results), running.tested, running.most, running.total / max(1, len(coming)))

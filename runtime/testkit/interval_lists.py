@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tidegate.algebra.diagnostics.shown import shown
+from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.ordered.match.node import Match
 from tidegate.analysis.ordered.match.detection import detection_of
@@ -83,3 +85,17 @@ def interval_list(node: Match) -> IntervalList:
         tuple(None if (c := whole.distance(("a", w), ("a", v))) == float("inf") else int(c) for v in ends) for w in ends
     )
     return IntervalList(node.symbols, most, node.within + 1)
+
+
+def list_of(sequence: Relation) -> tuple[IntervalList, dict[str, list[str]]]:
+    """The list of an interval sequence, and by the name of each of its roles all that the same intervals fill;
+    `QueryError` TG114 as `interval_list`.
+    """
+    node = getattr(sequence, "_node", None)
+    if not isinstance(node, Match):
+        raise QueryError(
+            "TG114", f"{shown(sequence)} is no interval sequence", hint="give tg.iseq(A.ts < B.ts, of=(A, B), within=9)"
+        )
+    of = dict(zip(node.symbols, node.situations, strict=True))
+    roles = {name: [role for role, other in of.items() if other is situation] for name, situation in of.items()}
+    return interval_list(node), roles

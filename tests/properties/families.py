@@ -6,6 +6,7 @@ import os
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from tests.properties.delays import in_few_batches
@@ -160,12 +161,23 @@ def by_folding(case: Case, script: Script, facts: ProgramFacts, tally: Tally) ->
 
 
 def by_executions(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
-    """The executions of the ISEQ paper, and of some cases the embedded engine."""
+    """The executions of the ISEQ paper, and of some cases the embedded engine, and what it keeps."""
     from tests.properties.executions import check_executions
+    from tests.properties.kept_intervals import check_kept
 
     check_executions(case, script, tally)
     if case.seed % RUN == 0:
         by_delays(case, script, facts, tally)
+        check_kept(case, facts, tally, ("naive", "stacks"))
+
+
+def by_beginnings(case: Case, _script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """The embedded engine where intervals tell when they begin: what it finds, and what it keeps."""
+    from tests.properties.begun_intervals import check_begun
+    from tests.properties.kept_intervals import check_kept
+
+    check_begun(case, facts, tally)
+    check_kept(case, facts, tally, ("naive", "stacks", "punctuated"))
 
 
 FAMILIES: dict[str, Family] = {
@@ -192,6 +204,7 @@ FAMILIES: dict[str, Family] = {
     "counted": Family(by_delays, make=random_counted_case, scripts=1),
     "sequences": Family(by_delays, make=random_sequences_case, scripts=1),
     "iseq": Family(by_executions, make=random_interval_sequence_case, scripts=1),
+    "iseq-begun": Family(by_beginnings, make=partial(random_interval_sequence_case, begins=True), scripts=1),
     "ticks": Family(by_delays, make=random_ticks_case, scripts=1),
     "folding": Family(by_folding, make=random_folding_case, scripts=1),
     "folding-turns": Family(by_any_turns, make=random_folding_case, scripts=1),

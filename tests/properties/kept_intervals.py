@@ -40,7 +40,7 @@ def check_kept(case: Case, facts: ProgramFacts, tally: Tally, executions: Sequen
             for execution, one in running.items():
                 for arrival in coming:
                     one.arrive(arrival, [role for role in of.roles if role[0] == arrival.role])
-                kept = _kept(one)
+                kept = one.ended()
                 if stored > kept:
                     raise Broken(f"at {instant}: {stored} intervals are stored, {execution} keeps {kept}")
                 tally.freed += kept - stored
@@ -53,8 +53,3 @@ def _by_instant(case: Case) -> Iterator[tuple[int, list[Arrival]]]:
     for arrival in arrivals(intervals_of(case)):
         by_instant.setdefault(arrival.at, []).append(arrival)
     yield from by_instant.items()
-
-
-def _kept(running: IntervalExecution) -> int:
-    """How many intervals that have ended are kept, each once, whatever roles it fills."""
-    return len({number for records in running.known for number, record in records.items() if record.te is not None})

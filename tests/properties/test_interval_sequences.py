@@ -4,12 +4,15 @@ no more than they do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tests.properties.drive import Tally
 from tests.properties.families import FAMILIES, Family, by_executions, seeds
 from tests.properties.kept_intervals import check_kept
 from tests.strategies.interval_sequences import random_interval_sequence_case
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.pipeline import analyse
+from tidegate.runtime.testkit.interval_executions import Execution
 
 
 def test_executions_find_what_is_meant() -> None:
@@ -29,13 +32,34 @@ def test_random_cases_have_results() -> None:
 
 def test_no_more_intervals_are_stored_than_the_first_algorithm_keeps() -> None:
     """Without index and with stacks of instances."""
+    tally = _kept(60, ("naive", "stacks"), begins=False)
+    assert tally.runs >= 30
+    assert tally.freed >= 60, "far fewer are stored"
+
+
+def test_no_more_intervals_are_stored_than_the_third_algorithm_keeps() -> None:
+    """Where intervals tell when they begin, with stacks of beginnings, too."""
+    tally = _kept(40, ("naive", "stacks", "punctuated"), begins=True)
+    assert tally.runs >= 20
+    assert tally.freed >= 200
+
+
+def test_results_do_not_depend_on_what_is_known_of_beginnings() -> None:
+    family = FAMILIES["iseq-begun"]
+    for seed in seeds(40):
+        failure = family.run(seed)
+        assert failure is None, failure
+    assert family.tally.results >= 40
+    assert family.tally.freed >= 200
+
+
+def _kept(cases: int, executions: Sequence[Execution], *, begins: bool) -> Tally:
     tally = Tally()
-    for seed in seeds(90):
-        case = random_interval_sequence_case(seed)
+    for seed in seeds(cases):
+        case = random_interval_sequence_case(seed, begins=begins)
         try:
             facts = analyse(case.program)
         except QueryError:
             continue
-        check_kept(case, facts, tally, ("naive", "stacks"))
-    assert tally.runs >= 50
-    assert tally.freed >= 100, "far fewer are stored"
+        check_kept(case, facts, tally, executions)
+    return tally

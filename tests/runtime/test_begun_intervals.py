@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +15,9 @@ from tidegate.runtime.batch import garbage
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.state.errors import StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SCHEMA = "id bigint, kind string, a bigint, z bigint"
 BEGINS = tg.Begins(id="id", start="a", end="z")
@@ -267,6 +270,30 @@ def test_rows_of_files_and_a_key(tmp_path: Path) -> None:
     source = tg.csv(str(tmp_path / "in"), delay=0, key=("id", "z"))
     results = program.run({"E": source})
     assert [(row["A.ts"], row["detected"]) for row in results.rows("R")] == [(0, 5)]
+
+
+@pytest.mark.spark
+def test_spark_finds_the_same_from_many_files(spark: SparkSession) -> None:
+    """Beginnings and ends in files of their own, taken in by workers, with a start from the checkpoint in between."""
+    program, expected = overlapping(events()), []
+    intervals = [(n, "AB"[n % 2], 2 * n, 2 * n + 3 + 5 * (n % 3)) for n in range(12)]
+    for run in (
+        testing.drive(program),
+        testing.drive(program, spark=spark, driver_bytes=0, shard_bytes=0),
+    ):
+        with run:
+            for t in range(0, 40, 4):
+                run.add("E", [(n, k, a, None) for n, k, a, _ in intervals if t <= a < t + 4])
+                run.add("E", [(n, k, a, z) for n, k, a, z in intervals if t <= z < t + 4])
+                run.advance("E", z=t + 3)
+                run.step()
+                if t == 12:
+                    run.restart()
+            assert run.counts["E"].rejected == {}
+            assert run.counts["E"].punctuations == 12
+            expected.append(sorted(tuple(row.values()) for row in run.results("R")))
+    assert expected[0] == expected[1]
+    assert len(expected[0]) > 3
 
 
 # --- declarations -----------------------------------------------------------------------------------------------------

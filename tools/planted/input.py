@@ -72,8 +72,8 @@ GROUP = Group(
         bug(
             "rejected rows are remembered",
             INTAKE,
-            "pl.concat([seen, fine.select(seen.columns)])",
-            "pl.concat([seen, rows.select(seen.columns)])",
+            "seen=pl.concat([seen, fine.select(seen.columns)])",
+            "seen=pl.concat([seen, rows.select(seen.columns)])",
         ),
         bug(
             "why: a row needs one tick less",

@@ -7,7 +7,7 @@ from typing import Final
 from tidegate.algebra.text.parsing import Language
 
 _ELSEWHERE = {
-    "": {"SELECT": "an interval sequence begins with EVENT ISEQ; what is selected of it is said in Python"},
+    "": {"SELECT": "an interval sequence begins with EVENT ISEQ; behind it stands SELECT with a condition"},
     "ISEQ": {
         ",": "between restrictions stands AND, and before the window a semicolon: (A, B; 30s)",
         "&": "write AND",
@@ -16,7 +16,7 @@ _ELSEWHERE = {
         "<>": "write two alternatives: (A.ts < B.ts OR A.ts > B.ts)",
         "NOT": "that no such interval is there is an anti_join in Python",
         "WITHIN": "the window stands behind the intervals: (A, B; 30s)",
-        "WHERE": "conditions on data are said of the intervals in Python, with where(...)",
+        "WHERE": "a condition on data stands behind the sequence: SELECT A.item = B.item",
         ")": "the window stands behind the intervals: (A, B; 30s)",
         "]": "a restriction compares two ends: A.ts < B.te",
     },

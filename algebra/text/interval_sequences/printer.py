@@ -16,8 +16,10 @@ _NAMES: Final = Writer(INTERVAL_SEQUENCES)
 _OPS: Final = {"lt": "<", "le": "<=", "eq": "=", "ge": ">=", "gt": ">"}
 
 
-def interval_sequence_text(node: Match) -> str:
-    """The text of a match of intervals of rows; `QueryError` TG175 for what the text can not say."""
+def interval_sequence_text(node: Match, selected: Term | None = None) -> str:
+    """The text of a match of intervals of rows, of which those are selected for which a condition holds; `QueryError`
+    TG175 for what the text can not say.
+    """
     if node.emission != "final":
         raise cannot("matches of intervals before all of them have ended", 'write it in Python, or emission="final"')
     if node.within is None:
@@ -30,7 +32,16 @@ def interval_sequence_text(node: Match) -> str:
         before = first.setdefault(id(of), symbol)
         names.append(_NAMES.name(symbol) if before == symbol else f"{_NAMES.name(before)} AS {_NAMES.name(symbol)}")
     window = written_ticks(node.within + 1, node.schema[DETECTED].type)
-    return f"EVENT ISEQ [{restrictions}]\n({', '.join(names)}; {window})\n"
+    condition = "" if selected is None else f"SELECT {_SELECTED.term(selected)}\n"
+    return f"EVENT ISEQ [{restrictions}]\n({', '.join(names)}; {window})\n{condition}"
+
+
+def _attribute(name: str) -> str:
+    """An attribute of a match: of an interval by its name, or a key or the detection."""
+    return ".".join(map(_NAMES.name, name.split(".", 1)))
+
+
+_SELECTED: Final = Writer(INTERVAL_SEQUENCES, _attribute)
 
 
 def _restriction(term: Term) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from functools import reduce
+from operator import and_
 
 import pytest
 
@@ -150,3 +153,93 @@ def test_what_is_in_vain_and_what_follows_is_shown() -> None:
     assert "A.ts < C.te: in vain, it follows from the others" in text
     alternatives = tg.read_query("EVENT ISEQ [(A.ts < B.ts OR A.ts > B.ts)] (A, B; 30)", NUMBERS)
     assert "  implied     " not in str(tg.program(R=alternatives).explain()).split("buffer E#0")[1]
+
+
+# --- several sequences, and what is selected --------------------------------------------------------------------------
+
+DATA = tg.stream("F", "kind string, room string, a bigint, z bigint", progress="z", relations=lambda e: e.a < e.z)
+WITH_ROOMS = {
+    name: DATA.where(DATA.kind == name).select("room", "a", "z").as_intervals(start="a", end="z", name=name)
+    for name in "ABCD"
+}
+
+
+def ends(*names: str) -> list[tuple[tg.Intervals, tg.Intervals]]:
+    return [(NUMBERS[first], NUMBERS[second]) for first in names for second in names]
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        (
+            "EVENT AND (ISEQ [A.ts < B.ts] (A, B; 5), ISEQ [C.ts < D.ts] (C, D; 9); 9)",
+            lambda: tg.iseq(
+                A.ts < B.ts, *(x.te - y.ts < 5 for x, y in ends("A", "B")), C.ts < D.ts, of=(A, B, C, D), within=9
+            ),
+        ),
+        (
+            "EVENT or (ISEQ [A.ts < B.ts] (A, B; 9), ISEQ [B.ts < A.ts] (A, B; 9))",
+            lambda: tg.iseq((A.ts < B.ts) | (B.ts < A.ts), of=(A, B), within=9),
+        ),
+        (
+            "EVENT OR (ISEQ [A.ts < B.ts] (A, B; 9), ISEQ [B.ts < A.ts] (B, A; 4))",
+            lambda: tg.iseq(
+                (A.ts < B.ts) | reduce(and_, [B.ts < A.ts, *(x.te - y.ts < 4 for x, y in ends("B", "A"))]),
+                of=(A, B),
+                within=9,
+            ),
+        ),
+        (
+            "EVENT OR (ISEQ [A.te < A2.ts] (A, A AS A2; 9), ISEQ [A2.te < A.ts] (A, A AS A2; 9))",
+            lambda: tg.iseq((A.te < AGAIN.ts) | (AGAIN.te < A.ts), of=(A, AGAIN), within=9),
+        ),
+        ("EVENT OR (ISEQ (A, B; 9), ISEQ [B.ts < A.ts] (A, B; 9));", lambda: tg.iseq(of=(A, B), within=9)),
+        (
+            "EVENT AND (OR (ISEQ [A.ts < B.ts] (A, B; 7), ISEQ [A.te < B.te] (A, B; 7)), ISEQ (C; 7); 7)",
+            lambda: tg.iseq((A.ts < B.ts) | (A.te < B.te), of=(A, B, C), within=7),
+        ),
+    ],
+)
+def test_sequences_are_put_together(text: str, meant: Callable[[], tg.Relation]) -> None:
+    read = tg.read_query(text, NUMBERS)
+    assert read._node == meant()._node
+    assert tg.read_query(tg.query_text(read), NUMBERS)._node == read._node
+
+
+@pytest.mark.parametrize(
+    ("condition", "meant"),
+    [
+        ("A.room = B.room", lambda r: r["A.room"] == r["B.room"]),
+        ("detected > 5 AND (A.room = 'hall' OR B.te - A.ts < 3)", None),
+        ("A.room IS NOT NULL", lambda r: r["A.room"].is_not_null()),
+    ],
+)
+def test_what_is_found_is_selected(condition: str, meant: Callable[[tg.Relation], tg.Expression] | None) -> None:
+    text = f"EVENT ISEQ [A.ts < B.ts] (A, B; 9) SELECT {condition}"
+    read = tg.read_query(text, WITH_ROOMS)
+    found = tg.iseq(WITH_ROOMS["A"].ts < WITH_ROOMS["B"].ts, of=(WITH_ROOMS["A"], WITH_ROOMS["B"]), within=9)
+    if meant is not None:
+        assert read._node == found.where(meant(found))._node
+    printed = tg.query_text(read)
+    assert f"SELECT {condition}" in printed
+    assert tg.read_query(printed, WITH_ROOMS)._node == read._node
+    rows = [("A", "hall", 1, 3), ("B", "hall", 2, 8), ("B", "cellar", 2, 8)]
+    assert len(tg.program(R=read).run({"F": rows})["R"].rows()) == {"A.room = B.room": 1}.get(condition, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "column"),
+    [
+        ("EVENT AND (ISEQ (A, B; 5), ISEQ (B, C; 5); 9)", "TG103 B is there twice", 34),
+        ("EVENT OR (ISEQ (A, B; 5), ISEQ (A, C; 5))", "TG173 alternatives are of the same intervals", 33),
+        ("EVENT AND (ISEQ (A; 5), ISEQ (B; 0); 9)", "TG160 within=0 is not positive", None),
+        ("EVENT AND (ISEQ (A; 5), ISEQ (B; 3))", "expected", 36),
+        ("EVENT ISEQ (A, B; 5) SELECT A.floor = 3", "TG101", 29),
+        ("EVENT ISEQ (A, B; 5) WHERE A.room = 3", "a condition on data stands behind the sequence", 22),
+    ],
+)
+def test_errors_of_several_sequences_point_at_the_place(text: str, says: str, column: int | None) -> None:
+    with pytest.raises(tg.QueryError) as raised:
+        tg.read_query(text, WITH_ROOMS)
+    assert says in str(raised.value)
+    assert column is None or (raised.value.site is not None and raised.value.site.column == column)

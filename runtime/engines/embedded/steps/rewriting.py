@@ -12,9 +12,9 @@ from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegm
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
 from tidegate.runtime.eval.aggregates.fold_rows import folded, settled_apart, shard_tree, sharded
 from tidegate.runtime.eval.aggregates.partials import merge
+from tidegate.runtime.eval.beginnings.partners import open_intervals
 from tidegate.runtime.eval.dependents import Judgement
 from tidegate.runtime.eval.increment import keep_true
-from tidegate.runtime.eval.open_intervals import open_intervals
 from tidegate.runtime.eval.purge_rows import surviving
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.eval.small.increment import small_kept

@@ -1,4 +1,4 @@
-"""Beginnings of intervals among the rows of a stream, and which ends fit them."""
+"""Which beginnings of intervals are accepted, and which ends fit them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,10 @@ from dataclasses import replace
 from typing import Final
 
 import polars as pl
-import pyarrow as pa
 
-from tidegate.algebra.schema import Begins, Schema
 from tidegate.algebra.time import Extended
-from tidegate.runtime.eval.beginnings import Beginnings, without_end
-from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.eval.beginnings.memory import Beginnings
 from tidegate.runtime.ingest.keys import CONFLICT, key_rejections
-from tidegate.runtime.ingest.raw_rows import Raw
-from tidegate.runtime.ingest.validation import ValidatedRows, validate
-from tidegate.runtime.ingest.values import NULL
 
 UNANNOUNCED: Final = "unannounced"
 #: Stands before the names of what the beginning of a row says.
@@ -71,22 +65,3 @@ def _differing(beginnings: Beginnings, rows: pl.DataFrame, others: pl.DataFrame,
 
 def _first(one: pl.Series, other: pl.Series) -> pl.Series:
     return one.zip_with(one.is_not_null(), other)
-
-
-def split(
-    source: Raw, checked: ValidatedRows, schema: Schema, begins: Begins, place: str
-) -> tuple[pl.DataFrame, pa.Table]:
-    """The beginnings among rows that were rejected as their end is NULL, with their places in a column of this name;
-    and the other rejected rows.
-    """
-    rejected = pl.DataFrame(checked.rejected)
-    without = (pl.col("attribute") == begins.end) & (pl.col("reason") == NULL)
-    candidates = rejected.filter(without)["position"]
-    again = validate(source, without_end(schema, begins)) if len(candidates) else None
-    if again is None:
-        return pl.DataFrame(schema={**polars_schema(schema), place: pl.Int64}), checked.rejected
-    rows = pl.DataFrame(again.accepted).with_columns(pl.Series(place, again.positions).cast(pl.Int64))
-    begun = rows.filter(pl.col(begins.end).is_null() & pl.col(place).is_in(candidates.implode()))
-    others = pl.DataFrame(again.rejected).filter(pl.col("position").is_in(candidates.implode()))
-    left = pl.concat([rejected.filter(~without), others]).sort("position")
-    return begun, left.to_arrow()

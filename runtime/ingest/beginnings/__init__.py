@@ -1,0 +1,1 @@
+"""Beginnings of intervals among the rows of a stream."""
