@@ -108,6 +108,7 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         "random ranks": random("fuzz-ranks", "ranks", 1_000, 350),
         "random windows": random("fuzz-windows", "row-windows", 1_000, 350),
         "random ticks": random("fuzz-ticks", "ticks", 1_000, 350),
+        "random compositions": random("fuzz-composed", "composed", 1_000, 350),
         "random counts of matches": random("fuzz-counted", "counted", 1_000, 350),
         "random interval sequences": random("fuzz-iseq", "iseq", 16_000, 5_000),
         "random beginnings of intervals": random("fuzz-iseq-begun", "iseq-begun", 4_000, 1_200),
