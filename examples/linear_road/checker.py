@@ -70,6 +70,7 @@ class Statistics:
 
     def __init__(self, reports: Iterable[Kept], lav: Lav = "reports") -> None:
         self._lav = lav
+        self._lavs: dict[tuple[int, Segment], int] = {}
         self._sums: dict[tuple[int, Segment], dict[int, tuple[int, int]]] = defaultdict(dict)
         for report in reports:
             of_cars = self._sums[minute(report.row.time), report.segment]
@@ -85,6 +86,12 @@ class Statistics:
         It is that of all reports. By the paper's formulas it is the mean of the minutes with reports, of each the mean
         of its cars, of each the mean of its reports.
         """
+        place = number, segment
+        if place not in self._lavs:
+            self._lavs[place] = self._mean_before(number, segment)
+        return self._lavs[place]
+
+    def _mean_before(self, number: int, segment: Segment) -> int:
         before = [self._sums.get((earlier, segment), {}).values() for earlier in range(number - 5, number)]
         if self._lav == "paper":
             means = [sum(MILLION * speed // count for speed, count in cars) // len(cars) for cars in before if cars]
