@@ -19,8 +19,8 @@ from tidegate.runtime.state.outputs.compaction import FANOUT, CompactionResult, 
 _MOST_APART: Final = 64 * FANOUT
 #: After a batch a compaction goes on for such a part of the time that it took, until it has merged so many times as
 #: many rows as came (to open a file counts as these), and by one step at least. A row is merged once for each tier that
-#: it reaches, two or three times where batches bring many rows. A compaction that lasts longer merges more files at once,
-#: and each of their rows less often: so compactions keep up.
+#: it reaches, two or three times where batches bring many rows. A compaction that lasts longer merges more files at
+#: once, and each of their rows less often: so compactions keep up.
 _SHARE: Final = 0.5
 _ROWS: Final = 4
 _logger = logging.getLogger("tidegate.state")
