@@ -271,7 +271,8 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for matches in STATIC:
         title = f"static table, {STATIC_MATCHES:,} {matches}"
         yield f"{title}: live rows of {STATIC_ROWS}", Target("rows", most=STATIC_ROWS)
-        yield f"{title}: CPU of a batch that stores rows, beside one match", Target(most=1.5)
+        target = Target(most=1.5) if matches == STATIC[0] else Target(better="less")  # ranges are looked at one by one
+        yield f"{title}: CPU of a batch that stores rows, beside one match", target
     for query in SEQUENCES:
         for batches in ("one batch", "100 batches"):
             yield f"row pattern, {query}: {batches}", Target("rows/s", least=SEQUENCE_RATES.get(query, 0.9e6))

@@ -47,7 +47,8 @@ orders, payments, deliveries, prices = (
 LONG = 1 << 40
 #: The first batches, in which caches are filled, are left out.
 WARM = 5
-#: Batches of windows, and the first ones of these, in which the state gets as large as it stays.
+#: Batches of windows, and the first ones of these, in which the state gets as large as it stays. Of others too, as they
+#: load what merges.
 PASSED, FILLED = 200, 70
 #: Batches with results or rejected rows: more than sixteen times sixteen, so that what was merged is merged again.
 MERGING = 300
@@ -129,7 +130,7 @@ def measure() -> tuple[list[Figure], bool]:
             for size in MERGED_ROWS:
                 ratios = []
                 for _ in range(PAIRS):
-                    cpu = process(shape, 0, size, "amortised", f"{folder}/state")["cpu"][WARM:]
+                    cpu = process(shape, 0, size, "amortised", f"{folder}/state")["cpu"][FILLED:]
                     ratios.append(max(cpu) / statistics.median(cpu))
                     shutil.rmtree(f"{folder}/state")
                 figures.append(compared(f"{shape}, {size:,} a batch: longest batch / median", ratios))

@@ -25,11 +25,11 @@ from tidegate.runtime.state.store.interface import FileRef, Store
 AREA: Final = "quarantine"
 CLOCK: Final = "clock"
 #: A file of so many rows or bytes is not merged any more: what a batch rewrites is bounded, and memory with it.
-_MOST_ROWS: Final = 1 << 18
+_MOST_ROWS: Final = 1 << 16
 _MOST_BYTES: Final = 8 << 20
 #: Nor is one of so many rows, or of so many times as many as the batch has set aside, as long as files are fewer than
 #: these. Otherwise a batch with few such rows would wait for hundreds of thousands of others.
-_LEAST_ROWS: Final = 1 << 13
+_LEAST_ROWS: Final = 1 << 12
 _REWRITTEN: Final = 4
 _MANY_FILES: Final = 128
 #: Files are merged within such a part of the age or size that is kept, since a file is dropped whole.

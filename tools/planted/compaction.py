@@ -42,8 +42,14 @@ GROUP = Group(
         bug(
             "a run merges all at once",
             "runtime/engines/compactions.py",
-            " and time.monotonic() < until:",
-            ":",
+            "if done >= _ROWS * came and time.monotonic() >= until:",
+            "if False:",
+        ),
+        bug(
+            "a run merges fewer rows than come",
+            "runtime/engines/compactions.py",
+            "done += step.rows or came",
+            "done += came",
         ),
         bug(
             "a compaction that was begun stays beside the results of a run that ended",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.printing.plans import count_of
@@ -35,8 +35,9 @@ FANOUT: Final = 16
 _MOST_ROWS: Final = 1 << 20
 _MOST_BYTES: Final = 64 << 20
 _MOST_PARTS: Final = 1 << 14
-#: Rows that are merged in one step, which takes some ten milliseconds.
-_ROW_GROUP: Final = 1 << 15
+#: Rows that are written at a time, and that are read in one step: a step takes some milliseconds.
+_ROW_GROUP: Final = 1 << 14
+_PIECE: Final = 1 << 12
 #: A batch publishes for milliseconds; so often, and so many seconds apart, compaction asks for the directory.
 _TRIES: Final = 40
 _APART: Final = 0.05
@@ -71,6 +72,13 @@ class _File:
     rows: int
     schema: str
     parts: int
+
+
+class Step(NamedTuple):
+    """A step of a compaction: rows that it merged, and seconds to wait before the next, as somebody reads."""
+
+    rows: int = 0
+    wait: float = 0.0
 
 
 #: What is known of the files of a directory since the compaction before; they are never changed.
@@ -110,7 +118,7 @@ def compact(
     going = compacting(directory, failpoints=failpoints, fanout=fanout, known=known)
     while True:
         try:
-            time.sleep(next(going))
+            time.sleep(next(going).wait)
         except StopIteration as ended:
             done: CompactionResult = ended.value
             return done
@@ -123,23 +131,26 @@ def compacting(
     fanout: int = FANOUT,
     known: Known | None = None,
     tries: int | None = None,
-) -> Generator[float, None, CompactionResult]:
-    """`compact` in steps, each of about `_ROW_GROUP` rows: after each the seconds to wait, as somebody reads, or 0.
+) -> Generator[Step, None, CompactionResult]:
+    """`compact` in steps, each of a file or of some rows of one. Files come and batches publish between steps.
 
-    Files come and batches publish between steps. `tries`: how often it asks for the directory before it merges
-    anything; for two seconds unless said. Whoever holds it for long costs no merging.
+    `tries`: how often it asks for the directory before it merges anything; for two seconds unless said. Whoever holds
+    it for long costs no merging.
     """
-    points = Failpoints() if failpoints is None else failpoints
+    points, known = Failpoints() if failpoints is None else failpoints, {} if known is None else known
     top = Path(os.path.realpath(directory))
     if not top.is_dir():
         raise StateError(FOREIGN, f"there is no directory {top}", hint="check the path")
     with storage_errors(f"compacting {top}"):
         sweep(top)
         names = results_in(top)
-        files = [_file(top, result, known or {}) for result in names]
-        if known is not None:
-            known.clear()
-            known.update((file.path, file) for file in files)
+        files: list[_File] = []
+        for result in names:
+            files.append(_file(top, result, known))
+            if known.get(files[-1].path) is not files[-1]:
+                yield Step()
+        known.clear()
+        known.update((file.path, file) for file in files)
         plan = _plan(files, fanout)
         before = sum(file.bytes for file in files)
         if not plan:
@@ -216,8 +227,8 @@ def hold(directory: str | os.PathLike[str]) -> int | None:
         os.close(descriptor)  # it was exchanged while this waited
 
 
-def _asked(top: Path, tries: int, then: Callable[[], None]) -> Iterator[float]:
-    """Does `then` while nobody else has the directory: asks for it so often, and yields the seconds to wait between."""
+def _asked(top: Path, tries: int, then: Callable[[], None]) -> Iterator[Step]:
+    """Does `then` while nobody else has the directory: asks for it so often, and waits between."""
     for attempt in range(tries):
         try:
             with _alone(top):
@@ -225,7 +236,7 @@ def _asked(top: Path, tries: int, then: Callable[[], None]) -> Iterator[float]:
         except StateError as error:
             if error.code != READ or attempt == tries - 1:
                 raise
-            yield _APART
+            yield Step(wait=_APART)
         else:
             return
 
@@ -299,7 +310,7 @@ def _metadata(path: Path) -> Any:
 
 def _parts(file: _File) -> list[Any]:
     """Name, bytes and time of each file that was merged into this one, or its own."""
-    said = (_metadata(file.path).metadata or {}).get(PARTS)
+    said = (_metadata(file.path).metadata or {}).get(PARTS) if file.result.merged else None
     return [(file.path.name, file.bytes, file.mtime_ns)] if said is None else json.loads(said)
 
 
@@ -380,8 +391,8 @@ def _rows(run: Sequence[_File]) -> int:
     return sum(file.rows for file in run)
 
 
-def _merge(group: Sequence[_File], target: Path) -> Iterator[float]:
-    """Writes one file with the rows of a group in their order, durable, in steps of about `_ROW_GROUP` rows."""
+def _merge(group: Sequence[_File], target: Path) -> Iterator[Step]:
+    """Writes one file with the rows of a group in their order, durable, step by step."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -389,6 +400,8 @@ def _merge(group: Sequence[_File], target: Path) -> Iterator[float]:
     path = target / (first.merged_with(last) + UNFINISHED)
     parts = json.dumps([part for source in group for part in _parts(source)]).encode()
     schema = pq.read_schema(group[0].path).remove_metadata()
+    # Of numbers, looking for repeated values costs twice the time of writing, and zstd finds them too.
+    texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
     waiting: list[Any] = []
 
     def flush(writer: Any) -> None:
@@ -400,24 +413,28 @@ def _merge(group: Sequence[_File], target: Path) -> Iterator[float]:
 
     with path.open("xb") as file:
         with pq.ParquetWriter(
-            file, schema.with_metadata({PARTS: parts}), compression="zstd", write_page_checksum=True
+            file,
+            schema.with_metadata({PARTS: parts}),
+            compression="zstd",
+            use_dictionary=texts,
+            write_page_checksum=True,
         ) as writer:
             for source in group:
                 with (
                     _damage_errors(source.path),
                     pq.ParquetFile(source.path, page_checksum_verification=True) as read,
                 ):
-                    for piece in read.iter_batches(_ROW_GROUP, use_threads=False):
+                    for piece in read.iter_batches(_PIECE, use_threads=False):
                         waiting.append(pa.RecordBatch.from_arrays(piece.columns, schema=schema))
                         if sum(batch.num_rows for batch in waiting) >= _ROW_GROUP:
                             flush(writer)
-                            yield 0.0
+                        yield Step(piece.num_rows)
             flush(writer)
         file.flush()
         os.fsync(file.fileno())
     os.utime(path, ns=(group[-1].mtime_ns, group[-1].mtime_ns))
     pa.default_memory_pool().release_unused()  # else the process keeps what its largest merge took
-    yield 0.0
+    yield Step()
 
 
 def _check_exchange(top: Path) -> None:

@@ -48,6 +48,12 @@ def batches(session: Session, first: int, count: int) -> None:
         session.step()
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that begins a compaction ends it after the same batch."""
+    monkeypatch.setattr("tidegate.runtime.engines.compactions._ROWS", 10**9)
+
+
 def rows(directory: Path) -> list[int]:
     """All rows, as a program reads them that lists the directory once and then opens what it has found there."""
     return sorted(pl.read_parquet(f"{directory}/*.parquet")["n"].to_list())
@@ -77,6 +83,7 @@ def test_files_of_many_batches_become_few(tmp_path: Path) -> None:
     assert sum(written) <= 400 * 3
 
 
+@pytest.mark.usefixtures("at_once")
 def test_by_itself_between_batches(tmp_path: Path) -> None:
     with opened(tmp_path, compact=True) as session:
         batches(session, 0, 100)
@@ -89,6 +96,7 @@ def test_by_itself_between_batches(tmp_path: Path) -> None:
     assert len(parts(tmp_path / "out")) <= 15 + 16 + 1
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_file_is_opened_once_to_know_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else each compaction opens all files that were ever merged."""
     opens = list[Path]()
@@ -224,6 +232,7 @@ def test_what_was_merged_is_removed_when_no_list_goes_on(tmp_path: Path, monkeyp
         assert parts(tmp_path / ".out.compacted") == []
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_run_removes_what_it_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     beside = tmp_path / ".out.compacted"
     with opened(tmp_path, compact=True) as session:
@@ -313,12 +322,13 @@ def test_a_compaction_that_fails_leaves_nothing(
     assert rows(out) == list(range(1, 41))
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_run_goes_on_after_a_compaction_that_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     whole = module._merge
 
-    def full(*_: object) -> Iterator[float]:
+    def full(*_: object) -> Iterator[module.Step]:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with opened(tmp_path, compact=True) as session:
@@ -333,19 +343,43 @@ def test_a_run_goes_on_after_a_compaction_that_failed(
 
 
 def test_a_run_merges_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a batch a compaction goes on for a part of the time that the batch took, by one step at least."""
-    monkeypatch.setattr(module, "_ROW_GROUP", 4)
+    """After a batch a compaction goes on until it has merged some rows, by one step at least."""
     monkeypatch.setattr("tidegate.runtime.engines.compactions._SHARE", 0)
     with opened(tmp_path, compact=True) as session:
-        steps = [next_batch(session, n) for n in range(50)]
-        assert len([*(tmp_path / ".out.compacted").rglob("*.tmp")]) == 1
-    assert steps[:31] == [0] * 31
-    assert steps[31:36] == [1] * 5  # it goes on
-    assert 0 in steps[36:47]  # and ends
-    assert steps[47:] == [1] * 3
-    assert rows(tmp_path / "out") == list(range(50))
-    assert len(parts(tmp_path / "out")) < 50
-    assert [*(tmp_path / ".out.compacted").rglob("*.tmp")] == []  # the second is given up at the end
+        steps = [next_batch(session, n) for n in range(120)]
+    assert steps[:15] == [0] * 15
+    assert sum(steps) > 20  # they go on
+    assert steps[40:].count(0) > 5  # and end
+    assert rows(tmp_path / "out") == list(range(120))
+    assert len(parts(tmp_path / "out")) < 60
+    assert [*(tmp_path / ".out.compacted").rglob("*.tmp")] == []  # one that goes on is given up at the end
+
+
+def test_a_compaction_that_goes_on_is_given_up_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.runtime.engines.compactions._SHARE", 0)
+    with opened(tmp_path, compact=True) as session:
+        for n in range(200):
+            if next_batch(session, n) and [*(tmp_path / ".out.compacted").rglob("*.tmp")]:
+                break
+        assert n < 199
+    assert [*(tmp_path / ".out.compacted").rglob("*.tmp")] == []
+    assert rows(tmp_path / "out") == list(range(n + 1))
+
+
+def test_a_compaction_keeps_up_with_what_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever time batches take: it merges four times as many rows after each as the batch brought."""
+    monkeypatch.setattr("tidegate.runtime.engines.compactions._SHARE", 0)
+    monkeypatch.setattr(module, "_PIECE", 16)
+    monkeypatch.setattr(module, "_ROW_GROUP", 64)
+    files = []
+    with opened(tmp_path, compact=True) as session:
+        for number in range(100):
+            session.push("E", [(n, number) for n in range(100 * number, 100 * number + 100)])
+            session.advance("E", {"t": number})
+            session.step()
+            files.append(len(parts(tmp_path / "out")))
+    assert max(files[50:]) <= 60
+    assert rows(tmp_path / "out") == list(range(10_000))
 
 
 def next_batch(session: Session, n: int) -> int:
@@ -595,6 +629,7 @@ def test_nothing_is_merged_while_somebody_reads(tmp_path: Path, monkeypatch: pyt
     assert parts(tmp_path) == ["out"]
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_run_asks_less_and_less_while_somebody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried, slept, seq = list[int](), list[float](), 0
     whole = module.compacting
