@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -252,6 +253,28 @@ def test_cars_that_stand(capsys: pytest.CaptureFixture[str]) -> None:
     assert sorted((row["place"], row["begin"], row["end"]) for row in found["Collisions"]) == crashes
     assert len(crashes) > 5
     assert sum(row["n"] for row in found["Minutes"]) == len(crashes)
+
+
+def test_flights_that_were_overtaken_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    """As a loop over the late flights of each airport and destination finds them."""
+    ran = Ran("16_overtaken", capsys)
+    ways: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in ran["waits_of"](ran["WEEK"]).to_dicts():
+        ways.setdefault((row["origin"], row["dest"]), []).append(row)
+    found = 0
+    for waits in ways.values():
+        inside = [(a, b) for a in waits for b in waits if a["due"] < b["due"] and b["gone"] < a["gone"]]
+        found += sum(
+            a["carrier"] != c["carrier"] and a["gone"] - a["due"] < dt.timedelta(hours=12)
+            for a, b in inside
+            for other, c in inside
+            if other is b
+        )
+    assert found > 10
+    assert f"overtaken twice: {found}\n" in ran.printed
+    stored = re.search(r"stored at most: (\d+) waits, without beginnings (\d+)", ran.printed)
+    assert stored is not None
+    assert int(stored[1]) < int(stored[2])
 
 
 def test_states_of_an_airport(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

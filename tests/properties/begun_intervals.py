@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from unittest.mock import patch
 
 from tests.properties.drive import Broken, Tally, as_tuples
 from tests.properties.engines import little_work
@@ -13,6 +14,7 @@ from tests.strategies.programs import Case, Row
 from tidegate.algebra.semantics import evaluate
 from tidegate.algebra.time import INF
 from tidegate.analysis.facts import ProgramFacts
+from tidegate.runtime.batch import garbage
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
@@ -31,7 +33,11 @@ def check_begun(case: Case, facts: ProgramFacts, tally: Tally) -> None:
     collect: GarbageCollection = rng.choice(("amortised", "exact", "exact", "off"))
     purging: PurgeMode = rng.choice(("planned", "always", "always", "off"))
     options, store = RunOptions(collect_garbage=collect, purging=purging), MemoryStore()
-    with little_work(rng, looks=collect == "amortised"):
+    with (
+        little_work(rng, looks=collect == "amortised"),
+        patch.object(garbage, "MOST_BEGUN", rng.choice((0, 2, garbage.MOST_BEGUN))),
+        patch.object(garbage, "LEAST_BEGUN", rng.choice((0, 3, garbage.LEAST_BEGUN))),
+    ):
         session = Session(facts, store, options=options)
         for batch, reached in _batches(_events(case.rows["E"]), rng):
             if batch:

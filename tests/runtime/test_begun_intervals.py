@@ -107,6 +107,19 @@ def test_an_interval_that_has_begun_and_lasts_too_long_is_no_partner() -> None:
         assert stored(run.live_rows) == 0
 
 
+def test_a_partner_may_begin_in_the_next_instant() -> None:
+    """B of 1 to 3 has come ahead of progress, which is at 1; an A may begin at 2."""
+    with testing.drive(overlapping(events())) as run:
+        run.add("E", [(1, "B", 1, None), (1, "B", 1, 3)])
+        run.advance("E", z=1)
+        run.step()
+        assert stored(run.live_rows) == 1
+        run.add("E", [(2, "A", 2, None), (2, "A", 2, 9)])
+        run.finish()
+        run.step()
+        run.expect(R=[(2, 9, 2, "A", 1, 3, 1, "B", 9)])
+
+
 def test_one_partner_to_come_falls_with_another() -> None:
     """C waits for B, which has begun, but B can not follow on an A: none has begun before."""
     a, b, c = kinds(events(), *"ABC")
@@ -125,6 +138,20 @@ def test_without_a_plan_to_free_rows_only_the_window_does() -> None:
         run.advance("E", {"z": 3})
         run.step()
         assert stored(dict(run.live_rows())) == 1
+
+
+def test_explain_says_what_is_known_and_what_goes() -> None:
+    told, silent = overlapping(events()), tg.stream("E", SCHEMA, progress="z", relations=lambda e: e.a < e.z)
+    text = str(told.explain())
+    assert "no row of E (A) is there for R or has begun, and none to come" in text
+    assert "execution   by beginnings: rows of E (B) go once they have no partner, and none to come" in text
+    assert "; of E (A) what has begun is known" in text
+    unknown = str(overlapping(silent).explain())
+    assert "has begun" not in unknown
+    assert "execution   naive: rows are stored as long as the window lets them" in unknown
+    a, b = kinds(silent, "A", "B")
+    ended = tg.program(R=tg.iseq(a.te < b.te, of=(a, b), within=30))
+    assert "execution   by partners: rows of E (B) go once" in str(ended.explain())
 
 
 def test_looks_know_what_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,6 +263,11 @@ def test_beginnings_are_forgotten_when_their_intervals_end_or_can_not_end_any_mo
             run.step()
             # Every other one never ends; an interval of 10 has ended by now.
             assert run.live_rows["beginnings of E"] <= 8
+        assert run.counts["E"].rejected == {}
+        run.advance("E", z=40)
+        run.step()
+        run.add("E", [(31, "A", 31, 41)])  # the longest that an interval lasts
+        run.step()
         assert run.counts["E"].rejected == {}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 import tidegate as tg
+from tidegate import testing
 from tidegate.algebra.ordered.match.node import Match
 from tidegate.runtime.testkit.interval_executions import EXECUTIONS, Execution, IntervalExecution, arrivals
 from tidegate.runtime.testkit.interval_lists import IntervalList, interval_list
@@ -95,6 +96,28 @@ def test_indices_compare_fewer_pairs() -> None:
 def test_lists_with_alternatives_are_refused() -> None:
     with pytest.raises(tg.QueryError, match="TG114 the executions of ISEQ are for lists without alternatives"):
         list_of("EVENT ISEQ [(A.ts < B.ts OR A.ts > B.ts)] (A, B; 30)")
+
+
+@pytest.mark.parametrize("execution", EXECUTIONS)
+def test_a_sequence_is_executed_as_it_is_found(execution: Execution) -> None:
+    """By intervals of one kind under two names, too."""
+    again = KINDS["A"].as_("A2")
+    found = tg.iseq(KINDS["A"].te < again.te, KINDS["B"].ts < again.te, of=(KINDS["A"], again, KINDS["B"]), within=20)
+    intervals = [("AB"[n % 2], n, n + 2 + n % 3) for n in range(14)]
+    ran = testing.execute_iseq(found, [*intervals, ("C", 1, 2)], execution)
+    rows = tg.program(R=found).run({"E": intervals})["R"].rows()
+    assert sorted(ran.results) == sorted(tuple(row.values())[:-1] for row in rows)
+    assert len(rows) > 20
+    assert 0 < ran.mean < ran.most
+    assert ran.compared > 0
+
+
+def test_executions_that_there_are_not() -> None:
+    found = tg.iseq(KINDS["A"].ts < KINDS["B"].ts, of=(KINDS["A"], KINDS["B"]), within=9)
+    with pytest.raises(tg.QueryError, match="TG114 no execution is called 'quick'"):
+        testing.execute_iseq(found, [], "quick")  # type: ignore[arg-type]
+    with pytest.raises(tg.QueryError, match=r"TG114 .* is no interval sequence"):
+        testing.execute_iseq(EVENTS, [])
 
 
 # --- the warehouse of section 3 ---------------------------------------------------------------------------------------

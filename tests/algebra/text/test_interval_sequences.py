@@ -38,6 +38,7 @@ AGAIN = A.as_("A2")
             lambda: tg.iseq(A.ts < B.ts, B.ts <= A.te, of=(A, B), within=30),
         ),
         ("EVENT ISEQ (A, B; 5)", lambda: tg.iseq(of=(A, B), within=5)),
+        ("EVENT ISEQ [A.te - 2 < B.ts] (A, B; 5)", lambda: tg.iseq(A.te - 2 < B.ts, of=(A, B), within=5)),
         ("EVENT ISEQ [] (A, A AS A2; 5) -- twice", lambda: tg.iseq(of=(A, AGAIN), within=5)),
         (
             "EVENT ISEQ [A overlapped by B AND (A.ts = B.ts OR A starts B)] (A, B; 9)",
@@ -151,6 +152,8 @@ def test_what_is_in_vain_and_what_follows_is_shown() -> None:
     assert "implied     A.ts < B.ts, A.te < B.te, A.te < C.te, B.ts < C.te: inferred" in text
     assert "A.ts < B.te: in vain, it follows from the others" in text
     assert "A.ts < C.te: in vain, it follows from the others" in text
+    twice = tg.read_query("EVENT ISEQ [A.ts < B.ts AND A.ts < B.ts] (A, B; 30)", NUMBERS)
+    assert str(tg.program(R=twice).explain()).count("in vain") == 1
     alternatives = tg.read_query("EVENT ISEQ [(A.ts < B.ts OR A.ts > B.ts)] (A, B; 30)", NUMBERS)
     assert "  implied     " not in str(tg.program(R=alternatives).explain()).split("buffer E#0")[1]
 
