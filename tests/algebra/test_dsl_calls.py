@@ -412,7 +412,14 @@ def test_a_type_error_inside_a_call_stays_what_it_is() -> None:
 
 
 def test_signatures_and_docstrings_are_those_of_the_functions() -> None:
-    assert list(inspect.signature(tg.stream).parameters) == ["name", "schema", "progress", "relations", "temporal"]
+    assert list(inspect.signature(tg.stream).parameters) == [
+        "name",
+        "schema",
+        "progress",
+        "relations",
+        "temporal",
+        "begins",
+    ]
     assert tg.stream.__doc__ is not None
     assert list(inspect.signature(tg.Relation.where).parameters) == ["self", "conditions"]
 
