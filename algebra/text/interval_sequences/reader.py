@@ -199,7 +199,7 @@ class _Restrictions:
         compared = []
         for place, sign in enumerate(parts[1::2]):
             with written_at(self.text.at(parts[2 * place])):
-                compared.append(_COMPARED[sign.text](sides[place], sides[place + 1]))
+                compared.append(_COMPARED[sign.parts[0].text](sides[place], sides[place + 1]))
         return compared
 
     def _side(self, part: Part) -> Any:
