@@ -74,6 +74,12 @@ def test_what_no_context_holds_for_is_not_evaluated(tmp_path: Path) -> None:
         assert step(session, 70, Reports=reports(61, 70)) == set()
         assert {"Traffic", "Pairs"} <= step(session, 80, Minutes=[(2, 71, 60, 30.0)], Reports=reports(71, 80))
         assert session.results("Pairs")[-1]["b.time"] == 80
+        # Nothing is kept after the end, though no row comes with it.
+        assert step(session, 100) == set()
+        assert session.live_rows()["Traffic: contexts that hold"] > 0
+        session.finish()
+        session.step()
+        assert not any(session.live_rows().values())
 
 
 def test_only_partitions_with_windows_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +117,19 @@ def test_a_join_is_not_evaluated_without_rows_on_one_side() -> None:
         session.finish()
         assert "Joined" in session.step().places
         assert sorted((row["l.t"], row["r.t"]) for row in session.results("Joined")) == [(2, 5), (5, 5)]
+
+
+def test_rows_that_wait_are_looked_at_as_time_goes_by() -> None:
+    left, right = (tg.stream(name, "k bigint, t bigint", progress="t").as_(name.lower()) for name in ("L", "R"))
+    joined = left.asof_join(right, by="k", direction="forward", within=3)
+    with tg.program(Q=joined).session() as session:
+        session.push("L", [(1, 1)])
+        for until in (1, 10):
+            assert session.results("Q") == []
+            for name in "LR":
+                session.advance(name, until)
+            session.step()
+        assert [(row["l.t"], row["r.t"]) for row in session.results("Q")] == [(1, None)]
 
 
 @pytest.mark.spark
