@@ -349,7 +349,7 @@ def _first_failure(copy: Path, tests: Sequence[str], marked: str, seconds: float
     )
     if done.returncode in (0, 5):  # 5: none of its tests is for the engine
         return None
-    failures = re.findall(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    failures = re.findall(r"^(?:FAILED|ERROR) (tests/[^\s\[]+(?:\[.*?\])?)(?: - .*)?$", done.stdout, re.MULTILINE)
     if done.returncode == 1 and failures and "errors during collection" not in done.stdout:
         return Failure(failures[0], done.stdout[-3000:])
     raise RuntimeError(f"the tests do not even start:\n{done.stdout[-3000:]}\n{done.stderr[-2000:]}")
