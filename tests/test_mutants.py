@@ -239,7 +239,7 @@ def test_samples_of_two_states_of_the_code_have_hardly_any_in_common() -> None:
 
 NUMBERS = "tests/runtime/kernels/test_partition_numbers.py::test_partitions_are_numbered_by_first_appearance"
 #: Of a function that the test does not call.
-SURVIVES = "runtime/eval/joins/ranges.py::_few_pairs: rights >= 0 => rights > 0"
+SURVIVES = "runtime/eval/joins/ranges.py::_equal_groups: rights >= 0 => rights > 0"
 
 
 def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
