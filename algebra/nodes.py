@@ -258,6 +258,13 @@ class OrderedNode(CachedNode):
         return any(reading.time is not None for reading in self.readings)
 
     @property
+    def rule(self) -> str:
+        """The rule by which its rows are complete, with a version, where another version may have other instants of the
+        same rows; or nothing. A checkpoint goes on with the version that it began with.
+        """
+        return ""
+
+    @property
     def stays_open(self) -> str:
         """What may be open after the last event that no instant ends, as people say it, in the plural; or nothing."""
         return ""

@@ -17,7 +17,8 @@ class Query:
 
     `declared` is the result stream's definition (its G and H are promises to be proved); without it, every output
     attribute with a finite propagation function is promised to progress. `sites` says where in the user's code each
-    term and node was written. An `inner` query is a stage of another one: its result is for the program's own use.
+    term and node was written. An `inner` query is a stage of another one: its result is for the program's own use. Of
+    one that was cut out so that its rows fold `cut` says what stayed for ever else (rule R36).
     """
 
     name: str
@@ -27,6 +28,7 @@ class Query:
     site: Site | None = field(default=None, compare=False)
     sites: Mapping[Term | Node, Site] = field(default_factory=dict, compare=False, hash=False)
     inner: bool = False
+    cut: str = field(default="", compare=False)
 
     def over(self, node: Node) -> Query:
         """The same query with another expression of the same rows."""

@@ -55,6 +55,10 @@ class OccurrenceFacts:
         """Until when a row is stored, as text, and what is left of it then."""
         return self.folding.describe() if self.folding is not None and self.folding.runs else self.keep.describe()
 
+    def proved(self, *, folding: bool) -> Bound:
+        """The bound of its rows; of one whose rows fold, of those that are not settled (rule R34)."""
+        return self.folding.rest if folding and self.folding is not None else self.bound
+
     @property
     def state(self) -> str:
         """How many of its rows are stored at most, as text."""

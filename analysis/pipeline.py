@@ -12,6 +12,7 @@ from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.row_wise import completion, multiplying_tables, ordered_operator
 from tidegate.algebra.schema import StreamDef
 from tidegate.analysis.components import Component, components
+from tidegate.analysis.cuts import with_cuts
 from tidegate.analysis.derived import derived_relations
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.federation.federation import federation
@@ -77,7 +78,13 @@ class _QueryDraft:
 
 def analyse(program: ProgramDef) -> ProgramFacts:
     """All facts of a program; `QueryError` with the problems of all its queries where it is not valid."""
-    program = with_inner_queries(with_summaries(program), _definition)
+    facts = _analysed(with_inner_queries(with_summaries(program), _definition))
+    cut = with_cuts(facts, _alone)
+    return facts if cut is None else _analysed(cut)
+
+
+def _analysed(program: ProgramDef) -> ProgramFacts:
+    """The facts of a program whose operators that gather rows in order are queries of their own."""
     order = components(program)
     problems = _conflicting_inputs(program)
     streams: dict[str, StreamDef] = {}
@@ -120,6 +127,13 @@ def _definition(query: Query) -> StreamDef:
     return output.value
 
 
+def _alone(query: Query, streams: Mapping[str, StreamDef]) -> QueryFacts | None:
+    """The facts of a query that alone feeds its stream; None where it is not valid."""
+    draft = _analyse(query, streams).value
+    output = None if draft is None else _output(query.stream, [draft], recursive=False).value
+    return None if draft is None or output is None else _facts(draft, output)
+
+
 def _user_problems(problems: Sequence[Problem]) -> QueryError:
     """All problems, each with the query that the user knows: an inner query's problems are those of its owner."""
     return QueryError.of([p if p.query is None else replace(p, query=owner_of(p.query)) for p in problems])
@@ -147,7 +161,7 @@ def _component(program: ProgramDef, component: Component, known: Mapping[str, St
         problems += output.problems
         if output.value is not None:
             streams[stream] = output.value
-            facts += [_facts(draft, output.value, recursive=component.recursive) for draft in drafts]
+            facts += [_facts(draft, output.value) for draft in drafts]
     return _ComponentFacts(facts, streams, problems)
 
 
@@ -335,7 +349,7 @@ def _passing_by(query: Query) -> str | None:
     return completion(query.node) if alone else None
 
 
-def _facts(draft: _QueryDraft, output: StreamDef, *, recursive: bool) -> QueryFacts:
+def _facts(draft: _QueryDraft, output: StreamDef) -> QueryFacts:
     """Keep, relevance, state bound and folding of every occurrence, for what the stream promises."""
     promised = {a: draft.functions[a] for a in output.progress}
     node, few = draft.query.node, len(draft.federation.occurrences) <= MOST_OCCURRENCES
@@ -353,9 +367,9 @@ def _facts(draft: _QueryDraft, output: StreamDef, *, recursive: bool) -> QueryFa
         folds, unknown = None, ""
         if isinstance(limit, Unbounded | Collected):
             joined, for_ever = tables.get(i, ()), isinstance(limit, Unbounded)
-            if few and not recursive:
+            if few:
                 folds = folding(node, i, draft.streams, output.progress, latencies, joined, for_ever=for_ever)
-            unknown = "" if folds is not None else why_unknown(node, i, recursive=recursive)
+            unknown = "" if folds is not None else why_unknown(node, i)
         facts.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit, folds, unknown))
     return QueryFacts(
         draft.query, output, draft.federation, promised, tuple(facts), grids(draft.query.node, tuple(promised))

@@ -33,6 +33,12 @@ PASSING = {
     "sessions of text keys": ((100_000, 2_500), (400_000, 10_000)),
     "hopping windows of 60 panes": ((5_000, 2_500), (10_000, 10_000)),
 }
+#: What is merged as a run goes on, and rows of a batch: results in a directory that is compacted, and rejected rows.
+MERGED = ("results that are compacted", "rows that are set aside")
+MERGED_ROWS = (1_000, 20_000)
+#: Matches that a row has in a static table of so many rows: by an equal key, or as it lies in ranges that overlap.
+STATIC_MATCHES, STATIC = 1_000, ("matches of a key", "ranges around a row")
+STATIC_ROWS = 100
 #: Joins of which a batch is measured beside few live rows and many: with as many keys as rows, and with as many as the
 #: few have.
 LOOK_UPS = (
@@ -50,10 +56,19 @@ DURABLE, SINKS = (1, 5, 20, 100), 5
 #: as DuckDB reports for its own.
 SEQUENCES = ("three steps", "scan", "partitions", "quantifiers", "navigation")
 SEQUENCE_RATES = {"three steps": 10e6, "partitions": 2.2e6}
-#: Numbers of queries in contexts, shares of a stream, in percent, in which they are suspended, and numbers of windows.
-IN_CONTEXTS, SUSPENDED, WINDOWS = (5, 10, 20), (0, 50, 75, 90, 95), (2, 8, 30)
-#: Numbers of contexts that overlap, minutes by which those of 15 do, and queries that stand in each.
-OVERLAPPING, OVERLAPS, WORKLOADS = (5, 15, 30, 45), (0, 5, 10, 14), (2, 4, 10)
+SEQUENCE_ON_SPARK = "row pattern, three steps, Spark, from commit to commit, 1,000,000 rows a batch"
+#: What stands in the name of a figure for two ways to run queries in contexts.
+SIDES = "CPU, context-independent / context-aware"
+#: Numbers of queries in contexts, and in each of two; roads whose cars report; shares of a stream, in percent, in which
+#: queries are suspended; numbers of windows, and where these begin.
+IN_CONTEXTS, PER_CONTEXT, ROADS, SUSPENDED, WINDOWS = (5, 10, 20), (10, 20), (3, 5, 7), (0, 50, 75, 90, 95), (2, 8, 30)
+WINDOW_BEGINS = ("anywhere", "early", "late")
+#: Numbers of contexts that overlap, seconds by which those of two minutes do, and queries that stand in each.
+OVERLAPPING, OVERLAPS, WORKLOADS = (5, 15, 30, 45), (0, 40, 80, 110), (2, 4, 10)
+#: Shares of a stream, in percent, in which queries on Spark are suspended.
+SUSPENDED_ON_SPARK = (0, 90)
+#: Roads of Linear Road at its peak, and seconds of a batch.
+LINEAR_ROAD = ((16, 1), (64, 5))
 #: Queries that look back, and windows, and the numbers of keys that they run with; and those that Spark's own streaming
 #: has a word for.
 LOOK_BACK = (
@@ -214,6 +229,9 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for shape, sizes in PASSING.items():
         for keys, _ in sizes:
             yield f"{shape}, {keys:,} keys: longest batch / median", Target(most=3)
+    for shape in MERGED:
+        for rows in MERGED_ROWS:
+            yield f"{shape}, {rows:,} a batch: longest batch / median", Target(most=3)
     for shape in LOOK_UPS:
         yield f"{shape}: CPU a batch, {LIVE_ROWS[-1]:,} live rows / {LIVE_ROWS[0]:,}", Target(most=1.5)
     yield "a batch of 50 rows, five queries, embedded", Target("ms", most=10)
@@ -244,11 +262,17 @@ def _declared() -> Iterator[tuple[str, Target]]:
             if engine == "embedded":
                 yield f"a file a batch, embedded: longest batch / median, before batch {mark:,}", Target(most=3)
     yield f"a file a batch, embedded: CPU of a start after {max(FILE_BATCHES):,} files", Target("ms", most=1000)
+    yield f"a file a batch of one name, archived: CPU, batch {max(FILE_BATCHES):,} / batch 10", Target(most=1.2)
     for query in PURGED:
         yield f"{query}: live rows, mean, by keep alone", Target("rows")
         yield f"{query}: live rows, mean, with partner and kill rule", Target("rows")
         yield f"{query}: live rows at most, with the rules / without", Target(better="less")
         yield f"{query}: time, with the rules / without", Target(better="less")
+    for matches in STATIC:
+        title = f"static table, {STATIC_MATCHES:,} {matches}"
+        yield f"{title}: live rows of {STATIC_ROWS}", Target("rows", most=STATIC_ROWS)
+        target = Target(most=1.5) if matches == STATIC[0] else Target(better="less")  # ranges are looked at one by one
+        yield f"{title}: CPU of a batch that stores rows, beside one match", target
     for query in SEQUENCES:
         for batches in ("one batch", "100 batches"):
             yield f"row pattern, {query}: {batches}", Target("rows/s", least=SEQUENCE_RATES.get(query, 0.9e6))
@@ -256,29 +280,10 @@ def _declared() -> Iterator[tuple[str, Target]]:
     yield "row pattern, open: time of a batch, last quarter / first", Target(most=1.3)
     yield "row pattern, three steps: rows/s, embedded / Polars", Target(better="more")
     yield "row pattern, three steps: rows/s, embedded / Python loop", Target(better="more")
-    sides = "CPU, context-independent / context-aware"
-    for count in IN_CONTEXTS:
-        title = f"{count} queries, contexts of 10 % of the stream"
-        yield f"{title}: {sides}", Target(least=10 if count == 10 else None, better="more")
-        if count == 10:
-            yield f"{title}: longest batch, independent / aware", Target(better="more")
-    for share in SUSPENDED:
-        target = Target(better="more") if share else Target(least=0.95)
-        yield f"10 queries, {share} % of the stream suspended: {sides}", target
-    for windows in WINDOWS:
-        yield f"10 queries, windows of each segment: {windows}, 20 % of the stream: {sides}", Target(better="more")
-    for begin in ("anywhere", "early", "late"):
-        yield f"10 queries, windows {begin}: longest batch", Target("ms")
-    yield "24 operators in contexts: search for a plan", Target("ms", most=100)
-    yield "24 operators in contexts: exhaustive search", Target("ms")
-    yield "24 operators in contexts: exhaustive search / search", Target(better="more")
-    for contexts in OVERLAPPING:
-        target = Target(least=20) if contexts == max(OVERLAPPING) else Target(better="more")
-        yield f"overlapping contexts: {contexts}, 4 queries: CPU, each / together", target
-    for overlap in OVERLAPS:
-        yield f"8 contexts of 15 min, overlap of {overlap} min: CPU, each / together", Target(better="more")
-    for count in WORKLOADS:
-        yield f"15 overlapping contexts, queries of each: {count}: CPU, each / together", Target(better="more")
+    yield from _in_contexts()
+    for roads, length in LINEAR_ROAD:
+        yield f"Linear Road, {roads} roads at the peak, {length} s a batch, one core: a row", Target("µs", most=2.7)
+    yield "Linear Road around the peak, embedded: answered in time", Target("roads", least=256)
     yield "counted row patterns, A B+ C in 100 batches", Target("rows/s", least=5e6)
     yield "counted row patterns: time, most matches / least", Target(most=1.3)
     yield "counted patterns of situations: time, slowest window / quickest", Target(most=1.3)
@@ -334,6 +339,10 @@ def _declared() -> Iterator[tuple[str, Target]]:
             yield f"{query}, {keys:,} keys, Spark", Target("rows/s")
             yield f"{query}, {keys:,} keys, native Structured Streaming", Target("rows/s")
             yield f"{query}, {keys:,} keys: rows/s, Spark / native", Target(least=3)
+    for share in SUSPENDED_ON_SPARK:
+        title = f"10 queries, {share} % of the stream suspended, Spark"
+        yield f"{title}: time, context-independent / context-aware", Target(better="more")
+    yield "Linear Road around the peak, Spark: answered in time", Target("roads", least=100)
     yield "a batch of 50 rows, five queries, Spark", Target("ms", most=60)
     yield "a batch of 50 events, one pattern, Spark", Target("ms", most=60)
     for (query, rows), least in SQL.items():
@@ -356,12 +365,45 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for query in SITUATIONS:
         for rows, rate in BATCH_ROWS.items():
             yield f"{query}, Spark, from commit to commit, {rows:,} rows a batch", Target("events/s", least=rate)
+    yield SEQUENCE_ON_SPARK, Target("events/s", least=4e6)
     yield "Q1, Spark, one core, a batch of 20M rows", Target("ms")
     for cores in SCALED_TO:
         yield f"Q1, Spark, speed-up on {cores} cores by arithmetic", Target(better="more")
     yield "Q1, Spark: around jobs / the batch on one core", Target(most=0.03)
     yield "Q1, Spark, a batch of 20M rows: CPU of the driver / of all", Target(most=0.05)
     yield "interval join, half of all rows of one key, Spark: longest task / a core's share", Target(most=1.3)
+
+
+def _in_contexts() -> Iterator[tuple[str, Target]]:
+    titles = {f"{count} queries, contexts of 10 % of the stream": 10 if count == 10 else None for count in IN_CONTEXTS}
+    titles |= dict.fromkeys(f"{count} queries in each of two contexts of 10 % of the stream" for count in PER_CONTEXT)
+    titles |= dict.fromkeys(f"10 queries, {roads} roads, two windows of 3 min" for roads in ROADS)
+    for title, least in titles.items():
+        yield f"{title}: {SIDES}", Target(least=least, better="more")
+        yield f"{title}: longest batch, independent / aware", Target(better="more")
+        for side in ("context-independent", "context-aware"):
+            yield f"{title}: {side}", Target("rows/s")
+    for share in SUSPENDED:
+        target = Target(better="more") if share else Target(least=0.95)
+        yield f"10 queries, {share} % of the stream suspended: {SIDES}", target
+    for windows in WINDOWS:
+        yield f"10 queries, windows of each segment: {windows}, 20 % of the stream: {SIDES}", Target(better="more")
+    for begin in WINDOW_BEGINS:
+        yield f"10 queries, windows {begin}: longest batch", Target("ms")
+        yield f"10 queries, windows {begin}: longest batch, independent / aware", Target(better="more")
+    yield "24 operators in contexts: search for a plan", Target("ms", most=100)
+    yield "24 operators in contexts: exhaustive search", Target("ms")
+    yield "24 operators in contexts: exhaustive search / search", Target(better="more")
+    together = "CPU, each / together"
+    for contexts in OVERLAPPING:
+        target = Target(least=20) if contexts == max(OVERLAPPING) else Target(better="more")
+        yield f"overlapping contexts: {contexts}, 4 queries: {together}", target
+    for overlap in OVERLAPS:
+        yield f"30 contexts of 2 min, overlap of {overlap} s: {together}", Target(better="more")
+    for count in WORKLOADS:
+        yield f"15 overlapping contexts, queries of each: {count}: {together}", Target(better="more")
+    own = "15 overlapping contexts, 4 queries of each with results of their own"
+    yield f"{own}: {together}", Target(better="more")
 
 
 #: Every figure of a whole run, in the order of the table.
@@ -394,6 +436,12 @@ def memory_figures(query: str, engine: str, live: int, more: int) -> list[Figure
             f"{query}, {engine}: peak memory / (2 x live state + 1 GiB)", peak / (2 * held + 1024), f"{peak:,.0f} MiB"
         ),
     ]
+
+
+def lacking(figures: Sequence[Figure]) -> list[str]:
+    """Names of the declared figures that are not among these: a page with them is of no whole run."""
+    found = {figure.name for figure in figures}
+    return [name for name in DECLARED if name not in found]
 
 
 def print_table(figures: Sequence[Figure]) -> None:

@@ -9,6 +9,7 @@ python benchmarks/flat_files.py [--batches 1000 20000] [--rows 100] [--spark-bat
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import tempfile
@@ -40,6 +41,8 @@ LATE = 5000
 #: So many batches at most are run on Spark; of more, a session reads the files before the last ones.
 PLAYED = 1000
 QUERY = "tumbling"
+#: Of files that have one name each time.
+NAME = "data.parquet"
 #: A step's report, and its CPU time in seconds.
 Measured = tuple[BatchReport, float]
 
@@ -53,6 +56,7 @@ def main() -> int:
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         figures = embedded(Path(folder), chosen.batches, chosen.rows)
+        figures += archived(Path(folder) / "archived", max(chosen.batches), chosen.rows)
     if chosen.spark_batches:
         from tidegate.runtime.engines.spark.setup.session import spark_session
 
@@ -95,6 +99,30 @@ def embedded(folder: Path, marks: Sequence[int] = FILE_BATCHES, size: int = 100)
     started = replace(declared(title.format(max(FILE_BATCHES)), taken), name=title.format(max(marks)))
     print(started.line(), flush=True)
     return [*figures, started]
+
+
+def archived(folder: Path, mark: int = max(FILE_BATCHES), size: int = 100) -> list[Figure]:
+    """The same of files of one name each time, which go to an archive: late and early batches in turn.
+
+    The archive has as many files of that name before the late ones as batches would have put there.
+    """
+    rows = _Rows(FIRST + SPAN, size)
+    before = folder / "old" / "kept" / NAME
+    before.parent.mkdir(parents=True)
+    before.touch()
+    for number in range(2, mark - SPAN):
+        os.link(before, before.with_name(NAME.replace(".", f".{number}.")))
+    early, late = [], []
+    with _opened(folder / "old", archive=True) as old, _opened(folder / "young", archive=True) as young:
+        for number in range(FIRST + SPAN):
+            steps = [_step(one, folder / place, rows, number, NAME) for one, place in ((young, "young"), (old, "old"))]
+            early.append(steps[0])
+            late.append(steps[1])
+    means = [1000 * statistics.mean(cpu for _, cpu in some[FIRST:]) for some in (late, early)]
+    detail = f"{means[0]:,.1f} ms, {means[1]:,.1f} ms"
+    figure = _declared("a file a batch of one name, archived: CPU, batch ", mark, means[0] / means[1], detail)
+    print(figure.line(), flush=True)
+    return [figure]
 
 
 def on_spark(
@@ -163,7 +191,7 @@ def _longest(mark: int, cpu: Sequence[float]) -> Figure:
 def _declared(title: str, mark: int, value: float, detail: str) -> Figure:
     """A figure with its target, also of a number of batches that a whole run does not have."""
     name = f"{title}{mark:,} / batch {FIRST}"
-    known = name if name in DECLARED else f"{title}{FILE_BATCHES[0]:,} / batch {FIRST}"
+    known = name if name in DECLARED else next(one for one in DECLARED if one.startswith(title))
     return replace(declared(known, value, detail), name=name)
 
 
@@ -184,20 +212,20 @@ class _Rows:
         return self._parts[min(number, len(self._parts) - 1)]
 
 
-def _opened(place: Path) -> Session:
+def _opened(place: Path, *, archive: bool = False) -> Session:
     (place / "in").mkdir(parents=True, exist_ok=True)
-    source = parquet(place / "in", delay="1s")
+    source = parquet(place / "in", delay="1s", archive=place / "kept" if archive else None)
     return Session(queries.program(QUERY).facts, LocalStore(place / "checkpoint"), {"Events": source})
 
 
-def _put(folder: Path, rows: pl.DataFrame, number: int) -> None:
+def _put(folder: Path, rows: pl.DataFrame, number: int, name: str | None = None) -> None:
     written = folder / f".{number}.parquet"
     rows.write_parquet(written)
-    written.rename(folder / f"{number:07d}.parquet")
+    written.rename(folder / (name or f"{number:07d}.parquet"))
 
 
-def _step(session: Session, place: Path, rows: _Rows, number: int) -> Measured:
-    _put(place / "in", rows.part(number), number)
+def _step(session: Session, place: Path, rows: _Rows, number: int, name: str | None = None) -> Measured:
+    _put(place / "in", rows.part(number), number, name)
     began = time.process_time()
     report = session.step()
     return report, time.process_time() - began

@@ -2,10 +2,10 @@
 
     python benchmarks/linear_road.py --roads 16 64
 
-Input is the stretch from `--start` on, at the peak of the three hours, in batches of a second. Before it comes, as fast
-as possible, the last report of every car that was there earlier, so that of cars is kept what a full run would keep.
-Roads beyond `--distinct` are copies of those with other cars. Answers of the first ones are compared with the
-checker's, and of the others there have to be as many. Seconds are those of this process.
+Input is the stretch from `--start` on, at the peak of the three hours, in batches of `--together` seconds. Before it
+comes, as fast as possible, the last report of every car that was there earlier, so that of cars is kept what a full run
+would keep. Roads beyond `--distinct` are copies of those with other cars. Answers of the first ones are compared with
+the checker's, and of the others there have to be as many. Seconds are those of this process.
 
 How many roads are answered in time, `linear_road_rating.py` measures.
 """
@@ -13,10 +13,12 @@ How many roads are answered in time, `linear_road_rating.py` measures.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 if __name__ == "__main__":  # before Polars counts cores
@@ -35,8 +37,26 @@ from examples.linear_road.queries import DISTANCES, program
 from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, Sink
 
 
-def measure(total: int, chosen: argparse.Namespace, folder: Path) -> bool:
-    """Prints what so many roads take; whether the answers were right."""
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What so many roads took: rows of the stretch, seconds of one core, those of the longest batch; whether the
+    answers were right.
+    """
+
+    roads: int
+    rows: int
+    seconds: float
+    longest: float
+    right: bool
+
+    @property
+    def row(self) -> float:
+        """Microseconds of one core a row."""
+        return 1e6 * self.seconds / self.rows
+
+
+def measure(total: int, chosen: argparse.Namespace, folder: Path) -> Measured:
+    """Prints what so many roads take."""
     start, end = chosen.start, chosen.start + chosen.seconds
     distinct = min(total, chosen.distinct)
     seconds = ahead(distinct, total, start, end, folder)
@@ -51,21 +71,23 @@ def measure(total: int, chosen: argparse.Namespace, folder: Path) -> bool:
             session.step()
             cars += part.height
         taken = []
-        for second in seconds:
+        for first in range(0, len(seconds), chosen.together):
+            some = seconds[first : first + chosen.together]
             used = time.process_time()
-            session.push("Road", pl.read_parquet(second.folder / "*.parquet"))
-            session.advance("Road", second.time)
+            session.push("Road", pl.concat([pl.read_parquet(second.folder / "*.parquet") for second in some]))
+            session.advance("Road", some[-1].time)
             session.step()
             taken.append(time.process_time() - used)
         kept = sum(session.live_rows().values())
     right = tally.right(wanted(own_rows("last", distinct, start, end), start), total)
     rows, spent = sum(second.rows for second in seconds), sum(taken)
+    made = Measured(total, rows, spent, max(taken), right)
     print(
         f"{total} roads, {rows / (end - start):,.0f} rows/s for {end - start} s in {len(taken)} batches; {cars:,} cars "
-        f"before, {kept:,} rows kept: {rows / spent:,.0f} rows/s of one core, {1e6 * spent / rows:.2f} µs a row, "
-        f"longest batch {max(taken):.2f} s; answers {'right' if right else 'WRONG'}"
+        f"before, {kept:,} rows kept: {rows / spent:,.0f} rows/s of one core, {made.row:.2f} µs a row, "
+        f"longest batch {made.longest:.2f} s; answers {'right' if right else 'WRONG'}"
     )
-    return right
+    return made
 
 
 def counting(tally: Tally, name: str) -> CallbackSink:
@@ -84,14 +106,16 @@ def main() -> int:
     options.add_argument("--distinct", type=int, default=1)
     options.add_argument("--start", type=int, default=7050)
     options.add_argument("--seconds", type=int, default=100)
+    options.add_argument("--together", type=int, default=1, help="seconds of a batch")
     options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--json", type=Path, metavar="FILE", help="for the figures, too")
     chosen = options.parse_args()
     print(machine())
-    fine = True
     with tempfile.TemporaryDirectory() as folder:
-        for total in chosen.roads:
-            fine = measure(total, chosen, Path(folder) / str(total)) and fine
-    return 0 if fine else 1
+        found = [measure(total, chosen, Path(folder) / str(total)) for total in chosen.roads]
+    if chosen.json is not None:
+        chosen.json.write_text(json.dumps([asdict(made) for made in found]), encoding="utf-8")
+    return 0 if all(made.right for made in found) else 1
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ be.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -237,6 +238,8 @@ def main() -> int:
         passes, chosen.first, chosen.distinct, chosen.most, lambda: chosen.budget - (time.monotonic() - began)
     )
     print(f"{good} roads are answered in time" + ("" if bad is None else f", {bad} are not"))
+    if chosen.json is not None:
+        chosen.json.write_text(json.dumps({"good": good, "bad": bad}), encoding="utf-8")
     return 0 if good else 1
 
 
@@ -257,6 +260,7 @@ def _options() -> argparse.Namespace:
     options.add_argument("--in-memory", action="store_true", help="no checkpoint (embedded)")
     options.add_argument("--driver-memory", default="2g", help="of Spark's JVM")
     options.add_argument("--driver-bytes", type=int, help="bytes that an increment in Spark's driver may read")
+    options.add_argument("--json", type=Path, metavar="FILE", help="for what a search has found, too")
     options.add_argument("--folder", type=Path, help="where files, checkpoint and results lie while they are needed")
     return options.parse_args()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Folders on which figures depend.
-MEASURED = ("algebra", "analysis", "contexts", "runtime", "tidegate", "benchmarks")
+MEASURED = ("algebra", "analysis", "contexts", "runtime", "tidegate", "benchmarks", "examples")
 
 
 def code(root: Path = ROOT) -> str:

@@ -2,9 +2,9 @@
 compared.
 
 All figures of one run belong together: on a noisy machine read ratios, not absolute times. A missed target is printed;
-the exit status is 1 only where results differ. `--resume FILE` keeps each section's figures, and goes on after the last
+the exit status is 1 where results differ. `--resume FILE` keeps each section's figures, and goes on after the last
 one that is there, with the same code only: sections of different commits are no run. `--write PAGE` puts the table into
-a page of the docs, with the commit and how busy the machine was.
+a page of the docs, with the commit and how busy the machine was; the exit status is 1 too where the page lacks figures.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import (
     background,
     contexts,
+    contexts_spark,
     counted,
     durable,
     embedded,
@@ -36,6 +37,7 @@ from benchmarks import (
     held,
     iseq,
     kernels,
+    linear_road_figures,
     live_rows,
     look_back,
     look_back_spark,
@@ -44,6 +46,7 @@ from benchmarks import (
     queries,
     scaling,
     sequences,
+    sequences_spark,
     situations,
     situations_spark,
     skew,
@@ -56,8 +59,8 @@ from benchmarks import (
     windows,
 )
 from benchmarks.data import Data
-from benchmarks.figures import DECLARED, Figure, declared, machine, print_table, write_table
-from benchmarks.state import freed_state
+from benchmarks.figures import DECLARED, UNMEASURED, Figure, declared, lacking, machine, print_table, write_table
+from benchmarks.state import freed_state, static_tables
 from tidegate.algebra.program import ProgramDef
 from tidegate.analysis.pipeline import analyse
 from tidegate.runtime.engines.embedded.session import Session
@@ -76,7 +79,7 @@ class Measurement:
 
 
 def main() -> int:
-    """Measures, and prints one table at the end; the exit status says whether results were equal."""
+    """Measures, and prints one table at the end; the exit status says whether results were equal, and a page whole."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, default=10_000_000)
     options.add_argument("--keys", type=int, default=1000)
@@ -85,6 +88,7 @@ def main() -> int:
         "--spark-batches", type=int, default=300, help="of the long run on Spark whose cost is to be flat"
     )
     options.add_argument("--no-spark", action="store_true")
+    options.add_argument("--ratings", action="store_true", help=f"{' and '.join(HOURS)}, too, which take hours")
     options.add_argument("--only", nargs="+", choices=SECTIONS, metavar="SECTION", help=f"of {', '.join(SECTIONS)}")
     options.add_argument("--resume", type=Path, metavar="FILE")
     options.add_argument("--write", type=Path, metavar="PAGE", help="which must have the table's markers")
@@ -92,7 +96,7 @@ def main() -> int:
     size = {name: getattr(chosen, name) for name in ("rows", "keys", "batches", "spark_batches")}
     code, load = provenance.code(), provenance.load()
     done = _load(chosen.resume, size, code)
-    wanted = [name for name in chosen.only or SECTIONS if not (chosen.no_spark and name.startswith("spark"))]
+    wanted = sections(chosen.only, spark=not chosen.no_spark, hours=chosen.ratings)
     with tempfile.TemporaryDirectory() as folder, Data(Path(folder), **size) as data:
         print(
             f"{chosen.rows:,} rows, {chosen.keys:,} keys, in {chosen.batches} files; code {code}; load {load:.2f}",
@@ -116,7 +120,16 @@ def main() -> int:
     if chosen.write is not None and equal:
         heading = f"{chosen.rows:,} rows on {machine()}. {busy(code, list(done.values()))} All results were equal."
         write_table(chosen.write, figures, heading)
+        if missing := lacking(figures):
+            print(f"{chosen.write} says of {len(missing)} figures {UNMEASURED!r}: {'; '.join(missing)}")
+            return 1
     return 0 if equal else 1
+
+
+def sections(only: Sequence[str] | None, *, spark: bool, hours: bool) -> list[str]:
+    """What is measured: all, or those that are named; with Spark or without, and with what takes hours or without."""
+    usual = [name for name in SECTIONS if hours or name not in HOURS]
+    return [name for name in only or usual if spark or not name.startswith("spark")]
 
 
 def busy(code: str, sections: Sequence[Measurement]) -> str:
@@ -154,6 +167,11 @@ def analysis_times(_: Data) -> Measured:
     return figures, True
 
 
+def _state(rows: int, batches: int) -> Measured:
+    figures, equal = freed_state(rows, batches)
+    return [*figures, *static_tables()], equal
+
+
 def _opened(definition: ProgramDef) -> None:
     with Session(analyse(definition)):
         pass
@@ -173,6 +191,8 @@ def median(run: Callable[[], object], times: int = 5) -> float:
     return statistics.median(taken)
 
 
+#: Sections that are measured if they are asked for.
+HOURS = ("rating", "spark-rating")
 #: What is measured, in this order: the floor of the embedded engine before a JVM runs beside it.
 SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "start": lambda _: (start_up.measure(), True),
@@ -187,11 +207,16 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "tuning": lambda _: (tuning.measure(), True),
     "flat": lambda _: (flat.measure(), True),
     "flat-checkpoint": lambda data: (flat.checkpointed(data.folder / "checkpoints"), True),
-    "flat-files": lambda data: (flat_files.embedded(data.folder / "files"), True),
-    "state": lambda data: freed_state(min(data.rows, 200_000), data.batches),
+    "flat-files": lambda data: (
+        flat_files.embedded(data.folder / "files") + flat_files.archived(data.folder / "archived files"),
+        True,
+    ),
+    "state": lambda data: _state(min(data.rows, 200_000), data.batches),
     "stalls": lambda _: stalls.measure(),
     "sequences": lambda _: sequences.measure(),
     "contexts": lambda _: contexts.measure(),
+    "linear road": lambda _: linear_road_figures.measure(),
+    "rating": lambda _: linear_road_figures.rating("embedded"),
     "counted": lambda _: counted.measure(),
     "interval sequences": lambda _: (iseq.figures(), True),
     "look-back": lambda data: look_back.measure(data.rows),
@@ -201,11 +226,14 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "threads": lambda data: threads.measure(data.rows),
     "spark": lambda data: on_spark.measure(data),
     "spark-look-back": lambda data: look_back_spark.measure(data.spark, data.rows),
+    "spark-contexts": lambda data: contexts_spark.measure(data.spark),
+    "spark-rating": lambda _: linear_road_figures.rating("spark"),
     "spark-flat": lambda data: (flat.on_spark(data.spark, data.folder / "streaming", data.spark_batches), True),
     "spark-flat-files": lambda data: (flat_files.on_spark(data.spark, data.folder / "streaming files"), True),
     "spark-floor": lambda data: ([floors.on_spark(data.spark), floors.one_pattern_on_spark(data.spark)], True),
     "spark-situations": lambda data: situations_spark.measure(data.spark),
     "spark-batches": lambda data: spark_batches.measure(data.spark),
+    "spark-sequences": lambda data: sequences_spark.measure(data.spark),
     "spark-executors": lambda data: speedup.measure(data.rows),
     "spark-scaling": lambda _: (scaling.measure(), True),
     "spark-skew": lambda _: (skew.measure(), True),

@@ -4,18 +4,21 @@ And how long a batch takes in which all rows so far wait for the rest of one mat
 
 The queries are those that DuckDB measures its MATCH_RECOGNIZE with: a scan of one partition, many partitions,
 quantifiers, navigation. The session has one thread, and Polars has one thread too, where `POLARS_MAX_THREADS=1` is set;
-seconds are those of the process, on all cores. The installed DuckDB does not read the clause. Where
-`pandas-match-recognize` is installed, `--peers` has it as well.
+seconds are those of the process, on all cores. The installed DuckDB does not read the clause. `pandas-match-recognize`
+needs NumPy before 2.2, so it is run in an environment of its own, `--peer out/peer/bin/python`.
 
-python benchmarks/sequences.py [--rows 2000000] [--peers 20000]
+python benchmarks/sequences.py [--rows 2000000] [--peer PYTHON [--peer-rows 20000]]
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,22 @@ from benchmarks.figures import PAIRS, SEQUENCES, Figure, compared, declared, pri
 BATCHES = 100
 S = tg.stream("S", "k bigint, t bigint, v bigint", progress="t")
 Row = tuple[Any, ...]
+#: The scan with pandas-match-recognize, in a Python that has it: of rows in one file, with the matches in another.
+CLAUSE = (
+    "SELECT * FROM events MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS t1, B.t AS t2, A.v AS was, B.v AS later "
+    "ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN (A B) DEFINE A AS A.v < 100, B AS B.v > 900)"
+)
+PEER = """
+import sys, time
+import pandas
+from pandas_match_recognize import match_recognize
+events = pandas.read_csv(sys.argv[1])
+begun = time.process_time()
+found = match_recognize(sys.argv[2], events)
+taken = time.process_time() - begun
+found[["t1", "t2", "was", "later"]].to_csv(sys.argv[3], index=False)
+print(taken)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +101,16 @@ def main() -> int:
     """Prints the figures; the exit status is 1 where results differ."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rows", type=int, default=2_000_000)
-    options.add_argument("--peers", type=int, default=0, help="rows for pandas-match-recognize")
+    options.add_argument("--peer", metavar="PYTHON", help="a Python that has pandas-match-recognize")
+    options.add_argument("--peer-rows", type=int, default=20_000)
     chosen = options.parse_args()
     figures, equal = measure(chosen.rows)
     print_table(figures)
-    if chosen.peers:
-        print(pandas_seconds(chosen.peers))
+    if chosen.peer:
+        ratios, same_matches = beside_pandas(chosen.peer_rows, chosen.peer)
+        equal &= same_matches
+        spread = f"least {min(ratios):.0f}, greatest {max(ratios):.0f} of {len(ratios)} pairs"
+        print(f"scan: rows/s, embedded / pandas-match-recognize: {statistics.median(ratios):.0f} ({spread})")
     return 0 if equal else 1
 
 
@@ -97,11 +120,10 @@ def measure(rows: int = 2_000_000) -> tuple[list[Figure], bool]:
     for name, shape in SHAPES.items():
         events = events_of(rows, shape)
         run(shape, events[: rows // 20], 2)  # what is loaded and compiled once
-        found, taken = run(shape, events, 1)
-        figures.append(declared(f"row pattern, {name}: one batch", rows / taken))
-        again, taken = run(shape, events, BATCHES)
-        figures.append(declared(f"row pattern, {name}: {BATCHES} batches", rows / taken))
-        equal &= same(found, again)
+        runs = [(run(shape, events, 1), run(shape, events, BATCHES)) for _ in range(PAIRS)]
+        equal &= all(same(one, many) for (one, _), (many, _) in runs)
+        figures.append(rate(f"row pattern, {name}: one batch", [rows / taken for (_, taken), _ in runs]))
+        figures.append(rate(f"row pattern, {name}: {BATCHES} batches", [rows / taken for _, (_, taken) in runs]))
     events, shape = events_of(rows, SHAPES["partitions"]), SHAPES["partitions"]
     pairs = [(run(shape, events, 10), run(shape, events, 10, disorder=1000)) for _ in range(PAIRS)]
     equal &= all(same(one, two) for (one, _), (two, _) in pairs)
@@ -123,6 +145,13 @@ def measure(rows: int = 2_000_000) -> tuple[list[Figure], bool]:
     for figure in figures:
         print(figure.line(), flush=True)
     return figures, equal
+
+
+def rate(name: str, rates: Sequence[float]) -> Figure:
+    """The median of several runs."""
+    return declared(
+        name, statistics.median(rates), f"least {min(rates):,.0f}, greatest {max(rates):,.0f} of {len(rates)}"
+    )
 
 
 def events_of(rows: int, shape: Shape) -> pl.DataFrame:
@@ -200,20 +229,20 @@ def same(one: pl.DataFrame, other: pl.DataFrame) -> bool:
     return one.select(columns).sort(columns).equals(other.select(columns).sort(columns))
 
 
-def pandas_seconds(rows: int) -> str:
-    """The scan with pandas-match-recognize."""
-    try:
-        from pandas_match_recognize import match_recognize  # type: ignore[import-not-found,unused-ignore]  # optional
-    except ImportError:
-        return "pandas-match-recognize is not installed"
-    frame = events_of(rows, SHAPES["scan"]).to_pandas()
-    text = (
-        "SELECT * FROM events MATCH_RECOGNIZE (ORDER BY t MEASURES A.v AS was, B.v AS later ONE ROW PER MATCH "
-        "PATTERN (A B) DEFINE A AS A.v < 100, B AS B.v > 900)"
-    )
-    begun = time.process_time()
-    found = match_recognize(text, frame)
-    return f"pandas-match-recognize, scan: {rows / (time.process_time() - begun):,.0f} rows/s, {len(found)} matches"
+def beside_pandas(rows: int, python: str) -> tuple[list[float], bool]:
+    """How many times as long the scan takes with pandas-match-recognize, in pairs, and whether matches are equal."""
+    shape, ratios, equal = SHAPES["scan"], list[float](), True
+    events = events_of(rows, shape)
+    with tempfile.TemporaryDirectory() as folder:
+        given, found = (str(Path(folder) / name) for name in ("given.csv", "found.csv"))
+        events.write_csv(given)
+        for _ in range(PAIRS):
+            own, taken = run(shape, events, 1)
+            command = [python, "-c", PEER, given, CLAUSE, found]
+            told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            equal &= same(own.select("was", t1="first", t2="last", later="then"), pl.read_csv(found))
+            ratios.append(float(told.split()[-1]) / taken)
+    return ratios, equal
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Whether garbage collection stalls where it can free nothing, or folds what many keys have: CPU of each batch of a
-state that only grows, and memory. And whether a batch stalls where keys or panes of windows come and go.
+state that only grows, and memory. And whether a batch stalls where keys or panes of windows come and go, or where
+results and rejected rows are merged.
 
 A process of its own for each run:
 
 python benchmarks/stalls.py SHAPE ROWS BATCH MODE FOLDER prints what was measured as JSON; SHAPE is a key of SHAPES
-or WINDOWS, ROWS those that are live in the end, or keys, BATCH the rows of a batch, MODE the garbage collection; with
-FOLDER "-" there is no checkpoint.
+or WINDOWS, or one of MERGED, ROWS those that are live in the end, or keys, BATCH the rows of a batch, MODE the garbage
+collection; with FOLDER "-" there is no checkpoint.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
-from benchmarks.figures import PAIRS, PASSING, STALLED, Figure, compared, declared
+from benchmarks.figures import MERGED, MERGED_ROWS, PAIRS, PASSING, STALLED, Figure, compared, declared
 from benchmarks.memory import resident
 from tidegate.runtime.batch.garbage import GarbageCollection
-from tidegate.runtime.connectors.sinks import DiscardSink
+from tidegate.runtime.connectors.sinks import DiscardSink, ParquetSink, Sink
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.state.store.local import LocalStore
@@ -46,8 +47,11 @@ orders, payments, deliveries, prices = (
 LONG = 1 << 40
 #: The first batches, in which caches are filled, are left out.
 WARM = 5
-#: Batches of windows, and the first ones of these, in which the state gets as large as it stays.
+#: Batches of windows, and the first ones of these, in which the state gets as large as it stays. Of others too, as they
+#: load what merges.
 PASSED, FILLED = 200, 70
+#: Batches with results or rejected rows: more than sixteen times sixteen, so that what was merged is merged again.
+MERGING = 300
 #: Prices that come for each key, and for each order.
 PRICES, PER_ORDER = 3, 10
 
@@ -122,6 +126,15 @@ def measure() -> tuple[list[Figure], bool]:
                     shutil.rmtree(f"{folder}/state")
                 figures.append(compared(f"{shape}, {keys:,} keys: longest batch / median", ratios))
                 print(figures[-1].line(), flush=True)
+        for shape in MERGED:
+            for size in MERGED_ROWS:
+                ratios = []
+                for _ in range(PAIRS):
+                    cpu = process(shape, 0, size, "amortised", f"{folder}/state")["cpu"][FILLED:]
+                    ratios.append(max(cpu) / statistics.median(cpu))
+                    shutil.rmtree(f"{folder}/state")
+                figures.append(compared(f"{shape}, {size:,} a batch: longest batch / median", ratios))
+                print(figures[-1].line(), flush=True)
     return figures, True
 
 
@@ -160,6 +173,8 @@ def process(shape: str, rows: int, size: int, mode: str, folder: str) -> dict[st
 
 def run(shape: str, rows: int, size: int, mode: GarbageCollection, folder: str) -> dict[str, Any]:
     """CPU seconds of each batch, the greatest live state in bytes, and memory beyond that of the process before."""
+    if shape in MERGED:
+        return _merging(shape, size, folder)
     program = WINDOWS[shape](rows, size) if shape in WINDOWS else SHAPES[shape]()
     (result,) = program.facts.streams
     store = MemoryStore() if folder == "-" else LocalStore(folder)
@@ -179,6 +194,28 @@ def run(shape: str, rows: int, size: int, mode: GarbageCollection, folder: str) 
             cpu.append(time.process_time() - begun)
             live = max(live, sum(report.live_bytes.values()))
         return {"cpu": cpu, "live": live, "more": resident("VmHWM") - base, "rows": sum(report.live_rows.values())}
+
+
+def _merging(shape: str, size: int, folder: str) -> dict[str, Any]:
+    """So many results a batch, in a directory that is compacted; or as many rows, of which half have no instant."""
+    program = tg.program(Found=orders.select("id", "amount", "t"))
+    rejects = shape == MERGED[1]
+    sink: Sink = DiscardSink() if rejects else ParquetSink(f"{folder}/out", compact=True)
+    cpu = []
+    with Session(program.facts, LocalStore(f"{folder}/checkpoint"), sinks={"Found": sink}) as session:
+        for number in range(MERGING):
+            t = np.arange(number * size, (number + 1) * size)
+            rows = pl.DataFrame({"id": t % 100, "amount": t, "t": t})
+            if rejects:
+                rows = rows.with_columns(t=pl.when(pl.col("id") % 2 == 0).then("t"))
+            session.push("Orders", rows)
+            session.advance("Orders", {"t": int(t[-1])})
+            begun = time.process_time()
+            session.step()
+            cpu.append(time.process_time() - begun)
+        kept = session.quarantine().read_all().num_rows
+    assert kept == (MERGING * size // 2 if rejects else 0)
+    return {"cpu": cpu}
 
 
 def _batches(names: Collection[str], rows: int, size: int) -> Iterator[dict[str, pl.DataFrame]]:

@@ -1,5 +1,5 @@
 """Live rows with and without partner and kill rule: an anti-join with a deadline by key, and a pattern of three
-intervals.
+intervals. And those of a stream that meets a static table in which a row has many matches.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 import tidegate as tg
-from benchmarks.figures import PAIRS, Figure, compared, declared
+from benchmarks.figures import PAIRS, STATIC, STATIC_MATCHES, STATIC_ROWS, Figure, compared, declared
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.plan.steps import PurgeMode
@@ -80,6 +80,44 @@ def freed_state(count: int, batches: int) -> tuple[list[Figure], bool]:
             compared(f"{label}: time, with the rules / without", times),
         ]
     return figures, equal
+
+
+def static_tables(batches: int = 20) -> list[Figure]:
+    """Rows that a batch stores of a stream whose rows have many matches in a table, none of them final; and what it
+    costs beside a table in which they have one."""
+    figures = []
+    for matches in STATIC:
+        ratios = []
+        for _ in range(PAIRS):
+            (live, cpu), (_, least) = (_stored(matches, rows, batches) for rows in (STATIC_MATCHES, 1))
+            ratios.append(cpu / least)
+        title = f"static table, {STATIC_MATCHES:,} {matches}"
+        figures += [
+            declared(f"{title}: live rows of {STATIC_ROWS}", live),
+            compared(f"{title}: CPU of a batch that stores rows, beside one match", ratios),
+        ]
+        for figure in figures[-2:]:
+            print(figure.line(), flush=True)
+    return figures
+
+
+def _stored(matches: str, rows: int, batches: int) -> tuple[int, float]:
+    """Live rows after the first batch, and the median CPU of a batch in seconds."""
+    o, n = orders.as_("o"), tg.table("Table", "id bigint, lo bigint, hi bigint, part bigint").as_("n")
+    conditions = [n.id == o.id] if matches == STATIC[0] else [n.lo <= o.t, o.t < n.hi]
+    program = tg.program(Found=o.join(n, *conditions).select(t=o.t, part=n.part))
+    table = pl.DataFrame({"id": [1] * rows, "lo": [0] * rows, "hi": [1 << 40] * rows, "part": range(rows)})
+    live, cpu = 0, []
+    waiting = {"Orders": tg.source(None, delay=1 << 41)}
+    with Session(program.facts, sources=waiting, statics={"Table": table}) as session:
+        for number in range(batches):
+            t = np.arange(number * STATIC_ROWS, (number + 1) * STATIC_ROWS)
+            session.push("Orders", pl.DataFrame({"id": np.ones(STATIC_ROWS, dtype=np.int64), "t": t}))
+            start = time.process_time()
+            report = session.step()
+            cpu.append(time.process_time() - start)
+            live = live or sum(report.live_rows.values())
+    return live, statistics.median(cpu)
 
 
 def _run(

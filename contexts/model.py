@@ -14,6 +14,7 @@ from tidegate.algebra.dsl.expression import Origin
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.relation import Column, Relation
 from tidegate.algebra.dsl.sources import Result
+from tidegate.algebra.dsl.windows.between import Between, between
 from tidegate.algebra.errors import Problem, QueryError, Site
 from tidegate.algebra.ordered.transitions.definition import (
     BEGAN,
@@ -272,6 +273,18 @@ class ContextModel(Contexts):
         """
         with Here():
             return self._changed(context, START).drop(BEGAN).rename(**{TIME: BEGAN})
+
+    def as_windows(self, context: str, *, empty: bool = False) -> Between:
+        """The windows (began, ended] of a context as windows between rows: `relation.windows(these, by=...).agg(...)`
+        has aggregates of the rows in each, as it ends. `empty=True`: also of windows without rows.
+
+        Examples:
+            >>> show(cars.windows(traffic.as_windows("slow"), by="car").agg(n=tg.count(), fastest=tg.max(cars.speed)))
+            red, 1, 2, 1, 90.0
+        """
+        with Here():
+            starts, ends = self._changed(context, START), self._changed(context, END)
+            return between(starts, ends, by=self._keys, empty=empty, opens_at=TIME, closes_at=TIME)
 
     def check(self) -> list[Problem]:
         """What is wrong with the model as a whole; none where nothing is, or nobody knows.

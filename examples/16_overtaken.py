@@ -47,10 +47,12 @@ def waits_of(period: data.Period) -> pl.DataFrame:
 def hour_by_hour(waits: pl.DataFrame) -> Iterator[tuple[datetime, pl.DataFrame, pl.DataFrame]]:
     """Of each hour its end, the waits that began in it, and those that ended."""
     instants = pl.concat([waits["due"], waits["gone"]])
-    for start in pl.datetime_range(instants.min(), instants.max(), "1h", time_zone="UTC", eager=True):
+    start, last = (one.to_list()[0] for one in (instants.sort().head(1), instants.sort().tail(1)))
+    while start <= last:
         end = start + timedelta(hours=1, microseconds=-1)
         begun, ended = (waits.filter(pl.col(name).is_between(start, end)) for name in ("due", "gone"))
         yield end, begun, ended
+        start += timedelta(hours=1)
 
 
 def run(waits: pl.DataFrame, *, told: bool) -> tuple[list[dict[str, Any]], int]:
@@ -66,7 +68,7 @@ def run(waits: pl.DataFrame, *, told: bool) -> tuple[list[dict[str, Any]], int]:
             most = max(most, session.live_rows()["Waits#0"])
         session.finish()
         session.step()
-        return session.results("Overtaken").rows(), most
+        return session.results("Overtaken"), most
 
 
 def main() -> None:

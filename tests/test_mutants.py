@@ -205,11 +205,29 @@ QUICK = tuple(
 )
 
 
-def sample(code: str) -> list[str]:
-    """Five mutants of the file, others for each state of the code: a digest of it draws them."""
-    (joins,) = (group for group in GROUPS if group.name == "joins")
+COMPACTION = "tests/runtime/state/test_compaction.py::test_"
+#: Other files, by their groups, of which quick tests kill each mutant that does not mean the same.
+SAMPLED = {
+    "compaction": (
+        "runtime/state/outputs/names.py",
+        tuple(
+            f"{COMPACTION}{name}"
+            for name in (
+                "names_of_results",
+                "parts_and_times_of_merged_files",
+                "files_of_several_queries_and_schemas_are_not_mixed",
+            )
+        ),
+    ),
+    "files": ("runtime/state/inputs/consumed.py", ("tests/runtime/state/test_consumed.py",)),
+}
+
+
+def sample(code: str, name: str = "joins", file: str = JOINS) -> list[str]:
+    """Five mutants of a file, others for each state of the code: a digest of it draws them."""
+    (group,) = (group for group in GROUPS if group.name == name)
     judged = mutants.equivalents()
-    pool = [one for one in mutants.all_mutants(joins) if one.file == JOINS and one.key not in judged]
+    pool = [one for one in mutants.all_mutants(group) if one.file == file and one.key not in judged]
     return [one.key for one in mutants.some_of(pool, 5, code)]
 
 
@@ -221,7 +239,7 @@ def test_samples_of_two_states_of_the_code_have_hardly_any_in_common() -> None:
 
 NUMBERS = "tests/runtime/kernels/test_partition_numbers.py::test_partitions_are_numbered_by_first_appearance"
 #: Of a function that the test does not call.
-SURVIVES = "runtime/eval/joins/ranges.py::_few_pairs: rights >= 0 => rights > 0"
+SURVIVES = "runtime/eval/joins/ranges.py::_equal_groups: rights >= 0 => rights > 0"
 
 
 def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -238,9 +256,23 @@ def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pyte
     assert "- rights >= 0\n  + rights > 0" in told
     assert mutants.main([*command, "--at-least", "0.84"]) == 1, "of the file: nothing runs again"
     assert "without a mutant" not in capfd.readouterr().out
+    assert mutants.main([*command, "--each-at-least", "0.83"]) == 0
+    assert "asked for" not in capfd.readouterr().out
+    assert mutants.main([*command, "--at-least", "0.8", "--each-at-least", "0.84"]) == 1
+    assert "less than the 84 % asked for of each group: joins\n" in capfd.readouterr().out
     state = mutants.State(0, "1/1", 7, "other", [])
     with pytest.raises(SystemExit, match="another run"):
         mutants.resumed(resume, state)
+
+
+@pytest.mark.parametrize("group", SAMPLED)
+def test_samples_of_other_files_are_killed(group: str, capfd: pytest.CaptureFixture[str]) -> None:
+    file, tests = SAMPLED[group]
+    only = sample(code_hash(mutants.ROOT, mutants.SOURCES), group, file)
+    status = mutants.main(["--group", group, "--tests", *tests, "--only", *only, "--at-least", "1"])
+    told = capfd.readouterr().out
+    assert status == 0, f"a mutant of {file} survives: it wants a test, or a reason\n{told}"
+    assert "5 of 5 killed" in told
 
 
 def test_kernels_run_uncompiled(capfd: pytest.CaptureFixture[str]) -> None:

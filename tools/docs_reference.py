@@ -45,6 +45,7 @@ tells the analysis nothing.
 Aggregates of [groups](operators.md#group_byagg-tsa-def-15) skip NULL, and are NULL where nothing is left, counts 0. Each takes `filter=`, a
 condition. What *merges* keeps a few numbers for each group while rows arrive, or a sketch, which situations do not have; the others keep
 every value: they are for groups, for [windows](operators.md#windows) that end and for [frames](operators.md#over) that have a beginning. But for count_distinct those are computed in Python.
+Where a query looks back without limit, rows that all count in the same way from now on are [folded](../explanation/how-it-runs.md#rows-folded): the table says what of them is stored for each aggregate.
 
 """
 
@@ -71,9 +72,9 @@ def terms_page() -> str:
 def _aggregates() -> str:
     from tidegate.algebra.functions.aggregates import TABLE
 
-    lines = ["| written | takes | merges | |", "| --- | --- | --- | --- |"]
+    lines = ["| written | takes | merges | folded to | |", "| --- | --- | --- | --- | --- |"]
     for one in TABLE.values():
-        cells = [_code(one.written), one.takes, "yes" if one.merges else "", one.doc]
+        cells = [_code(one.written), one.takes, "yes" if one.merges else "", one.folded, one.doc]
         lines.append("| " + " | ".join(cells).rstrip() + " |")
     return "\n".join(lines) + "\n"
 

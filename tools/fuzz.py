@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 if TYPE_CHECKING:
+    from tests.properties.directed_sequences import DirectedFamily
     from tests.properties.families import Family
     from tests.properties.large import LargeFamily
     from tests.properties.sequence_kernels import KernelFamily
@@ -34,7 +35,8 @@ SOURCES = ("algebra", "analysis", "contexts", "runtime", "tests/strategies", "te
 FAMILIES = (
     *("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded"),
     *("situations", "over", "asof", "versions", "ranks", "row-windows", "ticks", "sequences", "folding", "large"),
-    *("sequence-kernels", "contexts", "contexts-above", "iseq", "iseq-begun", "counted"),
+    *("sequence-kernels", "sequences-directed", "contexts", "contexts-above", "contexts-inside", "iseq", "iseq-begun"),
+    *("counted", "composed"),
 )
 
 
@@ -92,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _family(name: str) -> Family | LargeFamily | KernelFamily:
+def _family(name: str) -> Family | LargeFamily | KernelFamily | DirectedFamily:
     if name == "large":
         from tests.properties.large import LARGE
 
@@ -101,6 +103,10 @@ def _family(name: str) -> Family | LargeFamily | KernelFamily:
         from tests.properties.sequence_kernels import KERNELS
 
         return KERNELS
+    if name == "sequences-directed":
+        from tests.properties.directed_sequences import DIRECTED
+
+        return DIRECTED
     from tests.properties.families import FAMILIES
 
     return FAMILIES[name]

@@ -1,7 +1,7 @@
 """Random kills of a running program: whatever is shot, whenever, the results in the end are those of an undisturbed
 run.
 
-    python tools/kill_loop.py --embedded 40 --spark 12 --workers 12 --seed 0
+    python tools/kill_loop.py --embedded 48 --spark 16 --workers 16 --seed 0
 
 Each kill is a SIGKILL: of the whole process group of a run, embedded or on Spark with its JVM, or of one Python worker
 of Spark or their daemon. A run is shot soon after a random batch, and then up to three times more while it recovers
@@ -39,7 +39,7 @@ from tests.runtime.faults.on_files import (  # noqa: E402  # found from wherever
     undisturbed,
     write_files,
 )
-from tests.runtime.faults.scenarios import MAKERS, scenario  # noqa: E402
+from tests.runtime.faults.scenarios import OVER_FILES, scenario  # noqa: E402
 from tidegate.runtime.state.checkpoint import inspect  # noqa: E402
 from tidegate.runtime.state.errors import StateError  # noqa: E402
 from tidegate.runtime.state.manifest import marker_path  # noqa: E402
@@ -173,7 +173,7 @@ def main() -> int:
 
 def shoot_all(lane: Lane) -> bool:
     """Runs of one program after the other until all kills are done; whether all went well."""
-    for program in itertools.cycle(MAKERS):
+    for program in itertools.cycle(OVER_FILES):
         if lane.kills >= lane.wanted:
             return True
         place = Path(tempfile.mkdtemp(prefix=f"kill-loop-{lane.engine}-"))
@@ -312,9 +312,9 @@ def python_workers(pid: int) -> list[tuple[int, str]]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--embedded", type=int, default=40, help="kills of embedded runs")
-    parser.add_argument("--spark", type=int, default=12, help="kills of runs on Spark")
-    parser.add_argument("--workers", type=int, default=12, help="kills of Python workers of runs on Spark")
+    parser.add_argument("--embedded", type=int, default=48, help="kills of embedded runs")
+    parser.add_argument("--spark", type=int, default=16, help="kills of runs on Spark")
+    parser.add_argument("--workers", type=int, default=16, help="kills of Python workers of runs on Spark")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     return parser.parse_args()

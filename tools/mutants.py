@@ -12,8 +12,8 @@ has noticed the mutant as well.
 
 `tools/mutation/equivalent.toml` lists mutants that mean the same as the original, each with the reason; they are not
 run, printed, and not counted. The score is killed / (drawn - equivalent). Exit status 0 iff the score is at least
-`--at-least`, and no group is broken: where its tests fail without a mutant, or end early, those of the other groups are
-judged all the same.
+`--at-least`, that of each group at least `--each-at-least`, and no group is broken: where its tests fail without a
+mutant, or end early, those of the other groups are judged all the same.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def main(arguments: list[str] | None = None) -> int:
             broken.append(group.name)
     if options.list:
         return 0
-    status = _told(chosen, of, judged, state, time.monotonic() - started, options.at_least)
+    status = _told(chosen, of, judged, state, time.monotonic() - started, options)
     if broken:
         print(f"these groups broke, so not all of their mutants were judged: {', '.join(broken)}")
         return 2
@@ -279,11 +279,12 @@ def _told(
     judged: dict[str, str],
     state: State,
     seconds: float,
-    at_least: float,
+    options: argparse.Namespace,
 ) -> int:
     """Prints survivors and equivalent ones, the score of each group and of all; the exit status. `of`: groups by
     key.
     """
+    at_least, each = options.at_least, options.each_at_least
     same = [key for key in chosen if key in judged]
     found = {key: state.results[key] for key in chosen if key in state.results and key not in judged}
     by = Counter(verdict for verdict, _, _ in found.values())
@@ -296,11 +297,14 @@ def _told(
         print(f"UNFIT {chosen[key]}\n  ({found[key][1]})")
     for key in same:
         print(f"equivalent {chosen[key]}\n  ({judged[key]})")
+    below = []
     for group in dict.fromkeys(of.values()):
         verdicts = Counter(verdict for key, (verdict, *_) in found.items() if of[key] == group)
         some = verdicts["killed"] + verdicts["survived"]
         told = f"{100 * verdicts['killed'] / some:.1f} %" if some else "none"
         print(f"{group}: {verdicts['killed']} of {some} killed: {told}")
+        if some and verdicts["killed"] / some < each:
+            below.append(group)
     counted = len(found) - len(unfit)
     score = by["killed"] / counted if counted else 1.0
     print(
@@ -312,8 +316,9 @@ def _told(
             f"that is less than the {100 * at_least:g} % asked for: a survivor wants a test, or a reason in "
             f"{EQUIVALENT.name}"
         )
-        return 1
-    return 0
+    if below:
+        print(f"less than the {100 * each:g} % asked for of each group: {', '.join(below)}")
+    return 1 if score < at_least or below else 0
 
 
 def resumed(file: Path | None, fresh: State) -> State:
@@ -352,6 +357,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--tests", nargs="*", help="instead of those of the group")
     parser.add_argument("--seconds", type=float, default=30, help="of tests without the mutant, that one may take")
     parser.add_argument("--at-least", type=float, default=0.0, help="share of mutants that have to be killed")
+    parser.add_argument("--each-at-least", type=float, default=0.0, help="the same, of the mutants of each group")
     parser.add_argument("--resume", type=Path, help="file that remembers what was found")
     parser.add_argument("--list", action="store_true", help="print the keys of the mutants that would be drawn")
     parser.add_argument("--verbose", action="store_true", help="print each mutant as it is judged")

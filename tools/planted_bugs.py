@@ -89,6 +89,9 @@ def main() -> int:
         if bug.name in (options.only or known)
     ]
     started = time.monotonic()
+    if absent := absent_tests({test for _, tests in chosen for test in tests if test in named.values()}):
+        print("tests that killers.toml names and nobody has:\n  " + "\n  ".join(absent))
+        return 2
     _compile()
     known_outcomes = _remembered(options.resume)
     bugs = {bug.name: bug for bug, _ in chosen}
@@ -184,6 +187,18 @@ def killers(file: Path = KILLERS) -> dict[str, str]:
     """By the name of a bug the test that kills it, as pytest names tests."""
     groups = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return {bug: test for tests in groups.values() for bug, test in tests.items()}
+
+
+def absent_tests(tests: Collection[str]) -> list[str]:
+    """Those of the tests, as pytest names them, that are not there: renamed, or of other parameters."""
+    single = {test for test in tests if "::" in test}
+    files = sorted({test.partition("::")[0] for test in single})
+    missing = {file for file in files if not (ROOT / file).exists()}
+    there = [file for file in files if file not in missing]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", "", *there]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False) if there else None
+    collected = set(done.stdout.splitlines()) if done is not None else set()
+    return sorted(single - collected)
 
 
 def record(found: Mapping[str, str], file: Path = KILLERS) -> None:
@@ -334,7 +349,7 @@ def _first_failure(copy: Path, tests: Sequence[str], marked: str, seconds: float
     )
     if done.returncode in (0, 5):  # 5: none of its tests is for the engine
         return None
-    failures = re.findall(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    failures = re.findall(r"^(?:FAILED|ERROR) (tests/[^\s\[]+(?:\[.*?\])?)(?: - .*)?$", done.stdout, re.MULTILINE)
     if done.returncode == 1 and failures and "errors during collection" not in done.stdout:
         return Failure(failures[0], done.stdout[-3000:])
     raise RuntimeError(f"the tests do not even start:\n{done.stdout[-3000:]}\n{done.stderr[-2000:]}")

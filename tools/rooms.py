@@ -33,6 +33,7 @@ ROOMS = (
     "analysis/components",
     "analysis/state",
     "analysis/facts",
+    "analysis/cuts",
     "analysis/purge",
     "analysis/derived",
     "analysis/recursion",

@@ -84,8 +84,11 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         ]
 
     def mutants(number: int, *groups: str) -> Sequence[str]:
-        """40 of each group. Their tests run once without a mutant, in both halves about as long."""
+        """40 of each group; of each, and more of all, most have to be killed. Their tests run once without a mutant, in
+        both halves about as long.
+        """
         drawn = ["--group", *groups, "--count", str(40 * len(groups)), "--at-least", "0.85"]
+        drawn += ["--each-at-least", "0.7"]
         return ["tools/mutants.py", *drawn, "--resume", str(folder / f"mutants-{number}.json")]
 
     python: dict[str, Commands] = {
@@ -99,15 +102,19 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         "random rows around rows": random("fuzz-over", "over", 1_000, 350),
         "random as-of joins": random("fuzz-asof", "asof", 1_000, 250),
         "random contexts": random("fuzz-contexts", "contexts", 12_000, 5_000),
-        "random contexts above others": random("fuzz-contexts-above", "contexts-above", 4_000, 1_200),
+        "random contexts above others": random("fuzz-contexts-above", "contexts-above", 12_000, 5_000),
+        "random operators in contexts": random("fuzz-contexts-inside", "contexts-inside", 4_000, 1_200),
         "random versions": random("fuzz-versions", "versions", 1_000, 350),
         "random ranks": random("fuzz-ranks", "ranks", 1_000, 350),
         "random windows": random("fuzz-windows", "row-windows", 1_000, 350),
         "random ticks": random("fuzz-ticks", "ticks", 1_000, 350),
+        "random compositions": random("fuzz-composed", "composed", 1_000, 350),
         "random counts of matches": random("fuzz-counted", "counted", 1_000, 350),
         "random interval sequences": random("fuzz-iseq", "iseq", 16_000, 5_000),
         "random beginnings of intervals": random("fuzz-iseq-begun", "iseq-begun", 4_000, 1_200),
         "random folding": random("fuzz-folding", "folding", 1_000, 250),
+        "random sequences": random("fuzz-sequences", "sequences", 10_000, 4_500),
+        "random long continuations": random("fuzz-sequences-directed", "sequences-directed", 10_000, 2_500),
         "random row patterns": random("fuzz-sequence-kernels", "sequence-kernels", 25_000, 10_000),
         "random programs of many rows": random("fuzz-large", "large", 400, 150),
         "planted bugs": [["tools/planted_bugs.py", "--resume", str(folder / "planted.json")]],

@@ -1018,8 +1018,8 @@ class Relation:
         attributes of the model's keys, in their order, where they are not called as those. `at`: the instant that is
         looked up, where rows hold several; it may be another one than that at which a row happened. `since`: an earlier
         instant of the row, as that of the first of several events: the window has to have begun before it, so that both
-        lie in one window. `values`: attributes of the window by new names, `{"since": "began"}`, where one context is
-        asked for.
+        lie in one window. `values`: attributes of the window by new names, `{"since": "began"}`; of several contexts
+        without the default one `began` alone, of the first of their windows that hold.
 
         Examples:
             >>> show(cars.in_context(traffic, "slow", values={"since": "began"}).select("time", "speed", "since"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cmp_to_key
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.sketches.distinct import class_of, distinct_estimate
@@ -79,6 +79,16 @@ class Form(Enum):
     WHOLE = "whole"  # every value is held, and Python computes the result
 
 
+class Stored(Enum):
+    """What is stored of rows that settle and become one, so that an aggregate of all of them is still known (rule R32):
+    a partial result; each different value, as the argument joins what tells classes apart; or every row.
+    """
+
+    PARTIAL = "partial"
+    VALUES = "values"
+    ROWS = "rows"
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """`name = function(argument)`; first and last take the order `by`, ties go to the smallest value.
@@ -140,6 +150,34 @@ class AggregateFunction:
     def merges(self) -> bool:
         """Whether partial results merge: others keep every value of a group."""
         return self.form not in (Form.DISTINCT, Form.WHOLE)
+
+    @property
+    def stored(self) -> Stored:
+        """What is stored of settled rows. Of doubles that are added up it is every row, as partial sums are rounded."""
+        match self.form:
+            case Form.DISTINCT:
+                return Stored.VALUES
+            case Form.SKETCH:
+                # Of equal values one says all that a sketch of different ones knows. Others count each value.
+                return Stored.ROWS if self.sketch is Sketch.QUANTILES else Stored.VALUES
+            case Form.WHOLE:
+                return Stored.ROWS
+            case _:
+                return Stored.PARTIAL
+
+    @property
+    def folded(self) -> str:
+        """The same for people."""
+        stored = self.stored
+        match stored:
+            case Stored.VALUES:
+                return "each different value"
+            case Stored.ROWS:
+                return "every row"
+            case Stored.PARTIAL:
+                return _MEANS if self.averages else _PARTIALS[self.form]
+            case _:
+                assert_never(stored)
 
     @property
     def is_plain(self) -> bool:
@@ -369,6 +407,20 @@ def _double(argument: DataType) -> DataType | None:
 def _text(argument: DataType) -> DataType | None:
     return STRING if argument in (STRING, NULL) else None
 
+
+#: What a partial result of rows is, by its form.
+_PARTIALS: Final[Mapping[Form, str]] = MappingProxyType(
+    {
+        Form.COUNT: "how many",
+        Form.INTEGER_SUM: "their sum; of doubles every row",
+        Form.LEAST: "the least",
+        Form.GREATEST: "the greatest",
+        Form.EARLIEST: "the value of the first order, and the order",
+        Form.LATEST: "the value of the last order, and the order",
+    }
+)
+
+_MEANS: Final = "their sum and number; of doubles every row"
 
 # --- the table -------------------------------------------------------------------------------------------------------
 

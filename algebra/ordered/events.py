@@ -51,20 +51,24 @@ def key_text(schema: Schema, keys: Sequence[str], key: Row) -> str:
     return ", ".join(f"{name} = {value_text(value, schema[name].type)}" for name, value in zip(keys, key, strict=True))
 
 
-def too_far(many: int, most: int, what: str, at: Value, type_: DataType, key: str) -> EvaluationError:
+def too_far(
+    many: int, most: int, what: str, at: Value, type_: DataType, key: str, *, in_all: int | None = None
+) -> EvaluationError:
     """TG306 of an instant that is so far after the one before that what lies between is more than memory holds: `many`,
-    where `most` are allowed. `key` is that of its partition, as people read it.
+    where `most` are allowed. `key` is that of its partition, as people read it. Where all rows together have too many,
+    `in_all`, it is the one that has most.
     """
     hint = "leave out rows that are too far ahead: in the input, or by a condition before this operator"
+    if in_all is not None:
+        hint += "; or let a batch read less (per_batch=)"
     if type_.kind is not Kind.BIGINT:
         hint += "; skew_guard= of a source sets aside rows that are ahead of the clock"
-    where = f" where {key}" if key else ""
-    return EvaluationError(
-        "TG306",
-        f"{many:,} {what} {value_text(at, type_)}{where}, more than {most:,}: this instant is too far from the one "
-        "before",
-        hint=hint,
-    )
+    where = f"{what} {value_text(at, type_)}{f' where {key}' if key else ''}"
+    if in_all is None:
+        text = f"{many:,} {where}, more than {most:,}: this instant is too far from the one before"
+    else:
+        text = f"{many:,} {where}, with those of other rows {in_all:,}, more than {most:,}: instants are too far apart"
+    return EvaluationError("TG306", text, hint=hint)
 
 
 def _compare(left: Value, right: Value) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias, assert_never
 
 from tidegate.algebra.errors import QueryError
@@ -22,7 +22,7 @@ from tidegate.algebra.ordered.events import in_order, instant_of, partitions
 from tidegate.algebra.printing.plans import aggregate_text, ticks_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
-from tidegate.algebra.terms import Attr, Lit, Term, Value
+from tidegate.algebra.terms import Attr, Lit, Term, Value, attributes_of
 from tidegate.algebra.typed.operations import resolve, term_type
 from tidegate.algebra.types import BIGINT, BOOLEAN, DataType, Kind
 
@@ -136,6 +136,8 @@ class Over(OrderedNode):
     all of them or none; for every other column they are an error, as nothing says which comes first. Equal rows are
     one where all columns only say which rows are reported.
 
+    A column may read others before it that only look back: their values of a row are known as soon as the row is.
+
     A row is complete at its own instant where no column looks ahead. Else `complete` says when: once all rows are known
     that its columns look at. A row that still waits when the input ends is not reported.
     """
@@ -149,11 +151,17 @@ class Over(OrderedNode):
     @property
     def readings(self) -> tuple[Reading, ...]:
         read = frozenset(self.input.schema.names)
-        terms = tuple(term for column in self.columns for term in terms_of(column))
+        terms = tuple(term for column in self.columns for term in terms_of(column) if attributes_of(term) <= read)
         return (Reading(self.input, self.keys, read, self.time, self.tie, terms),)
 
     def over(self, inputs: tuple[Node, ...]) -> Over:
         return replace(self, input=inputs[0])
+
+    @property
+    def known(self) -> Schema:
+        """What terms of columns may read: the attributes of rows, and columns that only look back."""
+        columns = (self.schema[column.name] for column in self.columns if wait_of(column) is None)
+        return Schema((*self.input.schema.attributes, *columns))
 
     @property
     def waits(self) -> bool:
@@ -204,7 +212,12 @@ class Over(OrderedNode):
             taken.add(column.name)
             if isinstance(column, FrameAggregate):
                 _require_possible(column, schema[self.time].type)
-        computed = tuple(_attribute(column, schema) for column in self.columns)
+        computed: list[Attribute] = []
+        known = schema
+        for column in self.columns:
+            computed.append(_attribute(column, known))
+            if wait_of(column) is None:
+                known = Schema((*known.attributes, computed[-1]))
         if not self.waits:
             return Schema((*schema.attributes, *computed))
         if COMPLETE in taken:
@@ -223,7 +236,7 @@ class Over(OrderedNode):
         for _, found in partitions(reading, inputs[0]):
             members = list({tuple(map(key_of, row)): row for row in found}.values()) if self.merges_equal else found
             ordered = in_order(reading, members) if self.needs_order else sorted(members, key=lambda row: row[place])  # type: ignore[arg-type, return-value]  # instants
-            seen = _Partition(self, ordered, [instant_of(row[place]) for row in ordered], aggregation)
+            seen = _Partition(self, self.known, ordered, [instant_of(row[place]) for row in ordered], aggregation)
             results += [row for at in range(len(ordered)) if (row := seen.row(at)) is not None]
         return results
 
@@ -244,6 +257,20 @@ def terms_of(column: OverColumn) -> tuple[Term, ...]:
             return (column.argument,)
         case FrameAggregate(aggregate):
             return tuple(term for term in (aggregate.argument, aggregate.by) if term is not None)
+        case _:
+            assert_never(column)
+
+
+def with_terms(column: OverColumn, changed: Callable[[Term], Term]) -> OverColumn:
+    """The column with its terms changed."""
+    match column:
+        case RowNumber() | Reported():
+            return column
+        case Neighbour() | PreviousDifferent() | NextDifferent() | Nth():
+            return replace(column, argument=changed(column.argument))
+        case FrameAggregate(aggregate):
+            argument, by = (None if term is None else changed(term) for term in (aggregate.argument, aggregate.by))
+            return replace(column, aggregate=replace(aggregate, argument=argument, by=by))
         case _:
             assert_never(column)
 
@@ -335,9 +362,12 @@ class _Partition:
     """The rows of one partition in their order, with the instants of all."""
 
     node: Over
+    known: Schema
     events: list[Row]
     times: list[int]
     aggregation: Aggregation
+    computed: dict[tuple[str, int], Value] = field(default_factory=dict)
+    """Values of columns that others read, by column and place."""
 
     def row(self, at: int) -> Row | None:
         """The result row of one row; None where it waits for rows that never come."""
@@ -387,7 +417,7 @@ class _Partition:
                 within_frame = self.frame(frame, at)
                 return self.of(argument, within_frame[number - 1]) if number <= len(within_frame) else None
             case FrameAggregate(aggregate, frame):
-                return self.aggregated(aggregate, [self.events[place] for place in self.frame(frame, at)])
+                return self.aggregated(aggregate, self.frame(frame, at))
             case _:
                 assert_never(column)
 
@@ -400,8 +430,21 @@ class _Partition:
         return last == at
 
     def of(self, term: Term, at: int) -> Value:
-        schema = self.node.input.schema
-        return evaluator(resolve(term, schema))(dict(zip(schema.names, self.events[at], strict=True)))
+        values = dict(zip(self.known.names, self.event(at, [term]), strict=True))
+        return evaluator(resolve(term, self.known))(values)
+
+    def event(self, at: int, terms: Sequence[Term]) -> Row:
+        """A row with the columns that terms read, NULL in the place of others."""
+        read = frozenset[str]().union(*map(attributes_of, terms))
+        names = self.known.names[len(self.node.input.schema) :]
+        return (*self.events[at], *(self.column(name, at) if name in read else None for name in names))
+
+    def column(self, name: str, at: int) -> Value:
+        """The value of a column by its name."""
+        if (name, at) not in self.computed:
+            column = next(column for column in self.node.columns if column.name == name)
+            self.computed[name, at] = self.value(column, at)
+        return self.computed[name, at]
 
     def frame(self, frame: Frame, at: int) -> list[int]:
         """The places of the rows in the frame of a row."""
@@ -414,10 +457,11 @@ class _Partition:
         # With a tie-break a row has no peers: its frame ends with itself.
         return [p for p in inside if p <= at] if self.node.tie is not None and not frame.after else inside
 
-    def aggregated(self, aggregate: Aggregate, events: list[Row]) -> Value:
-        schema = self.node.input.schema
+    def aggregated(self, aggregate: Aggregate, places: list[int]) -> Value:
+        terms = [term for term in (aggregate.argument, aggregate.by) if term is not None]
+        events = [self.event(place, terms) for place in places]
         if not self.node.goes_by_order(aggregate):
-            return self.aggregation(aggregate, events, schema)
-        alone = (self.aggregation(aggregate, [event], schema) for event in events)
+            return self.aggregation(aggregate, events, self.known)
+        alone = (self.aggregation(aggregate, [event], self.known) for event in events)
         known = [value for value in alone if value is not None]
         return None if not known else known[0] if aggregate.entry.form is Form.EARLIEST else known[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.algebra.dsl.checks.calls import checked_calls
@@ -16,6 +17,7 @@ from tidegate.analysis.ordered.table import operator_growth, operator_state
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.report.predicate_sets import notes
+from tidegate.analysis.report.window_partitions import window_keys
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.analysis.summaries import listed
 from tidegate.analysis.zones.sites import zone_lines
@@ -114,6 +116,10 @@ def _query_text(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> str:
     holds = _holds(query)
     if holds:
         lines.append(_entry("holds", holds))
+    if per_window := window_keys(query.query, facts.program):
+        lines.append(_entry("per window", _per_window(per_window)))
+    if query.query.cut:
+        lines.append(_entry("cut out", [query.query.cut]))
     if growth := operator_growth(query.query):
         lines.append(_entry("per start", list(growth)))
     if lists := _lists(query, facts):
@@ -166,6 +172,14 @@ def _holds(query: QueryFacts) -> list[str]:
     return list(operator_state(query.query).bounds)
 
 
+def _per_window(keys: Sequence[str]) -> list[str]:
+    """What a window's end does not do where each window of a context is a partition."""
+    return [
+        f"by {', '.join(keys)} each window is a partition: its end frees nothing, and cuts nothing off,",
+        "so what is kept by key grows with the windows unless a limit in time frees it",
+    ]
+
+
 def _lists(query: QueryFacts, facts: ProgramFacts) -> list[str]:
     """Which rows are made one by one although the query only groups them, and why (rule R47)."""
     return [f"{one.operator.produces} one by one: {one.why}" for one in listed(query.query, facts.program)]
@@ -187,6 +201,10 @@ def _query_dict(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> dict[
     }
     document["whole_past"] = _whole_past(query)
     document["holds"] = _holds(query)
+    if per_window := window_keys(query.query, facts.program):
+        document["per_window"] = list(per_window)
+    if query.query.cut:
+        document["cut_out"] = query.query.cut
     if growth := operator_growth(query.query):
         document["per_start"] = list(growth)
     if lists := _lists(query, facts):

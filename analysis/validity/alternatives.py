@@ -12,7 +12,8 @@ from tidegate.algebra.program import Query
 from tidegate.algebra.terms import Call, Term, attributes_of, conjunction, conjuncts, rename_attributes
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.progress.propagation import Clause, propagation
-from tidegate.analysis.validity.mends import above_ordered, put, qualified_name
+from tidegate.analysis.validity.places import above_ordered, put
+from tidegate.analysis.validity.written import qualified_name
 from tidegate.analysis.zones.federation import Federation
 
 #: Of more alternatives one does not look for those without a bound: each is analysed.

@@ -6,12 +6,10 @@ Which mends are tried goes by the shape of the query; what is said of one is tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from typing import Final
 
-from tidegate.algebra.dsl.here import written_attribute
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import (
     Difference,
@@ -24,7 +22,6 @@ from tidegate.algebra.nodes import (
     Product,
     Project,
     Rename,
-    Scan,
     Select,
     Union,
     children,
@@ -33,15 +30,30 @@ from tidegate.algebra.nodes import (
 )
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import is_static
-from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjunction, subterms
 from tidegate.algebra.time import INF, duration_ticks, format_duration
 from tidegate.algebra.types import DURATION, DataType, Kind
 from tidegate.analysis.federation.federation import federation
-from tidegate.analysis.inner_queries import inner_owner, users_names
 from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.progress.propagation import Clause, propagation
+from tidegate.analysis.validity.forms import Form, asking, largest, looked_up, of_rows, once, up_to_each, versions
+from tidegate.analysis.validity.places import (
+    Step,
+    Unary,
+    above_ordered,
+    below_unary,
+    carrying,
+    changed_at,
+    first_with_instants,
+    free_name,
+    operators_above,
+    put,
+    replaced,
+    unary_operators,
+)
+from tidegate.analysis.validity.written import written_name
 from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.wording import usual_spans
 from tidegate.analysis.zones.zone import Extreme, Hidden, Rounding, RowTerm, Zone, is_copy
@@ -61,8 +73,6 @@ _SHOWN_MONTHS: Final = frozenset(("%Y", "%y", "%m", "%b", "%B"))
 #: Operations that give what comes again every week, month or year.
 _DAYS: Final = ("day", "day_of_year", "day_of_week", "week", "week_year")
 
-Unary = Select | Project | Rename | Imbed | Distinct | Group
-
 
 @dataclass(frozen=True, slots=True)
 class _Part:
@@ -78,6 +88,19 @@ _DAYS_OF_MONTH: Final = _Part("day", "1d", "months, quarters and years differ in
 _DAYS_ALONE: Final = _Part("day", "1d")
 
 
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What is proposed for an attribute that does not progress: dates as instants, and nothing else where there are
+    any; bounds by the stream that each is of; another attribute; forms of what is meant, and of what may be.
+    """
+
+    days: str = ""
+    bounds: Mapping[str, str] = field(default_factory=dict)
+    instead: str = ""
+    meant: str = ""
+    possible: str = ""
+
+
 @dataclass(slots=True)
 class Mends:
     """Tries mends of a query over the definitions of the streams that it reads."""
@@ -85,26 +108,33 @@ class Mends:
     node: Node
     streams: Mapping[str, StreamDef]
     effort: int = EFFORT
-    _tried: dict[tuple[str, str | None, bool, bool], tuple[str, Mapping[str, str], str]] = field(default_factory=dict)
+    _tried: dict[tuple[str, str | None, bool, bool], _Tried] = field(default_factory=dict)
 
     # Results that do not progress -------------------------------------------------------------------------------------
     def progress(
         self, attribute: str, clause: Clause, instead: str | None = None, *, declared: bool = False, alone: bool = True
     ) -> str:
         """How an attribute progresses on a stream: by a bound; or the result on `instead`, or on what says when a row
-        is known.
+        is known; or in another form.
 
-        Where periods are waited for that last as long as they will, the bound comes last. A `declared` result gets
-        another attribute only where no other query feeds it. Empty where nothing was found.
+        Where periods are waited for that last as long as they will, the bound comes after those. A `declared` result
+        gets another attribute only where no other query feeds it. Empty where nothing was found.
         """
         asked = attribute, instead, declared, alone
         if asked not in self._tried:
             days = self._days(attribute)
-            self._tried[asked] = (days, {}, "") if days else ("", self._all_bounds(attribute), self._instead(*asked))
-        days, bounds, replacement = self._tried[asked]
-        bound = bounds.get(clause.stream, "")
+            self._tried[asked] = _Tried(days) if days else self._all(*asked)
+        tried = self._tried[asked]
+        bound, replacement = tried.bounds.get(clause.stream, ""), tried.instead
         first, second = (replacement, bound) if _ends_later(attribute, clause) else (bound, replacement)
-        return days or "; or ".join(text for text in (first, second) if text)
+        return tried.days or "; or ".join(text for text in (tried.meant, first, second, tried.possible) if text)
+
+    def _all(self, attribute: str, instead: str | None, declared: bool, alone: bool) -> _Tried:
+        """All that is proposed where no dates are compared."""
+        bounds, replacement = self._all_bounds(attribute), self._instead(attribute, instead, declared, alone)
+        meant = "" if declared else self._written(versions(self.node))
+        possible = self._written(looked_up(self.node), attribute if declared else None)
+        return _Tried("", bounds, replacement, meant, possible)
 
     def _instead(self, attribute: str, instead: str | None, declared: bool, alone: bool) -> str:
         """What else than a bound lets the result progress; empty where nothing is known."""
@@ -126,7 +156,7 @@ class Mends:
     def _variant(self, operator: OrderedNode, attribute: str) -> str:
         """How a variant of the operator is written of which the results progress; empty where none is known."""
         for mended, text in family_of(operator).with_progress(operator):
-            node = _replaced(self.node, operator, mended)
+            node = replaced(self.node, operator, mended)
             if not family_of(mended).problems(mended, Query("", "", node)) and self._progresses(node, attribute):
                 return text
         return ""
@@ -185,7 +215,7 @@ class Mends:
                 continue
             on_right = clause.occurrence - step.before >= len(occurrences(join.left))
             side, opposite = (join.right, join.left) if on_right else (join.left, join.right)
-            core = _first_with_instants(side)
+            core = first_with_instants(side)
             if core is None or core is side:
                 continue
             for t in opposite.schema.temporal:
@@ -199,16 +229,16 @@ class Mends:
     def _instant_of(self, side: Node, core: Node, t: str, node: Node) -> tuple[Node, Term, str]:
         """A side with an instant that it drops, what that has to do with another one, and how it is written."""
         type_, instant = node.schema[t].type, written_name(t, node)
-        above = _above(side, core)
+        above = operators_above(side, core)
         if any(isinstance(operator, Group | Distinct) for operator in above):
             carried, name, window = self._windowed(side, core)
             verb = "group by" if any(isinstance(operator, Group) for operator in above) else "keep"
             text = f"{verb} {name}={window}, and join where {name} == {_window_text(instant, type_)}"
             return carried, call("eq", Attr(name), _window(Attr(t), type_)), text
-        instants, name = self._together(core) or core.schema.temporal[:1], _free("known", side)
+        instants, name = self._together(core) or core.schema.temporal[:1], free_name("known", side)
         (ticks, span), kept = usual_spans(type_)[0], _latest_text(instants, core)
         text = f"keep {kept} on its side of the join, and bound it: {kept} <= {instant} + {span}"
-        return _carrying(side, core, name, _latest(instants)), _at_most(name, t, type_, ticks), text
+        return carrying(side, core, name, _latest(instants)), _at_most(name, t, type_, ticks), text
 
     def _is_bounded(self, mended: Node, before: Federation, attribute: str, i: int) -> bool:
         """Whether an attribute bounds an occurrence of a mended query, which speaks of all that it has spoken of."""
@@ -250,8 +280,8 @@ class Mends:
         instants = self._together(core)
         if not instants:
             return None
-        name = _free("known", self.node)
-        if not self._progresses(_carrying(self.node, core, name, _latest(instants)), name):
+        name = free_name("known", self.node)
+        if not self._progresses(carrying(self.node, core, name, _latest(instants)), name):
             return None
         return name, f"{method}{name}={_latest_text(instants, core)})"
 
@@ -260,7 +290,7 @@ class Mends:
         mend.
         """
         above: list[Node] = []
-        for step in _unary(self.node):
+        for step in unary_operators(self.node):
             if isinstance(step, Imbed) and any(
                 isinstance(operator, Group) and step.name in operator.keys for operator in above
             ):
@@ -282,22 +312,30 @@ class Mends:
 
     def _kept(self, node: Node) -> str:
         """An instant that the query has and drops: a window of it where rows are put together, else itself."""
-        core = _first_with_instants(node)
+        core = first_with_instants(node)
         if core is None or core is node:
             return ""
-        above = _above(node, core)
+        above = operators_above(node, core)
         groups = [operator for operator in above if isinstance(operator, Group)]
         if groups or any(isinstance(operator, Distinct) for operator in above):
             if (part := _part_of_calendar(above)) is not None and (text := self._part(node, core, groups, part)):
                 return text
+            if text := self._written(of_rows(above)) or self._written(largest(above, _window_of)):
+                return text
             mended, name, window = self._windowed(node, core)
             keys = f"group by a window as well: {_keys(groups[0])}" if groups else "keep a window: select(..., "
-            return self._bounds_beside(mended, name, f"{keys}{name}={window})")
+            instants = self._together(core)
+            texts = (
+                self._written(once(core, above, instants)),
+                self._bounds_beside(mended, name, f"{keys}{name}={window})"),
+                self._written(up_to_each(core, above, instants)),
+            )
+            return "; or ".join(text for text in texts if text)
         instants = self._together(core)
         if not instants:
             return ""
-        name, text = _free("known", node), _latest_text(instants, core)
-        if not self._progresses(_carrying(node, core, name, _latest(instants)), name):
+        name, text = free_name("known", node), _latest_text(instants, core)
+        if not self._progresses(carrying(node, core, name, _latest(instants)), name):
             return ""
         if len(instants) == 1:
             return f"keep an instant: select(..., {text})"
@@ -308,14 +346,14 @@ class Mends:
         instants = self._together(core)
         if not instants:
             return ""
-        name, latest, text = _free(part.unit, node), _latest(instants), _latest_text(instants, core)
+        name, latest, text = free_name(part.unit, node), _latest(instants), _latest_text(instants, core)
         if core.schema[instants[0]].type.kind is not Kind.DATE:
             latest = call("floor", latest, Lit(duration_ticks(part.size), DURATION))
             text = f'tg.floor({text}, "{part.size}")'
         keys = _keys(groups[0]) if groups else "select(..., "
         verb = "group by" if groups else "keep"
         added = f", and combine the {part.unit}s where results are read" if part.reason else ""
-        mend = self._bounds_beside(_carrying(node, core, name, latest), name, f"{keys}{name}={text})")
+        mend = self._bounds_beside(carrying(node, core, name, latest), name, f"{keys}{name}={text})")
         if not mend:
             return ""
         mend = f"{verb} the {part.unit} as well{added}: {mend}"
@@ -333,16 +371,16 @@ class Mends:
         """The query with a window of the instants of a node that it drops, the window's name, and how it is written."""
         instants = self._together(core) or core.schema.temporal[:1]
         type_ = core.schema[instants[0]].type
-        name = _free("window", node)
-        mended = _carrying(node, core, name, _window(_latest(instants), type_))
+        name = free_name("window", node)
+        mended = carrying(node, core, name, _window(_latest(instants), type_))
         return mended, name, _window_text(_latest_text(instants, core), type_)
 
     def _joined(self) -> str:
         """An inner join in the place of a semi-join of a table with a stream: its rows have the stream's instants."""
-        join = _last(self.node)
+        join = below_unary(self.node)
         if not isinstance(join, Join) or join.kind != "semi" or not is_static(join.left):
             return ""
-        mended = _replaced(self.node, join, replace(join, kind="inner"))
+        mended = replaced(self.node, join, replace(join, kind="inner"))
         if mended.schema.temporal:
             kept = next((name for name in mended.schema.temporal if self._progresses(mended, name)), None)
             return (
@@ -353,24 +391,21 @@ class Mends:
 
     def _asked(self) -> str:
         """Instants as of which one asks what a stream has not, of the rows of a table."""
-        join = _last(self.node)
+        join = below_unary(self.node)
         if not isinstance(join, Join) or join.kind not in ("anti", "left") or not is_static(join.left):
             return ""
         seen = self._together(join.right)
         if not seen:
             return ""
-        type_ = join.right.schema[seen[0]].type
-        ticks = StreamDef(
-            "ticks~", Schema((Attribute("time", type_, nullable=False, temporal=True),)), progress=("time",)
-        )
-        asked = Product(Rename(Scan(ticks), (("time", "ticks.time"),)), join.left)
-        condition = conjunction([join.condition, *(call("le", Attr(y), Attr("ticks.time")) for y in seen)])
+        instants, tick, made = asking(join.right, seen)
+        asked = Product(Rename(instants, ((tick, f"ticks.{tick}"),)), join.left)
+        condition = conjunction([join.condition, *(call("le", Attr(y), Attr(f"ticks.{tick}")) for y in seen)])
         changed = Join(asked, join.right, condition, join.kind)
-        mended = _carrying(_replaced(self.node, join, changed), changed, _free("known", self.node), Attr("ticks.time"))
-        if not self._progresses(mended):
+        known = free_name("known", self.node)
+        if not self._progresses(carrying(replaced(self.node, join, changed), changed, known, Attr(f"ticks.{tick}"))):
             return ""
-        bounds = " and ".join(f"{written_name(y, join.right)} <= ticks.time" for y in seen)
-        return f"ask as of an instant: take tg.product(ticks, ...) with a stream of instants, and add {bounds}"
+        bounds = " and ".join(f"{written_name(y, join.right)} <= ticks.{tick}" for y in seen)
+        return f"ask at instants: take tg.product(ticks, ...) with {made}, and add {bounds}"
 
     def _days(self, attribute: str | None = None) -> str:
         """Starts of days in the place of dates, which are no instants: in attributes, and where dates are compared."""
@@ -384,6 +419,10 @@ class Mends:
         return f"take the start of the day, which is an instant: {' and '.join(dict.fromkeys(written))}"
 
     # Tries ------------------------------------------------------------------------------------------------------------
+    def _written(self, form: Form | None, attribute: str | None = None) -> str:
+        """How the query is written in another form in which it progresses, on an attribute or at all; else empty."""
+        return form.text if form is not None and self._progresses(form.node, attribute) else ""
+
     def _analysed(self, node: Node, streams: Mapping[str, StreamDef] | None = None) -> Federation | None:
         """The federation; None where the query is contradictory, has too many cases or wrong types, or enough was
         tried.
@@ -422,15 +461,6 @@ class Mends:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """A node on the way to an occurrence: where it stands, and how many occurrences are left of it."""
-
-    place: tuple[int, ...]
-    node: Node
-    before: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Scope:
     """A place where a condition can be added that may speak of the attributes of `rows`.
 
@@ -450,29 +480,7 @@ class _Scope:
                 return Join(at.left, at.right, conjunction([at.condition, condition]), at.kind)
             return Select(at, condition)
 
-        return _changed(node, self.place, changed)
-
-
-def _path(node: Node, i: int) -> Iterator[_Step]:
-    """The nodes from the root down to the i-th occurrence."""
-    place: tuple[int, ...] = ()
-    before = 0
-    while True:
-        yield _Step(place, node, before)
-        for position, child in enumerate(children(node)):
-            if i < before + len(occurrences(child)):
-                place, node = (*place, position), child
-                break
-            before += len(occurrences(child))
-        else:
-            return
-
-
-def above_ordered(node: Node, i: int) -> list[_Step]:
-    """The way to an occurrence, or to the operator that gathers its rows in order: conditions below are another
-    matter.
-    """
-    return list(takewhile(lambda step: not isinstance(step.node, OrderedNode), _path(node, i)))
+        return changed_at(node, self.place, changed)
 
 
 def _scopes(node: Node, i: int, *, own_first: bool) -> list[_Scope]:
@@ -486,7 +494,7 @@ def _scopes(node: Node, i: int, *, own_first: bool) -> list[_Scope]:
     return [*scopes, *joined] if own_first else [*joined, *scopes]
 
 
-def _joined_scope(path: list[_Step], k: int) -> _Scope:
+def _joined_scope(path: list[Step], k: int) -> _Scope:
     """The condition of a join, or a filter above it."""
     join = path[k].node
     if isinstance(join, Join) and join.kind != "inner":
@@ -494,76 +502,6 @@ def _joined_scope(path: list[_Step], k: int) -> _Scope:
     while k > 0 and isinstance(path[k - 1].node, Select):
         k -= 1
     return _Scope(path[k].place, path[k].node, path[k].before, is_own=False)
-
-
-def _changed(node: Node, place: tuple[int, ...], change: Callable[[Node], Node]) -> Node:
-    """The query with another node at a position."""
-    if not place:
-        return change(node)
-    inputs = list(children(node))
-    inputs[place[0]] = _changed(inputs[place[0]], place[1:], change)
-    return with_children(node, tuple(inputs))
-
-
-def put(node: Node, place: tuple[int, ...], new: Node) -> Node:
-    return _changed(node, place, lambda _: new)
-
-
-def _unary(node: Node) -> Iterator[Unary]:
-    """The operators of one input that a query ends with, the last one first."""
-    while isinstance(node, Unary):
-        yield node
-        node = node.input
-
-
-def _last(node: Node) -> Node:
-    """What a query does before the operators of one input that it ends with."""
-    return next((operator.input for operator in reversed(list(_unary(node)))), node)
-
-
-def _first_with_instants(node: Node) -> Node | None:
-    """The node whose instants the operators above it drop."""
-    for below in (node, *(above.input for above in _unary(node))):
-        if below.schema.temporal:
-            return below
-    return None
-
-
-def _above(node: Node, core: Node) -> list[Unary]:
-    """The operators of one input above a node."""
-    return list(takewhile(lambda operator: operator is not core, _unary(node)))
-
-
-def _replaced(node: Node, old: Node, new: Node) -> Node:
-    """The query with another node below operators of one input."""
-    if node is old:
-        return new
-    return with_children(node, tuple(_replaced(child, old, new) for child in children(node)))
-
-
-def _carrying(node: Node, core: Node, name: str, term: Term) -> Node:
-    """The query with a further attribute, computed at `core`, that all operators above keep."""
-    if node is core:
-        return Imbed(core, name, term)
-    assert isinstance(node, Unary), f"{node} has several inputs"
-    below = _carrying(node.input, core, name, term)
-    match node:
-        case Project(_, names):
-            return Project(below, (*names, name))
-        case Group(_, keys, aggregates):
-            return Group(below, (*keys, name), aggregates)
-        case _:
-            return with_children(node, (below,))
-
-
-def _free(name: str, node: Node) -> str:
-    """A name that no attribute has, here and below."""
-    taken = {known for below in (node, *(above.input for above in _unary(node))) for known in below.schema}
-    return next(
-        candidate
-        for candidate in (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
-        if candidate not in taken
-    )
 
 
 # Instants of zones ----------------------------------------------------------------------------------------------------
@@ -650,7 +588,11 @@ def _part_of_calendar(above: list[Unary]) -> _Part | None:
     """
     together = next(operator for operator in reversed(above) if isinstance(operator, Group | Distinct))
     names = together.keys if isinstance(together, Group) else tuple(together.schema)
-    terms = [operator.term for operator in _unary(together) if isinstance(operator, Imbed) and operator.name in names]
+    terms = [
+        operator.term
+        for operator in unary_operators(together)
+        if isinstance(operator, Imbed) and operator.name in names
+    ]
     calls = [subterm for term in terms for subterm in subterms(term) if isinstance(subterm, Call)]
     if any(subterm.op == "to_local" for subterm in calls):
         return _HOURS_OF_PLACE
@@ -721,6 +663,12 @@ def _window_text(instant: str, type_: DataType) -> str:
     return f"tg.tumbling({instant}, {usual_spans(type_)[0][1]})"
 
 
+def _window_of(node: Node, instant: str) -> tuple[Term, str]:
+    """The window of an instant of a node, and how it is written."""
+    type_ = node.schema[instant].type
+    return _window(Attr(instant), type_), _window_text(written_name(instant, node), type_)
+
+
 def _size_of_window(term: Term) -> Lit | None:
     """How long the windows are that a term is the start of, or the date."""
     match term:
@@ -740,37 +688,6 @@ def _size_text(size: Lit) -> str:
 
 def _keys(group: Group) -> str:
     """The beginning of a grouping's text, up to where a further key stands."""
-    computed = {operator.name for operator in _unary(group.input) if isinstance(operator, Imbed)}
+    computed = {operator.name for operator in unary_operators(group.input) if isinstance(operator, Imbed)}
     keys = [f"{key.partition('#')[0]}=..." if key in computed else written_name(key, group.input) for key in group.keys]
     return "group_by(" + "".join(f"{key}, " for key in keys)
-
-
-def written_name(name: str, node: Node) -> str:
-    """An attribute as its user writes it: after the variable that holds its relation, if there is one."""
-    origin = _origin(name, node)
-    streams = () if origin is None else occurrences(origin)
-    return written_attribute(qualified_name(name, node), node, users_names(streams))
-
-
-def qualified_name(name: str, node: Node) -> str:
-    """An attribute as errors name it: one that still has the name that its stream gave it stands after the stream."""
-    origin = _origin(name, node)
-    stream = origin.stream if isinstance(origin, Scan) and "." not in name else None
-    return name if stream is None or inner_owner(stream.name) else f"{stream.name}.{name}"
-
-
-def _origin(name: str, node: Node) -> Node | None:
-    """What gave an attribute its name: a stream, a new name or an ordered operator; None where it is computed."""
-    match node:
-        case Scan() | OrderedNode():
-            return node
-        case Select() | Project() | Distinct():
-            return _origin(name, node.input)
-        case Imbed(input_, computed, _):
-            return None if name == computed else _origin(name, input_)
-        case Rename(input_, pairs):
-            return node if name in dict(pairs).values() else _origin(name, input_)
-        case Join(left, right, _, _) | Product(left, right):
-            return _origin(name, left if name in left.schema else right)
-        case _:
-            return None

@@ -140,6 +140,18 @@ def is_look_up(join: AsOf) -> bool:
     return False
 
 
+def changes_of(join: AsOf) -> tuple[Node, tuple[str, ...]] | None:
+    """The changes that a look-up reads, and the contexts that they are of, where these are not the default one."""
+    if join.how != "inner":
+        return None
+    match join.right:
+        case Rename(Select(changes, Call("eq", (Attr(name), Lit(str(context))))), _) if name == CONTEXT:
+            return changes, (context,)
+        case Rename(GroupedWindows(Select(changes, _), _, contexts), _):
+            return changes, contexts
+    return None
+
+
 def with_attributes(node: Node, names: Iterable[str]) -> Node:
     """The node with these attributes in this order."""
     wanted = tuple(names)

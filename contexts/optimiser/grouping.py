@@ -1,21 +1,26 @@
-"""Equal queries of several contexts become one query of all of them (rule R55; CAESAR, Listing 1)."""
+"""Equal queries of several contexts become one query of all of them, or read the rows of one (rule R55; CAESAR, Listing
+1).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tidegate.algebra.nodes import Distinct, Imbed, Node, Project, Rename, Select, Union, with_children
-from tidegate.algebra.ordered.asof import AsOf
+from tidegate.algebra.nodes import Distinct, Imbed, Node, Project, Rename, Select, Union, nodes_of, with_children
 from tidegate.algebra.ordered.transitions.definition import CONTEXT
 from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
+from tidegate.algebra.program import Query
 from tidegate.algebra.rewrites.conditions import can_fail
-from tidegate.algebra.terms import TRUE, Attr, Call, Lit, Term, call, disjunction
+from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, disjunction
 from tidegate.algebra.types import STRING
-from tidegate.contexts.optimiser.filters import ContextFilter, filter_of
+from tidegate.contexts.optimiser.filters import ContextFilter, changes_of, filter_of, with_attributes
+from tidegate.contexts.optimiser.push_down import lowered, rewritten_by
 
 #: Operators that look at rows one by one.
 _RowWise = Select | Project | Rename | Imbed
+#: Rows that are looked up: what they are, the changes, keys and instant, and the instant before which a window began.
+_Rows = tuple[Node, Node, tuple[str, ...], str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +33,18 @@ class _InContexts:
     changes: Node
     contexts: tuple[str, ...]
 
+    @property
+    def asked(self) -> _Rows:
+        """The rows, and what is asked of their windows, whatever the contexts are."""
+        return self.rows, self.changes, self.filter.keys, self.filter.at, self.filter.since
+
     def is_like(self, other: _InContexts) -> bool:
         """Whether the other one asks the same of the same rows, in other contexts."""
-        own, its = self.filter, other.filter
-        return (
-            self.rows == other.rows
-            and self.changes == other.changes
-            and (own.keys, own.at, own.since) == (its.keys, its.at, its.since)
-            and [_asked(node) for node in self.above] == [_asked(node) for node in other.above]
-        )
+        own = [_asked(node) for node in self.above]
+        return self.asked == other.asked and own == [_asked(node) for node in other.above]
 
-    def together(self, contexts: tuple[str, ...]) -> Node:
-        """The same in one of these contexts."""
+    def in_any(self, contexts: tuple[str, ...]) -> ContextFilter:
+        """The filter that lets through what lies in one of these contexts."""
         (join,) = self.filter.joins
         assert isinstance(join.right, Rename)
         keys = {new: old for old, new in join.right.pairs}
@@ -48,8 +53,11 @@ class _InContexts:
             Select(self.changes, disjunction(of)), tuple(keys[key] for key in join.right_keys), contexts
         )
         pairs = tuple((old, new) for old, new in join.right.pairs if old in windows.schema)
-        grouped = replace(self.filter, joins=(replace(join, right=Rename(windows, pairs)),))
-        node: Node = grouped.over(self.rows)
+        return replace(self.filter, joins=(replace(join, right=Rename(windows, pairs)),))
+
+    def together(self, contexts: tuple[str, ...]) -> Node:
+        """The same in one of these contexts."""
+        node: Node = self.in_any(contexts).over(self.rows)
         for above in reversed(self.above):
             node = with_children(above, (node,))
         return node
@@ -84,6 +92,39 @@ def grouped(node: Node) -> Node | None:
     return Distinct(every[0] if len(every) == 1 else Union(every))
 
 
+def gathered(queries: Sequence[Query]) -> Sequence[Query]:
+    """The queries in which the same rows, asked for in several contexts, are those in any of these, of which each query
+    looks its own context up; the others are those that were given.
+
+    So these rows are found once, by a filter that goes down, where each of the contexts would have rows of its own.
+    """
+    asking: dict[_Rows, list[_InContexts]] = {}
+    for query in queries:
+        for node in nodes_of(query.node):
+            if (part := _looked_up(node)) is not None:
+                asking.setdefault(part.asked, []).append(part)
+    every = {
+        asked: _contexts_of(parts) for asked, parts in asking.items() if len({part.contexts for part in parts}) > 1
+    }
+    found = {asked: asking[asked][0].in_any(contexts) for asked, contexts in every.items()}
+    found = {asked: made for asked, made in found.items() if lowered(made, asked[0], lambda *_: None) is not None}
+
+    def rule(node: Node) -> Node | None:
+        part = _looked_up(node)
+        if part is None or part.asked not in found:
+            return None
+        rows = found[part.asked].over(part.rows)
+        inside = rows if {*part.contexts} == {*every[part.asked]} else part.filter.over(rows)
+        return with_attributes(inside, node.schema.names)
+
+    return [rewritten_by(query, rule) for query in queries]
+
+
+def _looked_up(node: Node) -> _InContexts | None:
+    """A filter by contexts with nothing above it."""
+    return None if filter_of(node) is None else _in_contexts(node)
+
+
 def _contexts_of(group: Sequence[_InContexts]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(context for part in group for context in part.contexts))
 
@@ -97,7 +138,7 @@ def _in_contexts(node: Node) -> _InContexts | None:
         if (found := filter_of(node)) is not None:
             made, rows = found
             is_plain = len(made.joins) == 1 and not made.carried and (made.condition == TRUE or made.since is not None)
-            changes = _changes_of(made.joins[0]) if is_plain else None
+            changes = changes_of(made.joins[0]) if is_plain else None
             if changes is None or not isinstance(node, Project):
                 return None
             above.append(node)
@@ -107,18 +148,6 @@ def _in_contexts(node: Node) -> _InContexts | None:
             return None
         above.append(node)
         node = node.input
-    return None
-
-
-def _changes_of(join: AsOf) -> tuple[Node, tuple[str, ...]] | None:
-    """The changes that are looked up and the contexts that they are of, where these are not the default one."""
-    if join.how != "inner":
-        return None
-    match join.right:
-        case Rename(Select(changes, Call("eq", (Attr(name), Lit(str(context))))), _) if name == CONTEXT:
-            return changes, (context,)
-        case Rename(GroupedWindows(Select(changes, _), _, contexts), _):
-            return changes, contexts
     return None
 
 

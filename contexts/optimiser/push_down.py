@@ -20,6 +20,7 @@ from tidegate.algebra.nodes import (
     Select,
     Union,
     children,
+    nodes_of,
     unless_equal,
     with_children,
 )
@@ -31,7 +32,7 @@ from tidegate.algebra.terms import TRUE, Attr, Call, Term, call, conjunction, co
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.validity.validity import refuting
 from tidegate.analysis.zones.federation import Federation
-from tidegate.contexts.optimiser.filters import ContextFilter, filter_of, is_look_up, with_attributes
+from tidegate.contexts.optimiser.filters import ContextFilter, changes_of, filter_of, is_look_up, with_attributes
 
 #: What becomes of a filter that has come down to a stream; None: it is not worth while.
 AtScan = Callable[[ContextFilter, Scan], Node | None]
@@ -80,9 +81,18 @@ def rewritten_by(query: Query, rule: Callable[[Node], Node | None]) -> Query:
 
 def lowered(made: ContextFilter, rows: Node, at_scan: AtScan) -> Node | None:
     """The rows that pass, with what they carry, where the filter goes below an operator that gathers rows, or to a
-    stream that `at_scan` takes; else None.
+    stream that `at_scan` takes; else None. Rows that were gathered for several contexts are looked up as they are.
     """
-    return _Lowering(at_scan).of(made, rows)
+    return None if _are_gathered(made, rows) else _Lowering(at_scan).of(made, rows)
+
+
+def _are_gathered(made: ContextFilter, rows: Node) -> bool:
+    """Whether the rows were found in one of several contexts, of which a filter asks for some."""
+    asked = changes_of(made.joins[0]) if len(made.joins) == 1 else None
+    if asked is None:
+        return False
+    known = (changes_of(node) for node in nodes_of(rows) if isinstance(node, AsOf) and is_look_up(node))
+    return any(of is not None and of[0] == asked[0] and {*asked[1]} < {*of[1]} for of in known)
 
 
 @dataclass(frozen=True, slots=True)

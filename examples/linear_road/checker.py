@@ -9,7 +9,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from examples.linear_road.rows import BALANCE, DAILY, EAST, ENTRY, EXIT, MILE, POSITION, SEGMENTS, Row, history
+from examples.linear_road.rows import (
+    BALANCE,
+    DAILY,
+    EAST,
+    ENTRY,
+    EXIT,
+    MILE,
+    MILLION,
+    POSITION,
+    SEGMENTS,
+    Lav,
+    Row,
+    history,
+)
 
 Segment = tuple[int, int, int]  # road, direction, number
 Place = tuple[int, int, int, int]  # road, direction, lane, feet
@@ -28,6 +41,17 @@ class Kept(NamedTuple):
         return self.row.xway, self.row.dir, self.row.seg
 
 
+class Minutes(NamedTuple):
+    """How many minutes of segments follow one with reports, and how many of these were congested, had an accident near,
+    or both.
+    """
+
+    all: int = 0
+    congested: int = 0
+    blocked: int = 0
+    both: int = 0
+
+
 @dataclass
 class Answers:
     """Four bags, and what they were made of."""
@@ -38,37 +62,65 @@ class Answers:
     daily: list[tuple[int, int, int]] = field(default_factory=list)  # time, qid, sum
     charges: list[tuple[int, int, int]] = field(default_factory=list)  # car, time, toll
     accidents: list[tuple[Place, Span]] = field(default_factory=list)
+    minutes: Minutes = field(default_factory=Minutes)
 
 
 class Statistics:
-    """Of each minute and segment: different cars, sum of the speeds, and number of the reports."""
+    """Of each minute and segment: different cars, sum of the speeds, and number of the reports, car by car."""
 
-    def __init__(self, reports: Iterable[Kept]) -> None:
-        self._cars: dict[tuple[int, Segment], set[int]] = defaultdict(set)
-        self._sums: dict[tuple[int, Segment], list[int]] = defaultdict(lambda: [0, 0])
+    def __init__(self, reports: Iterable[Kept], lav: Lav = "reports") -> None:
+        self._lav = lav
+        self._lavs: dict[tuple[int, Segment], int] = {}
+        self._sums: dict[tuple[int, Segment], dict[int, tuple[int, int]]] = defaultdict(dict)
         for report in reports:
-            key = minute(report.row.time), report.segment
-            self._cars[key].add(report.row.vid)
-            self._sums[key][0] += report.row.spd
-            self._sums[key][1] += 1
+            of_cars = self._sums[minute(report.row.time), report.segment]
+            speed, count = of_cars.get(report.row.vid, (0, 0))
+            of_cars[report.row.vid] = speed + report.row.spd, count + 1
 
     def cars(self, number: int, segment: Segment) -> int:
-        return len(self._cars.get((number, segment), ()))
+        return len(self._sums.get((number, segment), ()))
 
     def lav(self, number: int, segment: Segment) -> int:
-        """The mean speed of all reports of the five minutes before, halves rounded up; 0 where there are none."""
-        before = [self._sums.get((earlier, segment), (0, 0)) for earlier in range(number - 5, number)]
-        speed, reports = sum(one for one, _ in before), sum(one for _, one in before)
+        """The mean speed of the five minutes before, halves rounded up; 0 where there are no reports.
+
+        It is that of all reports. By the paper's formulas it is the mean of the minutes with reports, of each the mean
+        of its cars, of each the mean of its reports.
+        """
+        place = number, segment
+        if place not in self._lavs:
+            self._lavs[place] = self._mean_before(number, segment)
+        return self._lavs[place]
+
+    def _mean_before(self, number: int, segment: Segment) -> int:
+        before = [self._sums.get((earlier, segment), {}).values() for earlier in range(number - 5, number)]
+        if self._lav == "paper":
+            means = [sum(MILLION * speed // count for speed, count in cars) // len(cars) for cars in before if cars]
+            speed, reports = sum(means), MILLION * len(means)
+        else:
+            speed = sum(speed for cars in before for speed, _ in cars)
+            reports = sum(count for cars in before for _, count in cars)
         return (2 * speed + reports) // (2 * reports) if reports else 0
 
+    def congested(self, number: int, segment: Segment) -> bool:
+        """Whether a toll is due in a minute, if no accident is near."""
+        return self.cars(number - 1, segment) > 50 and self.lav(number, segment) < 40
 
-def check(rows: Iterable[Row], tolls: History | None = None) -> Answers:
+    def minutes(self, blocked: set[tuple[int, Segment]]) -> Minutes:
+        """How many minutes follow one with reports, and what they were like."""
+        after = [(number + 1, segment) for number, segment in self._sums]
+        congested = {each for each in after if self.congested(*each)}
+        near = {(number, segment) for number, segment in after if ahead(number, segment, blocked) is not None}
+        return Minutes(len(after), len(congested), len(near), len(congested & near))
+
+
+def check(rows: Iterable[Row], tolls: History | None = None, lav: Lav = "reports") -> Answers:
     """All answers to these rows, in whatever order they stand; `tolls` are those of days before."""
     given = without_duplicates(rows)
     trips = {car: list(of_trips(reports)) for car, reports in by_car(given).items()}
-    statistics = Statistics(report for reports in trips.values() for report in reports)
+    statistics = Statistics((report for reports in trips.values() for report in reports), lav)
     answers = Answers(accidents=accidents(trips))
     blocked = blocked_minutes(answers.accidents)
+    answers.minutes = statistics.minutes(blocked)
     for car, reports in trips.items():
         drive(car, reports, statistics, blocked, answers)
     answer_questions(given, tolls, answers)
@@ -197,9 +249,8 @@ def drive(
             if report.row.lane != EXIT:
                 number = minute(time)
                 lav, accident = statistics.lav(number, segment), ahead(number, segment, blocked)
-                cars = statistics.cars(number - 1, segment)
-                free = accident is not None or lav >= 40 or cars <= 50
-                told = 0 if free else 2 * (cars - 50) ** 2
+                free = accident is not None or not statistics.congested(number, segment)
+                told = 0 if free else 2 * (statistics.cars(number - 1, segment) - 50) ** 2
                 answers.notifications.append((car, time, lav, told))
                 if accident is not None:
                     answers.alerts.append((time, segment[0], accident, segment[1], car))

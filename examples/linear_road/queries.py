@@ -8,7 +8,7 @@ direction, position in feet and lane, in this order. Places of one segment are a
 from __future__ import annotations
 
 import tidegate as tg
-from examples.linear_road.rows import BALANCE, DAILY, ENTRY, EXIT, MILE, POSITION, SEGMENTS, Row
+from examples.linear_road.rows import BALANCE, DAILY, ENTRY, EXIT, MILE, MILLION, POSITION, SEGMENTS, Lav, Row
 
 FEET = SEGMENTS * MILE
 LANES, SPEEDS = 5, 101
@@ -17,6 +17,8 @@ SILENCE = 60  # seconds after a report in which a car is still where it was
 road = tg.stream("Road", ", ".join(f"{name} bigint" for name in Row._fields), progress="time")
 distances = tg.table("Distances", "distance bigint")
 DISTANCES = [(distance,) for distance in range(5)]
+#: What a car paid for a road on a day before, a row of each car, day and road at most: for `answers(tolls=history)`.
+history = tg.table("History", "vid bigint, day bigint, xway bigint, toll bigint")
 
 
 def lane(place: tg.Expression) -> tg.Expression:
@@ -110,6 +112,27 @@ def latest() -> tg.Relation:
     return w.select("segment", minute=w.end, lav=lav, cars=tg.when(w["at"] == w.end, w.cars, 0))
 
 
+def of_cars() -> tg.Relation:
+    """Of each segment and car, at the end of each minute: sum of its speeds, number of its reports."""
+    r = on_road.as_("r")
+    groups = r.group_by(segment=segment(r.place), vid=r.vid, minute=tg.tumbling(r.time, 60))
+    return groups.agg(speed=tg.sum(r.spd), reports=tg.count())
+
+
+def latest_of_paper() -> tg.Relation:
+    """What `latest` says, with the velocity by the paper's formulas: the mean of those of five minutes that have cars,
+    of each the mean of its cars, of each the mean of its reports.
+    """
+    c = tg.result_of("OfCars", of_cars()).as_("c")
+    m = c.group_by(c.segment, c.minute).agg(cars=tg.count(), means=tg.sum(c.speed * MILLION // c.reports))
+    m = tg.result_of("Means", m.select("segment", "minute", "cars", mean=m.means // m.cars)).as_("m")
+    w = m.windows(tg.hopping(300, every=60), by="m.segment", order="m.minute").agg(
+        means=tg.sum(m.mean), minutes=tg.count(), at=tg.max(m.minute), cars=tg.last(m.cars, by=m.minute)
+    )
+    lav = (w.means * 2 + w.minutes * MILLION) // (w.minutes * MILLION * 2)
+    return w.select("segment", minute=w.end, lav=lav, cars=tg.when(w["at"] == w.end, w.cars, 0))
+
+
 def accidents() -> tg.Relation:
     """The places at which at least two cars stand at the last second before a minute."""
     r = on_road.as_("r")
@@ -137,8 +160,11 @@ def ahead() -> tg.Relation:
     return b.group_by(b.seen, b["b.minute"]).agg(distance=tg.min(b["d.distance"]))
 
 
-def told() -> tg.Relation:
-    """The entries of segments, with the toll that the car is told, and what it is charged for the segment before."""
+def told(at_minutes: tg.Relation) -> tg.Relation:
+    """The entries of segments, with the toll that the car is told, and what it is charged for the segment before.
+
+    `at_minutes`: what segments were like, at the beginning of each minute.
+    """
     r = on_road.as_("r")
     e = r.where(r.enters).select(
         r.time, r.vid, r.place, r.begins, segment=segment(r.place), minute=tg.floor(r.time, 60)
@@ -153,12 +179,12 @@ def told() -> tg.Relation:
     return t.over(by="vid", order="time", pending=tg.lag(t.toll))
 
 
-def notifications() -> tg.Relation:
+def notifications(entries: tg.Relation) -> tg.Relation:
     t = entries.as_("t")
     return t.where(lane(t.place) != EXIT).select(t.vid, t.time, t.lav, t.toll)
 
 
-def alerts() -> tg.Relation:
+def alerts(entries: tg.Relation) -> tg.Relation:
     t = entries.as_("t")
     own = segment(t.place)
     west = (own // SEGMENTS) % 2
@@ -167,23 +193,28 @@ def alerts() -> tg.Relation:
     return told.select(t.time, xway=own // SEGMENTS // 2, seg=seg, dir=west, vid=t.vid)
 
 
-def charges() -> tg.Relation:
+def charges(entries: tg.Relation) -> tg.Relation:
     """What a car is charged as it enters the next segment of a trip."""
     t = entries.as_("t")
     return t.where(~t.begins, t.pending > 0).select(t.vid, t.time, toll=t.pending)
 
 
-def balances() -> tg.Relation:
+def balances(charged: tg.Relation) -> tg.Relation:
     c = charged.over(by="vid", order="time", owed=tg.sum(charged.toll)).as_("c")
     q = questions(BALANCE).as_("q")
     j = q.asof_join(c, by=[("q.vid", "c.vid")], left_on="q.time", right_on="c.time")
     return j.select("q.time", "q.qid", balance=tg.coalesce(j.owed, 0))
 
 
-def expenditures() -> tg.Relation:
+def expenditures(tolls: tg.Relation | None) -> tg.Relation:
+    """What a car paid for a road on a day before: by this table, 0 where it has no row, or made up if there is none."""
     q = questions(DAILY)
-    toll = (q.vid * 7919 + q.day * 104_729 + q.xway * 1_299_709) % 100
-    return q.select(q.time, q.qid, sum=toll)
+    if tolls is None:
+        toll = (q.vid * 7919 + q.day * 104_729 + q.xway * 1_299_709) % 100
+        return q.select(q.time, q.qid, sum=toll)
+    q, h = q.as_("q"), tolls.as_("h")
+    j = q.left_join(h, h.vid == q.vid, h.day == q.day, h.xway == q.xway)
+    return j.select("q.time", "q.qid", sum=tg.coalesce(j["h.toll"], 0))
 
 
 def questions(kind: int) -> tg.Relation:
@@ -202,9 +233,22 @@ per_minute = tg.result_of("PerMinute", statistics())
 at_minutes = tg.result_of("AtMinutes", latest())
 found = tg.result_of("Found", accidents())
 near = tg.result_of("Near", ahead())
-entries = tg.result_of("Entries", told())
-charged = tg.result_of("Charges", charges())
 
-program = tg.program(
-    Notifications=notifications(), Alerts=alerts(), Balances=balances(), Daily=expenditures(), Charges=charged
-)
+
+def answers(lav: Lav = "reports", tolls: tg.Relation | None = None) -> tg.Program:
+    """The program of all answers. `lav`: how the latest average velocity is told. `tolls`: the table of what was paid
+    on days before; None: that is made up.
+    """
+    minutes = at_minutes if lav == "reports" else tg.result_of("AtMinutes", latest_of_paper())
+    entries = tg.result_of("Entries", told(minutes))
+    charged = tg.result_of("Charges", charges(entries))
+    return tg.program(
+        Notifications=notifications(entries),
+        Alerts=alerts(entries),
+        Balances=balances(charged),
+        Daily=expenditures(tolls),
+        Charges=charged,
+    )
+
+
+program = answers()

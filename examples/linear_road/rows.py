@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 POSITION, BALANCE, DAILY = 0, 2, 3  # types of rows; others are nobody's question here
 EAST, WEST = 0, 1  # where positions grow, and where they fall
@@ -10,6 +10,11 @@ ENTRY, EXIT = 0, 4  # lanes; those between are travelled on
 SEGMENTS, MILE = 100, 5280  # of a road, each so many feet long
 PERIOD = 30  # seconds from one report of a car to its next
 DURATION = 10_800  # seconds that the benchmark takes
+MILLION = 1_000_000  # the paper's means are whole millionths of miles an hour, rounded down, so that all agree on them
+
+#: How the latest average velocity is told: as validators do, as the mean of all reports; or by the paper's formulas, as
+#: the mean of the minutes' means of the cars' means.
+Lav: TypeAlias = Literal["reports", "paper"]
 
 
 class Row(NamedTuple):

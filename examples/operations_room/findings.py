@@ -148,8 +148,10 @@ def fates(reports: Sequence[BatchReport], replay: Replay) -> list[report.Fate]:
 
 
 def state(use: StateUse, accepted: data.Times) -> report.State:
-    """The most rows of a buffer against rate × span: the most that its stream accepted within so much time."""
-    bound = None if use.span in (None, INF) else _most_within(accepted, int(use.span))
+    """The most rows of a buffer against rate × span: the most that its stream accepted within so much time, and beside
+    these its classes.
+    """
+    bound = None if use.span in (None, INF) else use.settled + _most_within(accepted, int(use.span))
     return report.State(f"{use.stream} for {', '.join(use.readers)}", use.most, bound, str(use.bound))
 
 

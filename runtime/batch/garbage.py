@@ -16,13 +16,13 @@ from tidegate.runtime.eval.aggregates.fold_rows import shard_tree
 from tidegate.runtime.eval.beginnings.memory import Beginnings
 from tidegate.runtime.eval.purge_schedule import FLOOR, STEP, STRIDE, WHOLE_STEPS, WORTH, Sweep, Watch
 from tidegate.runtime.ingest.keys import KeyMemory
-from tidegate.runtime.plan.folding.fold import SettledCondition
+from tidegate.runtime.plan.folding.fold import SettledCondition, SettledRows
 from tidegate.runtime.plan.folding.shards import affordable_rows, by_node, fold_steps
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.progress import ProgressState
 from tidegate.runtime.plan.steps import Buffer, Plan
 from tidegate.runtime.state.batch import Batch
-from tidegate.runtime.state.segments import Segment, plan_compaction
+from tidegate.runtime.state.segments import Segment, covering, plan_compaction
 
 GarbageCollection = Literal["amortised", "exact", "off"]
 Folding = Literal["on", "off"]
@@ -64,8 +64,6 @@ class Garbage:
     """
     _arrived: dict[str, int] = field(default_factory=dict)
     """Rows that the batch has stored, per buffer."""
-    _folded: set[str] = field(default_factory=set)
-    """The paths of segments that are settled and folded; after a restart those that were are folded once more."""
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -110,7 +108,7 @@ class Garbage:
             if settled is None:
                 planned = [Rewrite(buffer, group, keep, most) for group in plan_compaction(free, max_rows=most)]
             elif self.mode == "exact":
-                changed = len(free) > 1 or any(s.path not in self._folded for s in free)
+                changed = len(free) > 1 or not all(self._is_folded(buffer, s) for s in free)
                 planned = [Rewrite(buffer, free, keep, most, settled)] if changed else []
             else:
                 made = Rewrite(buffer, (), keep, most, settled)
@@ -127,9 +125,6 @@ class Garbage:
             gone = {segment.path for segment in rewrite.segments}
             kept = (s for s in left[rewrite.buffer.id] if s.path not in gone)
             left[rewrite.buffer.id] = (*kept, *merged)
-            if rewrite.settled is not None and self.mode == "exact":
-                self._folded.update(s.path for s in merged if self._settles(rewrite.buffer, s, progress))
-        self._folded.intersection_update(segment.path for some in left.values() for segment in some)
         return left
 
     def _closed(
@@ -154,15 +149,34 @@ class Garbage:
         beginnings = self.beginnings.get(buffer.stream.name)
         return beginnings if beginnings is not None and beginnings.buffer is buffer else None
 
+    def settled(self, segments: Segments, progress: ProgressState) -> dict[str, SettledRows]:
+        """Of each buffer that folds which rows are settled: those of segments all of whose rows are known to be."""
+        found = {}
+        for buffer in self.plan.buffers:
+            if buffer.fold is not None and self._folds:
+                others = [s for s in segments[buffer.id] if not self._settles(buffer, s, progress)]
+                settled = _rows_of(segments[buffer.id]) - _rows_of(others)
+                found[buffer.id] = SettledRows(settled, covering([segment.bounds for segment in others]))
+        return found
+
+    @property
+    def _folds(self) -> bool:
+        return self.mode != "off" and self.folding != "off"
+
     def _folding(self, buffer: Buffer, progress: ProgressState) -> SettledCondition | None:
         """Which rows of a buffer are to be folded, if any."""
-        if buffer.fold is None or self.mode == "off" or self.folding == "off":
+        if buffer.fold is None or not self._folds:
             return None
-        return buffer.fold.settled(progress.queries[buffer.fold.query])
+        return buffer.fold.settled(progress.queries)
+
+    def _is_folded(self, buffer: Buffer, segment: Segment) -> bool:
+        assert buffer.fold is not None
+        return shard_tree(buffer.fold).is_folded(segment)
 
     def _settles(self, buffer: Buffer, segment: Segment, progress: ProgressState) -> bool:
+        """Whether all rows of a segment are settled: a fold has written it, or its instants say so."""
         assert buffer.fold is not None
-        return buffer.fold.settles_segment(segment.bounds, progress.queries[buffer.fold.query])
+        return self._is_folded(buffer, segment) or buffer.fold.settles_segment(segment.bounds, progress.queries)
 
     def _fold_steps(
         self, made: Rewrite, segments: Sequence[Segment], progress: ProgressState, limits: Limits | None
@@ -171,7 +185,7 @@ class Garbage:
         assert made.buffer.fold is not None
         tree = shard_tree(made.buffer.fold)
         most_bytes = None if limits is None else limits.driver_bytes or limits.shard_bytes
-        settled = [s for s in segments if tree.is_folded(s) or self._settles(made.buffer, s, progress)]
+        settled = [s for s in segments if self._settles(made.buffer, s, progress)]
         if most_bytes:
             # No merge makes a segment of more bytes than are folded.
             made = replace(made, least=min(made.least, affordable_rows(segments, most_bytes)))
@@ -262,9 +276,6 @@ class Garbage:
         paths = {old.path: new.path for old, new in pairs if old.path != new.path}
         for watch in self.watches.values():
             watch.renamed(paths)
-        renamed = {paths.get(path, path) for path in self._folded}
-        self._folded.clear()
-        self._folded.update(renamed)
 
     def _memory(self, buffer: Buffer) -> KeyMemory | None:
         memory = self.keys.get(buffer.stream.name)

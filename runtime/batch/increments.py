@@ -4,15 +4,16 @@ stratum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tidegate.algebra.errors import QueryError
+from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.time import INF
 from tidegate.analysis.facts import Rank, Recursion
 from tidegate.runtime.batch.executor import Executor, Increment
 from tidegate.runtime.batch.garbage import Garbage
+from tidegate.runtime.batch.instants import instant_text
 from tidegate.runtime.batch.scheduler import Scheduler, SkippedResult
 from tidegate.runtime.batch.state import RunState, Segments, with_stored
 from tidegate.runtime.connectors.sources import OnError, SourceOptions
@@ -32,6 +33,15 @@ ENDLESS: Final = 10_000
 MANY_ROWS: Final = 5_000_000
 ROWS_PER_STEP: Final = 100
 GROWING_STEPS: Final = 12
+#: After so many steps in a batch, and ten times as many each time, a run says how far a recursion has come.
+TOLD_STEPS: Final = 10_000
+
+Tell = Callable[[str, Problem], None]
+"""Told of something about a query, by its name, while its evaluation goes on."""
+
+
+def nobody(_: str, __: Problem) -> None:
+    """Nobody is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +108,7 @@ class Evaluation:
     before: RunState
     is_first: bool
     """Whether no batch was committed before: static results are made in this one."""
+    tell: Tell = nobody
     progress: ProgressState = field(init=False)
     segments: Segments = field(init=False)
     operators: dict[str, OperatorFiles] = field(init=False)
@@ -166,7 +177,7 @@ class Evaluation:
         done: dict[str, Increment] = {}
         level_streams = {query.stream for query in level}
         finished = any(INF in p.values() for p in new.values())
-        limit, idle = None, 0
+        limit, idle, told = None, 0, TOLD_STEPS
         steps = rows = given = growing = most = 0
         # What is not relevant to one stratum is not to a later one: each looks at what the one before read, and at new
         # rows.
@@ -199,6 +210,9 @@ class Evaluation:
                     [*segments, *further] for segments, further in zip(read[query.name], added, strict=True)
                 ]
             limit = stratum.limit
+            if steps == told:
+                self.tell(queries[0].name, goes_on(queries[0], rank, limit, new[queries[0].name], steps))
+                told *= 10
             idle = 0 if any(job.waits_for_other_than(level_streams) for job in jobs) else idle + 1
             if finished and idle > ENDLESS:
                 raise endless(level)
@@ -274,6 +288,22 @@ def multiplying(level: Sequence[QueryPlan], rows: int, given: int, steps: int) -
         ),
         hint="let equal rows count once: end its queries with .distinct(); or let each row lead to fewer by a "
         "condition, or to none after some steps by a number that each step counts up",
+    )
+
+
+def goes_on(query: QueryPlan, rank: Rank, limit: int, new: Progress, steps: int) -> Problem:
+    """TG445: a batch has taken many strata of a component, and how far it is."""
+    (attribute, reached), *_ = rank.below(query.stream, limit).items()
+    kind = query.facts.output.schema[attribute].type.kind
+    return Problem(
+        "TG445",
+        f"{query.stream}: the recursion has taken {steps:,} steps in this batch, and goes on",
+        because=(
+            f"{query.stream}.{attribute} has come to {instant_text(reached, kind)}, and the batch goes on to "
+            f"{instant_text(new[attribute], kind)}",
+        ),
+        hint="where a row far ahead has moved progress there, take it out of the input and go on from a checkpoint "
+        "of before; else let it run, let steps be longer, or end the recursion by a condition",
     )
 
 

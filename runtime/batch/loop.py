@@ -17,7 +17,7 @@ from tidegate.analysis.zones.sites import site_of_failure
 from tidegate.runtime.batch.admission import Admission
 from tidegate.runtime.batch.executor import Executor, Increment, IngestResult, Work
 from tidegate.runtime.batch.garbage import Folding, Garbage, GarbageCollection
-from tidegate.runtime.batch.increments import Evaluation, Leniency
+from tidegate.runtime.batch.increments import Evaluation, Leniency, Tell, nobody
 from tidegate.runtime.batch.report import BatchReport, greatest_instants
 from tidegate.runtime.batch.scheduler import Scheduler
 from tidegate.runtime.batch.state import RunState
@@ -53,6 +53,7 @@ class Runner:
     timetable: Timetable = field(default_factory=Timetable)
     on_error: Mapping[str, OnError] = field(default_factory=dict)
     """Per result stream what happens to rows of its queries without a value; by default they are set aside."""
+    tell: Tell = nobody
     garbage: Garbage = field(init=False)
     admission: Admission = field(init=False)
     leniency: Leniency = field(init=False)
@@ -127,7 +128,7 @@ class Runner:
     def _increments(self, batch: Batch, state: RunState) -> Evaluation:
         last, clock = self.checkpoint.manifest, batch.intent.clock
         evaluation = Evaluation(
-            self.plan, self.executor, self.garbage, self.leniency, batch, state, is_first=last is None
+            self.plan, self.executor, self.garbage, self.leniency, batch, state, is_first=last is None, tell=self.tell
         )
         before = (0, clock) if last is None else (last.seq, last.clock)
         evaluation.run(
@@ -195,6 +196,7 @@ class Runner:
             freed=freed,
             live_bytes=state.live_bytes(self.plan),
             live_ranges=state.ranges(),
+            settled=self.garbage.settled(state.segments, state.progress),
             clock=batch.intent.clock,
             spark=batch.intent.offer.spark,
             read=evaluation.read,

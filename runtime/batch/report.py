@@ -10,6 +10,7 @@ from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.time import Extended
 from tidegate.runtime.batch.status import Line, Status, asides, fates, finals, joined, kept, unreadables
+from tidegate.runtime.plan.folding.fold import SettledRows
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.inputs.positions import SparkBatch
@@ -76,6 +77,8 @@ class BatchReport:
     """Per query and reason, rows of its evaluation without a value, sums that do not fit, and tied events."""
     unreadable: Mapping[str, int] = field(default_factory=dict)
     """Per stream, how many files were set aside as they cannot be read."""
+    settled: Mapping[str, SettledRows] = field(default_factory=dict)
+    """Of buffers whose rows are folded, how many are settled, and between which instants the others are."""
     choices: tuple[Choice, ...] = ()
     """How steps were done that can be done in several ways, and why so: what the run had measured of their costs."""
 

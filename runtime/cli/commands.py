@@ -8,10 +8,11 @@ import argparse
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.algebra.errors import Problem, QueryError, TidegateError
 from tidegate.version import VERSION
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from tidegate.runtime.program import Program
 
     _Commands = argparse._SubParsersAction["_Parser"]
+
+#: Seconds by which the clock of a file system may differ from that of the process.
+_CLOCK: Final = 0.1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -466,6 +470,7 @@ def _listed(listing: Callable[[], StateListing | QuarantineListing], as_json: bo
 def _compact(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
+    from tidegate.runtime.state.outputs.beside import sweep
     from tidegate.runtime.state.outputs.compaction import compact
 
     done = []
@@ -476,6 +481,11 @@ def _compact(options: argparse.Namespace) -> int:
             print(f"{directory}: {result}")
     if options.json:
         print(json.dumps(done, indent=2))
+    sys.stdout.flush()
+    if waits := [wait for directory in options.results if (wait := sweep(directory)) is not None]:
+        time.sleep(max(waits) + _CLOCK)
+        for directory in options.results:
+            sweep(directory)
     return 0
 
 

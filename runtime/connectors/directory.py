@@ -21,6 +21,7 @@ from typing import Final
 
 from tidegate.runtime.connectors.sources import Files, is_left_out
 from tidegate.runtime.connectors.watch import LostEvents, Watch
+from tidegate.runtime.state.inputs.consumed import is_text
 from tidegate.runtime.state.inputs.positions import OLDEST_FIRST, ChangedFile, PositionLog, SourceFile
 
 #: So many times as long as a whole look takes, no other is taken.
@@ -66,6 +67,8 @@ class Directory:
     _waiting: dict[str, SourceFile] = field(init=False, default_factory=dict)
     _order: list[SourceFile] | None = field(init=False, default=None)
     """The waiting ones in the order in which they are read; None: not known."""
+    unnamed: set[str] = field(init=False, default_factory=set)
+    """Paths of files whose names are not UTF-8. They do not wait: no log could say that they were read."""
     _judged: set[str] = field(init=False, default_factory=set)
     """Paths that this look has asked for: those of waiting or changed files only."""
     _folders: dict[str, _Folder] = field(init=False, default_factory=dict)
@@ -159,7 +162,7 @@ class Directory:
         is_due = begun - ended > APART * took
         if self._again is None and not is_due:
             return
-        again = self._again = self._again or _Again(chain(self._walked(), tuple(self._waiting)))
+        again = self._again = self._again or _Again(chain(self._walked(), self._known()))
         until = begun + (begun - self._looked) / APART if APART else begun
         while some := list(islice(again.paths, _SLICE)):
             self._judge(some)
@@ -185,6 +188,10 @@ class Directory:
                         yield path
         self._count = count
 
+    def _known(self) -> tuple[str, ...]:
+        """Paths of files that were found and not read."""
+        return (*self._waiting, *self.unnamed)
+
     def _look_whole(self) -> None:
         began = time.monotonic()
         self.close()
@@ -198,6 +205,7 @@ class Directory:
 
     def _judge_all(self) -> None:
         self._waiting.clear()
+        self.unnamed.clear()
         self.changed.clear()
         self._folders.clear()
         self._order, self._count = None, 0
@@ -257,7 +265,7 @@ class Directory:
             folders += inner
         read = self.log.read_among(self.name, paths)
         there = [path for path, known_ in zip(paths, read, strict=True) if not known_]
-        gone = {path for path in self._waiting if os.path.dirname(path) not in unchanged}.difference(there)
+        gone = {path for path in self._known() if os.path.dirname(path) not in unchanged}.difference(there)
         self._judge([*there, *gone])
 
     def _list(self, folder: str) -> tuple[list[str], list[str]]:
@@ -285,6 +293,10 @@ class Directory:
     def _judge(self, paths: Sequence[str]) -> None:
         """Takes down whether the files of these paths, as they are now, were read."""
         files = {path: file for path in paths if (file := _file(path)) is not None}
+        self.unnamed.difference_update(paths)
+        for path in [path for path in files if not is_text(path)]:
+            self.unnamed.add(path)
+            del files[path]
         fresh, changed = self.log.unconsumed({self.name: list(files.values())})
         for path in paths:
             self.changed.pop(path, None)
@@ -313,14 +325,14 @@ class Directory:
 
 
 def _file(path: str) -> SourceFile | None:
-    """The file as it is now, None where there is none."""
+    """The file as it is now, None where there is none: a pipe would be waited for."""
     try:
         status = os.stat(path)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):  # the last for a link to itself
             return None
         raise
-    return None if stat.S_ISDIR(status.st_mode) else SourceFile(path, status.st_size, status.st_mtime_ns)
+    return SourceFile(path, status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
 
 
 def _mtime_ns(folder: str) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from fnmatch import fnmatchcase
@@ -136,7 +137,9 @@ class Files:
         return [name for name in object.__dir__(self) if name.startswith("__") or name in self.__dataclass_fields__]
 
     def found(self) -> list[SourceFile]:
-        """The files there are now, oldest first, then by name; a file that vanishes meanwhile is left out."""
+        """The files there are now, oldest first, then by name; a file that vanishes meanwhile is left out, and so is
+        what is none, such as a pipe.
+        """
         files = []
         if os.path.isfile(self.directory):
             status = os.stat(self.directory)
@@ -146,7 +149,8 @@ class Files:
                 status = entry.stat()
             except FileNotFoundError:
                 continue
-            files.append(SourceFile(entry.path, status.st_size, status.st_mtime_ns))
+            if stat.S_ISREG(status.st_mode):
+                files.append(SourceFile(entry.path, status.st_size, status.st_mtime_ns))
         return sorted(files, key=OLDEST_FIRST)
 
     def holds(self, path: str | os.PathLike[str]) -> bool:

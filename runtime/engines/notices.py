@@ -6,10 +6,10 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tidegate.algebra.errors import Problem, Site, call_site
 from tidegate.algebra.printing.plans import count_of
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from tidegate.algebra.time import Extended
     from tidegate.runtime.batch.report import BatchReport
     from tidegate.runtime.engines.setup import Setup
-    from tidegate.runtime.state.inputs.positions import SourceFile
 
+_Hashable = TypeVar("_Hashable", bound=Hashable)
 _logger = logging.getLogger("tidegate.state")
 
 
@@ -124,10 +124,10 @@ class Notices:
     """The sources, and the results by their names, whose directory was not there when it was looked at last."""
     lacking: dict[str, tuple[int, str]] = field(default_factory=dict)
     """How many files lacked a column, and the last of them, by source: all of their rows were rejected."""
-    passed_over: dict[str, frozenset[SourceFile]] = field(default_factory=dict)
-    """The files that changed after they were read, by source, as they were at the last look."""
+    passed_over: dict[str, frozenset[object]] = field(default_factory=dict)
+    """The files that are passed over, by kind and source, as they were at the last look."""
     passed_over_count: dict[str, int] = field(default_factory=dict)
-    """How many versions of such files there were since the run began, by source."""
+    """How many of them there were since the run began, with each version of one that changed, likewise."""
     judged_at_end: bool = False
     """Whether `check_accepted` follows, for which no batch warns."""
     batches: int = 0
@@ -157,6 +157,10 @@ class Notices:
             if source.accepted and self.batches > 1 and self._is_pushed(name):  # `advance` may follow the first rows
                 self._judge_progress(name, report.bounds)
         self.waited(report.bounds)
+
+    def told(self, query: str, problem: Problem) -> None:
+        """Warns of what an evaluation says of a query while it goes on."""
+        self._warn(query, problem)
 
     def _tell_aside(self, report: BatchReport) -> None:
         """Warns of files that cannot be read, and of rows that queries set aside: tied events, and rows without a
@@ -275,11 +279,12 @@ class Notices:
                 self._warn(name, self._all_rejected(name, streak.total, (), where))
 
     def looked(self) -> None:
-        """Warns of each directory that is gone, of a source or for results, whenever it goes, of files that changed
-        after they were read, and of patterns that no file fits; called after a look at the directories.
+        """Warns of each directory that is gone, of a source or for results, whenever it goes, of files that are passed
+        over, and of patterns that no file fits; called after a look at the directories.
         """
         for name, directory in self.setup.directories.items():
             self._look_at_changed(name)
+            self._look_at_unnamed(name)
             if not directory.is_gone:
                 self.gone.discard(name)
             elif name not in self.gone:
@@ -302,12 +307,8 @@ class Notices:
 
     def _look_at_changed(self, name: str) -> None:
         """Warns of files that changed after they were read and are passed over: of the first, of ten and so on."""
-        changed = {file.current: file for file in self.setup.passed_over(name)}
-        new = [file for current, file in changed.items() if current not in self.passed_over.get(name, ())]
-        self.passed_over[name] = frozenset(changed)
-        before = self.passed_over_count.get(name, 0)
-        count = self.passed_over_count[name] = before + len(new)
-        if new and (not before or count >= due_after(before)):
+        changed = self.setup.passed_over(name)
+        if new := self._to_tell(f"changed {name}", changed):
             files = len(changed)
             many = "1 file that changed after it was" if files == 1 else f"{files:,} files that changed after they were"
             self._warn(
@@ -319,6 +320,32 @@ class Notices:
                     hint="files are read once, whole: put new rows into new files, and move a changed file away",
                 ),
             )
+
+    def _look_at_unnamed(self, name: str) -> None:
+        """Warns of files whose names are not UTF-8, of the first, of ten and so on."""
+        unnamed = sorted(self.setup.directories[name].unnamed)
+        if new := self._to_tell(f"unnamed {name}", unnamed):
+            many = "1 file is" if len(unnamed) == 1 else f"{len(unnamed):,} files are"
+            self._warn(
+                name,
+                Problem(
+                    "TG444",
+                    f"{name}: {many} not read, as no log can have a name that is not UTF-8",
+                    because=(repr(new[-1]),),
+                    hint="rename such files: then they are read",
+                ),
+            )
+
+    def _to_tell(self, kind: str, files: Sequence[_Hashable]) -> Sequence[_Hashable]:
+        """Those of these files that are new since the last look, if they are the first ones, or make ten, a hundred and
+        so on.
+        """
+        known = self.passed_over.get(kind, frozenset())
+        new = [file for file in files if file not in known]
+        self.passed_over[kind] = frozenset(files)
+        before = self.passed_over_count.get(kind, 0)
+        count = self.passed_over_count[kind] = before + len(new)
+        return new if new and (not before or count >= due_after(before)) else ()
 
     def _look_at_results(self) -> None:
         """Warns of each directory for results that is gone, whenever it goes, and of those that were gone at the

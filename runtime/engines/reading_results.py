@@ -6,7 +6,6 @@ import errno
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -20,7 +19,8 @@ from tidegate.runtime.plan.progress import check_known
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.errors import DATA, StateError, is_damage, linked
 from tidegate.runtime.state.manifest import Manifest
-from tidegate.runtime.state.outputs.names import MERGED, is_output_of
+from tidegate.runtime.state.outputs.compaction import hold
+from tidegate.runtime.state.outputs.names import is_output_of
 from tidegate.runtime.state.outputs.staging import kept_results
 from tidegate.runtime.state.store.interface import Store
 
@@ -51,12 +51,13 @@ def read_results(
 
 
 def _published(stream: str, directory: str, queries: Iterable[str]) -> Iterator[pa.Table]:
-    """The files of some queries in a directory of results, as it is now: also where compaction exchanges it
-    meanwhile. Then those that were merged have another ending in the directory that is open, and the others are at
-    their path.
+    """The files of some queries in a directory of results, as it is now. Compaction keeps away until all are read, or
+    nobody reads on: a list of names does not outlast it.
     """
     try:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = hold(directory)
+        if descriptor is None:
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
         raise QueryError(
             "TG405", f"{directory} is gone, to which results of {stream} go", hint="put it back with its files"
@@ -65,10 +66,7 @@ def _published(stream: str, directory: str, queries: Iterable[str]) -> Iterator[
 
     def opened(name: str, flags: int) -> int:
         try:
-            for here in (name, name + MERGED):
-                with suppress(FileNotFoundError):
-                    return os.open(here, flags | os.O_NOFOLLOW, dir_fd=descriptor)
-            return os.open(os.path.join(directory, name), flags | os.O_NOFOLLOW)
+            return os.open(name, flags | os.O_NOFOLLOW, dir_fd=descriptor)
         except OSError as error:
             if error.errno == errno.ELOOP:  # no sink makes a link
                 raise linked(directory, name) from None

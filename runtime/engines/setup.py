@@ -42,7 +42,7 @@ from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.checkpoint import Checkpoint, UnreadOffer
 from tidegate.runtime.state.codec import plain
 from tidegate.runtime.state.errors import storage_errors
-from tidegate.runtime.state.inputs.positions import ChangedFile, Offer, SourceFile
+from tidegate.runtime.state.inputs.positions import ChangedFile, Offer, SourceFile, no_text
 from tidegate.runtime.state.inputs.put_away import PuttingAway
 from tidegate.runtime.state.manifest import StagedOutput
 from tidegate.runtime.state.outputs.staging import Sink as StateSink
@@ -128,7 +128,8 @@ class Setup:
 
     def unread(self, *, everything: bool = False) -> FoundFiles:
         """The files that were never read, in their order; `QueryError` TG411 for one that changed after it was read,
-        unless bad files are set aside: then `passed_over` has it.
+        `StateError` TG500 for a name that is not UTF-8. Where bad files are set aside, `passed_over` and `unnamed` have
+        them.
 
         Those that a batch may read are as they are now; with `everything`, it may read all of them.
         """
@@ -136,6 +137,9 @@ class Setup:
         for name, directory in self.directories.items():
             unread[name] = directory.look(None if everything else directory.files.per_batch)
         self._check_unchanged([change for d in self.directories.values() for change in d.changed.values()])
+        for name, directory in self.directories.items():
+            if directory.unnamed and self.options[name].on_bad_file == "fail":
+                raise no_text(name, min(directory.unnamed))
         return unread
 
     def read(self, files: FoundFiles) -> None:
@@ -144,7 +148,8 @@ class Setup:
             self.directories[name].read(some)
 
     def close(self) -> None:
-        """Give up the checkpoint, and what watches directories."""
+        """Give up the checkpoint, what watches directories, and compactions that were begun."""
+        self.compactions.close()
         for directory in self.directories.values():
             directory.close()
         self.checkpoint.close()

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import polars as pl
 
@@ -13,7 +14,8 @@ from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.eval.aggregates.partials import final, merge
 from tidegate.runtime.eval.columns import only, polars_schema
 from tidegate.runtime.eval.filters import holds_throughout, kept, mask_of, where
-from tidegate.runtime.eval.relational import evaluate
+from tidegate.runtime.eval.joins.ranges import whole
+from tidegate.runtime.eval.relational import evaluate, evaluate_pieces
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan import shared_parts as common
 from tidegate.runtime.plan.shared_parts import Demand, compute_common
@@ -67,11 +69,16 @@ def no_rows(buffer: Buffer) -> pl.DataFrame:
     return pl.DataFrame(schema=polars_schema(buffer.stored))
 
 
-def common_parts(demands: Sequence[Demand], read: Sequence[Mapping[int, pl.DataFrame]]) -> list[Ready]:
+def common_parts(
+    demands: Sequence[Demand],
+    read: Sequence[Mapping[int, pl.DataFrame]],
+    announce: Callable[[QueryPlan, int], None] | None = None,
+) -> list[Ready]:
     """Computes the parts that several of the queries contain once, for each of them."""
 
     def compute(number: int, part: CommonPart, ready: Ready) -> pl.DataFrame:
-        return evaluate(part.node, read[number], ready, first=part.first)
+        hears = None if announce is None else partial(announce, demands[number].query)
+        return evaluate(part.node, read[number], ready, first=part.first, announce=hears)
 
     return compute_common(demands, compute)
 
@@ -84,17 +91,19 @@ def increment(
     ready: Ready,
     *,
     merged: bool = False,
+    announce: Callable[[QueryPlan, int], None] | None = None,
 ) -> pl.DataFrame:
     """The new result rows between the progress `old` and `new`, from the rows of leaves and common parts.
 
-    `merged`: the rows are partial results of different groups.
+    `merged`: the rows are partial results of different groups. `announce` hears of joins of many pairs.
     """
     if query.grouping is not None:
         partials = leaves[0] if merged else merge(query.grouping, leaves[0])
         leaves = {0: final(query.grouping, partials)}
-    schema = query.facts.output.schema
-    rows = only(evaluate(query.tree, leaves, ready), schema.names)
-    return keep_true(rows, query.passes(old, new), schema)
+    schema, passes = query.facts.output.schema, query.passes(old, new)
+    hears = None if announce is None else partial(announce, query)
+    pieces = evaluate_pieces(query.tree, leaves, ready, hears)
+    return whole(keep_true(only(rows, schema.names), passes, schema) for rows in pieces)
 
 
 def keep_true(frame: pl.DataFrame, condition: Term, schema: Schema, *, view: bool = False) -> pl.DataFrame:

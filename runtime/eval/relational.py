@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial as partial_function
+from itertools import chain
 from types import MappingProxyType
 from typing import assert_never
 
@@ -28,14 +30,18 @@ from tidegate.algebra.nodes import (
     occurrences,
 )
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import TRUE
+from tidegate.algebra.terms import TRUE, Term
+from tidegate.algebra.typed.operations import resolve
 from tidegate.runtime.eval.aggregates.look_back import look_back, looked_back
-from tidegate.runtime.eval.aggregates.partials import aggregate
+from tidegate.runtime.eval.aggregates.partials import aggregate, final, merge, partial
 from tidegate.runtime.eval.columns import only
+from tidegate.runtime.eval.joins import ranges
+from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.joins.equality import equi_join
-from tidegate.runtime.eval.joins.ranges import join_frames
+from tidegate.runtime.eval.joins.ranges import Announce, equal_pairs, join_frames, join_pieces, whole
 from tidegate.runtime.eval.terms import compile_term
-from tidegate.runtime.plan.join_parts import JoinParts, join_parts
+from tidegate.runtime.plan.aggregate_states import has_partials
+from tidegate.runtime.plan.join_parts import Equality, JoinParts, Range, join_parts
 
 
 def evaluate(
@@ -44,13 +50,25 @@ def evaluate(
     ready: Mapping[tuple[int, Node], pl.DataFrame] = MappingProxyType({}),
     *,
     first: int = 0,
+    announce: Announce | None = None,
 ) -> pl.DataFrame:
     """Evaluates a query to the bag of its rows. The columns are the attributes of its schema, in order.
 
     `leaves`: rows by occurrence, that is by the place of the reference among all, from the left and from `first`.
-    `ready`: parts that are computed already, by the place of their first leaf.
+    `ready`: parts that are computed already, by the place of their first leaf. `announce` hears of joins of many pairs
+    how many these are.
     """
-    return _Evaluation(leaves, ready, first).evaluate(node)
+    return _Evaluation(leaves, ready, first, announce).evaluate(node)
+
+
+def evaluate_pieces(
+    node: Node,
+    leaves: Mapping[int, pl.DataFrame],
+    ready: Mapping[tuple[int, Node], pl.DataFrame],
+    announce: Announce | None,
+) -> Iterator[pl.DataFrame]:
+    """The same in one piece or several, so that of a join of many pairs nobody holds more rows than are wanted."""
+    return _Evaluation(leaves, ready, 0, announce).pieces(node)
 
 
 @dataclass(slots=True)
@@ -60,6 +78,7 @@ class _Evaluation:
     leaves: Mapping[int, pl.DataFrame]
     ready: Mapping[tuple[int, Node], pl.DataFrame]
     place: int
+    announce: Announce | None
 
     def evaluate(self, node: Node) -> pl.DataFrame:
         if self.ready and (done := self.ready.get((self.place, node))) is not None:
@@ -80,13 +99,10 @@ class _Evaluation:
             case Group():
                 return self.group(node)
             case Distinct(input_):
-                return self.evaluate(input_).unique()
-            case Product(left, right):
-                rows = self.evaluate(left)
-                return rows.join(self.evaluate(right), how="cross")
-            case Join(left, right):
-                rows = self.evaluate(left)
-                return _join(node, rows, self.evaluate(right))
+                pieces = (rows.unique() for rows in self.pieces(input_))
+                return _reduced(pieces, lambda rows: rows.unique())
+            case Product() | Join():
+                return whole(self.pieces(node))
             case Union(inputs):
                 return pl.concat([only(self.evaluate(input_), node.schema.names) for input_ in inputs])
             case Difference(left, right):
@@ -97,14 +113,119 @@ class _Evaluation:
             case _:
                 assert_never(node)
 
+    def pieces(self, node: Node) -> Iterator[pl.DataFrame]:
+        """The rows of a node. Those of a join of many pairs go piece by piece through the operators above it, up to one
+        that needs all of them.
+        """
+        if self.ready and (self.place, node) in self.ready:
+            yield self.evaluate(node)
+            return
+        match node:
+            case Select(input_, condition):
+                for rows in self.pieces(input_):
+                    yield rows.filter(compile_term(condition, input_.schema))
+            case Project(input_, names):
+                for rows in self.pieces(input_):
+                    yield only(rows, names)
+            case Rename(input_, pairs):
+                for rows in self.pieces(input_):
+                    yield rows.rename(dict(pairs))
+            case Imbed(input_, name, term):
+                for rows in self.pieces(input_):
+                    yield rows.with_columns(compile_term(term, input_.schema).alias(name))
+            case Union(inputs):
+                for input_ in inputs:
+                    for rows in self.pieces(input_):
+                        yield only(rows, node.schema.names)
+            case Product(left, right):
+                rows = self.evaluate(left)
+                yield from _product_pieces(rows, self.evaluate(right), self.announce)
+            case Join(left, right):
+                rows = self.evaluate(left)
+                yield from _join_pieces(node, rows, self.evaluate(right), self.announce)
+            case _:
+                yield self.evaluate(node)
+
     def group(self, node: Group) -> pl.DataFrame:
         lookback = look_back(node)
         if lookback is None or any((self.place, part) in self.ready for part in (node.input, lookback.join)):
-            return aggregate(node, self.evaluate(node.input))
+            return _grouped(node, self.pieces(node.input))
         left = self.evaluate(lookback.join.left)
         right = self.evaluate(lookback.join.right)
         rows = looked_back(lookback, left, right)
         return aggregate(node, _join(lookback.join, left, right)) if rows is None else rows
+
+
+def _grouped(group: Group, pieces: Iterator[pl.DataFrame]) -> pl.DataFrame:
+    """The groups of all pieces. Of several there are partial results, if these merge."""
+    first, second = next(pieces), next(pieces, None)
+    if second is None:
+        return aggregate(group, first)
+    pieces = chain((first, second), pieces)
+    if not has_partials(group):
+        return aggregate(group, whole(pieces))
+    partials = (partial(group, rows) for rows in pieces)
+    return final(group, _reduced(partials, partial_function(merge, group)))
+
+
+def _reduced(pieces: Iterator[pl.DataFrame], reduce: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
+    """All pieces, reduced together whenever they have twice as many rows as those before were reduced to."""
+    waiting = [next(pieces)]
+    left = 0
+    for rows in pieces:
+        waiting.append(rows)
+        if sum(part.height for part in waiting) >= max(2 * left, ranges.CHUNK):
+            waiting = [reduce(pl.concat(waiting))]
+            left = waiting[0].height
+    return waiting[0] if len(waiting) == 1 else reduce(pl.concat(waiting))
+
+
+def _product_pieces(left: pl.DataFrame, right: pl.DataFrame, announce: Announce | None) -> Iterator[pl.DataFrame]:
+    pairs = left.height * right.height
+    if pairs <= ranges.MANY_PAIRS:
+        yield left.join(right, how="cross")
+        return
+    if announce is not None:
+        announce(pairs)
+    for rows in left.iter_slices(max(1, ranges.CHUNK // right.height)):
+        yield rows.join(right, how="cross")
+
+
+def _join_pieces(
+    node: Join, left: pl.DataFrame, right: pl.DataFrame, announce: Announce | None
+) -> Iterator[pl.DataFrame]:
+    """The rows of a join: in one piece unless there are many pairs. Where a term of these fails, all are evaluated once
+    more, in another way: so none may fail once a piece is made.
+    """
+    both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
+    parts = join_parts(node.condition, node.left.schema, node.right.schema)
+    few = left.height * right.height <= ranges.MANY_PAIRS
+    if few or any(resolve(term, both).fallible for term in parts.rest) or not _has_values(left, right, both, parts):
+        yield _join(node, left, right)
+        return
+    by_keys = parts.equalities and not parts.ranges and not parts.rest
+    if by_keys and equal_pairs(left, right, both, parts) <= ranges.MANY_PAIRS:
+        yield _joined(node, left, right, parts)
+        return
+    for rows in join_pieces(left, right, both, parts, node.kind, announce):
+        yield only(rows, node.schema.names)
+
+
+def _has_values(left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts) -> bool:
+    """Whether all keys and limits of a join have values, of the rows of either side."""
+    sides: tuple[list[Term], list[Term]] = ([], [])
+    every: list[Equality | Range] = [*parts.equalities, *parts.ranges]
+    for part in every:
+        flipped = isinstance(part, Range) and not part.left_first
+        for place, term in enumerate((part.right, part.left) if flipped else (part.left, part.right)):
+            if resolve(term, both).fallible:
+                sides[place].append(term)
+    try:
+        for rows, terms in zip((left, right), sides, strict=True):
+            evaluated(rows, *(compile_term(term, both) for term in terms))
+    except EvaluationError:
+        return False
+    return True
 
 
 def _join(node: Join, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:

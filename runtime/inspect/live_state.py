@@ -1,5 +1,5 @@
-"""Live state against what was proven of it: per buffer the most rows held, and the time whose rows bound them (rule
-R17).
+"""Live state against what was proven of it: per buffer the most rows held, and the time whose rows bound them (rules
+R17, R34).
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ class StateUse:
     `span` ticks, the bound's horizon plus skew and lag as measured in the run, plus how far a schedule let the reader
     be behind, each as often as it has matches in the bound's `tables`. `span` None: nothing bounds them; infinite: rows
     have waited for a stream that has not begun, or for the reader's first evaluation.
-    With garbage collection other than "exact" a buffer also holds rows that are dead but not yet collected.
+
+    Where rows fold, those that are settled are no more than their classes, `settled` at most, and the bound is of the
+    others, `unsettled` at most. With garbage collection other than "exact" a buffer also holds rows that are dead but
+    not yet collected, and settled rows that wait to be folded.
     """
 
     buffer: str
@@ -34,6 +37,8 @@ class StateUse:
     most: int
     bound: Bound
     span: Extended | None
+    settled: int
+    unsettled: int
 
 
 def state_use(plan: Plan, reports: Sequence[BatchReport]) -> list[StateUse]:
@@ -42,17 +47,23 @@ def state_use(plan: Plan, reports: Sequence[BatchReport]) -> list[StateUse]:
     for buffer in plan.buffers:
         readers = tuple(dict.fromkeys(query.name for query, _ in plan.readers(buffer)))
         bound, span = _longest(plan, buffer, reports)
-        most = max((report.live_rows[buffer.id] for report in reports), default=0)
-        uses.append(StateUse(buffer.id, buffer.stream.name, readers, most, bound, span))
+        live = [report.live_rows[buffer.id] for report in reports]
+        settled = [report.settled[buffer.id].rows if buffer.id in report.settled else 0 for report in reports]
+        others = [rows - some for rows, some in zip(live, settled, strict=True)]
+        most, most_settled, most_others = (max(rows, default=0) for rows in (live, settled, others))
+        uses.append(StateUse(buffer.id, buffer.stream.name, readers, most, bound, span, most_settled, most_others))
     return uses
 
 
 def _longest(plan: Plan, buffer: Buffer, reports: Sequence[BatchReport]) -> tuple[Bound, Extended | None]:
-    """The reader that keeps rows longest; one that nothing bounds, if there is one."""
+    """The reader that keeps rows longest; one that nothing bounds, if there is one. Of a buffer that folds, rows that
+    are not settled.
+    """
+    folding = bool(reports) and all(buffer.id in report.settled for report in reports)
     spans: list[tuple[Extended, Bound]] = []
     for query, leaf in plan.readers(buffer):
         assert leaf.occurrence is not None
-        bound = leaf.occurrence.bound
+        bound = leaf.occurrence.proved(folding=folding)
         if not isinstance(bound, Bounded):
             return bound, None
         skew, lag = _skew_and_lag(query.facts, bound, reports, leaf.occurrence.stream.progress)

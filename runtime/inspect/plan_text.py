@@ -8,7 +8,7 @@ from tidegate.algebra.nodes import Group
 from tidegate.algebra.printing.plans import listed, node_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.analysis.ordered.table import family_of, operator_state
-from tidegate.runtime.eval.beginnings.partners import untold
+from tidegate.runtime.eval.beginnings.untold import untold
 from tidegate.runtime.plan.placement import Limits, size_text
 from tidegate.runtime.plan.schedule import Timetable
 from tidegate.runtime.plan.shared_parts import sharers

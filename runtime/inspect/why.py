@@ -201,7 +201,19 @@ class _State:
                     inner[feeder.query.name] = self.held_back(feeder, above | {name})
         says = " or ".join(f"{a} = {self._instant(query, a, value)}" for a, value in p.items() if value != -INF)
         text = f"{name} is final up to {says}" if says else f"no row of {name} is final yet"
-        return Part(name, text, (*lines, *self._read_rows(query)), tuple(inner.values()), holds=tuple(holds))
+        lines += [*self._read_rows(query), *self._folded(query)]
+        return Part(name, text, tuple(lines), tuple(inner.values()), holds=tuple(holds))
+
+    def _folded(self, query: QueryFacts) -> Iterator[tuple[str, str]]:
+        """Until when rows that fold stay one by one: while the result is held back they are more and more."""
+        for occurrence in query.occurrences:
+            if not occurrence.folds or occurrence.folding is None or not occurrence.folding.waits:
+                continue
+            kept = occurrence.kept
+            for a, value in self.queries[query.query.name].items():
+                if value not in (INF, -INF):
+                    kept = kept.replace(f"p({a})", self._instant(query, a, value))
+            yield f"rows of {occurrence.stream.name}", f"one by one while {kept}"
 
     def _allowed(self, query: QueryFacts, attribute: str) -> Extended:
         """How far the query could be by now, whatever its schedule."""

@@ -20,7 +20,7 @@ from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.lenient import Lenient, SetAside
 from tidegate.runtime.eval.relational import evaluate
-from tidegate.runtime.kernels.ordering import ascending
+from tidegate.runtime.kernels.partitions.ordering import ascending
 from tidegate.runtime.kernels.partitions.rows import segmented
 from tidegate.runtime.rows import Rows, as_frame
 

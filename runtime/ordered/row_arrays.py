@@ -18,6 +18,8 @@ PARTITION: Final = "partition"
 LOOSE: Final = 4096
 #: Rows of a result that may follow from one row and the one before it, such as ticks: a column of them takes 256 MiB.
 MOST_OF_A_ROW: Final = 1 << 25
+#: Those of all rows of an increment together: where progress moves on too far, few rows of many keys may have as many.
+MOST_IN_ALL: Final = 1 << 26
 
 T = TypeVar("T", bound=np.generic)
 
@@ -89,12 +91,10 @@ class RowArrays:
     def last_of_each(self, partitions: Int64Array, names: Sequence[str]) -> pl.DataFrame:
         """Columns of the last row of each of these partitions, NULL where it has none."""
         count = self._count[partitions]
-        known: BoolArray | None = count > 0
-        at = self._first[partitions] + (count.astype(np.int64) - 1)
+        at, known = self._first[partitions] + (count.astype(np.int64) - 1), count > 0
         if known.all():
-            known = None
-        else:
-            at = np.where(known, at, 0)
+            return pl.DataFrame([self._columns[name].take(at).alias(name) for name in names])
+        at = np.where(known, at, 0)
         return pl.DataFrame([self._columns[name].take(at, known).alias(name) for name in names])
 
     def put(self, partitions: Int64Array, rows: pl.DataFrame, *, one_each: bool = False) -> None:

@@ -10,7 +10,7 @@ and a constant. An operator that asks of its events only which conditions are tr
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -99,7 +99,7 @@ def lower(
     finished = [(draft.tree, tuple(leaf.finished(buffers) for leaf in draft.leaves)) for draft in drafts]
     plans = tuple(
         _purged(
-            _plan(draft, tree, leaves, common, recursive=draft.facts.query.stream in facts.recursions),
+            _plan(draft, tree, leaves, common, facts.recursions),
             facts,
             purging,
         )
@@ -112,16 +112,29 @@ def lower(
 
 
 def _plan(
-    draft: _QueryDraft, tree: Node, leaves: tuple[Leaf, ...], common: tuple[CommonPart, ...], *, recursive: bool
+    draft: _QueryDraft,
+    tree: Node,
+    leaves: tuple[Leaf, ...],
+    common: tuple[CommonPart, ...],
+    recursions: Container[str],
 ) -> QueryPlan:
     if draft.ordered is not None:
         return QueryPlan(draft.facts, tree, leaves, shard_key=draft.keys, ordered=draft.operator(leaves))
     # The strata of a recursion need the least rank of all rows at each step: no shard knows it.
-    key = None if recursive else shard_key(tree, leaves, draft.grouping)
+    key = None if draft.facts.query.stream in recursions else shard_key(tree, leaves, draft.grouping)
     streams = sum(leaf.buffer is not None for leaf in leaves)
     required = required_leaves(tree, leaves) if key is not None and streams > 1 else ()
+    of_strata = any(leaf.buffer is not None and leaf.buffer.stream.name in recursions for leaf in leaves)
     return QueryPlan(
-        draft.facts, tree, leaves, draft.grouping, common, key, required, totals=(*draft.totals, *_totals_in(tree))
+        draft.facts,
+        tree,
+        leaves,
+        draft.grouping,
+        groups_once=not of_strata,
+        common=common,
+        shard_key=key,
+        required=required,
+        totals=(*draft.totals, *_totals_in(tree)),
     )
 
 
@@ -169,7 +182,7 @@ class Partitioning:
 
 
 #: What makes two row-wise parts share a buffer: the part without renames and projections, and its partial grouping, or
-#: partition and time of its event runs, or its fold.
+#: partition and time of its event runs, or what tells its fold from others.
 _Key = tuple[Node, Group | Partitioning | Fold | None]
 
 
@@ -182,6 +195,8 @@ class _Layout:
     columns: dict[_Key, dict[str, None]] = field(default_factory=dict)
     keys: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
     conditions: dict[_Key, dict[Term, None]] = field(default_factory=dict)
+    folds: dict[_Key, Fold] = field(default_factory=dict)
+    """Of rows that fold how they do, for all that read them."""
     kept: dict[_Key, list[Term]] = field(default_factory=dict)
     """Of partial aggregates, per reader which rows of the stream it keeps: groups do not show it."""
 
@@ -189,13 +204,19 @@ class _Layout:
         self.columns.setdefault(key, {}).update(dict.fromkeys((*columns, *instants)))
         self.keys[key] = tuple(dict.fromkeys((*self.keys.get(key, ()), *instants)))
 
+    def folded(self, part: Node, fold: Fold) -> _Key:
+        """What the rows of a part are stored as that are to be folded, and read so by one leaf more."""
+        key = part, fold.apart
+        self.folds[key] = self.folds[key].beside(fold) if key in self.folds else fold
+        return key
+
     def buffers(self) -> dict[_Key, Buffer]:
         """The buffers, numbered per stream by their contents, so that state does not depend on the order of queries."""
         buffers: dict[_Key, Buffer] = {}
         for key in sorted(self.columns, key=lambda key: (key[1] is not None, digest(key))):
             (part, kind), wanted, keys = key, self.columns[key], self.keys[key]
             partial = kind if isinstance(kind, Group) else None
-            fold = kind if isinstance(kind, Fold) else None
+            fold = self.folds.get(key)
             streams = occurrences(part)
             scan = next(i for i, stream in enumerate(streams) if not stream.static)
             stream = streams[scan]
@@ -288,14 +309,15 @@ def _read_folded(facts: QueryFacts, tree: Node, leaves: list[_LeafDraft], layout
     """The query over buffers, those among them that fold with what it needs of rows that stand for several."""
     occurring = [leaf.occurrence for leaf in leaves]
     foldings = {i: use.folding for i, use in enumerate(occurring) if use is not None and use.folds and use.folding}
-    over = weighed(tree, foldings, facts.query.name)
+    taken = [name for leaf in leaves if leaf.key is not None for name in leaf.key[0].schema]
+    over = weighed(tree, foldings, facts.query.name, taken)
     folds = over.folds
     for i, (leaf, occurrence) in enumerate(zip(leaves, occurring, strict=True)):
         if leaf.key is None or occurrence is None:
             continue
         key, columns = leaf.key, leaf.columns
         if i in folds:
-            key = (leaf.key[0], folds[i])
+            key = layout.folded(leaf.key[0], folds[i])
             columns += tuple(name for term in folds[i].keys for name in sorted(attributes_of(term)))
             read = (*leaf.columns, *(name for name, _ in folds[i].added))
             leaves[i] = replace(leaf, key=key, columns=read)
@@ -631,6 +653,8 @@ def _description(facts: ProgramFacts, plans: tuple[QueryPlan, ...]) -> dict[str,
         node = plan.facts.query.node
         described[f"query {plan.name}"] = f"{plan.stream} <-\n{node_text(node)}\ndigest {digest(node)}"
         described[f"result {plan.stream}"] = _stream_text(plan.facts.output)
+        if plan.ordered is not None and plan.ordered.node.rule:
+            described[f"rule {plan.name}"] = plan.ordered.node.rule
         described[f"layout {plan.name}"] = digest(
             (
                 plan.tree,

@@ -247,14 +247,16 @@ class QueryPlan:
     leaf the column by which the increment can be evaluated shard by shard (None: a static table), where there is one.
     With it, `required` are the leaves of which every result row has a row, and every row that is set aside: their keys
     are those of all of these. `purge` are the rules that free rows of some leaves before keep does, None where there
-    are none. With `ordered`, the tree's one occurrence are the rows of that operator, which reads the leaves. `totals`
-    are the sums that the tree puts together from halves.
+    are none. `groups_once`: each segment of the grouping has a group once, which is not so where the strata of a
+    recursion write it. With `ordered`, the tree's one occurrence are the rows of that operator, which reads the leaves.
+    `totals` are the sums that the tree puts together from halves.
     """
 
     facts: QueryFacts
     tree: Node
     leaves: tuple[Leaf, ...]
     grouping: Group | None = None
+    groups_once: bool = False
     common: tuple[CommonPart, ...] = ()
     shard_key: tuple[str | None, ...] | None = None
     required: tuple[int, ...] = ()

@@ -25,8 +25,13 @@ from tidegate.runtime.state.store.interface import FileRef, Store
 AREA: Final = "quarantine"
 CLOCK: Final = "clock"
 #: A file of so many rows or bytes is not merged any more: what a batch rewrites is bounded, and memory with it.
-_MOST_ROWS: Final = 1 << 18
+_MOST_ROWS: Final = 1 << 16
 _MOST_BYTES: Final = 8 << 20
+#: Nor is one of so many rows, or of so many times as many as the batch has set aside, as long as files are fewer than
+#: these. Otherwise a batch with few such rows would wait for hundreds of thousands of others.
+_LEAST_ROWS: Final = 1 << 12
+_REWRITTEN: Final = 4
+_MANY_FILES: Final = 128
 #: Files are merged within such a part of the age or size that is kept, since a file is dropped whole.
 _PARTS: Final = 8
 #: A rejected row as the quarantine stores it: where it came from, why it was rejected, the row itself as JSON text, and
@@ -184,7 +189,11 @@ def appended(
         live.append(_Piece(new.num_rows, schema_id(new.schema), 0 if span is None else clock // span, None))
     small = [piece for piece in live if piece.segment is None or piece.segment.bytes < most]
     result, dropped = tuple(live), bounded.dropped
-    for group in plan_compaction(small, max_rows=_MOST_ROWS):
+    fresh = sum(segment.rows for segment in written) + sum(table.num_rows for table in tables)
+    groups = plan_compaction(small, max_rows=min(_MOST_ROWS, max(_LEAST_ROWS, _REWRITTEN * fresh)))
+    if not groups and sum(piece.rows < _MOST_ROWS for piece in small) > _MANY_FILES:
+        groups = plan_compaction(small, max_rows=_MOST_ROWS)[:1]
+    for group in groups:
         parts: dict[_Piece, Any] = {}
         for piece in group:
             segment = piece.segment

@@ -93,6 +93,11 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: r.join(other, how="outer"), "TG114", "how is inner, left, semi or anti"),
         (lambda: r.join(other, how="full"), "TG114", "a.left_join(b, ...) has all rows of a"),
         (lambda: r.dropDuplicates(["k"]), "TG101", "dedup(by="),
+        (lambda: r.first(by="k"), "TG101", "dedup(by="),
+        (lambda: r.latest(by="k"), "TG101", 'a.asof_join(r, by="k")'),
+        (lambda: r.last(by="k"), "TG101", 'r.versions(by="k")'),
+        (lambda: r.toTable(), "TG101", "a.temporal_join(...)"),
+        (lambda: tg_.latest(r.k), "TG131", "tg.last(r.x, by=r.time)"),
         (lambda: r.session_window("5m"), "TG101", 'r.windows(tg.session("5m"), by="key")'),
         (lambda: r.foreachBatch(print), "TG101", "tg.callback(f)"),
         (lambda: r.k.rle_id(), "TG131", "derive(Busy=tg.situation("),
@@ -407,7 +412,14 @@ def test_a_type_error_inside_a_call_stays_what_it_is() -> None:
 
 
 def test_signatures_and_docstrings_are_those_of_the_functions() -> None:
-    assert list(inspect.signature(tg.stream).parameters) == ["name", "schema", "progress", "relations", "temporal"]
+    assert list(inspect.signature(tg.stream).parameters) == [
+        "name",
+        "schema",
+        "progress",
+        "relations",
+        "temporal",
+        "begins",
+    ]
     assert tg.stream.__doc__ is not None
     assert list(inspect.signature(tg.Relation.where).parameters) == ["self", "conditions"]
 

@@ -266,14 +266,15 @@ def test_a_query_with_too_many_temporal_cases_says_so(monkeypatch: pytest.Monkey
     assert reasons(query) == [None, ("a comparison that is to be settled has too many temporal cases",)]
 
 
-def test_a_recursive_query_says_that_it_is_one() -> None:
+def test_rows_of_a_recursion_fold_as_others_do() -> None:
     found = tg.result("R", "k bigint, t bigint", progress="t")
     seen = found.as_("r")
     begun = o.select(o.k, o.t)
     again = o.join(seen, o.k == seen.k, seen.t < o.t).select(o.k, o.t).distinct()
     program = tg.program(tg.query(found, begun), tg.query(found, again))
     facts = next(query for query in program.facts.queries if len(query.occurrences) == 2)
-    assert [one.not_folded for one in facts.occurrences] == [None, ("the query is part of a recursion",)]
+    assert [one.not_folded for one in facts.occurrences] == [None, ()]
+    assert facts.occurrences[1].state == "keys(R by k) + rate(R) × (skew(R) + lag)"
 
 
 @pytest.mark.parametrize("how", ["inner", "left"])
@@ -304,4 +305,4 @@ def test_tables_and_rows_below_operators_in_order_do_not_fold() -> None:
     facts = tg.program(R=o.join(names, o.k == names.k)).facts.queries[0]
     assert folding(facts.query.node, 1, {}, ("t",), Latencies.among(facts.propagation)) is None
     before = o.over(by="k", order="t", before=tg.lag(o.qty))
-    assert why_unknown(before._node, 0, recursive=False) == "an operator that gathers rows in order reads it"
+    assert why_unknown(before._node, 0) == "an operator that gathers rows in order reads it"

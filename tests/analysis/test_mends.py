@@ -47,6 +47,10 @@ means = readings.group_by(readings.sensor).agg(mean=tg.avg(readings.value)).as_(
 hourly = readings.group_by(readings.sensor, window=tg.tumbling(readings.time, "1h")).agg(mean=tg.avg(readings.value))
 h = hourly.as_("m")
 better = [a.customer == b.customer, b.amount > a.amount]
+hours = tg.ticks("1h", r)
+numbered = orders.over(by="customer", n=tg.row_number())
+rooms = tg.table("Rooms", "number string")
+price = tg.stream("Prices", "payer string, id bigint, time timestamp, rate double", progress="time").as_("price")
 running = a.join(b, a.customer == b.customer, b.time <= a.time).group_by(a.customer, a.time).agg(n=tg.count())
 
 
@@ -75,7 +79,8 @@ CASES = [
         "a total per customer",
         lambda: orders.group_by(orders.customer).agg(total=tg.sum(orders.amount)),
         "TG202",
-        'group by a window as well: group_by(orders.customer, window=tg.tumbling(orders.time, "1h"))',
+        'group by a window as well: group_by(orders.customer, window=tg.tumbling(orders.time, "1h")); '
+        "or for what there is up to each row, take over(by=orders.customer, total=...)",
         lambda: orders.group_by(orders.customer, window=tg.tumbling(orders.time, "1h")).agg(
             total=tg.sum(orders.amount)
         ),
@@ -84,7 +89,8 @@ CASES = [
         "a total per customer, under a name",
         lambda: o.where(o.amount > 0).group_by(o.customer).agg(total=tg.sum(o.amount)).where(lambda g: g.total > 100),
         "TG202",
-        'group by a window as well: group_by(o.customer, window=tg.tumbling(o.time, "1h"))',
+        'group by a window as well: group_by(o.customer, window=tg.tumbling(o.time, "1h")); '
+        "or for what there is up to each row, take over(by=o.customer, total=...)",
         lambda: (
             o.where(o.amount > 0)
             .group_by(o.customer, window=tg.tumbling(o.time, "1h"))
@@ -93,10 +99,20 @@ CASES = [
         ),
     ),
     Case(
+        "how many different ones, of which all rows before have none",
+        lambda: orders.group_by(orders.customer).agg(ids=tg.count_distinct(orders.id)),
+        "TG202",
+        'group by a window as well: group_by(orders.customer, window=tg.tumbling(orders.time, "1h"))',
+        lambda: orders.group_by(orders.customer, window=tg.tumbling(orders.time, "1h")).agg(
+            ids=tg.count_distinct(orders.id)
+        ),
+    ),
+    Case(
         "a count of all",
         lambda: orders.group_by().agg(n=tg.count(), last=tg.max(orders.time)),
         "TG202",
-        'group by a window as well: group_by(window=tg.tumbling(orders.time, "1h"))',
+        'group by a window as well: group_by(window=tg.tumbling(orders.time, "1h")); '
+        "or for what there is up to each row, take over(n=..., last=...)",
         lambda: orders.group_by(window=tg.tumbling(orders.time, "1h")).agg(n=tg.count(), last=tg.max(orders.time)),
     ),
     Case(
@@ -195,7 +211,8 @@ CASES = [
         "a count of pairs",
         lambda: o.join(p, o.id == p.id, o.time <= p.time).group_by(o.customer).agg(n=tg.count()),
         "TG202",
-        'group by a window as well: group_by(o.customer, window=tg.tumbling(p.time, "1h"))',
+        'group by a window as well: group_by(o.customer, window=tg.tumbling(p.time, "1h")); '
+        "or for what there is up to each row, take over(by=o.customer, order=p.time, n=...)",
         lambda: (
             o.join(p, o.id == p.id, o.time <= p.time)
             .group_by(o.customer, window=tg.tumbling(p.time, "1h"))
@@ -255,8 +272,10 @@ CASES = [
         "each customer once",
         lambda: orders.select(orders.customer).distinct(),
         "TG202",
-        'keep a window: select(..., window=tg.tumbling(orders.time, "1h"))',
-        lambda: orders.select(orders.customer, window=tg.tumbling(orders.time, "1h")).distinct(),
+        "take each with the instant at which it comes first: "
+        'select(..., orders.time).distinct_on("customer"); '
+        'or keep a window: select(..., window=tg.tumbling(orders.time, "1h"))',
+        lambda: orders.select(orders.customer, orders.time).distinct_on("customer"),
     ),
     Case(
         "the three largest orders of a customer",
@@ -264,41 +283,68 @@ CASES = [
             a.left_join(b, *better).group_by(a.customer, a.id).agg(better=tg.count(b.id)).where(lambda g: g.better < 3)
         ),
         "TG202",
-        'group by a window as well: group_by(a.customer, a.id, window=tg.tumbling(a.time, "1h")) '
-        'and bound it: b.time <= a.time + "1h"',
-        lambda: (
-            a.left_join(b, *better, b.time <= a.time + "1h")
-            .group_by(a.customer, a.id, window=tg.tumbling(a.time, "1h"))
-            .agg(better=tg.count(b.id))
-            .where(lambda g: g.better < 3)
-        ),
+        'take the first 3 of each window: with_(window=tg.tumbling(a.time, "1h"))'
+        '.top_k(3, by=(a.customer, "window"), order=tg.desc(a.amount))',
+        lambda: a.with_(window=tg.tumbling(a.time, "1h")).top_k(3, by=(a.customer, "window"), order=tg.desc(a.amount)),
+    ),
+    Case(
+        "the two smallest orders of all, counted with those as small",
+        lambda: a.join(b, b.amount <= a.amount).group_by(a.id).agg(n=tg.count()).where(lambda g: g.n <= 2).select("id"),
+        "TG202",
+        'take the first 2 of each window: with_(window=tg.tumbling(a.time, "1h"))'
+        '.top_k(2, by="window", order=a.amount)',
+        lambda: a.with_(window=tg.tumbling(a.time, "1h")).top_k(2, by="window", order=a.amount),
     ),
     Case(
         "each five orders",
         lambda: running.group_by("customer", batch=(running.n - 1).div(5)).agg(first=tg.min(running.time)),
         "TG202",
-        'group by a window as well: group_by(customer, batch=..., window=tg.tumbling(time, "1h"))',
-        lambda: running.group_by("customer", batch=(running.n - 1).div(5), window=tg.tumbling(running.time, "1h")).agg(
-            first=tg.min(running.time)
+        "take windows of 5 rows: windows(tg.rows(5), by=a.customer)",
+        lambda: a.windows(tg.rows(5), by=a.customer).agg(first=tg.min(a.time)),
+    ),
+    Case(
+        "each five orders, by their numbers",
+        lambda: numbered.group_by("customer", batch=(numbered.n - 1).div(5)).agg(total=tg.sum(numbered.amount)),
+        "TG202",
+        'take windows of 5 rows: windows(tg.rows(5), by="customer")',
+        lambda: orders.windows(tg.rows(5), by="customer").agg(total=tg.sum(orders.amount)),
+    ),
+    Case(
+        "orders by how large they are, which is no number of them",
+        lambda: deliveries.group_by(size=deliveries.id.div(100)).agg(n=tg.count()),
+        "TG202",
+        "group by a window as well: group_by(size=..., window=tg.tumbling(deliveries.day, 1))",
+        lambda: deliveries.group_by(size=deliveries.id.div(100), window=tg.tumbling(deliveries.day, 1)).agg(
+            n=tg.count()
         ),
     ),
     Case(
         "sensors that never report",
         lambda: sensors.anti_join(r, r.sensor == sensors.sensor),
         "TG202",
-        "ask as of an instant: take tg.product(ticks, ...) with a stream of instants, and add r.time <= ticks.time",
-        lambda: tg.product(t, sensors).anti_join(r, r.sensor == sensors.sensor, r.time <= t.time),
+        'ask at instants: take tg.product(ticks, ...) with ticks = tg.ticks("1h", r), and add r.time <= ticks.tick',
+        lambda: tg.product(hours, sensors).anti_join(r, r.sensor == sensors.sensor, r.time <= hours.tick),
     ),
     Case(
         "how often each sensor has reported, none left out",
         lambda: sensors.left_join(r, r.sensor == sensors.sensor).group_by(sensors.site).agg(n=tg.count(r.value)),
         "TG202",
-        "ask as of an instant: take tg.product(ticks, ...) with a stream of instants, and add r.time <= ticks.time",
+        'ask at instants: take tg.product(ticks, ...) with ticks = tg.ticks("1h", r), and add r.time <= ticks.tick',
         lambda: (
-            tg.product(t, sensors)
-            .left_join(r, r.sensor == sensors.sensor, r.time <= t.time)
-            .group_by(sensors.site, t.time)
+            tg.product(hours, sensors)
+            .left_join(r, r.sensor == sensors.sensor, r.time <= hours.tick)
+            .group_by(sensors.site, hours.tick)
             .agg(n=tg.count(r.value))
+        ),
+    ),
+    Case(
+        "rooms where nobody stays, of rows with two instants",
+        lambda: rooms.anti_join(stays, stays.room == rooms.number),
+        "TG202",
+        "ask at instants: take tg.product(ticks, ...) with "
+        'ticks = tg.ticks("1h", stays.select(stays.end)), and add stays.end <= ticks.tick',
+        lambda: tg.product((left := tg.ticks("1h", stays.select(stays.end))), rooms).anti_join(
+            stays, stays.room == rooms.number, stays.end <= left.tick
         ),
     ),
     Case(
@@ -312,7 +358,8 @@ CASES = [
         "sites that ever report",
         lambda: sensors.semi_join(r, r.sensor == sensors.sensor).select(sensors.site).distinct(),
         "TG202",
-        'use join instead of semi_join, and keep a window: select(..., window=tg.tumbling(r.time, "1h"))',
+        "use join instead of semi_join, and take each with the instant at which it comes first: "
+        'select(..., r.time).distinct_on("site"); or keep a window: select(..., window=tg.tumbling(r.time, "1h"))',
         lambda: (
             sensors.join(r, r.sensor == sensors.sensor)
             .select(sensors.site, window=tg.tumbling(r.time, "1h"))
@@ -330,15 +377,23 @@ CASES = [
         "orders and their payments, where there are any",
         lambda: o.left_join(p, p.id == o.id).select(o.id, o.time, paid=p.time),
         "TG201",
-        'bound it: p.time <= o.time + "1h"',
+        'bound it: p.time <= o.time + "1h"; or look up the last one before each row: asof_join(p, by="id")',
         lambda: o.left_join(p, p.id == o.id, p.time <= o.time + "1h").select(o.id, o.time, paid=p.time),
     ),
     Case(
         "the latest order of each customer",
         lambda: a.anti_join(b, a.customer == b.customer, a.time < b.time),
         "TG201",
+        "take each with the instant at which the next one comes: versions(by=a.customer); "
+        'or bound it: b.time <= a.time + "1h"',
+        lambda: a.versions(by=a.customer),
+    ),
+    Case(
+        "the latest order of each customer, of the large ones",
+        lambda: a.where(a.amount > 9).anti_join(b, a.customer == b.customer, a.time < b.time),
+        "TG201",
         'bound it: b.time <= a.time + "1h"',
-        lambda: a.anti_join(b, a.customer == b.customer, a.time < b.time, b.time <= a.time + "1h"),
+        lambda: a.where(a.amount > 9).anti_join(b, a.customer == b.customer, a.time < b.time, b.time <= a.time + "1h"),
     ),
     Case(
         "orders that were paid",
@@ -351,8 +406,18 @@ CASES = [
         "pairs with nothing said of their times",
         lambda: o.join(p, o.id == p.id),
         "TG201",
-        'bound it: p.time <= o.time + "1h"; or say when a row is known: with_(known=tg.max(o.time, p.time))',
+        'bound it: p.time <= o.time + "1h"; or say when a row is known: with_(known=tg.max(o.time, p.time)); '
+        'or look up the last one before each row: asof_join(p, by="id", how="inner")',
         lambda: o.join(p, o.id == p.id, p.time <= o.time + "1h"),
+    ),
+    Case(
+        "prices of orders, by a key of two names",
+        lambda: o.join(price, o.customer == price.payer, o.id == price.id).select(o.id, o.time, price.rate),
+        "TG201",
+        'bound it: price.time <= o.time + "1h"; '
+        "or say when a row is known: select(..., known=tg.max(o.time, price.time)); "
+        'or look up the last one before each row: asof_join(price, by=[("customer", "payer"), "id"], how="inner")',
+        lambda: o.asof_join(price, by=[("customer", "payer"), "id"], how="inner").select(o.id, o.time, price.rate),
     ),
     Case(
         "pairs of which only the earlier time is kept",
@@ -391,7 +456,8 @@ CASES = [
         lambda: o.join(p, o.id == p.id).select(o.id, asked=o.time, paid=p.time).declare(progress="asked"),
         "TG201",
         'bound it: p.time <= o.time + "1h"; '
-        'or say when a row is known: select(..., known=tg.max(o.time, p.time)), and progress="known"',
+        'or say when a row is known: select(..., known=tg.max(o.time, p.time)), and progress="known"; '
+        'or look up the last one before each row: asof_join(p, by="id", how="inner")',
         lambda: o.join(p, o.id == p.id).select(o.id, known=tg.max(o.time, p.time)).declare(progress="known"),
     ),
     Case(
@@ -459,7 +525,8 @@ CASES = [
         "a count of integers as instants",
         lambda: steps.group_by(steps.k).agg(n=tg.count()),
         "TG202",
-        "group by a window as well: group_by(steps.k, window=tg.tumbling(steps.t, 100))",
+        "group by a window as well: group_by(steps.k, window=tg.tumbling(steps.t, 100)); "
+        "or for what there is up to each row, take over(by=steps.k, n=...)",
         lambda: steps.group_by(steps.k, window=tg.tumbling(steps.t, 100)).agg(n=tg.count()),
     ),
     Case(
@@ -473,7 +540,8 @@ CASES = [
         "a window of days as instants",
         lambda: deliveries.group_by(deliveries.id).agg(n=tg.count()),
         "TG202",
-        "group by a window as well: group_by(deliveries.id, window=tg.tumbling(deliveries.day, 1))",
+        "group by a window as well: group_by(deliveries.id, window=tg.tumbling(deliveries.day, 1)); "
+        "or for what there is up to each row, take over(by=deliveries.id, n=...)",
         lambda: deliveries.group_by(deliveries.id, window=tg.tumbling(deliveries.day, 1)).agg(n=tg.count()),
     ),
     Case(
@@ -605,7 +673,10 @@ def test_a_hint_prefers_variables_of_the_function() -> None:
 def test_a_hint_takes_a_name_that_is_free() -> None:
     asked = orders.with_(window=orders.amount).group_by("customer", "window").agg(n=tg.count())
     (problem,) = tg.program(Asked=asked).check()
-    assert problem.hint.endswith('window_2=tg.tumbling(orders.time, "1h"))')
+    assert 'window_2=tg.tumbling(orders.time, "1h"))' in problem.hint
+    asked = orders.group_by("customer").agg(amount=tg.sum(orders.amount))
+    (problem,) = tg.program(Asked=asked).check()
+    assert problem.hint.endswith("take over(by=orders.customer, amount_2=...)")
 
 
 def test_what_all_queries_of_a_result_progress_on_may_be_promised_instead() -> None:

@@ -14,11 +14,12 @@ from tidegate.algebra.nodes import Distinct, Group, Join, Node, Row, Scan, Union
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
+from tidegate.algebra.program import Query
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.pipeline import analyse
 from tidegate.contexts.optimiser.filters import filter_of
-from tidegate.contexts.optimiser.grouping import grouped
+from tidegate.contexts.optimiser.grouping import gathered, grouped
 from tidegate.contexts.optimiser.programs import optimised
 from tidegate.contexts.optimiser.push_down import pushed_down, rewritten_by
 from tidegate.contexts.optimiser.sharing import look_up_at_stream, share_of
@@ -149,6 +150,17 @@ def test_the_window_of_a_match_is_compared_above() -> None:
     assert sorted(zip(*(found[name] for name in ("a.time", "b.time")), strict=True)) == [(11, 12), (14, 20)]
 
 
+def test_a_row_that_leaves_others_out_may_be_outside_of_their_context() -> None:
+    inputs = {
+        "Minutes": [(1, 10, 60, 30.0), (1, 12, 10, 60.0), (2, 10, 60, 30.0)],
+        "Stopped": [],
+        "Reports": [(7, 1, 11, ""), (8, 1, 15, ""), (9, 2, 11, "")],
+    }
+    alone = congested(A.anti_join(B, *NEAR).unqualified()).select("car", "time")
+    # Congestion is over at 12 in the first segment: the car at 15 is outside, and is near that at 11 all the same.
+    assert [*tg.program(Q=alone).run(inputs)["Q"]["car"]] == [9]
+
+
 def test_a_match_before_all_changes_is_in_the_default_context() -> None:
     inputs = {"Minutes": [], "Stopped": [], "Reports": [(7, 1, at, "") for at in (10, 14)]}
     pairs = PAIRS.in_context(MODEL, "clear", **AT_B, since="a.time").select("a.time", "b.time")
@@ -171,6 +183,8 @@ def queries() -> dict[str, tg.Relation]:
         "High": some[1],
         "Exit": congested(exit_).select("car", "time"),
         "Once": both[0].union(both[1]).select("a.time", "b.time").distinct(),
+        "Slow": both[0].select("a.car", "b.time"),
+        "Blocked": both[1].select("b.car", "a.time"),
         "Clear": THREE.in_context(MODEL, "clear", by="c.segment", at="c.time", since="b.time").select(
             "a.car", "c.time"
         ),
@@ -336,6 +350,16 @@ def test_equal_queries_of_several_contexts_are_one() -> None:
             .union(REPORTS.in_context(MODEL, "accident", values={"s": "began"}))
             .distinct()
         ),
+        lambda: (
+            PAIRS.in_context(MODEL, "clear", **AT_B, since="a.time")
+            .union(PAIRS.in_context(MODEL, "accident", **AT_B, since="a.time"))
+            .distinct()
+        ),
+        lambda: (
+            congested(PAIRS, **AT_B, since="a.time")
+            .union(PAIRS.in_context(MODEL, "clear", **AT_B, since="a.time"))
+            .distinct()
+        ),
     ],
 )
 def test_other_unions_stay(relation: Callable[[], tg.Relation]) -> None:
@@ -350,6 +374,52 @@ def test_what_is_no_part_of_a_group_stays_in_the_union() -> None:
     assert isinstance(made, Distinct)
     assert isinstance(made.input, Union)
     assert len(made.input.inputs) == 3
+
+
+def queries_of(**relations: tg.Relation) -> list[Query]:
+    """The queries of some results, as they were written."""
+    return [query for query in tg.program(**relations).definition.queries if query.name in relations]
+
+
+def test_the_same_rows_in_several_contexts_are_found_once() -> None:
+    """Where each context is a result of its own, and one of both: by one join of what lies in any of them."""
+    slow, blocked = (PAIRS.in_context(MODEL, name, **AT_B, since="a.time") for name in ("congestion", "accident"))
+    either = PAIRS.in_context(MODEL, "congestion", "accident", **AT_B, since="a.time")
+    relations = {"Slow": slow, "Blocked": blocked.select("a.car", "b.time"), "Either": either}
+    made = [pushed_down(query).node for query in gathered(queries_of(**relations))]
+    joins_ = [next(node for node in nodes_of(each) if isinstance(node, Join)) for each in made]
+    assert joins_[0] == joins_[1] == joins_[2]
+    assert look_ups_below(made[0], Join) == 2
+    # Of what was found each context is looked up, and both are not once more.
+    assert [sum(isinstance(node, AsOf) for node in nodes_of(each)) for each in made] == [3, 3, 2]
+    assert [node.schema for node in made] == [relation._node.schema for relation in relations.values()]
+    _, facts = facts_of({name: relations[name] for name in ("Slow", "Blocked")})
+    whole = [node for query in facts.queries for node in nodes_of(query.query.node)]
+    assert sum(isinstance(node, Join) for node in whole) == 1
+    assert sum(isinstance(node, AsOf) for node in whole) == 3  # one at the stream, and one for each context
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        # Of one that need not have begun before the match.
+        (
+            lambda: congested(PAIRS, **AT_B, since="a.time"),
+            lambda: PAIRS.in_context(MODEL, "accident", **AT_B),
+        ),
+        (lambda: congested(PAIRS, **AT_B), lambda: PAIRS.in_context(MODEL, "accident", **AT_A)),
+        (lambda: congested(PAIRS, **AT_B), lambda: THREE.in_context(MODEL, "accident", **AT_B)),
+        (lambda: congested(PAIRS, **AT_B), lambda: PAIRS.in_context(MODEL, "clear", **AT_B)),
+        (lambda: congested(PAIRS, **AT_B), lambda: congested(PAIRS, **AT_B).select("a.car")),
+        # Nothing goes down: what each context has is looked up at the stream.
+        (lambda: congested(REPORTS), lambda: REPORTS.in_context(MODEL, "accident")),
+    ],
+)
+def test_other_rows_of_several_contexts_are_found_apart(
+    one: Callable[[], tg.Relation], other: Callable[[], tg.Relation]
+) -> None:
+    given = queries_of(One=one(), Other=other())
+    assert all(made is query for made, query in zip(gathered(given), given, strict=True))
 
 
 @pytest.mark.parametrize("name", NAMES)

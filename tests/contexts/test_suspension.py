@@ -12,6 +12,7 @@ import pytest
 
 import tidegate as tg
 from tests.contexts.traffic import REPORTS, traffic
+from tests.runtime.spark.job_names import descriptions
 from tidegate import testing
 from tidegate.algebra.nodes import Row
 from tidegate.algebra.ordered.transitions.definition import END, START
@@ -73,6 +74,12 @@ def test_what_no_context_holds_for_is_not_evaluated(tmp_path: Path) -> None:
         assert step(session, 70, Reports=reports(61, 70)) == set()
         assert {"Traffic", "Pairs"} <= step(session, 80, Minutes=[(2, 71, 60, 30.0)], Reports=reports(71, 80))
         assert session.results("Pairs")[-1]["b.time"] == 80
+        # Nothing is kept after the end, though no row comes with it.
+        assert step(session, 100) == set()
+        assert session.live_rows()["Traffic: contexts that hold"] > 0
+        session.finish()
+        session.step()
+        assert not any(session.live_rows().values())
 
 
 def test_only_partitions_with_windows_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,6 +119,19 @@ def test_a_join_is_not_evaluated_without_rows_on_one_side() -> None:
         assert sorted((row["l.t"], row["r.t"]) for row in session.results("Joined")) == [(2, 5), (5, 5)]
 
 
+def test_rows_that_wait_are_looked_at_as_time_goes_by() -> None:
+    left, right = (tg.stream(name, "k bigint, t bigint", progress="t").as_(name.lower()) for name in ("L", "R"))
+    joined = left.asof_join(right, by="k", direction="forward", within=3)
+    with tg.program(Q=joined).session() as session:
+        session.push("L", [(1, 1)])
+        for until in (1, 10):
+            assert session.results("Q") == []
+            for name in "LR":
+                session.advance(name, until)
+            session.step()
+        assert [(row["l.t"], row["r.t"]) for row in session.results("Q")] == [(1, None)]
+
+
 @pytest.mark.spark
 def test_spark_runs_no_job_for_a_suspended_query(spark: SparkSession) -> None:
     rows: dict[str, list[Any]] = {
@@ -119,6 +139,7 @@ def test_spark_runs_no_job_for_a_suspended_query(spark: SparkSession) -> None:
         "Stopped": [],
         "Reports": reports(1, 60),
     }
+    earlier = descriptions(spark)
     with testing.drive(program(), spark=spark, driver_bytes=0, shard_bytes=1 << 20) as run:
         evaluated: list[set[str]] = []
         for until in (20, 40, 60):
@@ -129,11 +150,35 @@ def test_spark_runs_no_job_for_a_suspended_query(spark: SparkSession) -> None:
             evaluated.append({*run.reports[-1].places})
         assert evaluated[:2] == [set(), set()]
         assert "Pairs" in evaluated[2]
+        numbers = [report.seq for report in run.reports]
         run.finish()
         run.step()
         meant = evaluate_program(program().definition, rows)
         for name in ("Pairs", "Trouble"):
             assert sorted(tuple(row.values()) for row in run.results(name)) == sorted(meant[name])
+    described = [text for number, text in descriptions(spark).items() if number not in earlier]
+    jobs = [[text for text in described if f"batch {number}: incr" in text] for number in numbers]
+    assert jobs[:2] == [[], []]
+    assert any("Pairs" in text for text in jobs[2])
+
+
+def size_of(folder: Path) -> int:
+    """The bytes of all files below a folder."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def test_rows_without_a_context_are_not_written(tmp_path: Path) -> None:
+    """Where it is known that none holds: rows of which it is not known yet wait in the checkpoint."""
+    many = [(number, number % 3, 1 + number % 1_000, "") for number in range(50_000)]
+    with program().session(checkpoint=tmp_path / "known") as session:
+        step(session, 1_000, Reports=many)
+        assert not any(session.live_rows().values())
+    with program().session(checkpoint=tmp_path / "unknown") as session:
+        session.push("Reports", many)
+        session.advance("Reports", 1_000)
+        session.step()
+        assert sum(session.live_rows().values()) >= len(many)
+    assert size_of(tmp_path / "known") < 50_000 < size_of(tmp_path / "unknown")
 
 
 def test_grouped_windows_go_on_from_context_to_context() -> None:

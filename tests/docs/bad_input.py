@@ -7,6 +7,7 @@ accepted.
 from __future__ import annotations
 
 import datetime as dt
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -182,6 +183,18 @@ def changed_and_passed_over(folder: Path) -> str:
         return warned(live.step)
 
 
+def unnamed(folder: Path) -> str:
+    (folder / "\udcff.csv").write_text(HEADER + CSV_LINE)
+    with session(tg.csv(folder, on_bad_file="quarantine")) as live:
+        return warned(live.step)
+
+
+def pipe(folder: Path) -> str:
+    os.mkfifo(folder / "a.csv")
+    with session(tg.csv(folder)) as live:
+        return fate(live.step())
+
+
 def missing_directory(folder: Path) -> str:
     return of_error(lambda: session(tg.csv(folder / "nowhere")))
 
@@ -339,6 +352,9 @@ CASES: dict[str, Case] = {
     "a file that is not complete yet": in_file("_a.csv", HEADER + CSV_LINE[:20]),
     "a file that changed after it was read": changed,
     'the same under `on_bad_file="quarantine"`': changed_and_passed_over,
+    "a name that is not UTF-8": in_file("\udcff.csv", HEADER + CSV_LINE),
+    'a name that is not UTF-8, under `on_bad_file="quarantine"`': unnamed,
+    "a pipe, a socket or a device": pipe,
     "a directory that does not exist": missing_directory,
     # calls
     "a malformed row of a static table": static_table,

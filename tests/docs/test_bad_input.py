@@ -154,6 +154,19 @@ def passed_over_on_spark(spark: SparkSession, folder: Path) -> str:
     return warned(lambda: started(spark, folder, sources=given))
 
 
+def unnamed_on_spark(spark: SparkSession, folder: Path) -> str:
+    put(folder, 1, CSV_LINE)
+    (folder / "in" / "\udcff.csv").write_text(HEADER + CSV_LINE)
+    given = {"S": tg.csv(folder / "in", on_bad_file="quarantine")}
+    return warned(lambda: started(spark, folder, sources=given))
+
+
+def pipe_on_spark(spark: SparkSession, folder: Path) -> str:
+    (folder / "in").mkdir(parents=True)
+    os.mkfifo(folder / "in" / "a.csv")
+    return started(spark, folder)
+
+
 def static_on_spark(spark: SparkSession, folder: Path) -> str:
     s, table = S.as_("s"), tg.table("T", "i bigint").as_("r")
     joined = tg.program(Out=s.join(table, table.i == s.i).select(s.t))
@@ -169,6 +182,8 @@ ON_SPARK: dict[str, Callable[[SparkSession, Path], str]] = {
     'the same under `on_error="fail"`': lambda spark, at: divided_on_spark(spark, at, on_error="fail"),
     "a file that changed after it was read": changed_on_spark,
     'the same under `on_bad_file="quarantine"`': passed_over_on_spark,
+    'a name that is not UTF-8, under `on_bad_file="quarantine"`': unnamed_on_spark,
+    "a pipe, a socket or a device": pipe_on_spark,
     "a directory that does not exist": lambda spark, at: started(spark, at, sources={"S": tg.csv(at / "nowhere")}),
     "a malformed row of a static table": static_on_spark,
     "rows for a stream that the program has not": lambda spark, at: started(

@@ -149,6 +149,30 @@ def test_a_mean_of_39_and_a_half_is_no_congestion() -> None:
     assert (1, 60, 40, 0) in check([*crowd, report(60, 1)]).notifications
 
 
+def test_means_of_the_papers_formulas() -> None:
+    """Cars count alike, however many reports they have, and so do minutes, however many cars they have."""
+    reports = [report(0, 1, spd=10), report(30, 1, spd=20), report(0, 2, spd=40)]  # a minute of 15 and 40: 27.5
+    reports += [report(60, 3, spd=30)]
+    trips = {car: list(of_trips(own)) for car, own in by_car(reports).items()}
+    kept = [each for own in trips.values() for each in own]
+    place = (0, 0, 70_000 // MILE)
+    assert Statistics(kept).lav(3, place) == 25  # (10 + 20 + 40 + 30) / 4
+    assert Statistics(kept, "paper").lav(3, place) == 29  # 28.75
+    assert Statistics(kept, "paper").lav(2, place) == 28  # 27.5
+    assert Statistics(kept, "paper").lav(7, place) == 30  # the first minute is no longer one of the five
+    assert Statistics(kept, "paper").lav(8, place) == 0
+    assert Statistics(kept, "paper").cars(1, place) == 2
+
+
+def test_minutes_of_segments_are_counted() -> None:
+    crowd = [report(0, 100 + car, pos=68_700) for car in range(60)]
+    pair = [report(time, car, pos=70_000) for car in (1, 2) for time in (0, 10, 20, 30)]
+    # Of segment 13 there are 62 cars in the first minute, and an accident at its end; three segments before, one car.
+    alone = report(5, 3, pos=52_900)
+    minutes = check([*crowd, *pair, alone]).minutes
+    assert minutes == (2, 1, 2, 1)
+
+
 def test_a_toll_is_charged_on_entering_another_segment_of_the_same_trip() -> None:
     def charged(*then: Row) -> list[tuple[int, int, int]]:
         crowd = [report(0, 100 + car) for car in range(60)]

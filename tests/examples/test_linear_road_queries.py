@@ -13,8 +13,8 @@ from examples.linear_road import contexts
 from examples.linear_road.checker import check
 from examples.linear_road.files import rows as road_rows
 from examples.linear_road.generator import Options, Road
-from examples.linear_road.queries import DISTANCES, program
-from examples.linear_road.rows import Row
+from examples.linear_road.queries import DISTANCES, answers, history, program
+from examples.linear_road.rows import DAILY, Row
 from tests.examples.small_roads import Bags, bags, example, in_disorder, many_borders
 from tidegate import testing
 
@@ -62,6 +62,26 @@ def test_streams_full_of_borders() -> None:
     assert len(right.alerts) > 200
     assert len(right.charges) > 20
     results = program.run({"Road": rows, "Distances": DISTANCES})
+    assert found(lambda name: results[name].rows()) == bags(right)
+
+
+def test_velocities_by_the_papers_formulas() -> None:
+    """Where cars and minutes have as many reports as others both means are one; here they are not."""
+    rows = many_borders(range(40))
+    right = check(rows, lav="paper")
+    assert len({*right.notifications} - {*check(rows).notifications}) > 100
+    results = answers("paper").run({"Road": rows, "Distances": DISTANCES})
+    assert found(lambda name: results[name].rows()) == bags(right)
+
+
+def test_daily_expenditure_by_a_table() -> None:
+    rows = many_borders(range(10))
+    asked = sorted({(row.vid, row.day, row.xway) for row in rows if row.type == DAILY})
+    paid = {key: number for number, key in enumerate(asked) if number % 3}
+    right = check(rows, paid)
+    assert {toll for _, _, toll in right.daily} >= {0, 1, 2}
+    given = [(*key, toll) for key, toll in paid.items()]
+    results = answers(tolls=history).run({"Road": rows, "Distances": DISTANCES, "History": given})
     assert found(lambda name: results[name].rows()) == bags(right)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import reduce
 from typing import Any
 from unittest.mock import patch
 
@@ -36,6 +37,12 @@ def delayed(case: Case, script: Script, rng: random.Random) -> tuple[Script, Del
     return tuple(fewer), {
         stream.name: {a: least + more for a, least in _kept(stream, fewer).items()} for stream in case.streams
     }
+
+
+def in_few_batches(script: Script, most: int) -> Script:
+    """The same arrivals in at most so many batches."""
+    together = -(-len(script) // most)
+    return tuple(reduce(_as_one, script[first : first + together]) for first in range(0, len(script), together))
 
 
 def declared(delays: Delays) -> dict[str, Source]:

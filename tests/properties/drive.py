@@ -113,7 +113,9 @@ def check_rules(
     all.
     """
     inputs = as_tuples(case)
-    complete: dict[str, list[Row]] = {**inputs, **evaluate_program(case.program, inputs)}
+    complete: dict[str, list[Row]] = {
+        **inputs, **evaluate_program(facts.program, inputs), **evaluate_program(case.program, inputs)
+    }  # fmt: skip
     rng = random.Random(case.seed)
     definitions = {**{s.name: s for s in case.program.inputs}, **facts.streams}
     b: dict[tuple[str, str], Extended] = {(s.name, a): -INF for s in definitions.values() for a in s.progress}

@@ -9,15 +9,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
+from tests.properties.delays import in_few_batches
 from tests.properties.drive import Broken, Tally, check_rules
 from tests.strategies.asof import random_asof_case
+from tests.strategies.composed import random_composed_case
 from tests.strategies.contexts import random_contexts_case
 from tests.strategies.contexts_above import random_above_case
+from tests.strategies.contexts_inside import random_inside_case
 from tests.strategies.counted import random_counted_case
 from tests.strategies.folds import random_folding_case
 from tests.strategies.interval_sequences import random_interval_sequence_case
 from tests.strategies.operators import random_operator_case
 from tests.strategies.over import random_over_case
+from tests.strategies.parts import random_parts_case
 from tests.strategies.programs import DECIDED, JOINED, ONE_QUERY, STAGED, WINDOWED, Case, Options, random_case
 from tests.strategies.ranks import random_ranks_case
 from tests.strategies.recursive import random_recursive_case
@@ -34,6 +38,8 @@ from tidegate.contexts.optimiser.programs import optimised
 
 #: Of so many cases one is run in another way, too.
 RUN = 10
+#: Batches of a case that is run in another way, too, where batches are few.
+FEW = 4
 
 Check = Callable[[Case, Script, ProgramFacts, Tally], None]
 
@@ -102,13 +108,15 @@ def by_delays(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> 
 
 
 def by_optimised(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
-    """What the optimiser makes of a program with contexts, and of some cases the program as it was written."""
+    """A program with contexts as it was written, and what the optimiser makes of it: where it changes something the
+    program as it was written has few batches.
+    """
     changed = optimised(case.program, facts)
     if changed is not facts:
         tally.optimised += 1
         by_delays(case, script, changed, tally)
-    if changed is facts or case.seed % RUN == 0:
-        by_delays(case, script, facts, tally)
+        script = in_few_batches(script, FEW)
+    by_delays(case, script, facts, tally)
 
 
 def by_any_turns(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
@@ -185,8 +193,10 @@ FAMILIES: dict[str, Family] = {
     "situations": Family(by_delays, make=random_situation_case, scripts=1),
     "operators": Family(by_delays, make=random_operator_case, scripts=1),
     "over": Family(by_delays, make=random_over_case, scripts=1),
-    "contexts": Family(by_delays, make=random_contexts_case, scripts=1),
+    "composed": Family(by_delays, make=random_composed_case, scripts=1),
+    "contexts": Family(by_optimised, make=random_contexts_case, scripts=1),
     "contexts-above": Family(by_optimised, make=random_above_case, scripts=1),
+    "contexts-inside": Family(by_optimised, make=random_inside_case, scripts=1),
     "asof": Family(by_delays, make=random_asof_case, scripts=1),
     "ranks": Family(by_delays, make=random_ranks_case, scripts=1),
     "versions": Family(by_delays, make=random_versions_case, scripts=1),
@@ -198,6 +208,8 @@ FAMILIES: dict[str, Family] = {
     "ticks": Family(by_delays, make=random_ticks_case, scripts=1),
     "folding": Family(by_folding, make=random_folding_case, scripts=1),
     "folding-turns": Family(by_any_turns, make=random_folding_case, scripts=1),
+    "parts": Family(by_folding, make=random_parts_case, scripts=1),
+    "parts-turns": Family(by_any_turns, make=random_parts_case, scripts=1),
     "lagging": Family(by_lagging_rules, STAGED),
     "turns": Family(by_any_turns, STAGED, scripts=1),
     "turns-kills": Family(by_any_turns, DECIDED, scripts=1),

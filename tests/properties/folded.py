@@ -41,7 +41,7 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.typed.operations import resolve, term_type
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.facts import QueryFacts
-from tidegate.analysis.pipeline import analyse
+from tidegate.analysis.pipeline import _analysed
 from tidegate.analysis.progress.pass_ import passes
 from tidegate.analysis.progress.propagation import Latencies
 from tidegate.analysis.state.folding.classes import Best, Payload
@@ -403,7 +403,7 @@ def run(seed: int) -> tuple[str | None, Statistics]:
     """What went wrong with the case of a seed, if anything, and how much was folded in it."""
     case = random_fold_case(seed)
     try:
-        (facts,) = analyse(ProgramDef((Query("R", "R", case.node),))).queries
+        (facts,) = _analysed(ProgramDef((Query("R", "R", case.node),))).queries
     except QueryError:
         return None, Statistics()
     latencies, promised = Latencies.among(facts.propagation), tuple(facts.propagation)

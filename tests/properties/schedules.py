@@ -60,8 +60,10 @@ class Run:
 
     def __post_init__(self) -> None:
         inputs = as_tuples(self.case)
-        complete = {**inputs, **evaluate_program(self.case.program, inputs)}
+        complete = {**inputs, **evaluate_program(self.facts.program, inputs)}
+        complete |= evaluate_program(self.case.program, inputs)
         self.whole = {q.query.name: evaluate(q.query.node, complete) for q in self.facts.queries}
+        self.whole |= {query.name: evaluate(query.node, complete) for query in self.case.program.queries}
         self.session = self._open()
 
     def _open(self) -> Session:
@@ -142,10 +144,10 @@ class Run:
         instants = [instants_of(buffer.stream, row)[y] for row in rows]
         span = use.span
         most = max((sum(start <= t <= start + span for t in instants) for start in instants), default=0)
-        if use.most > (most if span >= 0 else 0):
-            raise Broken(f"{use.most} live rows of {use.buffer}, but at most {most} by {bound} and a span of {span}")
+        if use.unsettled > (most if span >= 0 else 0):
+            raise Broken(f"{use.unsettled} live rows of {use.buffer}, but {most} by {bound} and a span of {span}")
         tally.bounded += span < INF
-        tally.attained += 0 < use.most == most and span < INF
+        tally.attained += 0 < use.unsettled == most and span < INF
 
 
 # --- any turns, any progress

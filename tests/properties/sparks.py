@@ -21,6 +21,7 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.semantics import evaluate, evaluate_program
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import ProgramFacts
+from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import Files, Source
@@ -45,6 +46,7 @@ def check_spark(
     place: tuple[int, int],
     schedule: Schedule | None = None,
     delayed: bool = False,
+    collect: GarbageCollection = "amortised",
 ) -> list[BatchReport]:
     """Runs the script on Spark; after every batch as many rows have passed as are final, at the end exactly these.
 
@@ -53,18 +55,21 @@ def check_spark(
     """
     reports: list[BatchReport] = []
     with small(*drawn(random.Random(f"threshold on Spark {case.seed}/{len(script)}"), "spark", "files")):
-        _run(spark, case, script, facts, folder, reports, per_batch, place, schedule, delayed)
+        options = RunOptions(schedule=schedule, on_batch=reports.append, collect_garbage=collect)
+        _run(spark, case, script, facts, folder, options, per_batch, place, delayed)
     check_batches(case, facts, folder, reports)
     return reports
 
 
 def check_batches(case: Case, facts: ProgramFacts, folder: Path, reports: Sequence[BatchReport]) -> None:
     """After every batch as many rows have passed as are final, no row was rejected, and the files of results have the
-    complete ones.
+    complete ones. These are those of the case's own queries, whatever queries run.
     """
     inputs = as_tuples(case)
     complete = {**inputs, **evaluate_program(facts.program, inputs)}
+    asked = {**inputs, **evaluate_program(case.program, inputs)}
     whole = {q.query.name: evaluate(q.query.node, complete) for q in facts.queries}
+    whole |= {query.name: evaluate(query.node, asked) for query in case.program.queries}
     passed: Counter[str] = Counter()
     for report in reports:
         passed.update(report.results)
@@ -90,10 +95,9 @@ def _run(
     script: Script,
     facts: ProgramFacts,
     folder: Path,
-    reports: list[BatchReport],
+    options: RunOptions,
     per_batch: int | None,
     place: tuple[int, int],
-    schedule: Schedule | None,
     delayed: bool,
 ) -> None:
     query = start(
@@ -105,7 +109,7 @@ def _run(
         checkpoint=folder / "checkpoint",
         driver_bytes=place[0],
         shard_bytes=place[1],
-        options=RunOptions(schedule=schedule, on_batch=reports.append),
+        options=options,
     )
     query.awaitTermination()
 

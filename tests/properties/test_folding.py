@@ -10,6 +10,9 @@ import pytest
 from tests.properties.families import FAMILIES, seeds
 from tests.properties.folded import run
 from tests.shards import shards
+from tests.strategies.parts import random_parts_case
+from tidegate.algebra.errors import QueryError
+from tidegate.analysis.pipeline import analyse
 
 SHARDS = 4
 
@@ -23,6 +26,25 @@ def test_folded_rows_change_no_result(shard: int) -> None:
         counts.update({name: bool(number) for name, number in asdict(statistics).items()})
     assert counts["merged"] > counts["cases"] / 4, counts
     assert min(counts.values()) > 0, counts
+
+
+def is_cut(seed: int) -> bool:
+    """Whether the query of a case is valid, and some part of it a stream of its own (rule R36)."""
+    try:
+        return any(query.query.cut for query in analyse(random_parts_case(seed).program).queries)
+    except QueryError:
+        return False
+
+
+@pytest.mark.parametrize("shard", shards(SHARDS))
+def test_parts_that_are_streams_of_their_own_change_no_result(shard: int) -> None:
+    cut = 0
+    for seed in seeds(240)[shard::SHARDS]:
+        if is_cut(seed):
+            cut += 1
+            failure = FAMILIES["parts" if cut % 3 else "parts-turns"].run(seed)
+            assert failure is None, failure
+    assert cut > 3
 
 
 @pytest.mark.parametrize(("family", "cases"), [("folding", 120), ("folding-turns", 80)])

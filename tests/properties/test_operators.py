@@ -4,14 +4,18 @@ arrive.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
 
+import tidegate as tg
 from tests.properties.families import FAMILIES, Family, by_delays, seeds
 from tests.shards import shards
 from tests.strategies.asof import random_asof_case
+from tests.strategies.composed import COLUMNS, STEPS, Composed, random_composed_case
 from tests.strategies.contexts import random_contexts_case
+from tests.strategies.contexts_inside import random_inside_case
 from tests.strategies.counted import random_counted_case
 from tests.strategies.operators import random_operator_case
 from tests.strategies.over import random_over_case
@@ -26,7 +30,7 @@ SHARDS = 2
 CASES = 40
 KINDS = (
     *("operators", "over", "asof", "contexts", "contexts-above", "row-windows", "ranks", "versions", "ticks"),
-    *("sequences", "counted"),
+    *("sequences", "counted", "composed", "contexts-inside"),
 )
 
 
@@ -42,8 +46,10 @@ def test_operators_yield_the_complete_result(kind: str, shard: int) -> None:
     "make",
     [
         random_asof_case,
+        random_composed_case,
         random_contexts_case,
         random_counted_case,
+        random_inside_case,
         random_operator_case,
         random_over_case,
         random_ranks_case,
@@ -60,3 +66,27 @@ def test_random_cases_have_results(make: Callable[[int], Case]) -> None:
     assert family.tally.valid >= 20
     assert family.tally.with_results >= 15
     assert family.tally.results >= 100
+
+
+def test_every_family_stands_above_and_below_every_other() -> None:
+    """Two of them, one on the other, are a valid program nearly always; what is refused has a reason."""
+    refused: dict[tuple[str, str], str] = {}
+    for below in STEPS:
+        for above in STEPS:
+            drawn = Composed(random.Random(f"{below} {above}"))
+            rows = drawn.step(above, drawn.step(below, drawn.streams[0]))
+            if problems := tg.program(Q=rows).check():
+                refused[below, above] = problems[0].code
+    assert refused == {}
+
+
+@pytest.mark.parametrize("name", [name for name in STEPS if name != "joined"])
+def test_no_ordered_operator_reads_its_own_result(name: str) -> None:
+    """Whatever the family: a recursion has relational queries only."""
+    drawn = Composed(random.Random(f"recursive {name}"))
+    passed = tg.result("Passed", COLUMNS, progress="t")
+    again = drawn.step(name, passed.unqualified())
+    later = again.select("k", "v", t=again.t + 1).select("k", "t", "v")
+    (problem,) = tg.program(tg.query(passed, drawn.streams[0].select("k", "t", "v")), tg.query(passed, later)).check()
+    assert problem.code == "TG211"
+    assert problem.message == "an operator that reads rows in order depends on its own result"

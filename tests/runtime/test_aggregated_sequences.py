@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import tidegate as tg
@@ -19,7 +22,8 @@ from tidegate.algebra.ordered.summary import Halves
 from tidegate.algebra.rewrites.totals import Total
 from tidegate.algebra.semantics import evaluate
 from tidegate.algebra.terms import Attr
-from tidegate.runtime.ordered.sequences.counting.words import halves
+from tidegate.algebra.types import DOUBLE
+from tidegate.runtime.ordered.sequences.counting.words import halves, ordered
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -180,10 +184,16 @@ def test_others_are_listed_and_it_is_said_why(name: str) -> None:
 BIG = 2**62
 
 
-def values_of(rows: list[int], **asked: Any) -> dict[str, Any]:
-    """Aggregates over all matches of A+ of so many rows, each with the last value, and with the sum of all."""
+def values_of(rows: Sequence[int | None], **asked: Any) -> dict[str, Any]:
+    """Aggregates over all matches of A+ of so many rows, each with the first and the last value, and the sum of all."""
     stream = tg.stream("S", "t bigint, n bigint", progress="t")
-    matches = stream.sequences("A+", matches="any", last_n=lambda m: m.A.n, sum_n=lambda m: m.A.agg(tg.sum(stream.n)))
+    matches = stream.sequences(
+        "A+",
+        matches="any",
+        first_n=lambda m: m.A.first().n,
+        last_n=lambda m: m.A.n,
+        sum_n=lambda m: m.A.agg(tg.sum(stream.n)),
+    )
     of = {name: how(matches) for name, how in asked.items()}
     relation = matches.group_by(w=tg.ceil(matches.detected, 1000)).agg(**of)
     assert counts_of(relation)
@@ -198,6 +208,26 @@ def test_a_sum_is_exact_where_parts_of_it_are_beyond_a_bigint() -> None:
     assert row["mean"] == pytest.approx(row["total"] / 15)
     mean = values_of([BIG, BIG, BIG], mean=lambda m: tg.avg(m.last_n))["mean"]
     assert mean == pytest.approx(float(BIG))
+
+
+def test_the_least_bigint_counts_in_full() -> None:
+    assert values_of([-(2**63), 1], total=lambda m: tg.sum(m.last_n))["total"] == -(2**63) + 2
+
+
+def test_a_match_without_a_value_has_none_that_is_least() -> None:
+    """Of two matches that end with the second row one begins with NULL."""
+    assert values_of([None, 5], low=lambda m: tg.min(m.first_n))["low"] == 5
+    assert values_of([None, -5], high=lambda m: tg.max(m.first_n))["high"] == -5
+
+
+def test_doubles_stand_in_one_order() -> None:
+    """Zeros are equal, and NaN is the greatest, whatever their signs."""
+    nan = float("nan")
+    doubles = [-math.inf, -1.5, -0.0, 0.0, 2.5, math.inf, nan, math.copysign(nan, -1.0)]
+    integers = ordered(pl.Series([*doubles, None]), DOUBLE).to_list()
+    assert integers.pop() is None
+    assert integers == sorted(integers)
+    assert [integers.index(integer) for integer in integers] == [0, 1, 2, 2, 4, 5, 6, 6]
 
 
 def test_a_sum_that_does_not_fit_is_null_as_any_other() -> None:

@@ -459,11 +459,11 @@ def test_partial_results_of_one_segment_are_merged_with_none(
 ) -> None:
     """They are of different groups."""
     monkeypatch.setattr(small_rows, "MOST", -1)
-    merge, done = increment.merge, list[int]()
+    done = list[int]()
 
     def counted(group: Group, rows: pl.DataFrame) -> pl.DataFrame:
         done.append(rows.height)
-        return merge(group, rows)
+        return embedded.merge(group, rows)
 
     monkeypatch.setattr(increment, "merge", counted)
     events = tg.stream("S", "k bigint, t bigint, v bigint", progress="t")

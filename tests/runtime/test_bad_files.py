@@ -108,6 +108,48 @@ def test_a_file_is_set_aside_once(tmp_path: Path, what: str, policy: str) -> Non
         assert text.to_dict()["unreadable"] == {"S": 1}
 
 
+def test_a_file_whose_name_is_no_text_is_passed_over(tmp_path: Path) -> None:
+    """By default it fails each batch until somebody renames it (TG500)."""
+    put(tmp_path / "in", 1, FINE, "1.parquet")
+    bad = put(tmp_path / "in", 2, LATER["parquet"], "\udcff.parquet")
+
+    def told(session: Session) -> list[str]:
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            list(session.process())
+        return [str(one.message).splitlines()[0] for one in caught]
+
+    with (
+        PROGRAM.session(sources={"S": source("parquet", tmp_path / "in")}, checkpoint=tmp_path / "refused") as session,
+        pytest.raises(tg.TidegateError, match=r"TG500 S: the name of a file is not UTF-8: '.*udcff\.parquet'"),
+    ):
+        session.process()
+    sources = {"S": source("parquet", tmp_path / "in", on_bad_file="quarantine")}
+    with PROGRAM.session(sources=sources, checkpoint=tmp_path / "state") as session:
+        assert told(session) == ["TG444 S: 1 file is not read, as no log can have a name that is not UTF-8"]
+        assert session.counts["S"].accepted == 2
+        for number in range(3, 12):
+            assert told(session) == []
+            put(tmp_path / "in", number, FINE, f"\udcff{number}.parquet")
+        assert told(session) == ["TG444 S: 10 files are not read, as no log can have a name that is not UTF-8"]
+        assert session.counts["S"].rows_in == 2
+        bad.rename(tmp_path / "in" / "2.parquet")
+        assert told(session) == []
+        assert session.counts["S"].accepted == 3
+        assert len(session._setup.directories["S"].unnamed) == 9
+
+
+def test_what_is_no_file_is_left_out(tmp_path: Path) -> None:
+    """A reader of a pipe waits until somebody writes to it, perhaps for ever."""
+    put(tmp_path / "in", 1, FINE, "1.parquet")
+    os.mkfifo(tmp_path / "in" / "2.parquet")
+    (tmp_path / "in" / "3.parquet").symlink_to(tmp_path / "in" / "2.parquet")
+    (tmp_path / "in" / "4.parquet").symlink_to("/dev/null")
+    assert [Path(file.path).name for file in Files(str(tmp_path / "in"), "parquet").found()] == ["1.parquet"]
+    with PROGRAM.session(sources={"S": source("parquet", tmp_path / "in")}) as session:
+        session.process()
+        assert session.counts["S"].accepted == 2
+
+
 def test_a_file_that_changed_after_it_was_read_is_passed_over(tmp_path: Path) -> None:
     """By default it fails each batch until somebody moves it away (TG411)."""
     first = put(tmp_path / "in", 1, FINE, "1.parquet")

@@ -149,9 +149,6 @@ def test_explain_says_what_is_known_and_what_goes() -> None:
     unknown = str(overlapping(silent).explain())
     assert "has begun" not in unknown
     assert "execution   naive: rows are stored as long as the window lets them" in unknown
-    a, b = kinds(silent, "A", "B")
-    ended = tg.program(R=tg.iseq(a.te < b.te, of=(a, b), within=30))
-    assert "execution   by partners: rows of E (B) go once" in str(ended.explain())
 
 
 def test_looks_know_what_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:

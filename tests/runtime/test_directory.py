@@ -52,6 +52,19 @@ def put(path: Path, text: str = "a", age: int = 0) -> None:
     os.utime(path, (1_700_000_000 - age,) * 2)
 
 
+def test_files_whose_names_are_no_text_do_not_wait(tmp_path: Path, way: str) -> None:
+    put(tmp_path / "a")
+    put(tmp_path / "\udcff")
+    put(tmp_path / "below \udcff" / "b")
+    one = opened(tmp_path)
+    assert names(one.look()) == ["a"]
+    assert one.unnamed == {str(tmp_path / "\udcff"), str(tmp_path / "below \udcff" / "b")}
+    (tmp_path / "\udcff").rename(tmp_path / "c")
+    (tmp_path / "below \udcff" / "b").unlink()
+    assert names(one.look()) == ["a", "c"]
+    assert one.unnamed == set()
+
+
 def test_files_are_found_as_they_come(tmp_path: Path, way: str) -> None:
     put(tmp_path / "b")
     put(tmp_path / "a")

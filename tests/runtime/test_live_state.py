@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import tidegate as tg
 from tidegate.algebra.time import INF
 from tidegate.analysis.state.bounds import Bounded, Unbounded
@@ -11,6 +13,8 @@ from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.inspect.live_state import StateUse, state_use
+from tidegate.runtime.plan.folding.fold import SettledRows
+from tidegate.runtime.plan.steps import PurgeMode
 
 events = tg.stream("E", "k bigint, t bigint", progress="t")
 others = tg.stream("O", "k bigint, t bigint", progress="t")
@@ -110,6 +114,38 @@ def test_rows_pushed_before_the_first_progress_are_bounded_by_nothing() -> None:
         (use,) = state_use(session._plan, [session.step()])
     assert use.most == 100
     assert use.span == INF
+
+
+def latest() -> tg.Program:
+    """Of each event the latest other one of its key: of those that are older than all to come one a key stays."""
+    e, o = events.as_("e"), others.as_("o")
+    return tg.program(Latest=e.left_join(o, e.k == o.k, o.t <= e.t).group_by(e.k, e.t).agg(at=tg.last(o.t, by=o.t)))
+
+
+@pytest.mark.parametrize("purging", ["off", "always"])
+def test_rows_that_fold_are_counted_apart_from_those_that_are_not_settled(purging: PurgeMode) -> None:
+    """Others are at t, and complete up to t - 2: of three keys a row each, and the one that came last."""
+    reports: list[BatchReport] = []
+    options = RunOptions(collect_garbage="exact", purging=purging)
+    with Session(latest().facts, options=options) as session:
+        for t in range(1, 31):
+            session.push("E", [{"k": t % 3, "t": t}])
+            session.push("O", [{"k": t % 3, "t": t}])
+            session.advance("E", {"t": t})
+            session.advance("O", {"t": t - 2})
+            reports.append(session.step())
+        use = {one.stream: one for one in state_use(session._plan, reports)}["O"]
+    assert (use.most, use.settled, use.unsettled) == (4, 3, 1)
+    assert isinstance(use.bound, Bounded)
+    assert use.span == use.bound.horizon + 2 + 2
+    assert reports[-1].settled["O#0"] == SettledRows(3, {"t": (30, 30)})
+
+
+def test_where_nothing_folds_nothing_bounds_rows_that_would() -> None:
+    with Session(latest().facts, options=RunOptions(folding="off")) as session:
+        use = {one.stream: one for one in state_use(session._plan, [session.step()])}["O"]
+    assert use.span is None
+    assert isinstance(use.bound, Unbounded)
 
 
 STAMPED = tg.stream("S", "k bigint, u bigint, t bigint", progress="t", relations=lambda s: s.u <= s.t)

@@ -11,11 +11,12 @@ import pytest
 
 from tests.analysis.build import eq, le, lt, plus, scan, stream
 from tidegate.algebra.functions.aggregates import Aggregate, Function
-from tidegate.algebra.nodes import Group, Join, JoinKind, Node, Project, occurrences
+from tidegate.algebra.nodes import Group, Join, JoinKind, Node, Project, Rename, Scan, occurrences
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import bags_equal
 from tidegate.algebra.semantics import evaluate as meaning
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
-from tidegate.algebra.types import BIGINT
+from tidegate.algebra.types import BIGINT, DOUBLE
 from tidegate.runtime.eval.aggregates import look_back, partials
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.joins import ranges
@@ -23,7 +24,7 @@ from tidegate.runtime.eval.relational import evaluate
 
 LEFT, RIGHT = stream("L", values=("k", "x")), stream("R", ("t", "u"), ("k", "v"))
 RIGHT_FUNCTIONS = (Function.COUNT, Function.SUM, Function.TRY_SUM, Function.AVG, Function.MIN, Function.MAX)
-LEFT_FUNCTIONS = (Function.COUNT, Function.MIN, Function.MAX)
+LEFT_FUNCTIONS = (Function.COUNT, Function.MIN, Function.MAX, Function.SUM, Function.AVG, Function.TRY_SUM)
 ENDS = (Function.FIRST, Function.LAST)
 
 
@@ -95,6 +96,7 @@ def test_a_look_back_is_what_its_pairs_yield(shard: int) -> None:
         with (
             patch.object(look_back, "LISTED", -1),
             patch.object(ranges, "PAIRS_PER_ROW", rng.choice((0, 0, 4))),
+            patch.object(look_back, "_MOST", rng.choice((2**62, 2**62, 20))),
             patch.object(look_back, "final", wraps=partials.final) as finished,
         ):
             found = evaluate(node, leaves)
@@ -123,9 +125,73 @@ def test_what_a_look_back_is_not() -> None:
     assert look_back.look_back(Group(joined, ("l.t", "r.v"), ())) is None
     mixed = call("add", Attr("l.x"), Attr("r.v"))
     assert look_back.look_back(Group(joined, ("l.t",), (Aggregate("s", Function.SUM, mixed),))) is None
-    assert look_back.look_back(Group(joined, ("l.t",), (Aggregate("s", Function.SUM, Attr("l.x")),))) is None
+    assert look_back.look_back(Group(joined, ("l.t",), (Aggregate("s", Function.SUM, Attr("l.x")),))) is not None
     padded = call("coalesce", Attr("r.v"), Lit(7, BIGINT))
     assert look_back.look_back(Group(joined, ("l.t",), (Aggregate("s", Function.SUM, padded),))) is None
+
+
+def test_left_values_that_are_too_large_to_multiply_are_added_up() -> None:
+    """As often as they have partners; the pairs are listed then."""
+    total = Aggregate("s", Function.AVG, Attr("l.x"))
+    before = conjunction([eq("l.k", "r.k"), le("r.t", "l.t")])
+    node = Group(Join(scan(LEFT, "l"), scan(RIGHT, "r"), before, "inner"), ("l.k",), (total,))
+    left = pl.DataFrame({"t": [400, 400], "k": [0, 0], "x": [2**62, 2**62 + 2]})
+    right = pl.DataFrame({"t": range(300), "u": range(300), "k": [0] * 300, "v": range(300)})
+    with (
+        patch.object(look_back, "LISTED", -1),
+        patch.object(look_back, "_MOST", 2**38),
+        patch.object(ranges, "PAIRS_PER_ROW", 0),
+        patch.object(ranges, "SMALL_PRODUCT", -1),
+        patch.object(ranges, "_expanded", wraps=ranges._expanded) as listed,
+    ):
+        found = evaluate(node, {0: left, 1: right})
+    assert found.rows() == [(0, pytest.approx(2.0**62))]
+    assert listed.called
+
+
+@pytest.mark.parametrize("shard", range(2))
+def test_sums_of_doubles_are_added_up_key_by_key(shard: int) -> None:
+    """Of either side, without the digits that a large value of another key would cost; infinite ones too."""
+    values = (0.1, 0.2, 1e15, 1e-9, float("inf"), float("nan"), None, -0.0)
+    doubles = Schema((*(Attribute(name, BIGINT) for name in "kt"), Attribute("d", DOUBLE)))
+    made = 0
+    for seed in range(shard, 160, 2):
+        rng = random.Random(seed)
+        sides = [StreamDef(name, doubles, static=True) for name in "LR"]
+        left, right = (
+            Rename(Scan(one), tuple((name, f"{one.name}.{name}") for name in doubles.names)) for one in sides
+        )
+        limit = rng.choice((le("R.t", "L.t"), le("L.t", "R.t"), None))
+        parts: list[Term] = [eq("L.k", "R.k"), *([] if limit is None else [limit])]
+        aggregates = (
+            Aggregate("s", Function.SUM, Attr("R.d")),
+            Aggregate("a", Function.AVG, Attr("R.d")),
+            Aggregate("l", Function.SUM, Attr("L.d")),
+            Aggregate("m", Function.AVG, Attr("L.d")),
+        )
+        kind: JoinKind = rng.choice(("inner", "left"))
+        node = Group(Join(left, right, conjunction(parts), kind), rng.choice((("L.k", "L.t"), ("L.k",))), aggregates)
+        some = values if rng.random() < 0.6 else values[:3]
+        rows = {
+            name: [(rng.choice((0, 1, None)), rng.randint(0, 6), rng.choice(some)) for _ in range(9)] for name in "LR"
+        }
+        frames = {
+            i: pl.DataFrame(rows[name], schema=polars_schema(doubles), orient="row") for i, name in enumerate("LR")
+        }
+        with (
+            patch.object(look_back, "LISTED", -1),
+            patch.object(ranges, "PAIRS_PER_ROW", 0),
+            patch.object(look_back, "final", wraps=partials.final) as finished,
+        ):
+            found = evaluate(node, frames)
+        made += finished.called
+        wanted = sorted(meaning(node, rows), key=repr)
+        for one, other in zip(sorted(found.rows(), key=repr), wanted, strict=True):
+            assert all(
+                a is b if b is None else a == pytest.approx(b, rel=1e-11, nan_ok=True)
+                for a, b in zip(one, other, strict=True)
+            ), f"seed {seed}: {one} {other}"
+    assert made > 40
 
 
 def test_an_as_of_join_of_one_key_lists_no_pairs() -> None:

@@ -20,7 +20,7 @@ from tidegate import metrics
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.inspect.metrics.exporters import INSTRUMENTS
+from tidegate.runtime.inspect.metrics.exporters import INSTRUMENTS, readings
 from tidegate.runtime.inspect.metrics.hooks import BufferUse, Metrics
 from tidegate.runtime.program import Program
 
@@ -136,6 +136,35 @@ def test_with_exact_garbage_collection_the_extent_stays_below_the_bound(made: Ca
                         assert use.extent < use.bound
                         tightest = min(tightest, use.bound - use.extent)
     assert tightest == 1  # reached: less would be wrong
+
+
+def test_of_rows_that_fold_extent_and_bound_are_those_of_rows_that_are_not_settled() -> None:
+    t, o = ticks.as_("t"), others.as_("o")
+    latest = t.left_join(o, t.k == o.k, o.t <= t.t).group_by(t.k, t.t).agg(at=tg.last(o.t, by=o.t))
+    draw, seen = random.Random(20), 0
+    with Session(
+        tg.program(Latest=latest).facts, options=RunOptions(collect_garbage="exact", purging="off")
+    ) as session:
+        reached = {"T": 0, "O": 0}
+        for _ in range(40):
+            for stream in reached:
+                session.push(stream, [(draw.randrange(2), reached[stream] + draw.randint(1, 9)) for _ in range(3)])
+                reached[stream] += draw.randint(0, 6)
+                session.advance(stream, {"t": reached[stream]})
+            measured = Metrics.of(session.step())
+            use = next(use for use in measured.state if use.buffer == "O#0")
+            assert use.settled is not None
+            assert use.settled <= 2
+            assert use.bound is not None
+            assert use.extent is not None
+            if use.rows > use.settled > 0:
+                assert use.extent < use.bound
+                seen += use.extent > 0
+            assert measured.to_dict()["state"]["O#0"]["settled"] == use.settled  # type: ignore[index]
+            told = {labels: value for name, labels, value in readings(measured) if name == "state_settled_rows"}
+            assert told == {("O#0",): use.settled}
+    assert seen > 20
+    assert reached["T"] > 60, "far more than any extent"
 
 
 def test_nothing_bounds_rows_that_wait_for_a_stream_that_has_not_begun() -> None:

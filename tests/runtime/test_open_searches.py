@@ -20,6 +20,7 @@ from tests.strategies.searched_sequences import (
     operator_of,
     random_searched,
     reloaded,
+    step_of,
 )
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.ordered.sequences.node import Sequences
@@ -31,8 +32,11 @@ from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.ordered import state as operator_state
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.sequences import found
+from tidegate.runtime.ordered.sequences import operator as operators
 from tidegate.runtime.ordered.sequences.open_searches import OpenSearches
 from tidegate.runtime.ordered.sequences.rows import OrderedRows
+from tidegate.runtime.ordered.state_tables import folded
+from tidegate.runtime.ordered.table import load_operator
 from tidegate.runtime.state.store.local import LocalStore
 
 UNTYPED: Any = S
@@ -201,6 +205,91 @@ def test_an_increment_may_be_evaluated_again(gone_on: list[int]) -> None:
     _, result = after.step([frame_of(node, [(1, 2, 0, 3, 0.0)])], 1, 2)
     assert [row[-3:] for row in result.rows()] == [(0, 2, 2)]
     assert gone_on == [0, 0, 1, 0, 1, 0]
+
+
+def row(at: int, v: int, x: float = 0.0, *, key: int = 1) -> Row:
+    return (key, at, 0, v, x)
+
+
+def by_increment(node: Sequences, *increments: tuple[int, list[Row]]) -> list[list[Row]]:
+    """What is found in increments up to these instants, with these rows: the first and the last instant of each match,
+    and when it is certain.
+    """
+    operator: Operator = operator_of(node)
+    after: Extended = -INF
+    results: list[list[Row]] = []
+    for until, rows in increments:
+        operator, result = operator.step([frame_of(node, rows)], after, until)
+        results.append(sorted(match[-3:] for match in result.rows()))
+        after = until
+    return results
+
+
+def test_a_search_goes_on_with_all_new_rows(gone_on: list[int]) -> None:
+    """The first of them ends the match."""
+    node = node_of("A B* C", define=IS)
+    assert by_increment(node, (0, [row(0, 1)]), (2, [row(1, 3), row(2, 2)])) == [[], [(0, 1, 1)]]
+    assert gone_on == [0, 0]
+
+
+def test_an_open_search_is_looked_at_when_its_threads_end(gone_on: list[int]) -> None:
+    node = node_of("A B* C | A", define=IS, limits=lambda m: m.C.t - m.A.t <= 5)
+    assert by_increment(node, (0, [row(0, 1)]), (1, [row(1, 2)]), (9, [])) == [[], [], [(0, 0, 5)]]
+    assert gone_on == [0, 1, 0]
+
+
+def test_all_threads_of_a_search_go_on(gone_on: list[int]) -> None:
+    """The preferred one ends with the third row, and the other one does not."""
+    node = node_of("A B C | A B* D", define={**IS, "D": lambda m: m.D.v == 4})
+    rows = [(at, [row(at, v)]) for at, v in enumerate((1, 2, 2, 2, 4))]
+    assert by_increment(node, *rows) == [[], [], [], [], [(0, 4, 4)]]
+    assert gone_on == [0, 0, 1, 1, 0]
+
+
+#: A row that is C ends the match at once, and one that is none goes on with it.
+ENDS: dict[str, Any] = {"A": IS["A"], "B": lambda m: m.B.v >= 2}
+
+
+def test_threads_name_rows_of_their_partition(gone_on: list[int]) -> None:
+    """Behind those of other partitions, behind rows that are gone, and behind rows that are not read."""
+    node = node_of("A B*? C", define={**ENDS, "C": lambda m: m.C.v > m.A.x})
+    two = [row(0, 1), row(0, 1, 5.0, key=2), row(1, 3, 50.0, key=2)]
+    assert by_increment(node, (1, two), (2, [row(2, 7, key=2)])) == [[], [(0, 2, 2)]]
+    late = [row(0, 9), row(1, 1, 5.0), row(2, 3, 50.0)]
+    assert by_increment(node, (2, late), (3, [row(3, 7)])) == [[], [(1, 3, 3)]]
+    last = node_of("A B*? C", define={**ENDS, "C": lambda m: m.C.v > m.B.x})
+    many = [row(0, 1), *(row(at, 3, 50.0) for at in (1, 2, 3))]
+    assert by_increment(last, (3, many), (4, [row(4, 3, 5.0)]), (5, [row(5, 7)])) == [[], [], [(0, 5, 5)]]
+    assert gone_on == [0, 0, 0, 0, 0, 1, 0]
+
+
+def test_conditions_look_back_from_rows_of_threads_and_from_new_ones(gone_on: list[int]) -> None:
+    named = node_of("A B*? C", define={**ENDS, "C": lambda m: m.C.v > m.A.prev().x})
+    four = [row(0, 9, 5.0), row(1, 1), row(2, 3), row(3, 3)]
+    assert by_increment(named, (3, four), (4, [row(4, 7)])) == [[], [(1, 4, 4)]]
+    new = node_of("A B*? C", define={**ENDS, "C": lambda m: m.C.v > m.C.prev(2).x})
+    three = [row(0, 1, 50.0), row(1, 3, 5.0), row(2, 3)]
+    assert by_increment(new, (2, three), (3, [row(3, 7)])) == [[], [(0, 3, 3)]]
+    assert gone_on == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("search", ["compiled", "python"])
+def test_what_is_added_stands_behind_what_was_there(
+    search: str, gone_on: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever search reads the state: what was written first, and then what an increment has added."""
+    node = node_of("A B+ C", define={"B": IS["B"], "C": IS["C"]})
+    begun: Operator = operator_of(node)
+    begun, _ = begun.step([frame_of(node, [row(0, 2)])], -INF, 0)
+    base = {name: pl.DataFrame(table) for name, table in begun.tables().items()}
+    longer, _ = begun.step([frame_of(node, [row(1, 2)])], 0, 1)
+    delta = {name: pl.DataFrame(table) for name, table in (longer.changes() or {}).items()}
+    assert gone_on == [0, 1]
+    if search == "python":
+        monkeypatch.setattr(operators, "compiled_search", lambda node: None)
+    again = load_operator(step_of(node), folded([base, delta], longer.described(), whole=True), 1)
+    _, result = again.step([frame_of(node, [row(2, 3)])], 1, 2)
+    assert [match[-3:] for match in result.rows()] == [(0, 2, 2)]
 
 
 @pytest.mark.parametrize("keys", [1, 20])

@@ -14,6 +14,7 @@ import pytest
 import tidegate as tg
 from tests.runtime.batchings import in_any_batches, on_spark
 from tests.shards import shards
+from tidegate.algebra.dsl.over import build
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
@@ -457,8 +458,81 @@ def test_columns_of_one_key_and_order_are_computed_in_one_pass() -> None:
     assert both._node.input == S._node
     further = both.over(by="k", order="t", again=tg.lag(both.before))
     assert isinstance(further._node, Over)
-    assert further._node.input == both._node, "it reads what the first one makes"
+    assert [column.name for column in further._node.columns] == ["before", "mean", "again"]
+    assert further._node.input == S._node, "what it reads is known with the row"
+    ahead = over(next=tg.lead(S.v, within=3))
+    later = ahead.over(by="k", order="t", again=tg.lag(ahead.next))
+    assert isinstance(later._node, Over)
+    assert later._node.input == ahead._node, "what it reads is not known with the row"
+    uncertain = both.over(by="k", order="t", again=tg.lag(both.before * 2))
+    assert isinstance(uncertain._node, Over)
+    assert uncertain._node.input == both._node, "what has no value is set aside between them"
     assert S.over(order="t", before=tg.lag(S.v))._node != over(before=tg.lag(S.v))._node
+
+
+def chained() -> dict[str, tg.Relation]:
+    """Values of values, with attributes between that are computed of them."""
+    first = over(before=tg.lag(S.v), total=tg.sum(S.v), recent=tg.count(S.v))
+    told = first.with_(fresh=first.before.is_null() | (first.before != first.v))
+    second = told.over(
+        by="k", order="t", changes=tg.count(filter=told.fresh), earlier=tg.lag(told.before), most=tg.max(told.total)
+    )
+    third = second.over(
+        by="k", order="t", rows=(2, 0), low=tg.min(second.most), other=tg.previous_different(second.changes)
+    )
+    seen = over(before=tg.lag(S.v))
+    return {
+        "Chained": third.select("k", "t", "v", "fresh", "changes", "earlier", "most", "low", "other"),
+        "Ahead": first.over(
+            by="k", order="t", next=tg.lead(first.before, within=5), moved=tg.next_different(first.total, within=9)
+        ),
+        "Twice": seen.over(by="k", order="t", again=tg.lag(seen.before)),
+    }
+
+
+@pytest.mark.parametrize("name", ["Chained", "Ahead", "Twice"])
+def test_columns_that_read_others_are_computed_in_the_same_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(relation: tg.Relation, seed: int) -> list[Event]:
+        rng, rows = random.Random(seed), events(seed)
+        with tg.program(R=relation).session() as session:
+            while rows:
+                count = rng.choice((1, 2, 5, 20))
+                for row in rows[:count]:
+                    session.push("S", [row])
+                session.advance("S", {"t": rows[:count][-1][1]})
+                rows = rows[count:]
+                session.step()
+            session.finish()
+            session.step()
+            return found(session.results("R"))
+
+    made = chained()[name]
+    assert len(tg.program(R=made).facts.queries) == 1
+    assert str(tg.program(R=made).explain().report).count("  holds  ") == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(build, "_with_columns", lambda *_: None)
+        apart = chained()[name]
+    assert len(tg.program(R=apart).facts.queries) > 1
+    assert made.schema.names == apart.schema.names
+    for seed in range(8):
+        (query,) = tg.program(R=made).definition.queries
+        wanted = sorted(evaluate(query.node, {"S": events(seed)}), key=str)
+        assert told(apart, seed) == wanted
+        assert told(made, seed) == wanted
+
+
+def test_a_row_without_a_sum_is_noted_once_where_others_read_the_sum() -> None:
+    first = over(total=tg.sum(S.v))
+    relation = first.over(by="k", order="t", before=tg.lag(first.total))
+    with tg.program(R=relation).session() as session:
+        session.push("S", [("a", 1, 2**62), ("a", 2, 2**62), ("a", 3, -(2**62))])
+        session.finish()
+        with pytest.warns(tg.RunWarning, match="TG435"):
+            report = session.step()
+        assert report.set_aside == {"R": {"overflow": 1}}
+        assert found(session.results("R")) == [
+            ("a", 1, 2**62, 2**62, None), ("a", 2, 2**62, None, 2**62), ("a", 3, -(2**62), 2**62, None)
+        ]  # fmt: skip
 
 
 def test_an_instant_beside_the_order_progresses_no_further() -> None:

@@ -13,7 +13,7 @@ import tidegate as tg
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.ordered import state
-from tidegate.runtime.ordered.over import operator
+from tidegate.runtime.ordered.over import last_rows, operator
 from tidegate.runtime.ordered.over.last_rows import is_of_last_rows
 
 KEYS = {"string": ("a", "b", "c", "d", "e", None), "bigint": (0, -7, 12, 10**15, 3, None)}
@@ -69,7 +69,7 @@ def test_values_are_those_of_all_rows_at_once(
 ) -> None:
     """Also where every batch writes what it changes, and the next one reads it."""
     monkeypatch.setattr(state, "SMALL", 0)
-    quick, taken = operator.of_last_rows, Counter[bool]()
+    quick, taken = last_rows.of_last_rows, Counter[bool]()
 
     def noted(*given: Any) -> Any:
         made = quick(*given)
@@ -107,6 +107,44 @@ def test_rows_that_come_out_of_order_wait_for_their_turn() -> None:
         session.step()
         found = sorted(tuple(row.values()) for row in session.results("R"))
     assert found == [("a", 3, None), ("a", 5, 3), ("b", 1, None), ("b", 6, 1)]
+
+
+def by_batch(*batches: list[tuple[str, int, int | None]]) -> list[tuple[Any, ...]]:
+    """Rows by key and instant, with the value of the row before, their number, the last value and the first one."""
+    rows = stream("string")
+    made = rows.over(
+        by="k",
+        order="t",
+        before=tg.lag(rows.v),
+        number=tg.row_number(),
+        last=tg.last(rows.v, by=rows.t),
+        first=tg.first(rows.v, by=rows.t),
+    )
+    with tg.program(R=made.select("k", "t", "before", "number", "last", "first")).session() as session:
+        for batch in batches:
+            session.push("S", [(key, t, v, None, None, None) for key, t, v in batch])
+            session.advance("S", max(t for _, t, _ in batch))
+            session.step()
+        return sorted(tuple(row.values()) for row in session.results("R"))
+
+
+def test_values_go_on_from_the_last_row() -> None:
+    """Of its own partition, whichever others have a row in the batch."""
+    assert by_batch([("a", 1, 5), ("b", 1, 6)], [("b", 2, None)], [("a", 3, 7), ("b", 3, 8)]) == [
+        ("a", 1, None, 1, 5, 5),
+        ("a", 3, 5, 2, 7, 5),
+        ("b", 1, None, 1, 6, 6),
+        ("b", 2, 6, 2, 6, 6),
+        ("b", 3, None, 3, 8, 6),
+    ]
+
+
+def test_of_several_new_rows_of_a_partition_each_has_the_one_before() -> None:
+    assert by_batch([("b", 1, 1)], [("a", 2, 5), ("a", 3, 6)]) == [
+        ("a", 2, None, 1, 5, 5),
+        ("a", 3, 5, 2, 6, 5),
+        ("b", 1, None, 1, 1, 1),
+    ]
 
 
 S = stream("string")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -145,6 +146,40 @@ def test_an_archive_in_another_file_system(tmp_path: Path, monkeypatch: pytest.M
     assert (kept.read_bytes(), kept.stat().st_mtime_ns) == (whole, 1_700_000_000_000_000_000)
 
 
+@pytest.mark.parametrize(
+    "fault", [OSError(errno.ENOSPC, "full"), OSError(errno.EIO, "failed"), MemoryError()], ids=["full", "io", "memory"]
+)
+def test_a_copy_that_fails_leaves_nothing_and_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception
+) -> None:
+    """The archive is in another file system, which is full or fails."""
+    link, kept = os.link, tmp_path / "kept" / "day=0"
+
+    def link_here(source: Any, target: Any, **places: Any) -> None:
+        if places and places["src_dir_fd"] != places["dst_dir_fd"]:
+            raise OSError(errno.EXDEV, "another file system")
+        link(source, target, **places)
+
+    def half(source: BinaryIO, target: BinaryIO, _: int) -> None:
+        target.write(source.read(10))
+        assert len(below(kept)) == 1
+        raise fault
+
+    monkeypatch.setattr(os, "link", link_here)
+    put(tmp_path, 0)
+    with opened(tmp_path, archive="kept") as session:
+        with monkeypatch.context() as faulty:
+            faulty.setattr("shutil.copyfileobj", half)
+            session.step()
+            assert below(tmp_path / "in") == ["day=0/000.parquet"]
+            assert below(tmp_path / "kept") == []
+        assert "day=0/000.parquet was read and could not be put away, which is tried again" in caplog.text
+        session.step()
+        check_read(session, 1)
+    assert below(tmp_path / "in") == []
+    assert below(tmp_path / "kept") == ["day=0/000.parquet"]
+
+
 def test_a_file_that_can_not_be_removed_is_not_read_each_time_that_is_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +217,54 @@ def test_nothing_in_the_archive_is_overwritten(tmp_path: Path) -> None:
         session.process()
     assert below(tmp_path / "kept") == [f"day=0/000{n}.parquet" for n in (".2", ".3", "")]
     assert (tmp_path / "kept" / "day=0" / "000.parquet").read_text() == "foreign"
+
+
+def test_an_archive_with_many_files_of_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A producer may write the same name each time; a batch looks at few of the names that are taken."""
+    kept = tmp_path / "kept" / "day=0"
+    kept.mkdir(parents=True)
+    (kept / "000.parquet").write_text("foreign")
+    for number in range(2, 2001):
+        os.link(kept / "000.parquet", kept / f"000.{number}.parquet")
+    looked, whole = list[str](), os.stat
+
+    def counted(path: Any, **options: Any) -> os.stat_result:
+        if options.get("dir_fd") is not None:
+            looked.append(str(path))
+        return whole(path, **options)
+
+    with opened(tmp_path, archive="kept") as session:
+        monkeypatch.setattr(os, "stat", counted)
+        for number in (0, 2, 4):
+            put(tmp_path, number, "000.parquet")
+            session.step()
+            assert "000.1024.parquet" in looked
+            assert len(looked) < 40
+            looked.clear()
+    assert below(tmp_path / "in") == []
+    assert len(below(tmp_path / "kept")) == 2003
+    assert {f"000.{number}.parquet" for number in (2001, 2002, 2003)} < {path.name for path in kept.iterdir()}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_number_in_the_archive_is_found_again_after_a_crash(tmp_path: Path, seed: int) -> None:
+    """Whichever numbers were taken, and others were freed by whoever clears the archive."""
+    rng = random.Random(seed)
+    for number in range(1, rng.choice((2, 10, 100))):
+        if rng.random() < rng.choice((0.3, 0.9, 1.0)):
+            (tmp_path / ("a.csv" if number == 1 else f"a.{number}.csv")).write_text("another")
+    archive = os.open(tmp_path, os.O_RDONLY)
+    taken = {path.name for path in tmp_path.iterdir()}
+
+    def is_it(name: str, there: os.stat_result) -> bool:
+        return (tmp_path / name).read_text() == "mine"
+
+    name, found = module._place_in(archive, "a.csv", is_it)
+    assert not found
+    assert name not in taken
+    (tmp_path / name).write_text("mine")
+    assert module._place_in(archive, "a.csv", is_it) == (name, True)
+    os.close(archive)
 
 
 def test_links_are_not_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

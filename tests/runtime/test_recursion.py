@@ -170,6 +170,30 @@ def test_a_recursion_that_multiplies_its_rows_is_stopped(monkeypatch: pytest.Mon
         assert not run.new("R")
 
 
+@pytest.mark.parametrize("drive", ENGINES[:3], indirect=True)
+def test_a_recursion_of_many_steps_says_how_far_it_is(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row far ahead moves progress, and the chain goes on tick by tick."""
+    monkeypatch.setattr("tidegate.runtime.batch.increments.TOLD_STEPS", 2)
+    start = tg.stream("Start", "t bigint", progress="t")
+    r = tg.result("R", "t bigint", progress="t")
+    program = tg.program(tg.query(r, start), tg.query(r, r.select(t=r.t + 1).distinct()))
+    with drive(program) as run:
+        run.add("Start", [(5,)])
+        run.advance("Start", t=30)
+        with pytest.warns(tg.RunWarning) as told:
+            run.step()
+        said = [str(one.message) for one in told if "TG445" in str(one.message)]
+        assert [text.splitlines()[0] for text in said] == [
+            f"TG445 R: the recursion has taken {steps} steps in this batch, and goes on" for steps in (2, 20)
+        ]
+        assert "R.t has come to 6, and the batch goes on to 30" in said[0]
+        assert "R.t has come to 24, and the batch goes on to 30" in said[1]
+        assert len(run.new("R")) == 27
+        run.advance("Start", t=32)
+        run.step()  # of few steps nothing is said
+        assert len(run.new("R")) == 2
+
+
 def test_a_recursion_that_multiplies_in_every_other_step_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows with k = 1 are twice as many 2 ticks later; the one with k = 0 at every tick makes a stratum between."""
     monkeypatch.setattr("tidegate.runtime.batch.increments.MANY_ROWS", 1_000)

@@ -115,6 +115,9 @@ def check_embedded(case: Case) -> None:
     ):
         found = embedded(case)
         assert bags_equal(found, wanted), f"searched: {found} is not {wanted}"
+        with patch.object(joins, "MANY_PAIRS", 0):
+            found = embedded(case)
+        assert bags_equal(found, wanted), f"in pieces: {found} is not {wanted}"
         with patch.object(grouping, "MANY_ROWS", 0):
             found = embedded(case)
         assert bags_equal(found, wanted), f"compiled: {found} is not {wanted}"

@@ -68,6 +68,30 @@ def add(rng: random.Random, rows: RowArrays, known: dict[int, list[Row]], *, mos
         known[chosen[place]].append(tuple(row))
 
 
+def put_numbers(rows: RowArrays, partitions: list[int], of: list[int], n: list[int | None], **how: bool) -> None:
+    """Puts rows of one column; `of` has the place of the partition of each."""
+    frame = pl.DataFrame({PARTITION: of, "n": n}, schema={PARTITION: pl.Int64(), "n": pl.Int64()})
+    rows.put(np.array(partitions, dtype=np.int64), frame, **how)
+
+
+def test_a_partition_without_rows_has_no_last_one() -> None:
+    """Also where others have NULL."""
+    rows = RowArrays({"n": pl.Int64()})
+    rows.grow(3)
+    put_numbers(rows, [0, 2], [0, 1], [7, None])
+    assert rows.last_of_each(np.arange(3), ["n"]).rows() == [(7,), (None,), (None,)]
+
+
+def test_one_row_each_is_put_where_there_is_room_and_where_there_is_none() -> None:
+    """In whatever order partitions come."""
+    rows = RowArrays({"n": pl.Int64()})
+    rows.grow(3)
+    put_numbers(rows, [0], [0, 0], [1, 2])
+    put_numbers(rows, [2, 0], [0, 1], [3, 4], one_each=True)
+    assert rows.take(np.arange(3)).rows() == [(0, 4), (2, 3)]
+    assert rows.height == 2
+
+
 @pytest.mark.parametrize("refused", range(4))
 def test_rows_that_there_is_no_memory_to_pack_stay_where_they_are(
     refused: int, monkeypatch: pytest.MonkeyPatch

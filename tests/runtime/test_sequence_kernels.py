@@ -12,7 +12,7 @@ import tidegate as tg
 from tests.strategies.searched_sequences import Row, S, Searched, found_by, in_order, operator_of, random_searched
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.semantics import bags_equal
-from tidegate.algebra.time import INF
+from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.ordered.sequences.conditions import DEEPEST
 from tidegate.analysis.ordered.sequences.tables import tables_of
 from tidegate.runtime.eval.columns import polars_schema
@@ -304,6 +304,19 @@ def instants(node: Sequences, rows: tuple[Row, ...], *, seeds: int = 5) -> list[
     return sorted(row[-3:] for row in check(node, rows, seeds=seeds))
 
 
+def instants_by_steps(node: Sequences, rows: tuple[Row, ...], *ends: int) -> list[Row]:
+    """The same, where an increment ends at each of these instants and no other."""
+    operator: Operator = operator_of(node)
+    after: Extended = -INF
+    found: list[Row] = []
+    for until in (*ends, INF):
+        its = [row for row in rows if after < row[1] <= until]
+        operator, result = operator.step([frame_of(node, its)], after, until)
+        found += [row[-3:] for row in result.rows()]
+        after = until
+    return sorted(found)
+
+
 def rows_at(*rows: tuple[int, int]) -> tuple[Row, ...]:
     """Rows of one key: of each its instant and its value."""
     return tuple((1, at, n, v, 0.0) for n, (at, v) in enumerate(rows))
@@ -330,6 +343,8 @@ def test_rows_that_must_not_come_are_compared_with_rows_of_the_match() -> None:
     assert instants(node, rows_of("1223")) == []
     assert instants(node, rows_of("12222")) == [(0, 1, 5)]
     assert instants(node, rows_of("1.222")) == []
+    counted = {"A": IS["A"], "N": lambda m: (m.N.v == 9) & (m.rows.agg(tg.count()) > 1)}
+    assert instants(node_of("A !N[4]", define=counted), rows_of("1..9")) == []
 
 
 def test_starts_are_decided_where_the_search_may_come_to_them() -> None:
@@ -366,6 +381,8 @@ def test_matches_of_the_same_rows_do_not_wait_for_each_other() -> None:
     assert instants(node, rows_of("1")) == [(0, 0, 3)]
     assert instants(node, rows_of("1.8")) == [(0, 0, 5)]
     assert instants(node, rows_of("189")) == []
+    assert instants(node, rows_of("1...9")) == [(0, 0, 3)]
+    assert instants_by_steps(node, rows_of("1...9")) == [(0, 0, 3)]
     assert instants(node_of("A !N[5] | A", define={"A": IS["A"], "N": NOT["N"]}), rows_of("1")) == [(0, 0, 0)]
     other = node_of("A !N[5] | B", define={"A": IS["A"], "B": lambda m: m.B.v == 1, "N": NOT["N"]})
     assert instants(other, rows_of("1")) == [(0, 0, 5)]
@@ -389,6 +406,7 @@ def test_rows_before_those_that_must_not_come_are_kept(monkeypatch: pytest.Monke
     node = node_of("!N[2] A", define=define)
     for _ in range(2):
         assert instants(node, rows_of("53.1"), seeds=9) == []
+        assert instants_by_steps(node, rows_of("53.1"), 2) == []
         assert instants(node, rows_of("53..1"), seeds=9) == [(4, 4, 4)]
         monkeypatch.setattr(operators, "compiled_search", lambda node: None)
 
@@ -455,6 +473,15 @@ def test_what_a_row_behind_decides_stands_before_what_is_less_preferred() -> Non
     failing = node_of("A B", define={"A": IS["A"], "B": lambda m: (6 // m.B.next().v > 0) | (m.B.v == 2)})
     assert instants(failing, rows_of("121")) == [(0, 1, 2)]
     assert instants(failing, rows_of("120")) == []
+    third = {"A": IS["A"], "B": lambda m: (m.B.v == 7) | (6 // m.B.next().v > 0) | (m.B.v == 2)}
+    assert instants(node_of("A B", define=third), rows_of("121")) == [(0, 1, 2)]
+    assert instants(node_of("A B", define=third), rows_of("120")) == []
+
+
+def test_a_match_waits_for_no_thread_of_which_a_condition_has_failed() -> None:
+    define = {**IS, "A": lambda m: (m.A.v == 1) & (m.A.next().v == 9), "D": lambda m: m.D.v == 1}
+    node = node_of("A B* C | D", define=define)
+    assert instants(node, rows_of("122")) == [(0, 0, 1)]
 
 
 def test_threads_are_alike_where_the_same_rows_decide_them() -> None:
@@ -462,6 +489,10 @@ def test_threads_are_alike_where_the_same_rows_decide_them() -> None:
     node = node_of("(A | B) C", define={"A": lambda m: m.A.next(3).v == 3, "C": lambda m: m.C.v == 2})
     assert instants(node, rows_of("1223"))[0] == (0, 1, 3)
     assert instants(node, rows_of("1224"))[0] == (0, 1, 3)
+    four = {"A": lambda m: m.A.next(3).v == 3, "C": lambda m: m.C.v == 2, "D": lambda m: m.D.v == 4}
+    longer = node_of("(A | B) C D", define=four)
+    assert instants(longer, rows_of("1243")) == [(0, 2, 3)]
+    assert instants(longer, rows_of("1244")) == [(0, 2, 3)]
 
 
 def test_rows_behind_are_compared_with_rows_of_the_match() -> None:
@@ -471,6 +502,8 @@ def test_rows_behind_are_compared_with_rows_of_the_match() -> None:
     two = node_of("A B | A", define={"A": IS["A"], "B": lambda m: m.B.next().v > m.A.next(3).v})
     assert instants(two, rows_of("1524")) == [(0, 0, 3)]
     assert instants(two, rows_of("1541")) == [(0, 1, 3), (3, 3, AT_THE_END)]
+    nearer = node_of("A B", define={"A": IS["A"], "B": lambda m: m.B.next(2).v > m.A.next().v})
+    assert instants(nearer, rows_of("1529")) == [(0, 1, 3)]
     known = node_of("A B C", define={"A": IS["A"], "C": lambda m: m.C.v == m.A.next().v})
     assert instants(known, rows_of("1525")) == []
     assert instants(known, rows_of("1555")) == [(0, 2, 2)]

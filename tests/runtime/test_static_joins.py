@@ -4,6 +4,7 @@ same.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +19,7 @@ from tidegate.algebra.rewrites import rewrite_program
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.eval.static_matches import StaticMatches
+from tidegate.runtime.eval.static_matches import StaticMatches, _overlapping
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.inspect.why import why_checkpoint
 from tidegate.runtime.plan.lower import lower
@@ -97,17 +98,60 @@ def test_a_semi_join_never_makes_more_rows() -> None:
 
 
 def test_limits_on_both_sides_are_periods() -> None:
-    periods = tg.table("N", "k bigint, part bigint, upto bigint").as_("n")
-    rows = pl.DataFrame({"k": [1, 1], "part": [0, 10], "upto": [10, 20]})
     for condition, several in [
         ([periods.part <= e.t, e.t < periods.upto], False),
         ([periods.part <= e.t, periods.upto > e.k], True),
         ([periods.part <= e.t], True),
     ]:
-        query = e.join(periods, periods.k == e.k, *condition).select(t=e.t, part=periods.part)
-        facts = tg.program(Q=query).facts
-        plan = lower(facts, optimise=rewrite_program, multiplies=StaticMatches({"N": rows}).are_several)
-        assert bool(plan.queries[0].leaves[0].later) == several
+        assert are_several([periods.k == e.k, *condition], (1, 0, 10), (1, 10, 20)) == several
+
+
+periods = tg.table("N", "k bigint, part bigint, upto bigint").as_("n")
+
+
+def are_several(condition: list[Any], *rows: tuple[int | None, ...]) -> bool:
+    """Whether rows of the stream are stored once, and joined with a table of these when they are read."""
+    table = pl.DataFrame(rows, schema=dict.fromkeys(("k", "part", "upto"), pl.Int64), orient="row")
+    query = e.join(periods, *condition).select(t=e.t, part=periods.part)
+    matches = StaticMatches({"N": table})
+    plan = lower(tg.program(Q=query).facts, optimise=rewrite_program, multiplies=matches.are_several)
+    return bool(plan.queries[0].leaves[0].later)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_periods_that_overlap_are_several(*, swapped: bool) -> None:
+    within = [e.t >= periods.part, periods.upto > e.t] if swapped else [periods.part <= e.t, e.t < periods.upto]
+    by_key = [periods.k == e.k, *within]
+    assert are_several(by_key, (1, 0, 10), (1, 5, 20))
+    assert are_several(within, (1, 0, 10), (2, 5, 20))
+    assert not are_several(by_key, (1, 0, 10), (2, 5, 20), (1, 10, 11), (2, 20, 30))
+    assert not are_several(within, (1, 0, 10), (2, 10, 20))
+    assert not are_several(by_key, (1, 0, 10), (1, 9, 9), (1, 8, 5), (1, None, 20), (1, 3, None), (None, 0, 10))
+    assert not are_several([*by_key, periods.part <= e.t + 5], (1, 0, 10), (1, 10, 20))
+    assert are_several(by_key, *[(1, 0, 10)] * 2)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_overlaps_are_counted(seed: int) -> None:
+    """As by comparing every range with every other."""
+    rng = random.Random(seed)
+    rows = [(rng.randrange(3), rng.randrange(12), rng.randrange(12)) for _ in range(rng.randrange(1, 12))]
+    there = [(k, lower, upper) for k, lower, upper in rows if lower < upper]
+    counted = sum(k == j and low <= lower < up for k, lower, _ in there for j, low, up in there)
+    found = _overlapping(pl.DataFrame(rows, schema=["0", "lower", "upper"], orient="row"))
+    assert found == pytest.approx(counted / len(there) if there else 0)
+
+
+def test_rows_within_many_ranges_are_stored_once() -> None:
+    """A hundred rows, each of which lies in a thousand ranges."""
+    program = tg.program(Q=e.join(periods, periods.part <= e.t, e.t < periods.upto).select(t=e.t))
+    statics = {"N": [(k, 0, 10**9) for k in range(1000)]}
+    with Session(program.facts, sources={"E": tg.source(None, delay=1000)}, statics=statics) as session:
+        session.push("E", [(1, t) for t in range(100)])
+        assert session.step().live_rows == {"E#0": 100}
+        session.finish()
+        session.step()
+        assert session.table("Q").arrow().num_rows == 100_000
 
 
 def test_a_table_that_cannot_be_evaluated_is_joined_before() -> None:

@@ -188,6 +188,7 @@ def from_files(
             session.step()
         with session_of(folder) as session:
             session.process()
+        with session_of(folder) as session:  # the one before has given up compactions that it had begun
             merged = [compact(folder / "out" / query.stream, fanout=2).rows for query in session._plan.queries]
             assert threshold is not None or any(merged)
             tables = {query.name: session.table(query.stream).arrow() for query in session._plan.queries}

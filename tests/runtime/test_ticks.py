@@ -140,6 +140,28 @@ def test_more_ticks_than_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatc
                 session.step()
 
 
+def test_more_ticks_in_all_than_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a few rows of each of many keys none has too many by itself: the input moves on too far at once."""
+    monkeypatch.setattr(spans, "MOST_IN_ALL", 40)
+    told = S.ticks(4, by="k")
+    rows = [row for key in "abcde" for row in at(0, key=key)]
+    with tg.program(R=told).session() as session:
+        session.push("S", rows)
+        session.advance("S", 28)
+        assert session.step().results == {"R": 40}
+        session.advance("S", 60)
+        monkeypatch.setattr(spans, "MOST_IN_ALL", 39)
+        with pytest.raises(tg.QueryError, match=r"TG306 8 ticks come up to 60 where k = 'a', .* 40, more than 39"):
+            session.step()
+        monkeypatch.setattr(spans, "MOST_IN_ALL", 40)
+        assert session.step().results == {"R": 40}
+    with tg.program(R=S.ticks(4, by="k", within=100)).session() as session:
+        session.push("S", at(*range(0, 10**13, 10**12)))
+        session.finish()
+        with pytest.raises(tg.QueryError, match=r"TG306 26 ticks .*, with those of other rows 260, more than 40"):
+            session.step()
+
+
 def test_they_follow_several_relations() -> None:
     """Whichever has the first row, and up to where all have come."""
     told = tg.program(R=tg.ticks(3, S, U))

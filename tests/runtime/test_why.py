@@ -108,6 +108,26 @@ def test_stages_have_names_that_say_what_they_are() -> None:
         assert str(session).splitlines()[0] == "session of Ends in memory, after batch 1"
 
 
+def test_until_when_rows_are_stored_one_by_one() -> None:
+    """What folds waits for the result: while that is held back, rows are more and more."""
+    o = tg.stream("O", "k bigint, t bigint", progress="t").as_("o")
+    p = tg.stream("P", "k bigint, t bigint, v bigint", progress="t").as_("p")
+    past = o.join(p, o.k == p.k, p.t <= o.t)
+    program = tg.program(R=past.group_by(o.k, o.t).agg(v=tg.last(p.v, by=p.t)))
+    with program.session() as session:
+        assert "one by one while t - 1 > p(t), then one row by k" in str(session.why())
+        session.push("P", [(1, 1, 7)])
+        session.advance("P", 20)
+        session.advance("O", 5)
+        session.step()
+        (line,) = (line for line in str(session.why()).splitlines() if "one by one" in line)
+        assert line.split(maxsplit=3)[:3] == ["rows", "of", "P"]
+        assert line.endswith("one by one while t - 1 > 5, then one row by k, with last(p.v, by=p.t)")
+        session.finish()
+        session.step()
+        assert "one by one" not in str(session.why())
+
+
 def test_a_silence_is_told_roughly(unpaid: tg.Program) -> None:
     start = dt.datetime(2026, 3, 2, 13, tzinfo=dt.UTC)
     clock = iter([start, start + dt.timedelta(hours=3, minutes=2, seconds=1, microseconds=123_456)])

@@ -167,6 +167,17 @@ def test_a_row_that_is_too_far_ahead_is_named(
         run(told, at(1, fits + 4))
 
 
+def test_rows_that_are_too_far_ahead_together_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred keys with a row far ahead each: none has too many windows by itself."""
+    told = windows(tg.hopping(4, every=4, empty=True), n=tg.count())
+    rows = [row for number in range(100) for row in at(1, 49, key=f"k{number}")]
+    assert len(run(told, rows)) == 1300
+    monkeypatch.setattr(partial_panes, "MOST_IN_ALL", 1000)
+    text = r"TG306 11 windows .* at 49 where k = 'k\d+', with those of other rows 1,100, more than 1,000"
+    with pytest.raises(tg.QueryError, match=text):
+        run(told, rows)
+
+
 def test_an_instant_that_is_too_far_ahead_is_shown_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partial_panes, "MOST_OF_A_ROW", 1000)
     told = T.windows(tg.hopping("1h", every="1h", empty=True), by="k").agg(n=tg.count())

@@ -229,6 +229,40 @@ def test_an_operator_that_could_not_be_written_is_read_again(
     assert results(tmp_path) == expected(batches)
 
 
+def situations(run: InlineRun, place: Path, batches: int, *, lost: Workers | None = None) -> list[tuple[Any, ...]]:
+    """The situations that a run has found after so many batches; before each of these the first worker is `lost`."""
+    for _ in range(batches):
+        if lost is not None:
+            lost.lose(0)
+        run.batch()
+    run.run.close()
+    return sorted(row for path in (place / "A").glob("*.parquet") for row in pl.read_parquet(path).rows())
+
+
+def of_situations(workers: Workers, place: Path, files: Path, **aggregates: Any) -> InlineRun:
+    """A run that finds the times in which a name is above 0."""
+    above = readings.partition_by("name").derive(A=tg.situation(readings.x > 0, **aggregates)).A
+    sources, sinks = {"R": parquet(files, per_batch=1, delay=0, bounded=True)}, {"A": parquet_sink(place / "A")}
+    return InlineRun.of(workers, tg.program(A=above).facts, sources, sinks, place / "checkpoint")
+
+
+def test_what_a_worker_holds_is_the_operator_after_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the greatest value so far of a situation that goes on."""
+    batches = [[{"name": "one", "t": t, "x": x}] for t, x in enumerate((2, 1, 1, 0))]
+    run = of_situations(Workers(monkeypatch), tmp_path, write(tmp_path / "in", batches), top=tg.max(readings.x))
+    assert situations(run, tmp_path, len(batches)) == [("one", 0, 3, 2)]
+
+
+def test_what_a_worker_reads_has_the_last_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many situations one ends and begins again: what is written is the change alone."""
+    monkeypatch.setattr(ordered_state, "SMALL", 0)
+    batches = [[{"name": f"n{number}", "t": 0, "x": 1} for number in range(60)]]
+    batches += [[{"name": "n0", "t": t, "x": x}] for t, x in ((1, 0), (2, 1), (3, 0))]
+    workers = Workers(monkeypatch)
+    run = of_situations(workers, tmp_path, write(tmp_path / "in", batches))
+    assert situations(run, tmp_path, len(batches), lost=workers) == [("n0", 0, 1), ("n0", 2, 3)]
+
+
 def part(path: str, size: int = 10, checksum: str = "c") -> Part:
     return (Delta(("open",), (FileRef(path, size, checksum),), 1),)
 

@@ -29,6 +29,8 @@ def random_model(seed: int) -> tuple[tg.ContextModel, dict[str, tuple[Row, ...]]
 class RandomContexts:
     """A random model of contexts, rows of its streams, and queries in contexts."""
 
+    columns = _COLUMNS
+
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         # Of double keys those that are equal may be written in several ways.
@@ -43,9 +45,9 @@ class RandomContexts:
 
     def stream(self, name: str) -> tg.Relation:
         if not self.chance(0.4):
-            return tg.stream(name, _COLUMNS, progress="t")
+            return tg.stream(name, self.columns, progress="t")
         progress = self.rng.choice(("t", ("t", "u")))
-        return tg.stream(name, _COLUMNS, progress=progress, temporal="u", relations=self.related)
+        return tg.stream(name, self.columns, progress=progress, temporal="u", relations=self.related)
 
     @staticmethod
     def related(row: Any) -> Any:

@@ -19,12 +19,14 @@ _FORMS = ("inner", "inner", "inner", "left", "semi", "anti", "three", "group", "
 
 def random_above_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
-    drawn = _Above(random.Random(f"contexts above {seed}"))
+    drawn = RandomAbove(random.Random(f"contexts above {seed}"))
     program: ProgramDef = tg.program(**drawn.results()).definition
     return Case(seed, program, {stream.name: drawn.rows[stream.name] for stream in program.inputs})
 
 
-class _Above(RandomContexts):
+class RandomAbove(RandomContexts):
+    """Queries whose filters by contexts stand above others."""
+
     def results(self) -> dict[str, tg.Relation]:
         model = self.model()
         if self.chance(0.3):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from itertools import product
 
@@ -76,10 +76,16 @@ class Judge:
         self, rows: Sequence[Event], until: int, certain: Certain, most: int, gaps: Sequence[int] = (0, 1, 2, 5)
     ) -> tuple[Event, ...] | None:
         """Rows to come with which something that is called certain is not so; None where there are none."""
+        return self.changed_by(rows, certain, continuations(until, most, gaps))
+
+    def changed_by(
+        self, rows: Sequence[Event], certain: Certain, follow: Iterable[tuple[Event, ...]]
+    ) -> tuple[Event, ...] | None:
+        """The first of the rows that may follow with which something that is called certain is not so."""
         called, free = self.said(self.of(rows), certain.matches), set(certain.unmatched)
         if not called and not free:
             return None
-        for further in continuations(until, most, gaps):
+        for further in follow:
             of = self.of([*rows, *further])
             matches = matches_of(of)
             if not called <= self.said(of, matches) or not free <= set(unmatched(of, matches)):

@@ -67,13 +67,25 @@ def random_fold_case(seed: int) -> FoldCase:
 
 def random_folding_case(seed: int) -> Case:
     """The same as a program, with rows by name. Mostly nothing in it stands against a fold."""
-    maker = _Foldable(random.Random(f"folding {seed}"))
+    maker = _Foldable(random.Random(f"folding {seed}"), random.Random(f"beside {seed}"))
     node = maker.query()
     rows: dict[str, tuple[dict[str, object], ...]] = {
         one.name: tuple(dict(zip(one.schema.names, row, strict=True)) for row in maker.rows(one))
         for one in maker.streams
     }
-    return Case(seed, ProgramDef((Query("R", "R", node),)), rows)
+    queries = [Query("R", "R", node)]
+    if random.Random(f"second {seed}").random() < 0.3:
+        queries.append(Query("Q", "Q", _less(node)))
+    return Case(seed, ProgramDef(tuple(queries)), rows)
+
+
+def _less(node: Node) -> Node:
+    """The query with an aggregate less, where it has several: one whose look-ups are the same."""
+    match node:
+        case Group(input_, keys, aggregates) if len(aggregates) > 1:
+            return Group(input_, keys, aggregates[1:])
+        case _:
+            return node
 
 
 class _Maker:
@@ -275,6 +287,30 @@ class _Maker:
 
 class _Foldable(_Maker):
     """Queries with hardly a term that can fail, an instant that is read, or an aggregate without partial results."""
+
+    def __init__(self, rng: random.Random, beside: random.Random) -> None:
+        super().__init__(rng)
+        self.beside = beside
+
+    def scan(self) -> Node:
+        """Sometimes rows of two streams together, or those of one that the other does not have."""
+        node = super().scan()
+        if self.beside.random() > 0.12:
+            return node
+        names = Scan(self.streams[0]).schema.names
+        other = Rename(Scan(self.beside.choice(self.streams)), tuple((name, f"{self.number}.{name}") for name in names))
+        return Union((node, other)) if self.beside.random() < 0.8 else Difference(node, other)
+
+    def grouped(self, node: Node, keys: Sequence[str]) -> Node:
+        """Sometimes of the rows and some of them once more, or of those that are not among these."""
+        if self.beside.random() < 0.15:
+            again = Select(node, self.some(node.schema))
+            node = Union((node, again)) if self.beside.random() < 0.7 else Difference(node, again)
+        return super().grouped(node, keys)
+
+    def some(self, schema: Schema) -> Term:
+        values = [name for name in schema.names if name.endswith((".v", ".k"))]
+        return call("le", Attr(self.beside.choice(values)), Lit(1, BIGINT))
 
     def rows(self, stream: StreamDef) -> tuple[Row, ...]:
         return (*super().rows(stream), *super().rows(stream))

@@ -16,14 +16,14 @@ _SPANS = (0, 1, 2, 3, 5, 8)
 
 def random_over_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
-    drawn = _Overs(*(random.Random(f"{what} {seed}") for what in ("over", "whole", "sketched")))
+    drawn = _Overs(*(random.Random(f"{what} {seed}") for what in ("over", "whole", "sketched", "deep")))
     program: ProgramDef = tg.program(**drawn.results()).definition
     return Case(seed, program, {stream.name: drawn.rows[stream.name] for stream in program.inputs})
 
 
 class _Overs:
-    def __init__(self, rng: random.Random, whole: random.Random, sketched: random.Random) -> None:
-        self.rng, self.whole, self.sketched = rng, whole, sketched
+    def __init__(self, rng: random.Random, whole: random.Random, sketched: random.Random, deep: random.Random) -> None:
+        self.rng, self.whole, self.sketched, self.deep = rng, whole, sketched, deep
         self.keys = rng.choice(((), ("k",), ("k",), ("k", "y")))
         self.tie = "n" if self.chance(0.3) else None
         # Peers: rows of one instant, of which nothing says which comes first.
@@ -67,6 +67,8 @@ class _Overs:
                 columns |= {f"w{number}": self.keeping_values(rows)}
             if self.sketched.random() < 0.3:
                 columns |= {f"s{number}": self.sketch(rows)}
+            if number and self.deep.random() < 0.6:
+                columns |= {f"d{i}": self.of_columns(rows) for i in range(self.deep.choice((1, 2)))}
             rows = rows.over(by=self.keys, order="t", tie=self.tie, **frame, **columns)
             if self.chance(0.2) and number == 0:
                 # The next ones are then no columns of the same operator.
@@ -101,6 +103,15 @@ class _Overs:
                 tg.stddev(number, filter=rows.b),
             )
         )
+
+    def of_columns(self, rows: tg.Relation) -> Any:
+        """A column over values of the columns before."""
+        value = rows[self.deep.choice([name for name in rows.schema.names if name.startswith("c0")])]
+        aggregates = [tg.count(value), tg.max(value), tg.min(value), tg.last(value, by=rows.n)]
+        if self.peers:
+            return self.deep.choice(aggregates)
+        near = [tg.lag(value), tg.previous_different(value), tg.nth(value, 2), tg.lead(value, within=2)]
+        return self.deep.choice([*aggregates, *near])
 
     def sketch(self, rows: tg.Relation) -> Any:
         value = self.sketched.choice((rows.v, rows.w, rows.x, rows.b, rows.v + rows.n, rows.t))

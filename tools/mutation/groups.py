@@ -225,7 +225,7 @@ GROUPS = (
     ),
     Group(
         "compaction",
-        (f"{STATE}/outputs/compaction.py", f"{STATE}/outputs/names.py"),
+        tuple(f"{STATE}/outputs/{name}.py" for name in ("beside", "compaction", "names")),
         ("tests/runtime/state/test_compaction.py",),
     ),
     Group(

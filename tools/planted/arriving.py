@@ -33,8 +33,8 @@ GROUP = Group(
         bug(
             "rows arrive after the batch that takes them in",
             INTAKE,
-            "pl.lit(intake.arrival, pl.Int64)",
-            "pl.lit(intake.arrival + 1, pl.Int64)",
+            "rows = rows.with_columns(pl.lit(intake.arrival, pl.Int64)",
+            "rows = rows.with_columns(pl.lit(intake.arrival + 1, pl.Int64)",
         ),
         bug("equal rows that arrive at different times conflict", KEYS, "not in (*key, arrival)]", "not in key]"),
         bug(

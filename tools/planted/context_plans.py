@@ -7,6 +7,7 @@ from tools.planted.bugs import Group, bug
 PUSH_DOWN = "contexts/optimiser/push_down.py"
 SHARING = "contexts/optimiser/sharing.py"
 GROUPING = "contexts/optimiser/grouping.py"
+FILTERS = "contexts/optimiser/filters.py"
 PROGRAMS = "contexts/optimiser/programs.py"
 GROUPED = "algebra/ordered/transitions/grouped.py"
 LOOK_UP = "algebra/dsl/contexts/look_up.py"
@@ -88,7 +89,7 @@ GROUP = Group(
             "both sides of an anti-join are looked up",
             PUSH_DOWN,
             "self._in_order(made, rows, Join(below, right, condition, kind))",
-            'self._in_order(made, rows, Join(below, self.put(_earlier_part(made, rows, right) or made, right) if kind == "anti" and made.fits(right.schema) else right, condition, kind))',
+            'self._in_order(made, rows, Join(below, self.put(made.named({**{key: name for key in made.keys for name in right.schema if call("eq", Attr(key), Attr(name)) in conjuncts(condition)}, made.at: right.schema.temporal[0]}), right) if kind == "anti" else right, condition, kind))',
         ),
         bug(
             "groups that are made as rows come are looked up row by row",
@@ -125,14 +126,33 @@ GROUP = Group(
         bug(
             "queries of different rows are one",
             GROUPING,
-            "            self.rows == other.rows\n            and self.changes",
-            "            self.changes",
+            "return self.rows, self.changes, self.filter.keys",
+            "return self.changes, self.changes, self.filter.keys",
         ),
         bug(
             "the default context is one of a group",
-            GROUPING,
+            FILTERS,
             '    if join.how != "inner":\n        return None\n',
             "",
+        ),
+        bug(
+            "rows that were found in several contexts are each one's",
+            GROUPING,
+            "inside = rows if {*part.contexts} == {*every[part.asked]} else part.filter.over(rows)",
+            "inside = rows",
+            required=True,
+        ),
+        bug(
+            "rows of several contexts are found for each of them again",
+            PUSH_DOWN,
+            "return None if _are_gathered(made, rows) else _Lowering(at_scan).of(made, rows)",
+            "return _Lowering(at_scan).of(made, rows)",
+        ),
+        bug(
+            "matches in one window are those that end in one",
+            GROUPING,
+            "self.filter.keys, self.filter.at, self.filter.since",
+            "self.filter.keys, self.filter.at, None",
         ),
         bug(
             "history is lost across grouped windows",
@@ -146,6 +166,13 @@ GROUP = Group(
             GROUPED,
             "        if self.since == before:\n",
             "        if self.since == before or None not in (self.since, before):\n",
+            required=True,
+        ),
+        bug(
+            "Q as a set: where one of its contexts ends, a query ends in all",
+            GROUPED,
+            "self.began.pop(context, None)",
+            "self.began.clear()",
             required=True,
         ),
         bug(

@@ -12,6 +12,7 @@ MODEL = "contexts/model.py"
 STANDING = "contexts/standing.py"
 SUSPENSION = "runtime/inspect/suspension.py"
 FINDINGS = "contexts/findings.py"
+PARTITIONS = "analysis/report/window_partitions.py"
 
 GROUP = Group(
     "contexts",
@@ -24,6 +25,7 @@ GROUP = Group(
         "tests/contexts/test_why.py",
         "tests/contexts/test_why_is_so.py",
         "tests/contexts/test_text.py",
+        "tests/contexts/test_ends_of_windows.py",
         "tests/runtime/test_windows_between.py",
     ),
     (
@@ -208,6 +210,30 @@ GROUP = Group(
             FINDINGS,
             "for name in one.transition.within)",
             "for name in one.transition.within if name == self.default)",
+        ),
+        bug(
+            "windows of a context are its starts alone",
+            MODEL,
+            "starts, ends = self._changed(context, START), self._changed(context, END)",
+            "starts, ends = self._changed(context, START), self._changed(context, START)",
+        ),
+        bug(
+            "windows of a context without rows are never told",
+            MODEL,
+            "by=self._keys, empty=empty, opens_at",
+            "by=self._keys, empty=False, opens_at",
+        ),
+        bug(
+            "the beginning of a window under another name is none",
+            PARTITIONS,
+            "return self.has(below, {new: old for old, new in pairs}.get(name, name))",
+            "return self.has(below, name)",
+        ),
+        bug(
+            "an aggregate with the name of a beginning is one",
+            PARTITIONS,
+            "case Group(keys=keys) | Windows(keys=keys) if name not in keys:",
+            "case Group(keys=keys) | Windows(keys=keys) if name in keys:",
         ),
     ),
 )  # fmt: skip

@@ -10,7 +10,7 @@ CONSUMED = "runtime/state/inputs/consumed.py"
 
 GROUP = Group(
     "directories",
-    ("tests/runtime/test_directory.py", "tests/runtime/state/test_consumed.py"),
+    ("tests/runtime/test_directory.py", "tests/runtime/state/test_consumed.py", "tests/runtime/test_bad_files.py"),
     (
         bug(
             "a folder is watched but not listed",
@@ -61,7 +61,7 @@ GROUP = Group(
         bug(
             "waiting files that have gone wait still",
             DIRECTORY,
-            "chain(self._walked(), tuple(self._waiting))",
+            "chain(self._walked(), self._known())",
             "chain(self._walked())",
         ),
         bug(
@@ -70,6 +70,25 @@ GROUP = Group(
             "                self._watch.add(folder)\n            with",
             "                pass\n            with",
         ),
+        bug(
+            "a file whose name is no text waits",
+            DIRECTORY,
+            "            self.unnamed.add(path)\n            del files[path]\n",
+            "            self.unnamed.add(path)\n",
+        ),
+        bug(
+            "a file whose name was no text is told of for ever",
+            DIRECTORY,
+            "        self.unnamed.difference_update(paths)\n",
+            "",
+        ),
+        bug(
+            "a name that is no text fails no batch",
+            "runtime/engines/setup.py",
+            "if directory.unnamed and",
+            "if False and",
+        ),
+        bug("a pipe is read", DIRECTORY, "if stat.S_ISREG(status.st_mode) else None", "if True else None", loops=True),
         bug("links to folders are followed", DIRECTORY, "entry.is_dir(follow_symlinks=False)", "entry.is_dir()"),
         bug(
             "changes beyond the system's memory are lost",

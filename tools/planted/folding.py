@@ -10,9 +10,13 @@ CLASSES = "analysis/state/folding/classes.py"
 FOLDING = "analysis/state/folding/foldable.py"
 FOLD = "runtime/plan/folding/fold.py"
 WEIGHTS = "runtime/plan/folding/weights.py"
+CARRIERS = "runtime/plan/folding/carriers.py"
+UNIONS = "runtime/plan/folding/unions.py"
 TOTALS = "algebra/rewrites/totals.py"
 FOLDED = "runtime/eval/aggregates/fold_rows.py"
 GARBAGE = "runtime/batch/garbage.py"
+LOOP = "runtime/batch/loop.py"
+LOWER = "runtime/plan/lower.py"
 SHARDS = "runtime/plan/folding/shards.py"
 
 GROUP = Group(
@@ -190,8 +194,81 @@ GROUP = Group(
         bug(
             "rows fold by how far the inputs have come",
             GARBAGE,
-            "        return buffer.fold.settled(progress.queries[buffer.fold.query])\n",
-            "        ((query, _),) = self.plan.readers(buffer)\n        return buffer.fold.settled(query.propagate(progress.bounds(self.plan), progress.queries[query.name]))\n",
+            "        return buffer.fold.settled(progress.queries)\n",
+            "        return buffer.fold.settled({query.name: query.propagate(progress.bounds(self.plan), progress.queries[query.name]) for query, _ in self.plan.readers(buffer)})\n",
+        ),
+        bug(
+            "rows fold before the increment has passed by which they are settled",
+            "runtime/batch/loop.py",
+            "        last, clock = self.checkpoint.manifest, batch.intent.clock\n",
+            "        from tidegate.algebra.terms import TRUE\n        from tidegate.runtime.batch.executor import Rewrite\n\n"
+            "        p = state.progress.copy()\n"
+            "        p.queries |= {q.name: q.propagate(p.bounds(self.plan), p.queries[q.name]) for q in self.plan.queries}\n"
+            "        folding = [b for b in self.plan.buffers if b.fold is not None and state.segments[b.id]]\n"
+            "        rewrites = [Rewrite(b, state.segments[b.id], TRUE, 0, b.fold.settled(p.queries)) for b in folding]\n"
+            "        folded = zip(folding, self.executor.rewrite(batch, rewrites), strict=True)\n"
+            "        state = replace(state, segments={**state.segments, **{b.id: some for b, some in folded}})\n"
+            "        last, clock = self.checkpoint.manifest, batch.intent.clock\n",
+        ),
+        bug(
+            "rows that fold are gone for the other occurrence of their stream",
+            "runtime/plan/lower.py",
+            "        buffer = None if self.key is None else buffers[self.key]\n",
+            "        buffer = None if self.key is None else next((b for k, b in buffers.items() if k[0] == self.key[0] and b.fold), buffers[self.key])\n",
+        ),
+        bug(
+            "rows fold once one of their readers has settled them",
+            FOLD,
+            "        for reader in self.readers:\n            p = progress[reader.query]\n",
+            "        for reader in self.readers[:1]:\n            p = progress[reader.query]\n",
+        ),
+        bug(
+            "a side of a union is counted once for all of a class",
+            UNIONS,
+            "    number = added([n or ONE for n in numbers]) if any(n is not None for n in numbers) else None\n",
+            "    number = added([ONE for _ in numbers]) if any(n is not None for n in numbers) else None\n",
+        ),
+        bug(
+            "partial results of a side of a union count once beside its other rows",
+            UNIONS,
+            "            if any(factor is not None for factor in factors):\n",
+            "            if False:\n",
+        ),
+        bug(
+            "only what one side of a union carries is its partial result",
+            UNIONS,
+            '    return {**alone, **({} if one.order is None else {"by": one.order}), **own}\n',
+            '    return {**own, **alone, **({} if one.order is None else {"by": one.order})}\n',
+        ),
+        bug(
+            "a difference compares what rows carry",
+            WEIGHTS,
+            "            return remaining(node, below[0], below[1], self.mark), sides[0][1]\n",
+            "            return Project(Difference(below[0], below[1]), below[0].schema.names), sides[0][1]\n",
+        ),
+        bug(
+            "rows fold before the later of two instants is settled",
+            FOLD,
+            '                conditions |= {call("not", query.keep.condition(p)): None for query in term.queries}\n',
+            "                pass\n",
+        ),
+        bug(
+            "an aggregate reads what counts as settled",
+            "analysis/state/folding/runtime_limits.py",
+            "            if set(own_parts(term, sink.held)) != set(own_parts(term, read.held)):\n",
+            "            if False:\n",
+        ),
+        bug(
+            "of folds that are one what the first reads is stored",
+            FOLD,
+            "        added = dict(sorted({**dict(self.added), **dict(other.added)}.items()))\n",
+            "        added = dict(self.added)\n",
+        ),
+        bug(
+            "each reader of folded rows has a buffer",
+            FOLD,
+            "        return replace(self, added=(), merged=(), readers=())\n",
+            "        return self\n",
         ),
         bug(
             "the row of a class is a mixture",
@@ -202,8 +279,8 @@ GROUP = Group(
         bug(
             "folded rows of other truth values are one",
             FOLD,
-            " for pair in zip(true, false, strict=True)]), tuple(true)\n",
-            " for pair in zip(true, false, strict=True)]), ()\n",
+            "        return SettledCondition(conjunction(list(conditions)), tuple(truths))\n",
+            "        return SettledCondition(conjunction(list(conditions)), ())\n",
         ),
         bug(
             "folded rows forget what is read of them",
@@ -219,39 +296,74 @@ GROUP = Group(
         ),
         bug(
             "of two folded streams the rows of one count",
-            WEIGHTS,
-            "                product = number if product is None else call(product_of, product, number)\n",
-            "                product = number\n",
+            CARRIERS,
+            "            product = number if product is None else call(product_of, product, number)\n",
+            "            product = number\n",
         ),
         bug(
             "partial totals count once beside other folded rows",
             WEIGHTS,
-            "        others = [columns for columns in self.carried if columns is not of]\n",
-            "        others = [] if of is not None else list(self.carried)\n",
+            "        return times(self.schema, [carrier.factor(aggregate.name) for carrier in self.carried], product_of)\n",
+            "        own = any(aggregate.name in carrier.parts for carrier in self.carried)\n        return times(self.schema, [] if own else [carrier.factor(aggregate.name) for carrier in self.carried], product_of)\n",
         ),
         bug(
             "a padded row is none",
-            WEIGHTS,
-            '                number: Term = call("coalesce", Attr(columns.number), _ONE) if nullable else Attr(columns.number)\n',
-            "                number: Term = Attr(columns.number)\n",
+            CARRIERS,
+            '            number: Term = call("coalesce", Attr(factor), ONE) if schema[factor].nullable else Attr(factor)\n',
+            "            number: Term = Attr(factor)\n",
         ),
         bug(
             "the best order may be one of no value",
-            WEIGHTS,
-            "        nullable = [term for term in (x, t) if resolve(term, columns.schema).nullable]\n",
+            CARRIERS,
+            "        nullable = [term for term in (x, t) if resolve(term, schema).nullable]\n",
             "        nullable: list[Term] = []\n",
         ),
         bug(
             "of equal orders the greatest value counts",
             WEIGHTS,
-            "Function.MAX if form is Form.GREATEST else Function.MIN)",
-            "Function.MIN if form is Form.LEAST else Function.MAX)",
+            "Function.MAX if form is Form.GREATEST else Function.MIN\n",
+            "Function.MIN if form is Form.LEAST else Function.MAX\n",
         ),
         bug(
             "a folded row is read beside the rows that it stands for",
             FOLDED,
             "    unfolded = [rows.filter(~is_settled)]\n",
             "    unfolded = [rows]\n",
+        ),
+        bug(
+            "rows fold before the increment has passed",
+            LOOP,
+            "        evaluation = Evaluation(\n            self.plan, self.executor,",
+            "        from tidegate.algebra.terms import TRUE\n"
+            "        from tidegate.runtime.batch.executor import Rewrite\n"
+            "        ahead, plan = state.progress.copy(), self.plan\n"
+            "        bounds = ahead.bounds(plan)\n"
+            "        ahead.queries |= {q.name: q.propagate(bounds, ahead.queries[q.name]) for q in plan.queries}\n"
+            "        some = [b for b in plan.buffers if b.fold is not None and state.segments[b.id]]\n"
+            "        settled = {b.id: self.garbage._folding(b, ahead) for b in some}\n"
+            "        made = [Rewrite(b, state.segments[b.id], TRUE, 1 << 20, settled[b.id]) for b in some if settled[b.id]]\n"
+            "        done = zip(made, self.executor.rewrite(batch, made), strict=True)\n"
+            "        folded = {one.buffer.id: tuple(segments) for one, segments in done}\n"
+            "        state = replace(state, segments={**state.segments, **folded})\n"
+            "        evaluation = Evaluation(\n            self.plan, self.executor,",
+        ),
+        bug(
+            "a row that one occurrence folds is gone for the other",
+            LOWER,
+            "        layout.want(key, columns, occurrence.stream.schema.temporal)\n    return _QueryDraft(facts, over.tree",
+            "        layout.want(key, columns, occurrence.stream.schema.temporal)\n"
+            "    folding = {leaf.key[0]: leaf.key for i, leaf in enumerate(leaves) if leaf.key and i in folds}\n"
+            "    for i, leaf in enumerate(leaves):\n"
+            "        if leaf.key and leaf.occurrence and i not in folds and leaf.key[0] in folding:\n"
+            "            leaves[i] = replace(leaf, key=folding[leaf.key[0]])\n"
+            "            layout.want(folding[leaf.key[0]], leaf.columns, leaf.occurrence.stream.schema.temporal)\n"
+            "    return _QueryDraft(facts, over.tree",
+        ),
+        bug(
+            "of equal values one says all that their number does",
+            "algebra/functions/aggregates.py",
+            "return Stored.ROWS if self.sketch is Sketch.QUANTILES else Stored.VALUES",
+            "return Stored.VALUES",
         ),
         bug(
             "rows go that are not folded",
@@ -304,7 +416,7 @@ GROUP = Group(
         bug(
             "more combinations than can be counted are none",
             WEIGHTS,
-            "        if times is None or sum(columns.number is not None for columns in self.carried) <= 1:\n",
+            "        if times is None or not (combined or any(carrier.several for carrier in self.carried)):\n",
             "        if True:\n",
         ),
         bug(
@@ -316,8 +428,8 @@ GROUP = Group(
         bug(
             "of combinations those are counted that can be",
             WEIGHTS,
-            '        return call("if", call("eq", beyond, _ZERO), call("coalesce", total, _ZERO), too_many)\n',
-            '        return call("coalesce", total, _ZERO)\n',
+            '        return call("if", call("eq", beyond, ZERO), call("coalesce", total, ZERO), too_many)\n',
+            '        return call("coalesce", total, ZERO)\n',
         ),
         bug(
             "every piece is folded with all before",

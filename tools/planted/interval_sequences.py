@@ -14,6 +14,7 @@ PARTNER = "analysis/state/partner.py"
 EXECUTIONS = "runtime/testkit/interval_executions.py"
 MEMORY = "runtime/eval/beginnings/memory.py"
 PARTNERS = "runtime/eval/beginnings/partners.py"
+UNTOLD = "runtime/eval/beginnings/untold.py"
 SWEEP = "runtime/eval/purge_rows.py"
 LOOK = "runtime/eval/dependents.py"
 FATES = "runtime/ingest/beginnings/fates.py"
@@ -179,7 +180,7 @@ GROUP = Group(
         ),
         bug(
             "conditions on what is known later hold before",
-            PARTNERS,
+            UNTOLD,
             "return None if unknown is None or attributes_of(condition) & unknown else unknown",
             "return unknown",
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 MENDS = "analysis/validity/mends.py"
+FORMS = "analysis/validity/forms.py"
 
 GROUP = Group(
     "mends",
@@ -39,6 +40,50 @@ GROUP = Group(
             MENDS,
             "first = next((instants for instants in sets if instants), frozenset[str]())",
             "first = frozenset(node.schema.temporal[:1])",
+        ),
+        bug(
+            "a form is proposed without a try",
+            MENDS,
+            'form is not None and self._progresses(form.node, attribute) else ""',
+            'form is not None else ""',
+        ),
+        bug(
+            "totals up to each row are proposed by keys that are computed",
+            FORMS,
+            "not group.aggregates or computed & {*group.keys} or not read",
+            "not group.aggregates or not read",
+        ),
+        bug(
+            "every whole number is the number of a row",
+            FORMS,
+            "            own = bool(inner_owner(stream.name)) and not attribute.temporal\n"
+            "            return node if own and attribute.type == BIGINT and not attribute.nullable else None\n",
+            "            return None if attribute.temporal else node\n",
+        ),
+        bug(
+            "the largest are the smallest",
+            FORMS,
+            'descending, most = orders[0].op in ("lt", "le"),',
+            'descending, most = orders[0].op in ("gt", "ge"),',
+        ),
+        bug(
+            "a row that is counted with those as large is one of those before it",
+            FORMS,
+            'wanted - (orders[0].op in ("le", "ge"))',
+            "wanted",
+        ),
+        bug(
+            "the last row before is looked up where times are compared",
+            FORMS,
+            "    if not keys or len(keys) < len(equal) or not all(is_row_wise",
+            "    if not keys or not all(is_row_wise",
+        ),
+        bug(
+            "versions are proposed of some rows of a stream",
+            FORMS,
+            "    while isinstance(node, Rename):\n        name = {new: old for old, new in node.pairs}",
+            "    while isinstance(node, Rename | Select):\n"
+            "        name = {new: old for old, new in (node.pairs if isinstance(node, Rename) else ())}",
         ),
     ),
 )

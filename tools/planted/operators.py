@@ -9,7 +9,6 @@ BANDS = "runtime/eval/joins/bands.py"
 SLICES = "runtime/kernels/band_join.py"
 AGGREGATES = "runtime/eval/aggregates/partials.py"
 EVALUATION = "runtime/engines/embedded/steps/evaluation.py"
-PENDING = "runtime/engines/embedded/steps/pending_segments.py"
 
 GROUP = Group(
     "operators",
@@ -23,14 +22,14 @@ GROUP = Group(
         bug(
             "partial results of several segments are of different groups",
             EVALUATION,
-            "job.query.grouping is not None and len(job.inputs[0]) == 1",
-            "job.query.grouping is not None",
+            "job.query.groups_once and len(job.inputs[0]) == 1",
+            "job.query.groups_once",
         ),
         bug(
             "partial results of strata are of different groups",
-            PENDING,
-            "if buffer.partial is not None and len(loose) > 1:",
-            "if False:",
+            "runtime/plan/lower.py",
+            "groups_once=not of_strata",
+            "groups_once=True",
         ),
         bug("strict ranges are not", BANDS, '"right" if bound.strict else "left"', '"left"'),
         bug("compiled strict ranges are not", BANDS, "limits + 1 if bound.strict else limits", "limits"),

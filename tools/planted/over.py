@@ -113,7 +113,7 @@ GROUP = Group(
         bug("a limit of a neighbour is none", LAST, "(-1, None, None)", "(-1, within, None)"),
         bug("the row before stands for a default", LAST, "(-1, None, None)", "(-1, None, default)"),
         bug("any row before is the last one", LAST, "(-1, None, None)", "(offset, None, None)"),
-        bug("the last value is the first", LAST, "if running.what is Form.LATEST else", "if False else"),
+        bug("a last value is the one before it", LAST, "if running.what is Form.LATEST else", "if False else"),
         bug(
             "a last value is that of the row alone",
             LAST,
@@ -182,6 +182,36 @@ GROUP = Group(
         bug("a default stands for NULL", VALUES, "pl.Series(places < 0)", "values.is_null()"),
         bug("the greatest is the least", FRAMES, "keys if form is Form.LEAST else ~keys", "keys"),
         bug("a sum that does not fit is NULL in silence", VALUES, "if self.failed is None:", "if False:"),
+        bug(
+            "columns read what is not known with the row",
+            MEANING,
+            "        columns = (self.schema[column.name] for column in self.columns if wait_of(column) is None)\n",
+            "        columns = (self.schema[column.name] for column in self.columns)\n",
+        ),
+        bug(
+            "rows without a value are seen by what reads others",
+            "algebra/dsl/over/build.py",
+            "    if any(resolve(term, known).fallible for term in terms if above or not attributes_of(term) <= own):\n",
+            "    if False:\n",
+        ),
+        bug(
+            "a sum that does not fit is noted where others read it, too",
+            OPERATOR,
+            "    before = Values(layout, block, None if values.failed is None else [], values.runs, values.frames)\n",
+            "    before = Values(layout, block, values.failed, values.runs, values.frames)\n",
+        ),
+        bug(
+            "what columns read is in the order of places",
+            OPERATOR,
+            "    return values.of(column, ordered).gather(rank[block.new_places])\n",
+            "    return values.of(column, ordered)\n",
+        ),
+        bug(
+            "last rows know what columns read",
+            LAST,
+            "    return of_last and not node.waits and not layout_of(node).dependent\n",
+            "    return of_last and not node.waits\n",
+        ),
         bug(
             "ties come in any order",
             EVENTS,

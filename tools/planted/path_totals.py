@@ -129,10 +129,10 @@ GROUP = Group(
             "return high, low & np.int64(_LOW), beyond",
         ),
         bug(
-            "negative zero is less than zero",
+            "a NaN with a sign is less than any number",
             WORDS,
-            "column.fill_null(0.0).to_numpy() + 0.0",
-            "column.fill_null(0.0).to_numpy()",
+            "np.where(np.isnan(doubles), np.nan, doubles)",
+            "doubles",
         ),
         bug(
             "doubles below zero are in the order of their sizes",

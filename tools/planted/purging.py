@@ -18,7 +18,7 @@ GROUP = Group(
             "partners mirrored in time",
             PARTNER,
             'call("le", Attr(named(other_least.get(y, y))), plus(Attr(x), c, schema[x].type)) for x, y, c in self.after',
-            'call("le", Attr(x), plus(Attr(named(y)), c, schema[x].type)) for x, y, c in self.after',
+            'call("le", Attr(x), plus(Attr(named(other_least.get(y, y))), c, schema[x].type)) for x, y, c in self.after',
             required=True,
         ),
         bug(

@@ -34,8 +34,8 @@ GROUP = Group(
         bug(
             "a file that a crash left in both places is archived twice",
             AWAY,
-            "if _is_same(folder, name, status, archive, aim):",
-            "if False:",
+            "        return _is_same(folder, name, status, archive, aim, there)\n",
+            "        return False\n",
         ),
         bug(
             "a file is compared with itself",
@@ -49,8 +49,27 @@ GROUP = Group(
             'return "gone" if known or archived else "kept"',
             'return "gone"',
         ),
+        bug("numbers in the archive are tried one by one", AWAY, "max(1, 2 * used)", "used + 1"),
+        bug(
+            "numbers in the archive are left free",
+            AWAY,
+            "    while free != used + 1:\n",
+            "    while not free:\n",
+        ),
         bug("what fails is never tried again", AWAY, '        elif outcome == "failed":\n', "        elif False:\n"),
         bug("every failure is tried", AWAY, "if failures == _FAILURES:", "if False:"),
+        bug(
+            "a copy that fails stays in the archive",
+            AWAY,
+            "                    os.unlink(copy, dir_fd=archive)  # on",
+            "                    pass  # on",
+        ),
+        bug(
+            "memory that is refused is no failure",
+            AWAY,
+            "        except (OSError, MemoryError) as error:\n",
+            "        except OSError as error:\n",
+        ),
         bug("copies lose their time", AWAY, "os.utime(writing, ns=(status.st_atime_ns, status.st_mtime_ns))", "pass"),
         bug(
             "what a crash left is not put away",

@@ -15,6 +15,18 @@ GROUP = Group(
             "result = (*result, replace(next(iter(parts)), segment=merged))",
         ),
         bug(
+            "a batch waits for a merge of all rejected rows",
+            "runtime/state/quarantine.py",
+            "max_rows=min(_MOST_ROWS, max(_LEAST_ROWS, _REWRITTEN * fresh))",
+            "max_rows=_MOST_ROWS",
+        ),
+        bug(
+            "files of rejected rows become very many",
+            "runtime/state/quarantine.py",
+            "if not groups and sum(piece.rows < _MOST_ROWS for piece in small) > _MANY_FILES:",
+            "if False:",
+        ),
+        bug(
             "retention goes by the oldest row of a file",
             "runtime/state/quarantine.py",
             "segment.bounds[CLOCK][1] < clock - keep.age",
@@ -59,13 +71,13 @@ GROUP = Group(
         bug(
             "files that changed are passed over in silence",
             "runtime/engines/notices.py",
-            "if new and (not before or count >= due_after(before)):",
-            "if False:",
+            "if new and (not before or count >= due_after(before)) else ()",
+            "if False else ()",
         ),
         bug(
             "a file that changed is told of at each look",
             "runtime/engines/notices.py",
-            "if current not in self.passed_over.get(name, ())]",
+            "if file not in known]",
             "if True]",
         ),
     ),

@@ -86,8 +86,8 @@ GROUP = Group(
         bug(
             "progress rises before the loop, and with it the admission filters",
             INCREMENTS,
-            "        limit, idle = None, 0\n",
-            "        limit, idle = None, 0\n        self.progress.queries |= new\n",
+            "        limit, idle, told = None, 0, TOLD_STEPS\n",
+            "        limit, idle, told = None, 0, TOLD_STEPS\n        self.progress.queries |= new\n",
             required=True,
         ),
         bug(
@@ -98,6 +98,8 @@ GROUP = Group(
             "            self.segments = self.garbage.collected(self.executor, self.batch, self.segments, self.progress)\n",
             required=True,
         ),
+        bug("a recursion says at each step how far it is", INCREMENTS, "told *= 10", "told += 1"),
+        bug("a recursion of many steps says nothing", INCREMENTS, "if steps == told:", "if False:"),
         bug(
             "progress of a component starts from below",
             RECURSION,

@@ -37,6 +37,7 @@ GROUP = Group(
             "_Start(found, None if others else Match(",
             "_Start(found, Match(",
         ),
+        bug("a rule has no version", f"{FOLDER}/node.py", 'return f"certainty, version {RULE}"', 'return ""'),
         bug("each start is decided by itself", CHAIN, "visited = start >= furthest", "visited = True"),
         bug(
             "no row behind the known ones is NULL",

@@ -19,6 +19,18 @@ GROUP = Group(
             'isinstance(node, Join) and node.kind in ("inner", "left") and not is_static(child)',
         ),
         bug(
+            "ranges that overlap are periods of which one holds",
+            "runtime/eval/static_matches.py",
+            "all(self._matches(table, keys, one) > 1 for one in ranges)",
+            "not ranges",
+        ),
+        bug(
+            "ranges of other keys count",
+            "runtime/eval/static_matches.py",
+            'pl.col("group").first().over(keys)',
+            "group=pl.lit(0)",
+        ),
+        bug(
             "a row is stored for each of its matches",
             LOWER,
             "            return multiplies(node) or _multiplied(",

@@ -28,9 +28,10 @@ GROUP = Group(
         bug(
             "ticks are listed however many they are",
             SPANS,
-            "(most := int(many.max())) > MOST_OF_A_ROW",
-            "(most := int(many.max())) > MOST_OF_A_ROW << 40",
+            "(most := int(many.max())) > MOST_OF_A_ROW or",
+            "(most := int(many.max())) > MOST_OF_A_ROW << 40 or",
         ),
+        bug("ticks of many rows are listed however many they are", SPANS, " or in_all > MOST_IN_ALL", ""),
         bug(
             "ticks end a moment before their limit",
             SPANS,

@@ -234,9 +234,10 @@ GROUP = Group(
         bug(
             "windows before a far row are listed however many they are",
             PARTIAL,
-            "(many := int((last - first).max()) + 1) > MOST_OF_A_ROW",
-            "(many := int((last - first).max()) + 1) > MOST_OF_A_ROW << 40",
+            "(many := int((last - first).max()) + 1) > MOST_OF_A_ROW or",
+            "(many := int((last - first).max()) + 1) > MOST_OF_A_ROW << 40 or",
         ),
+        bug("windows before many far rows are listed however many they are", PARTIAL, " or in_all > MOST_IN_ALL", ""),
         bug(
             "another row than the far one is named",
             PARTIAL,

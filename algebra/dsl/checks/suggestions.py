@@ -53,6 +53,12 @@ _RANK = 'the places of the rows of a window are r.ranked(by="end", order=tg.desc
 _TICKS = 'instants at equal distances are tg.ticks("1m", r), and those of each key r.ticks("1m", by="key", within="1h")'
 _NO_CLOCK = f"a query knows the times of rows alone; {_TICKS}"
 _GAPS = 'the last row of each key at equal distances is r.fill_gaps("1m", by="key", within="1h")'
+#: A row that the next one replaces would have to be taken back. What there is says when it is the latest one.
+_LATEST = (
+    'the latest row of each key, at the time of another row, is a.asof_join(r, by="k"), or a.temporal_join(...) where '
+    'rows may be deleted; until when each is the latest one is r.versions(by="k"), and which is it every minute '
+    'r.fill_gaps("1m", by="k"); of the rows of a group or window it is tg.last(r.x, by=r.time)'
+)
 _ROW_BEFORE = (
     'the row before is named by r.over(by="key", order="time", before=tg.lag(r.x)), and computed with by that name'
 )
@@ -145,6 +151,10 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(
         ("first", "dropDuplicatesOn", "deduplicate", "unique_by", "dedupe"),
         'the first row of each key is dedup(by="k"), and within="5m" lets the next one through after so long',
+    )
+    | dict.fromkeys(
+        ("last", "latest", "latest_by", "last_by", "keep_last", "most_recent", "toTable", "to_table"),
+        _LATEST,
     )
     | dict.fromkeys(("order_by", "orderBy", "sort", "sort_by", "sort_values", "sortBy"), _NO_ORDER)
     | dict.fromkeys(("alias", "set_alias", "named"), 'relations are named with as_("a"): a.x, a.time')
@@ -282,6 +292,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("top_k", "topk", "nlargest", "nsmallest"), _LARGEST)
     | {"asc": "values order from the least on: order=r.x; from the greatest on it is tg.desc(r.x)"}
     | dict.fromkeys(("merge_asof", "join_asof"), _AS_OF)
+    | dict.fromkeys(("latest", "most_recent", "keep_last"), _LATEST)
     | dict.fromkeys(("cum_sum", "cumsum", "first_value", "last_value", "nth_value"), _RUNNING)
     | {unit: _unit_hint(unit) for unit in ("second", "minute", "hour", "day")}
     | {"date_trunc": _TRUNCATED}

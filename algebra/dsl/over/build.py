@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -15,7 +15,7 @@ from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.grouping import aggregate_of
 from tidegate.algebra.dsl.over.columns import MOST_ROWS, OverExpression
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.nodes import Node, Project, Rename, Select
+from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Select
 from tidegate.algebra.ordered.over import (
     COMPLETE,
     Frame,
@@ -25,9 +25,12 @@ from tidegate.algebra.ordered.over import (
     OverColumn,
     Reported,
     terms_of,
+    wait_of,
+    with_terms,
 )
 from tidegate.algebra.schema import checked_name
-from tidegate.algebra.terms import Attr, attributes_of
+from tidegate.algebra.terms import Attr, Term, attributes_of, substitute
+from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.types import DataType
 
 if TYPE_CHECKING:
@@ -83,19 +86,52 @@ def _ticks(where: str, value: object, type_: DataType) -> int | None:
 
 def over_node(
     relation: Relation, keys: tuple[str, ...], time: str, tie: str | None, frame: Frame, given: Mapping[str, object]
-) -> tuple[Over, list[Expression]]:
+) -> tuple[Node, list[Expression]]:
     """The node, and the parts that it is written with. Columns of the same key and order as those of an `over` below
     are computed with them.
     """
     parts: list[Expression] = []
     columns = tuple(_column(relation, name, value, time, frame, parts) for name, value in given.items())
     below = relation._node
+    above: list[Imbed] = []
+    while isinstance(below, Imbed) or (isinstance(below, Project) and {*below.names} == {*below.input.schema}):
+        above += [below] if isinstance(below, Imbed) else []
+        below = below.input
     if isinstance(below, Over) and (below.keys, below.time, below.tie) == (keys, time, tie):
-        computed = {column.name for column in below.columns} | {*below.schema} - {*below.input.schema}
-        read = frozenset[str]().union(*(attributes_of(term) for column in columns for term in terms_of(column)))
-        if not read & computed:
-            return replace(below, columns=(*below.columns, *columns)), parts
-    return Over(below, keys, time, tie, columns), parts
+        direct = below is relation._node
+        # Of rows that wait `complete` is the last attribute.
+        waits = below.waits or any(wait_of(column) is not None for column in columns)
+        made = _with_columns(below, above[::-1], columns) if direct or not waits else None
+        if made is not None:
+            names = (*relation._node.schema.names, *(column.name for column in columns))
+            return (made if direct else Project(made, names)), parts
+    return Over(relation._node, keys, time, tie, columns), parts
+
+
+def _with_columns(below: Over, above: Sequence[Imbed], columns: Sequence[OverColumn]) -> Node | None:
+    """The operator with further columns, below attributes that are computed of it; None where they need another one.
+
+    They may read its columns that only look back, unless what they compute of these may have no value: such rows are
+    set aside before the next operator sees them.
+    """
+    written: dict[str, Term] = {}
+
+    def of_operator(term: Term) -> Term:
+        return substitute(term, lambda leaf: written.get(leaf.name, leaf) if isinstance(leaf, Attr) else leaf)
+
+    for imbed in above:
+        written[imbed.name] = of_operator(imbed.term)
+    further = tuple(with_terms(column, of_operator) for column in columns)
+    own, known = {*below.input.schema}, below.known
+    terms = [*written.values(), *(term for column in further for term in terms_of(column))]
+    if any(not attributes_of(term) <= {*known} for term in terms):
+        return None
+    if any(resolve(term, known).fallible for term in terms if above or not attributes_of(term) <= own):
+        return None
+    node: Node = replace(below, columns=(*below.columns, *further))
+    for imbed in above:
+        node = Imbed(node, imbed.name, imbed.term)
+    return node
 
 
 def _column(

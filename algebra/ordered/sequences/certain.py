@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tidegate.algebra.ordered.sequences.certainty.chain import Certain, Standing, preferred_at
 from tidegate.algebra.ordered.sequences.certainty.possible import Known
@@ -15,6 +15,9 @@ from tidegate.algebra.ordered.sequences.definition import EveryMatch
 from tidegate.algebra.ordered.sequences.meaning import Match
 from tidegate.algebra.ordered.sequences.partition import Matched, Partition
 from tidegate.algebra.time import last_instant
+
+#: The version of the rule. A rule that calls a match certain at another instant is another one: the instant is a value.
+RULE: Final = 1
 
 #: What tells matches of a partition apart, and rows of no match.
 _Found: TypeAlias = tuple[int, Matched] | int

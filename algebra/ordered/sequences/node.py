@@ -15,6 +15,7 @@ from tidegate.algebra.nodes import (
     check_condition,
     require_attribute,
 )
+from tidegate.algebra.ordered.sequences.certain import RULE
 from tidegate.algebra.ordered.sequences.checks import check
 from tidegate.algebra.ordered.sequences.definition import (
     DETECTED,
@@ -80,6 +81,10 @@ class Sequences(OrderedNode):
     @property
     def produces(self) -> str:
         return "matches"
+
+    @property
+    def rule(self) -> str:
+        return f"certainty, version {RULE}"
 
     @property
     def leaves_open(self) -> bool:

@@ -1,120 +1,24 @@
-"""The analysis of row patterns: how long a match lasts, when it is certain, and how many rows are kept."""
+"""The family of row patterns in the analysis: the instants of matches, and what is kept and said of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import replace
 
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.functions.aggregates import Aggregate
-from tidegate.algebra.ordered.sequences.automata.automaton import automaton
 from tidegate.algebra.ordered.sequences.counting.counted import counted
 from tidegate.algebra.ordered.sequences.definition import DETECTED, FIRST, LAST, EveryMatch, within
-from tidegate.algebra.ordered.sequences.navigation import Classifier, Navigation, RowValue, reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
-from tidegate.algebra.ordered.sequences.outlines import Outline, outlines_of, place_in, rows_after
-from tidegate.algebra.ordered.sequences.pattern import Absence, Anchor, longest, patterns_of, shortest
 from tidegate.algebra.ordered.summary import Halves, Summary
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import attributes_of
-from tidegate.analysis.ordered.family import (
-    Family,
-    StateBound,
-    StoredRows,
-    ZoneBuilder,
-    event_zones,
-    rate_of,
-    stream_of,
-    with_row,
-)
+from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, event_zones, with_row
+from tidegate.analysis.ordered.sequences.bounds import ROWS, bound_of
 from tidegate.analysis.ordered.sequences.growth import growing
 from tidegate.analysis.ordered.sequences.tables import tables_of
-from tidegate.analysis.zones.wording import amount, factor, usual_spans
+from tidegate.analysis.ordered.sequences.waits import span_of, waits_of
+from tidegate.analysis.zones.wording import usual_spans
 from tidegate.analysis.zones.zone import Zone
-
-#: The name of what is kept.
-ROWS: Final = "rows"
-
-
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """How long after its first row, and after its last, a match is certain at the latest, in ticks; None: nobody knows.
-    `span` is how long it lasts at most.
-    """
-
-    span: int | None
-    after_first: int | None
-    after_last: int | None
-
-
-def waits_of(node: Sequences) -> Waits:
-    """How long matches last and wait."""
-    span, trailing = span_of(node), _trailing(node)
-    ahead = _reads_ahead(node) or any(isinstance(p, Anchor) and p.at == "end" for p in patterns_of(node.pattern))
-    if ahead:
-        return Waits(span, None, None)
-    every = isinstance(node.selection, EveryMatch)
-    # A row is of no match once the matches that may begin there have not come: so long after it.
-    decided = not node.reported.unmatched and (every or longest(node.pattern) == shortest(node.pattern))
-    return Waits(span, None if span is None else span + trailing, trailing if decided else None)
-
-
-def span_of(node: Sequences) -> int | None:
-    """How long a match lasts at most, by its limits, whichever way through the pattern it takes; None: for ever."""
-    spans = [_span(node, outline) for outline in outlines_of(node)]
-    known = [span for span in spans if span is not None]
-    return max(known, default=0) if len(known) == len(spans) else None
-
-
-def _span(node: Sequences, outline: Outline) -> int | None:
-    """The greatest difference of the last row of a match and its first one; 0 where they contradict each other."""
-    if len(outline) < 2:
-        return 0
-    edges = [(later, earlier, 0) for earlier, later in pairwise(range(len(outline)))]
-    for limit in node.limits:
-        later, earlier = (place_in(outline, point) for point in (limit.later, limit.earlier))
-        if later is not None and earlier is not None:
-            edges.append((earlier, later, limit.most))
-    distance: list[int | None] = [0, *(None for _ in outline[1:])]
-    for _ in outline:
-        for earlier, later, most in edges:
-            by = distance[earlier]
-            if by is not None and (distance[later] is None or by + most < (distance[later] or 0)):
-                distance[later] = by + most
-    return distance[-1] if distance[0] == 0 else 0
-
-
-def _trailing(node: Sequences) -> int:
-    """How long after its last row a match waits at most for rows that must not come. One that may stand there has its
-    limit.
-    """
-    return max((part.within or 0 for part in patterns_of(node.pattern) if isinstance(part, Absence)), default=0)
-
-
-def _reads_ahead(node: Sequences) -> bool:
-    """Whether a row behind the last one of a match decides something of it."""
-    by_name = {navigation.name: navigation for navigation in node.navigations}
-    steps = {
-        d.variable: _ahead(by_name[name] for name in attributes_of(d.condition) if name in by_name)
-        for d in node.definitions
-    }
-    measured = _ahead(
-        by_name[name] for measure in node.measures for name in attributes_of(measure.term) if name in by_name
-    )
-    if measured:
-        return True
-    if not any(steps.values()):
-        return False
-    of = automaton(node.pattern)
-    return any(
-        steps.get(state.variable, 0) > after for state, after in zip(of.states[1:], rows_after(of)[1:], strict=True)
-    )
-
-
-def _ahead(navigations: Iterable[Navigation]) -> int:
-    return max((n.row.step for n in navigations if isinstance(n, RowValue | Classifier)), default=0)
 
 
 class SequencesFamily(Family[Sequences]):
@@ -175,7 +79,7 @@ class SequencesFamily(Family[Sequences]):
         )
 
     def state(self, node: Sequences) -> StateBound:
-        return StateBound((_bound(node),), (StoredRows(ROWS, "kept", of="that matches may need"),))
+        return StateBound((bound_of(node),), (StoredRows(ROWS, "kept", of="that matches may need"),))
 
     def one_by_one(self, node: Sequences, *, shared: bool) -> Sequence[str]:
         return ("each may be a row of a match",)
@@ -196,19 +100,3 @@ def _relations(node: Sequences) -> Formula:
         row = Var(node.time)
         relations += [Compare(first, "<=", row), Compare(row, "<=", last)]
     return And(tuple(relations))
-
-
-def _bound(node: Sequences) -> str:
-    """How many rows are kept at most: some of each partition, and those of a span."""
-    many = f"keys({stream_of(node.input)[1]} by {', '.join(node.keys)}) × " if node.keys else ""
-    waits, rows = waits_of(node), longest(node.pattern)
-    back, _ = reach_of(node.navigations)
-    leading = max((p.within or 0 for p in patterns_of(node.pattern) if isinstance(p, Absence)), default=0)
-    adjacent = not isinstance(node.selection, EveryMatch) or node.selection.skipping == "contiguous"
-    if waits.after_first is not None:
-        span = amount(waits.after_first + leading, node.input.schema[node.time].type)
-        summands = [f"{many}{back:,}"] if back else []
-        return f"{ROWS}: {' + '.join([*summands, f'{rate_of(node.input)} × {factor(span)}'])}"
-    if adjacent and rows is not None and not leading:
-        return f"{ROWS}: {many}{rows + back:,}"
-    return f"{ROWS}: unbounded: missing within="

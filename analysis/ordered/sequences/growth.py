@@ -28,13 +28,14 @@ def growing(node: Sequences) -> tuple[str, ...]:
     selection = node.selection
     if not isinstance(selection, EveryMatch):
         return ()
-    endless = [part for part in patterns_of(node.pattern) if isinstance(part, Repetition) and _is_endless(part)]
+    endless = [part for part in patterns_of(node.pattern) if isinstance(part, Repetition) and is_endless(part)]
     of = endless if selection.skipping == "any" else [part for part in endless if _has_choices(node, part)]
     type_ = node.input.schema[node.time].type
     return tuple(dict.fromkeys(pattern_text(part, lambda ticks: ticks_text(ticks, type_)) for part in of))
 
 
-def _is_endless(part: Repetition) -> bool:
+def is_endless(part: Repetition) -> bool:
+    """Whether it has no greatest number of rows of its own."""
     return part.most is None and longest(part.part) != 0
 
 

@@ -133,6 +133,11 @@ class Foldable:
         return not self.instants
 
     @property
+    def waits(self) -> bool:
+        """Whether rows are stored one by one until something of them is settled."""
+        return bool(self.comparisons or self.terms)
+
+    @property
     def runs(self) -> bool:
         """Whether the runtime folds these rows."""
         return self.is_bounded and not self.unfit
@@ -237,18 +242,16 @@ def folding(
     asked = _Question(i, streams.get(stream.name, stream), streams, promised, latencies, tables, for_ever)
     try:
         for later in later_ofs(region_):
-            settled = _settled(asked, without(region_, later, stream.schema), later)
+            settled = _settled(asked, without(region_, later, stream.schema), later, region_)
             if settled is not None and settled.is_bounded:
                 return settled
-        return _settled(asked, region_, None)
+        return _settled(asked, region_, None, region_)
     except QueryError:
         return None
 
 
-def why_unknown(node: Node, i: int, *, recursive: bool) -> str:
+def why_unknown(node: Node, i: int) -> str:
     """Why it is not known how rows of occurrence i fold, where `folding` is not asked or gives none."""
-    if recursive:
-        return "the query is part of a recursion"
     if len(occurrences(node)) > MOST_OCCURRENCES:
         return f"the query has more than {MOST_OCCURRENCES} occurrences of streams"
     if region(node, i) is None:
@@ -256,9 +259,9 @@ def why_unknown(node: Node, i: int, *, recursive: bool) -> str:
     return "a comparison that is to be settled has too many temporal cases"
 
 
-def _settled(asked: _Question, region: Region, later: LaterOf | None) -> Foldable | None:
+def _settled(asked: _Question, region: Region, later: LaterOf | None, whole: Region) -> Foldable | None:
     """The folding with all comparisons that come to be settled beside each other: those that never are go, until none
-    does. None where the term is not settled beside them.
+    does. None where the term is not settled beside them. The `whole` region is that in which the term is read.
     """
     wanted = literals(region)
     left_open: list[SettledComparison] = []
@@ -282,7 +285,7 @@ def _settled(asked: _Question, region: Region, later: LaterOf | None) -> Foldabl
         tuple(_stays_open(region, comparison) for comparison in left_open),
         divided.instants(asked.stream.schema),
         _rest(asked, [comparison.horizon() for comparison in comparisons] + [term.horizon() for term in terms]),
-        (*(f"{term_text(term.term.term)} is an instant of several streams" for term in terms), *unfit(region)),
+        unfit(region, whole),
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidegate.algebra.functions.aggregates import Aggregate, Form
-from tidegate.algebra.nodes import Difference, Group, Imbed, Join, Node, Select, Union
+from tidegate.algebra.functions.aggregates import Aggregate, Form, Stored
+from tidegate.algebra.nodes import Group, Imbed, Join, Node, Select
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.row_wise import is_row_wise
@@ -14,12 +14,25 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.typed.operations import resolve, term_type
 from tidegate.algebra.types import BIGINT, NULL
 from tidegate.analysis.state.folding.classes import payload_of
-from tidegate.analysis.state.folding.region import Region
+from tidegate.analysis.state.folding.region import Region, own_parts
 
 
-def unfit(region: Region) -> tuple[str, ...]:
-    """Why the runtime keeps the rows of a region's occurrence one by one although they would fold, reason by reason."""
-    return tuple(dict.fromkeys([*_uncounted(region), *_fallible(region)]))
+def unfit(region: Region, whole: Region) -> tuple[str, ...]:
+    """Why the runtime keeps the rows of a region's occurrence one by one although they would fold, reason by reason.
+    The `whole` region is that without a settled term.
+    """
+    return tuple(dict.fromkeys([*_uncounted(region), *_fallible(region), *_reading_settled(region, whole)]))
+
+
+def _reading_settled(region: Region, whole: Region) -> Iterator[str]:
+    """Aggregates that read a settled term: to the plan's tree it is an instant of the row."""
+    sink, read = region.sink, whole.sink
+    if sink is None or read is None or not isinstance(sink.node, Group):
+        return
+    for aggregate in sink.node.aggregates:
+        for term in _of(aggregate):
+            if set(own_parts(term, sink.held)) != set(own_parts(term, read.held)):
+                yield f"{aggregate_text(aggregate)} reads an instant of several streams"
 
 
 def _uncounted(region: Region) -> Iterator[str]:
@@ -28,9 +41,6 @@ def _uncounted(region: Region) -> Iterator[str]:
     if sink is None:
         yield "the result has each row by itself"
     elif isinstance(sink.node, Group):
-        for step in region.steps:
-            if isinstance(step.node, Union | Difference):
-                yield f"a {type(step.node).__name__.lower()} stands between it and its grouping"
         schema = sink.node.input.schema
         for aggregate in sink.node.aggregates:
             argument = aggregate.argument
@@ -38,7 +48,7 @@ def _uncounted(region: Region) -> Iterator[str]:
             form = aggregate.entry.form_of(type_)
             if form is Form.WHOLE:
                 yield f"{aggregate_text(aggregate)} needs every value"
-            elif form is Form.SKETCH:
+            elif aggregate.entry.stored is Stored.ROWS:
                 yield f"{aggregate_text(aggregate)} counts each value by itself"
             elif form is Form.DOUBLE_SUM:
                 yield f"{aggregate_text(aggregate)} adds doubles"

@@ -86,6 +86,7 @@ class Session:
         )
         self._runner = setup.runner(executor)
         self._notices = Notices.of(setup, setup.sources)
+        self._runner.tell = self._notices.told
         self._input = PendingInput(setup)
         polling = FilePolling(setup, self._notices, tuner)
         self._batches = SessionBatches(setup, self._runner, options, self._notices, self._input, polling)

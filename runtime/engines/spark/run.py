@@ -80,6 +80,7 @@ class SparkRun:
 
     def __post_init__(self) -> None:
         self.notices = Notices.of(self.setup, self.setup.sources)
+        self.runner.tell = self.notices.told
 
     def advance(self, stream: str, progress: Any) -> None:
         check_known(stream, self.setup.streams, "stream")

@@ -12,7 +12,7 @@ import polars as pl
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import Group, Scan
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.terms import Attr
+from tidegate.algebra.terms import Attr, Term
 from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BIGINT, BOOLEAN
 from tidegate.analysis.state.folding.classes import Best
@@ -20,7 +20,7 @@ from tidegate.runtime.eval.aggregates.partials import aggregate
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.folding.fold import Fold, SettledCondition
-from tidegate.runtime.plan.folding.shards import BRANCHES, FoldStep, ShardTree
+from tidegate.runtime.plan.folding.shards import BRANCHES, ROOT, FoldStep, ShardTree
 
 _ROW: Final = "\0row"
 #: Bits of a hash that choose among the shards below one.
@@ -32,8 +32,7 @@ def folded(rows: pl.DataFrame, fold: Fold, settled: SettledCondition, schema: Sc
 
     Rows of a class whose total would not fit its type stay as they are: not to fold them does no harm.
     """
-    holds = rows.select(compile_term(settled.condition, schema).fill_null(value=False).alias("")).to_series()
-    is_settled = pl.lit(holds) if len(holds) == rows.height else pl.lit(bool(holds[0]))  # one value for all rows
+    is_settled = _is_settled(rows, settled, schema)
     old = rows.filter(is_settled)
     group = _classes(fold, schema, len(settled.truths))
     keys = [compile_term(term, schema).alias(f"\0{j}") for j, term in enumerate((*fold.keys, *settled.truths))]
@@ -52,9 +51,29 @@ def folded(rows: pl.DataFrame, fold: Fold, settled: SettledCondition, schema: Sc
     return pl.concat([only(part, rows.columns) for part in (*unfolded, classes)])
 
 
+def _is_settled(rows: pl.DataFrame, settled: SettledCondition, schema: Schema) -> pl.Expr:
+    """Which rows are settled, as a filter of these rows."""
+    holds = rows.select(compile_term(settled.condition, schema).fill_null(value=False).alias("")).to_series()
+    return pl.lit(holds) if len(holds) == rows.height else pl.lit(bool(holds[0]))  # one value for all rows
+
+
+def settled_apart(
+    rows: pl.DataFrame, fold: Fold, settled: SettledCondition, schema: Schema
+) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Folded rows by shards: those that are settled, at the root of the tree, and the others."""
+    is_settled = _is_settled(rows, settled, schema)
+    yield shard_tree(fold).number(ROOT), rows.filter(is_settled)
+    yield 0, rows.filter(~is_settled)
+
+
 def shard_tree(fold: Fold) -> ShardTree:
     """The tree of shards over the hashes of class keys. Another version of Polars may hash differently."""
-    return ShardTree.of(f"polars {pl.__version__} {fold.keys}")
+    return _tree(fold.keys)
+
+
+@lru_cache(maxsize=256)
+def _tree(keys: tuple[Term, ...]) -> ShardTree:
+    return ShardTree.of(f"polars {pl.__version__} {keys}")
 
 
 def sharded(rows: pl.DataFrame, fold: Fold, step: FoldStep, schema: Schema) -> Iterator[tuple[int, pl.DataFrame]]:

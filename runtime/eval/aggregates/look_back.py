@@ -20,6 +20,7 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr, attributes_of
 from tidegate.algebra.typed.operations import resolve
 from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.eval.aggregates.pairs import gathered, running_state
 from tidegate.runtime.eval.aggregates.partials import final, lifted, merge
 from tidegate.runtime.eval.joins.ranges import Slices, slices_of
 from tidegate.runtime.plan.aggregate_states import State, has_partials, states
@@ -29,6 +30,9 @@ from tidegate.runtime.plan.join_parts import JoinParts, join_parts
 LISTED: Final = 1 << 16
 _HALF: Final = 2**32
 _BEST: Final = (Form.LEAST, Form.GREATEST, Form.EARLIEST, Form.LATEST)
+_ADDED: Final = (Form.COUNT, Form.INTEGER_SUM, Form.DOUBLE_SUM)
+#: High halves of integer sums below this have a sum that fits.
+_MOST: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +69,25 @@ def look_back(group: Group) -> LookBack | None:
 def _side(aggregate: Aggregate, state: State, join: Join) -> bool | None:
     """Whether an aggregate reads the right side (else the left, or none); None where it reads both, or cannot run.
 
-    Of padded rows an attribute is NULL and adds nothing; another term could have a value. Left values would have to be
-    added as often as there are partners, and differences of sums of doubles lose digits: neither is done.
+    Of padded rows an attribute is NULL and adds nothing; another term could have a value.
     """
     terms = [term for term in (aggregate.argument, aggregate.by) if term is not None]
     read = frozenset(name for term in terms for name in attributes_of(term))
     schema = join.schema
-    if state.form in (Form.DOUBLE_SUM, Form.SKETCH) or any(resolve(term, schema).fallible for term in terms):
+    if state.form is Form.SKETCH or any(resolve(term, schema).fallible for term in terms):
         return None
     if read and read <= set(join.right.schema):
         plain = all(isinstance(term, Attr) for term in terms)
         return True if plain or join.kind == "inner" else None
     if read <= set(join.left.schema):
-        return False if state.form in (Form.COUNT, *_BEST) else None
+        return False if state.form in (*_ADDED, *_BEST) else None
     return None
 
 
 def looked_back(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
-    """The result of the grouping; None where pairs are better listed, as there are few of them."""
+    """The result of the grouping; None where pairs are better listed, as there are few of them, or values of the left
+    side so large that their sums have to be added up one by one.
+    """
     if left.height * right.height <= LISTED:
         return None
     slices = slices_of(left, right, look_back.both, look_back.parts)
@@ -97,10 +102,10 @@ def looked_back(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) ->
     of_left, of_right = iter(states(left_group)), iter(states(right_group))
     padded = look_back.join.kind == "left"
     for state, reads_right in zip(states(look_back.group), look_back.of_right, strict=True):
-        if reads_right:
-            values = running.states(next(of_right))
-        else:
-            values = _weighted(next(of_left), rows, slices.sizes, padded=padded)
+        times = np.maximum(slices.sizes, 1) if padded else slices.sizes
+        values = running.states(next(of_right)) if reads_right else _weighted(next(of_left), rows, times)
+        if values is None:
+            return None
         columns |= dict(zip(state.columns, values, strict=True))
     partials = pl.DataFrame(columns)
     if not padded:
@@ -113,12 +118,25 @@ def _chosen(look_back: LookBack, *, of_right: bool) -> tuple[Aggregate, ...]:
     return tuple(aggregate for aggregate, reads_right in pairs if reads_right == of_right)
 
 
-def _weighted(state: State, rows: pl.DataFrame, sizes: Int64Array, *, padded: bool) -> list[pl.Series]:
-    """The states over a left row's partners of an aggregate that does not read them: counts, as often as there are."""
-    columns = [rows[column] for column in state.columns]
-    if state.form is not Form.COUNT:
-        return columns
-    return [columns[0] * pl.Series(np.maximum(sizes, 1) if padded else sizes)]
+def _weighted(state: State, rows: pl.DataFrame, times: Int64Array) -> list[pl.Series] | None:
+    """The states over a left row's partners of an aggregate that does not read them: what is added, so many times."""
+    part = {name: rows[state.column(name)] for name, _ in state.parts}
+    weights = pl.Series(times)
+    match state.form:
+        case Form.COUNT:
+            return [part["n"] * weights]
+        case Form.INTEGER_SUM:
+            halves = np.abs(np.asarray(part["hi"].fill_null(0)))
+            if (int(halves.max(initial=0)) + 1) * int(times.sum()) >= _MOST or int(times.max(initial=0)) >= _HALF // 2:
+                return None
+            high, low = part["hi"] * weights, part["lo"] * weights
+            carry = low // _HALF
+            sums = [high + carry, low - carry * _HALF]
+        case Form.DOUBLE_SUM:
+            sums = [part["sum"] * weights, (part["sum"] * 0.0).fill_nan(0.0)]
+        case _:
+            return list(part.values())
+    return [*sums, part["n"] * weights] if state.averages else sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +153,8 @@ class _Running:
                 return [pl.Series(self.total(state, "n"))]
             case Form.INTEGER_SUM:
                 return self.sums(state)
+            case Form.DOUBLE_SUM:
+                return self.doubles(state)
             case _:
                 return self.best(state)
 
@@ -152,6 +172,22 @@ class _Running:
         present = counted[self.slices.stop] > counted[self.slices.start]
         sums = [_where(present, pl.Series(high + carry)), _where(present, pl.Series(low - carry * _HALF))]
         return [*sums, pl.Series(self.total(state, "n"))] if state.averages else sums
+
+    def doubles(self, state: State) -> list[pl.Series]:
+        """Sums of doubles over the partners, which begin or end their group: added up from there, as differences of
+        running sums would lose digits.
+        """
+        total, lost = state.column("sum"), state.column("comp")
+        rows = self.rows.with_columns((pl.col(total) * 0.0).fill_nan(0.0).alias(lost))[self.slices.order]
+        groups, at = self.slices.groups, self.slices.stop - 1
+        if not self.slices.from_first:
+            rows, groups, at = rows.reverse(), groups.max(initial=0) - groups[::-1], rows.height - 1 - self.slices.start
+        place = np.arange(len(groups)) - np.searchsorted(groups, groups)
+        sums = pl.DataFrame([column.alias(name) for column, name in zip(
+            running_state(state, rows, place), state.columns, strict=True
+        )])  # fmt: skip
+        found = gathered(sums, np.where(self.slices.sizes > 0, at, -1)).get_columns()
+        return [*found[:2], *(column.fill_null(0) for column in found[2:])]
 
     def best(self, state: State) -> list[pl.Series]:
         """The state of the best partner. Ranks grow with what is better, and from group to group, so that their running

@@ -36,6 +36,11 @@ def running(group: Group, rows: pl.DataFrame, place: Int64Array) -> pl.DataFrame
     return rows.with_columns(column for state in states(group) for column in _running(state, rows, first, place))
 
 
+def running_state(state: State, rows: pl.DataFrame, place: Int64Array) -> list[pl.Series]:
+    """The columns of one state over each segment up to each row."""
+    return _running(state, rows, np.arange(len(place)) - place, place)
+
+
 def remaining(group: Group, rows: pl.DataFrame, place: Int64Array) -> pl.DataFrame:
     """Each row with the partial results of its segment from it on; `place` counts from the segment's end."""
     if not place.any():

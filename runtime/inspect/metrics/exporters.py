@@ -54,6 +54,7 @@ INSTRUMENTS: Final = (
     Instrument("progress_behind_seconds", "gauge", "s", ("stream", "attribute"), "The batch's clock less progress."),
     Instrument("state_rows", "gauge", "", ("buffer",), "Rows stored."),
     Instrument("state_bytes", "gauge", "By", ("buffer",), "Size of stored rows."),
+    Instrument("state_settled_rows", "gauge", "", ("buffer",), "Rows stored that are settled, of each class one."),
     Instrument(
         "freed_rows", "counter", "", ("buffer",), "Rows freed by the partner and kill rules, before keep would."
     ),
@@ -93,6 +94,8 @@ def readings(metrics: Metrics) -> Iterator[tuple[str, tuple[str, ...], float]]:
     for use in metrics.state:
         yield "state_rows", (use.buffer,), use.rows
         yield "state_bytes", (use.buffer,), use.bytes
+        if use.settled is not None:
+            yield "state_settled_rows", (use.buffer,), use.settled
         if use.extent is not None:
             yield "state_extent", (use.buffer,), use.extent
             yield "state_bound", (use.buffer,), INF if use.bound is None else use.bound

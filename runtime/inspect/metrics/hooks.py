@@ -93,6 +93,9 @@ class BufferUse:
     query was evaluated once. `attribute` None: what is kept depends on several instants. Situations that an operator
     keeps are counted here too.
 
+    Where rows fold, `settled` says how many are settled (rule R34): one of each class, which may be of any age, and
+    those that wait to be folded. `extent` and `bound` are then those of the others.
+
     Examples:
         >>> from tidegate import metrics
         >>> session = program.session()
@@ -108,6 +111,7 @@ class BufferUse:
     attribute: str | None = None
     extent: float | None = None
     bound: float | None = None
+    settled: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,10 +234,7 @@ class Metrics:
             "results": dict(self.results),
             "set_aside": {query: dict(reasons) for query, reasons in self.set_aside.items()},
             "progress": {reached.name: plain_instant(reached.reached, reached.kind) for reached in self.progress},
-            "state": {
-                use.buffer: {"rows": use.rows, "bytes": use.bytes, "extent": use.extent, "bound": use.bound}
-                for use in self.state
-            },
+            "state": {use.buffer: _plain(use) for use in self.state},
             "freed": dict(self.freed),
             "seconds": {step: round(seconds, 6) for step, seconds in self.seconds.items()},
             "places": dict(self.places),
@@ -295,19 +296,27 @@ def quantity(ticks: Extended, kind: Kind) -> float:
             return float(ticks)
 
 
+def _plain(use: BufferUse) -> dict[str, object]:
+    """The fields but the name; of rows that do not fold not how many are settled."""
+    values: dict[str, object] = {"rows": use.rows, "bytes": use.bytes, "extent": use.extent, "bound": use.bound}
+    return values if use.settled is None else {**values, "settled": use.settled}
+
+
 def _use(plan: Plan, report: BatchReport, buffer: Buffer) -> BufferUse:
     rows, size = report.live_rows[buffer.id], report.live_bytes[buffer.id]
-    attribute = _measured(buffer)
+    attribute, folded = _measured(buffer), report.settled.get(buffer.id)
+    settled = None if folded is None else folded.rows
     if attribute is None:
-        return BufferUse(buffer.id, rows, size)
-    if (buffer.id, attribute) not in report.live_ranges:
-        return BufferUse(buffer.id, rows, size, attribute, 0.0, 0.0)
-    oldest, newest = report.live_ranges[buffer.id, attribute]
+        return BufferUse(buffer.id, rows, size, settled=settled)
+    stored = report.live_ranges.get((buffer.id, attribute)) if folded is None else folded.others.get(attribute)
+    if stored is None:
+        return BufferUse(buffer.id, rows, size, attribute, 0.0, 0.0, settled)
+    oldest, newest = stored
     bounds = [_bound(query, leaf, newest, report) for query, leaf in plan.readers(buffer)]
     kind = buffer.stored[attribute].type.kind
     known = [bound for bound in bounds if bound is not None]
     bound = quantity(max(known), kind) if len(known) == len(bounds) else None
-    return BufferUse(buffer.id, rows, size, attribute, quantity(newest - oldest, kind), bound)
+    return BufferUse(buffer.id, rows, size, attribute, quantity(newest - oldest, kind), bound, settled)
 
 
 def _measured(buffer: Buffer) -> str | None:
@@ -325,7 +334,7 @@ def _bound(query: QueryPlan, leaf: Leaf, newest: int, report: BatchReport) -> in
         horizon: Extended = shift + latencies.of[promised]
     else:
         assert leaf.occurrence is not None
-        proved = leaf.occurrence.bound
+        proved = leaf.occurrence.proved(folding=leaf.buffer.id in report.settled)
         if not isinstance(proved, Bounded):
             return None
         horizon = proved.horizon

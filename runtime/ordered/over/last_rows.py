@@ -35,7 +35,8 @@ from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows
 @lru_cache(maxsize=256)
 def is_of_last_rows(node: Over) -> bool:
     """Whether all values of a row come from itself and the last row before it."""
-    return not node.waits and all(_is_of_last_row(node, column) for column in node.columns)
+    of_last = all(_is_of_last_row(node, column) for column in node.columns)
+    return of_last and not node.waits and not layout_of(node).dependent
 
 
 def _is_of_last_row(node: Over, column: OverColumn) -> bool:

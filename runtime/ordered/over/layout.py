@@ -23,7 +23,8 @@ from tidegate.algebra.ordered.over import (
     RowNumber,
     terms_of,
 )
-from tidegate.algebra.terms import Attr, Term
+from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Attr, Term, attributes_of
 from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BIGINT, DOUBLE, STRING, DataType
 from tidegate.runtime.eval.columns import polars_type
@@ -70,6 +71,17 @@ class OverLayout:
         return tuple(dict.fromkeys(term for term in terms if term != Attr(self.node.time)))
 
     @cached_property
+    def dependent(self) -> tuple[Term, ...]:
+        """Those arguments that read columns, each after those that its columns need."""
+        own = set(self.node.input.schema)
+        return tuple(term for term in self.arguments if not attributes_of(term) <= own)
+
+    @cached_property
+    def known(self) -> Schema:
+        """What arguments read."""
+        return self.node.known
+
+    @cached_property
     def runnings(self) -> tuple[Running, ...]:
         runnings = (self.running(column) for column in self.node.columns)
         return tuple(dict.fromkeys(running for running in runnings if running is not None))
@@ -86,7 +98,7 @@ class OverLayout:
         return f"row {name}"
 
     def type_of(self, term: Term) -> DataType:
-        return term_type(term, self.node.input.schema)
+        return term_type(term, self.known)
 
     def form(self, aggregate: Aggregate) -> Form:
         assert aggregate.argument is not None

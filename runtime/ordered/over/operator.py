@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.ordered.over import Over, wait_of
+from tidegate.algebra.ordered.over import Over, OverColumn, wait_of
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.over import ROWS, need_of
 from tidegate.runtime.arrays import Int64Array
@@ -68,9 +69,10 @@ class OverOperator(KeptRowsOperator):
             if tie >= 0:
                 (reading,) = self.node.readings
                 require_order(reading, rows, places, order_of(reading, rows), len(before.partitions))
+        values = Values(layout_of(self.node), block, None if self.noted is None else [])
+        block = values.block = _with_dependent(values, rows)
         complete = _complete(self.node, block, NEVER if close_at is None else close_at)
         left = _left(self.node, before, block, complete, reached)
-        values = Values(layout_of(self.node), block, None if self.noted is None else [])
         result = _completed(self.node, values, rows, complete, ticks(after), reached)
         if self.noted is not None:
             self.noted.extend(_without_sum(self.node, values, rows))
@@ -141,9 +143,10 @@ def _block(node: Over, before: KeptExtract, rows: pl.DataFrame, places: Int64Arr
     """The rows of an increment behind those that are kept; `places` are those of the new rows' partitions."""
     layout = layout_of(node)
     schema = node.input.schema
-    terms = evaluated(rows, *(compile_term(term, schema) for term in layout.arguments)).get_columns()
+    arguments = [term for term in layout.arguments if term not in layout.dependent]
+    terms = evaluated(rows, *(compile_term(term, schema) for term in arguments)).get_columns()
     new = pl.DataFrame([rows.get_column(node.time).alias(TIME)]).hstack(
-        [column.alias(layout.argument(term)) for term, column in zip(layout.arguments, terms, strict=True)]
+        [column.alias(layout.argument(term)) for term, column in zip(arguments, terms, strict=True)]
     )
     if node.waits:
         new = new.hstack([rows.get_column(name).alias(layout.attribute(name)) for name in schema.names])
@@ -151,6 +154,32 @@ def _block(node: Over, before: KeptExtract, rows: pl.DataFrame, places: Int64Arr
     order = order_of(node.readings[0], rows)
     partitions = len(before.partitions)
     return Block.of(before.rows.drop(PARTITION), kept_in, new, places, order, partitions, TIME)
+
+
+def _with_dependent(values: Values, rows: pl.DataFrame) -> Block:
+    """The block with those arguments of its new rows that read columns. Kept rows have theirs."""
+    layout, block = values.layout, values.block
+    own, computed = set(layout.node.input.schema), dict[str, pl.Series]()
+    # What does not fit is noted as the column itself is computed.
+    before = Values(layout, block, None if values.failed is None else [], values.runs, values.frames)
+    for term in layout.dependent:
+        for name in sorted(attributes_of(term) - own - set(computed)):
+            column = next(column for column in layout.node.columns if column.name == name)
+            computed[name] = _of_new_rows(before, column)
+        read = rows.with_columns(list(computed.values()))
+        argument = evaluated(read, compile_term(term, layout.known)).to_series().alias(layout.argument(term))
+        block = before.block = replace(block, new=block.new.with_columns(argument))
+    return block
+
+
+def _of_new_rows(values: Values, column: OverColumn) -> pl.Series:
+    """The values of a column for the new rows, in the order in which these are given."""
+    block = values.block
+    ordered = np.flatnonzero(block.source >= block.kept.height)
+    # By place, as kernels need it; then back to where the rows stand in the frame.
+    rank = np.empty(block.height, dtype=np.int64)
+    rank[ordered] = np.arange(len(ordered))
+    return values.of(column, ordered).gather(rank[block.new_places])
 
 
 def _complete(node: Over, block: Block, end: int) -> Int64Array:
@@ -187,13 +216,7 @@ def _completed(
     """The rows that are complete in this step."""
     block, layout = values.block, values.layout
     if not node.waits:
-        new_places = block.new_places
-        ordered = np.flatnonzero(block.source >= block.kept.height)
-        # By place, as kernels need it; then back to where the rows stand in the frame.
-        rank = np.empty(block.height, dtype=np.int64)
-        rank[ordered] = np.arange(len(ordered))
-        back = rank[new_places]
-        computed = [values.of(column, ordered).gather(back) for column in node.columns]
+        computed = [_of_new_rows(values, column) for column in node.columns]
         return rows.select(node.input.schema.names).hstack(computed)
     at = np.flatnonzero((complete > after) & (complete <= until))
     attributes = [block.column(layout.attribute(name)).gather(at).alias(name) for name in node.input.schema.names]

@@ -55,13 +55,25 @@ class CompiledSearch:
         result = self._results(rows, found, keys)
         first = self._first_kept(rows, standings, until)
         kept, threads = self._kept(rows, standings, first, until), self._threads(rows, found, standings, first)
-        return SearchedExtract(before.partitions, kept, found.look, threads=threads), result
+        look = self._looks(rows, found, standings, until)
+        return SearchedExtract(before.partitions, kept, look, threads=threads), result
 
     def looks_of(self, kept: KeptExtract, none: pl.DataFrame, until: Extended) -> Int64Array:
         """When the partitions of which rows are kept have to be looked at; `none` are no new rows."""
         nothing, reached = np.empty(0, dtype=np.int64), ticks(until)
         keys = pl.DataFrame({name: [] for name in self.node.keys})
         return self.increment(kept, none, nothing, nothing, reached, reached, keys, limited=False)[0].look
+
+    def _looks(self, rows: OrderedRows, found: Found, standings: Standings, until: int) -> Int64Array:
+        """When partitions have to be looked at: where nothing waits, once the first row can no longer be one that must
+        not come before a match.
+        """
+        look, height = found.look, np.diff(rows.offsets)
+        if self.leading:
+            before = self._before(rows, standings, until)
+            idle = np.flatnonzero((standings.begin >= height) & (before < height))
+            look[idle] = np.minimum(look[idle], rows.time[(rows.offsets[:-1] + before)[idle]] + self.leading)
+        return look
 
     def _excesses(self, rows: OrderedRows, found: Found, keys: pl.DataFrame) -> list[Excess]:
         return [

@@ -23,7 +23,7 @@ from tidegate.algebra.ordered.sequences.result import reported, unmatched_row
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.semantics import aggregated
 from tidegate.algebra.time import Extended
-from tidegate.analysis.ordered.sequences.family import ROWS
+from tidegate.analysis.ordered.sequences.bounds import ROWS
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.ordered.family import Family, Tables
@@ -226,11 +226,15 @@ class _Search:
 
     def _look(self, kept: _Kept, until: Extended) -> int:
         """The least instant after `until` at which more is decided although no row comes; what only the end of the
-        input decides is looked at then.
+        input decides is looked at then. Where nothing waits, when the first row can no longer be one that must not come
+        before a match.
         """
-        if not isinstance(until, int) or kept.standing.begin >= len(kept.rows):
+        idle, leading = kept.standing.begin >= len(kept.rows), self.prepared.leading or 0
+        if not isinstance(until, int) or not kept.rows or (idle and not leading):
             return NO_LOOK
         partition = Partition(self.node, kept.rows, aggregated)
+        if idle:
+            return next((time + leading for time in partition.times if time > until - leading), NO_LOOK)
         low, high = until, partition.times[-1] + self.prepared.span
         now = self._decided(partition, until, kept.standing)
         if high <= low or self._decided(partition, high, kept.standing) == now:

@@ -10,7 +10,7 @@ import numpy as np
 from tidegate.algebra.ordered.events import too_far
 from tidegate.algebra.ordered.ticks import TICK, Ticks
 from tidegate.runtime.arrays import BoolArray, Int64Array
-from tidegate.runtime.ordered.row_arrays import MOST_OF_A_ROW
+from tidegate.runtime.ordered.row_arrays import MOST_IN_ALL, MOST_OF_A_ROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,18 @@ class Spans:
         return last
 
     def ticks(self, node: Ticks, texts: Callable[[int], str]) -> tuple[Int64Array, Int64Array]:
-        """The partitions and instants of all ticks. `EvaluationError` TG306 where a row has more than memory holds;
-        `texts` says the key of a partition.
+        """The partitions and instants of all ticks. `EvaluationError` TG306 where a row, or all together, have more
+        than memory holds; `texts` says the key of a partition.
         """
         first = next_tick(node, self.low)
         many = np.maximum((self.high - first) // node.every + 1, 0)
-        if len(many) and (most := int(many.max())) > MOST_OF_A_ROW:
+        in_all = int(many.sum(dtype=np.float64))
+        if len(many) and ((most := int(many.max())) > MOST_OF_A_ROW or in_all > MOST_IN_ALL):
             last = int(np.argmax(many))
-            at, of = int(self.high[last]), texts(int(self.of[last]))
-            raise too_far(most, MOST_OF_A_ROW, "ticks come up to", at, node.schema[TICK].type, of)
+            at, of, type_ = int(self.high[last]), texts(int(self.of[last])), node.schema[TICK].type
+            if most > MOST_OF_A_ROW:
+                raise too_far(most, MOST_OF_A_ROW, "ticks come up to", at, type_, of)
+            raise too_far(most, MOST_IN_ALL, "ticks come up to", at, type_, of, in_all=in_all)
         row = np.repeat(np.arange(len(many)), many)
         number = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
         return self.of[row], first[row] + number * node.every

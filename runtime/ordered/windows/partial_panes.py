@@ -17,7 +17,7 @@ from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.filters import some_of, where
 from tidegate.runtime.kernels.asof.places import first_from
 from tidegate.runtime.ordered.partition_store import NO_LOOK
-from tidegate.runtime.ordered.row_arrays import MOST_OF_A_ROW, PARTITION
+from tidegate.runtime.ordered.row_arrays import MOST_IN_ALL, MOST_OF_A_ROW, PARTITION
 from tidegate.runtime.ordered.windows.layout import FIRST, PANE, PaneLayout
 from tidegate.runtime.ordered.windows.lifting import in_order, starts_of, within
 from tidegate.runtime.ordered.windows.panes import Axis
@@ -134,18 +134,22 @@ class PartialPanes(PaneLayout):
 
     def _empty(self, totals: pl.DataFrame, texts: Callable[[int], str]) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Windows without rows, each with the place of the pane before and the instant that tells it: those from the
-        last one with a pane to the next pane. `EvaluationError` TG306 where these are more than memory holds.
+        last one with a pane to the next pane. `EvaluationError` TG306 where those before a row, or all, are more than
+        memory holds.
         """
         of, pane = _of(totals), _pane(totals)
         follows = np.flatnonzero(of[1:] == of[:-1])
         told = totals.get_column(FIRST).fill_null(0).to_numpy()
         first, last = self.panes.last(pane[follows]) + 1, pane[follows + 1] - 1
-        if len(follows) and (many := int((last - first).max()) + 1) > MOST_OF_A_ROW:
+        in_all = int(np.maximum(last - first + 1, 0).sum(dtype=np.float64))
+        if len(follows) and ((many := int((last - first).max()) + 1) > MOST_OF_A_ROW or in_all > MOST_IN_ALL):
             row = int(follows[np.argmax(last - first)]) + 1
-            windows, most = -(-many // self.panes.step), MOST_OF_A_ROW // self.panes.step
             type_, of_row = self.node.input.schema[self.node.time].type, texts(int(of[row]))
-            what = "windows without rows come before the row at"
-            raise too_far(windows, most, what, int(told[row]), type_, of_row)
+            what, step = "windows without rows come before the row at", self.panes.step
+            windows = -(-many // step)
+            if many > MOST_OF_A_ROW:
+                raise too_far(windows, MOST_OF_A_ROW // step, what, int(told[row]), type_, of_row)
+            raise too_far(windows, MOST_IN_ALL // step, what, int(told[row]), type_, of_row, in_all=-(-in_all // step))
         at, empty = self.between(first, last)
         its = follows[at]
         return its, empty, told[its + 1]

@@ -168,8 +168,8 @@ class PartialSessions:
         # Each number is there once.
         place = np.empty(merged.height, dtype=np.int64)
         place[merged.get_column(NUMBER).to_numpy()] = np.arange(merged.height)
-        parts = only(merged, [*self.parts])[place]
-        return only(pl.DataFrame([*columns, *parts.get_columns()]), (PARTITION, *self.columns))
+        columns += [merged.get_column(name)[place] for name in self.parts]
+        return only(pl.DataFrame(columns), (PARTITION, *self.columns))
 
     def ends(self, sessions: pl.DataFrame) -> Int64Array:
         last: Int64Array = sessions.get_column(LAST).to_numpy()

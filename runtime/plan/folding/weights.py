@@ -6,25 +6,41 @@ These columns pass through the operators up to the grouping, whose aggregates re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final
 
-from tidegate.algebra.functions.aggregates import Aggregate, Form, Function, aggregate_type
-from tidegate.algebra.nodes import Group, Imbed, Node, Project, Scan, children, nodes_of, occurrences, with_children
+from tidegate.algebra.functions.aggregates import Aggregate, Form, Function
+from tidegate.algebra.nodes import (
+    Difference,
+    Group,
+    Imbed,
+    Node,
+    Project,
+    Rename,
+    Scan,
+    Union,
+    children,
+    nodes_of,
+    occurrences,
+    with_children,
+)
 from tidegate.algebra.rewrites.totals import Total, halves
 from tidegate.algebra.schema import Attribute, Schema, unused_mark
-from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
-from tidegate.algebra.typed.operations import resolve, term_type
-from tidegate.algebra.types import BIGINT, NULL
+from tidegate.algebra.terms import Attr, Lit, Term, call
+from tidegate.algebra.typed.operations import resolve
+from tidegate.algebra.types import BIGINT
 from tidegate.analysis.state.folding.classes import payload_of
 from tidegate.analysis.state.folding.foldable import Foldable
 from tidegate.analysis.state.folding.region import Step, own_parts, region
-from tidegate.runtime.plan.folding.fold import Fold
+from tidegate.runtime.plan.folding.carriers import ADDS, ONE, ZERO, Carrier, form_of, part_terms, times
+from tidegate.runtime.plan.folding.carriers import Product as ProductOf
+from tidegate.runtime.plan.folding.fold import Fold, FoldReader, settling
+from tidegate.runtime.plan.folding.unions import Asked, remaining, united
 
-_ADDS: Final = (Form.COUNT, Form.INTEGER_SUM)
 _ENDS: Final = {Form.EARLIEST: Function.MIN, Form.LATEST: Function.MAX}
-_ONE, _ZERO, _MANY = Lit(1, BIGINT), Lit(0, BIGINT), Lit(2**61, BIGINT)
+_MANY: Final = Lit(2**61, BIGINT)
 
 
 @dataclass(slots=True)
@@ -39,7 +55,11 @@ class _CarriedColumns:
     merged: list[Aggregate] = field(default_factory=list)
     number: str | None = None
     parts: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By aggregate the column of each part: `n`, `s`, `v`, `by`."""
+    """By aggregate the column of each part."""
+
+    @property
+    def carrier(self) -> Carrier:
+        return Carrier(tuple(self.added), self.number, self.parts)
 
     def column(self, part: str, term: Term, function: Function, by: str | None = None) -> str:
         for partial in self.merged:
@@ -51,9 +71,22 @@ class _CarriedColumns:
         return name
 
     def attributes(self) -> tuple[Attribute, ...]:
-        """The columns, in a schema."""
-        typed_terms = ((name, resolve(term, self.schema)) for name, term in self.added.items())
+        """The columns as they are stored, in a schema."""
+        stored = self.stored
+        typed_terms = ((stored[name], resolve(term, self.schema)) for name, term in self.added.items())
         return tuple(Attribute(name, typed.type, nullable=typed.nullable) for name, typed in typed_terms)
+
+    @property
+    def stored(self) -> dict[str, str]:
+        """The names under which the columns are stored. Equal columns have one, whatever query reads them."""
+        parts = {partial.name: partial for partial in self.merged}
+        names = {}
+        for name, term in self.added.items():
+            by = parts[name].by
+            order = self.added[by.name] if isinstance(by, Attr) else None
+            content = repr((term, parts[name].function.name, order))
+            names[name] = f"{self.mark}{hashlib.blake2s(content.encode(), digest_size=6).hexdigest()}"
+        return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +98,39 @@ class Weighed:
     totals: tuple[Total, ...] = ()
 
 
-def weighed(tree: Node, foldings: Mapping[int, Foldable], query: str) -> Weighed:
-    """The tree over rows that may stand for several, where leaves have a folding."""
+def weighed(tree: Node, foldings: Mapping[int, Foldable], query: str, taken: Iterable[str] = ()) -> Weighed:
+    """The tree over rows that may stand for several, where leaves have a folding. `taken` are names of other columns
+    that may be stored.
+    """
     if not foldings:
         return Weighed(tree, {})
-    mark = unused_mark(name for node in nodes_of(tree) for name in node.schema)
+    mark = unused_mark([*taken, *(name for node in nodes_of(tree) for name in node.schema)])
     carried = {leaf: _carried(tree, leaf, folding, mark) for leaf, folding in foldings.items()}
     weighing = _Weighing(carried, mark)
-    weighed_tree, _ = weighing.node(tree, 0)
+    weighed_tree, _ = weighing.node(tree, 0, ())
     folds = {leaf: _fold(query, columns, foldings[leaf]) for leaf, columns in carried.items()}
     return Weighed(weighed_tree, folds, tuple(weighing.totals))
 
 
 def _fold(query: str, of: _CarriedColumns, foldable: Foldable) -> Fold:
-    dominance = foldable.classes.dominance
-    best = None if dominance is None else (dominance.attribute, dominance.best)
-    return Fold(query, of.leaf, tuple(of.keys), tuple(of.added.items()), tuple(of.merged), best, foldable)
+    dominance, stored = foldable.classes.dominance, of.stored
+    merged = (
+        Aggregate(
+            stored[partial.name],
+            partial.function,
+            Attr(stored[partial.name]),
+            Attr(stored[partial.by.name]) if isinstance(partial.by, Attr) else None,
+        )
+        for partial in of.merged
+    )
+    return Fold(
+        tuple(sorted(of.keys, key=repr)),
+        tuple(sorted((stored[name], term) for name, term in of.added.items())),
+        tuple(sorted(merged, key=lambda partial: partial.name)),
+        None if dominance is None else (dominance.attribute, dominance.best),
+        settling(foldable),
+        (FoldReader(query, of.leaf, foldable),),
+    )
 
 
 def _carried(tree: Node, leaf: int, folding: Foldable, mark: str) -> _CarriedColumns:
@@ -91,15 +141,14 @@ def _carried(tree: Node, leaf: int, folding: Foldable, mark: str) -> _CarriedCol
     if leaf_region.sink is not None and isinstance(leaf_region.sink.node, Group):
         for number, aggregate in enumerate(leaf_region.sink.node.aggregates):
             _carry(columns, number, aggregate, leaf_region.sink)
-        adding = (a for a in leaf_region.sink.node.aggregates if _form(a, leaf_region.sink) in _ADDS)
+        adding = (a for a in leaf_region.sink.node.aggregates if _form(a, leaf_region.sink) in ADDS)
         if any(a.name not in columns.parts for a in adding):
-            columns.number = columns.column("m", _ONE, Function.SUM)
+            columns.number = columns.column("m", ONE, Function.SUM)
     return columns
 
 
 def _form(aggregate: Aggregate, sink: Step) -> Form:
-    schema = sink.node.input.schema  # type: ignore[union-attr]  # a grouping
-    return aggregate.entry.form_of(NULL if aggregate.argument is None else term_type(aggregate.argument, schema))
+    return form_of(aggregate, sink.node.input.schema)  # type: ignore[union-attr]  # a grouping
 
 
 def _carry(columns: _CarriedColumns, number: int, aggregate: Aggregate, sink: Step) -> None:
@@ -123,65 +172,70 @@ def _carry(columns: _CarriedColumns, number: int, aggregate: Aggregate, sink: St
 def _parts(
     columns: _CarriedColumns, number: int, aggregate: Aggregate, form: Form, x: Term | None, t: Term | None
 ) -> dict[str, str]:
-    if x is not None and form in _ADDS:
-        parts = {}
-        if form is Form.COUNT or aggregate.entry.averages:
-            parts["n"] = columns.column(f"n{number}", _present(x, columns.schema), Function.SUM)
-        if form is Form.INTEGER_SUM:
-            type_ = aggregate_type(replace(aggregate, function=Function.SUM), term_type(x, columns.schema), None)
-            total = x if type_ == term_type(x, columns.schema) else call("coalesce", x, Lit(None, type_))
-            parts["s"] = columns.column(f"s{number}", total, Function.SUM)
-        return parts
-    if x is not None and t is not None:
-        nullable = [term for term in (x, t) if resolve(term, columns.schema).nullable]
-        known = conjunction([call("is_not_null", term) for term in nullable])
-        both = [
-            call("if", known, term, Lit(None, term_type(term, columns.schema))) if nullable else term for term in (x, t)
-        ]
-        by = columns.column(f"t{number}", both[1], _ENDS[form])
-        return {"v": columns.column(f"v{number}", both[0], aggregate.function, by), "by": by}
-    if x is not None:
+    terms = part_terms(aggregate, form, x, t, columns.schema)
+    if x is not None and form in ADDS:
+        return {part: columns.column(f"{part}{number}", term, Function.SUM) for part, term in terms.items()}
+    parts = {}
+    if "by" in terms:
+        parts["by"] = columns.column(f"t{number}", terms["by"], _ENDS[form])
+    if "v" in terms and "by" in terms:
+        parts["v"] = columns.column(f"v{number}", terms["v"], aggregate.function, parts["by"])
+    elif "v" in terms:
         # Of equal orders the smallest value counts.
-        return {"v": columns.column(f"v{number}", x, Function.MAX if form is Form.GREATEST else Function.MIN)}
-    return {"by": columns.column(f"t{number}", t, _ENDS[form])} if t is not None else {}
+        function = Function.MAX if form is Form.GREATEST else Function.MIN
+        parts["v"] = columns.column(f"v{number}", terms["v"], function)
+    return parts
 
 
-def _present(term: Term, schema: Schema) -> Term:
-    return call("if", call("is_null", term), _ZERO, _ONE) if resolve(term, schema).nullable else _ONE
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Weighing:
     carried: Mapping[int, _CarriedColumns]
     mark: str
     totals: list[Total] = field(default_factory=list)
+    _unions: int = 0
 
-    def node(self, node: Node, first: int) -> tuple[Node, tuple[_CarriedColumns, ...]]:
-        """The part of the tree that begins with this leaf, and what its rows carry."""
+    def node(self, node: Node, first: int, asked: Sequence[Asked]) -> tuple[Node, tuple[Carrier, ...]]:
+        """The part of the tree that begins with this leaf, and what its rows carry; the aggregates above are asked."""
         if isinstance(node, Scan):
             columns = self.carried.get(first)
             if columns is None:
                 return node, ()
             schema = Schema((*node.stream.schema.attributes, *columns.attributes()))
-            return Scan(replace(node.stream, schema=schema)), (columns,)
-        below: list[Node] = []
-        carried: list[_CarriedColumns] = []
+            stored: Node = Scan(replace(node.stream, schema=schema))
+            pairs = tuple((name, inside) for inside, name in columns.stored.items())
+            return Rename(stored, pairs) if pairs else stored, (columns.carrier,)
+        if isinstance(node, Group):
+            asked = [Asked(a, form_of(a, node.input.schema), a.argument, a.by) for a in node.aggregates]
+        sides: list[tuple[Node, tuple[Carrier, ...]]] = []
         for child in children(node):
-            weighed_child, some = self.node(child, first)
-            below.append(weighed_child)
-            carried += some
+            below_asked = asked if isinstance(node, Group) else [one.below(node, child) for one in asked]
+            sides.append(self.node(child, first, below_asked))
             first += len(occurrences(child))
+        below, carried = [side for side, _ in sides], [carrier for _, some in sides for carrier in some]
+        if isinstance(node, Rename) and isinstance(node.input, Scan) and isinstance(below[0], Rename):
+            return Rename(below[0].input, (*below[0].pairs, *node.pairs)), tuple(carried)
         if isinstance(node, Project):
-            names = (*node.names, *(name for columns in carried for name in columns.added))
+            names = (*node.names, *(name for carrier in carried for name in carrier.names))
             return Project(below[0], names), tuple(carried)
         if isinstance(node, Group) and carried:
             return self.grouped(node, below[0], carried), ()
+        if isinstance(node, Union) and any(carrier.names for carrier in carried):
+            tree, carrier = united(node, sides, asked, self.free_names())
+            return tree, (carrier,)
+        if isinstance(node, Difference) and any(carrier.names for carrier in carried):
+            return remaining(node, below[0], below[1], self.mark), sides[0][1]
         rebuilt = with_children(node, tuple(below))
         return rebuilt, tuple(
-            columns for columns in carried if set(columns.added) <= set(rebuilt.schema) and columns.added
+            carrier for carrier in carried if set(carrier.names) <= set(rebuilt.schema) and carrier.names
         )
 
-    def grouped(self, node: Group, rows: Node, carried: Sequence[_CarriedColumns]) -> Node:
+    def free_names(self) -> Iterator[str]:
+        """Names of columns that no other has."""
+        while True:
+            self._unions += 1
+            yield f"{self.mark}u{self._unions}"
+
+    def grouped(self, node: Group, rows: Node, carried: Sequence[Carrier]) -> Node:
         """The grouping of rows that stand for several."""
         counted = _WeightedAggregates(rows.schema, carried, self.mark)
         for number, aggregate in enumerate(node.aggregates):
@@ -200,7 +254,7 @@ class _WeightedAggregates:
     """Aggregates over rows that stand for several, and the terms that make of them what was asked for."""
 
     schema: Schema
-    carried: Sequence[_CarriedColumns]
+    carried: Sequence[Carrier]
     mark: str
     aggregates: list[Aggregate] = field(default_factory=list)
     finished: dict[str, Term] = field(default_factory=dict)
@@ -208,29 +262,26 @@ class _WeightedAggregates:
     """The sums among `finished`."""
 
     def add(self, number: int, aggregate: Aggregate) -> None:
-        argument = aggregate.argument
-        form = aggregate.entry.form_of(NULL if argument is None else term_type(argument, self.schema))
-        of = next((columns for columns in self.carried if aggregate.name in columns.parts), None)
-        if form not in _ADDS:
-            for columns in self.carried:
-                parts = columns.parts.get(aggregate.name, {})
+        argument, form = aggregate.argument, form_of(aggregate, self.schema)
+        if form not in ADDS:
+            for carrier in self.carried:
+                parts = carrier.parts.get(aggregate.name, {})
                 if "v" in parts:
                     aggregate = replace(aggregate, argument=Attr(parts["v"]))
                 if "by" in parts:
                     aggregate = replace(aggregate, by=Attr(parts["by"]))
             self.aggregates.append(aggregate)
             return
-        parts = {} if of is None else of.parts[aggregate.name]
-        others = [columns for columns in self.carried if columns is not of]
+        parts = next((carrier.parts[aggregate.name] for carrier in self.carried if aggregate.name in carrier.parts), {})
         if form is Form.COUNT:
             rows = self.padded(number) if argument is None else None
-            self.finished[aggregate.name] = self.count(number, argument, parts, others) if rows is None else rows
+            self.finished[aggregate.name] = self.count(number, aggregate, parts) if rows is None else rows
             return
-        times = self.times(others)
+        times = self.times(aggregate)
         value = Attr(parts["s"]) if "s" in parts else argument
         assert value is not None
         if aggregate.entry.averages:
-            counted = self.count(number, argument, parts, others)
+            counted = self.count(number, aggregate, parts)
             self.finished[aggregate.name] = self.average(number, value, times, counted)
         elif times is None:
             self.aggregates.append(replace(aggregate, argument=value))
@@ -239,43 +290,36 @@ class _WeightedAggregates:
             self.finished[aggregate.name] = total.term(lenient=aggregate.entry.lenient is None)
             self.totals.append(total)
 
-    def count(
-        self, number: int, argument: Term | None, parts: Mapping[str, str], others: Sequence[_CarriedColumns]
-    ) -> Term:
+    def count(self, number: int, aggregate: Aggregate, parts: Mapping[str, str]) -> Term:
         """How many values there are: none where there is no row with one. More than a bigint can be have no value, for
         the whole group.
         """
-        times = self.times(others, "try_mul")
-        counted: Term = times or _ONE
+        argument, times = aggregate.argument, self.times(aggregate, "try_mul")
+        counted: Term = times or ONE
         if "n" in parts:
             own = Attr(parts["n"])  # NULL of a padded row
-            counted = own if times is None else call("try_mul", call("coalesce", own, _ZERO), times)
+            counted = own if times is None else call("try_mul", call("coalesce", own, ZERO), times)
         elif argument is not None and resolve(argument, self.schema).nullable:
-            counted = call("if", call("is_null", argument), _ZERO, counted)
+            counted = call("if", call("is_null", argument), ZERO, counted)
         # No stream has so many rows that their number is beyond its type, but their combinations can be.
-        if times is None or sum(columns.number is not None for columns in self.carried) <= 1:
-            return call("coalesce", self.add_aggregate(number, "n", Function.TRY_SUM, counted), _ZERO)
-        uncounted = call("if", call("is_null", counted), _ONE, Lit(None, BIGINT))
+        combined = sum(carrier.number is not None for carrier in self.carried) > 1
+        if times is None or not (combined or any(carrier.several for carrier in self.carried)):
+            return call("coalesce", self.add_aggregate(number, "n", Function.TRY_SUM, counted), ZERO)
+        uncounted = call("if", call("is_null", counted), ONE, Lit(None, BIGINT))
         beyond = self.add_aggregate(number, "b", Function.COUNT, uncounted)
         total = self.total(number, counted).term(lenient=False)
         too_many = call("mul", call("greatest", beyond, _MANY), _MANY)
-        return call("if", call("eq", beyond, _ZERO), call("coalesce", total, _ZERO), too_many)
+        return call("if", call("eq", beyond, ZERO), call("coalesce", total, ZERO), too_many)
 
-    def times(self, of: Sequence[_CarriedColumns], product_of: Literal["mul", "try_mul"] = "mul") -> Term | None:
-        """How many rows a row stands for in these leaves; a padded row is one. None: it stands for itself."""
-        product: Term | None = None
-        for columns in of:
-            if columns.number is not None:
-                nullable = self.schema[columns.number].nullable
-                number: Term = call("coalesce", Attr(columns.number), _ONE) if nullable else Attr(columns.number)
-                product = number if product is None else call(product_of, product, number)
-        return product
+    def times(self, aggregate: Aggregate, product_of: ProductOf = "mul") -> Term | None:
+        """How often a row counts for an aggregate beside the partial results of it. None: once."""
+        return times(self.schema, [carrier.factor(aggregate.name) for carrier in self.carried], product_of)
 
     def padded(self, number: int) -> Term | None:
         """The number of rows where one leaf has some that stand for several, and padded ones, of attributes alone: what
         a row looks up can then be counted without a list of the pairs (`look_back`).
         """
-        numbers = [columns.number for columns in self.carried if columns.number is not None]
+        numbers = [carrier.number for carrier in self.carried if carrier.number is not None]
         if len(numbers) != 1 or not self.schema[numbers[0]].nullable:
             return None
         standing = self.add_aggregate(number, "n", Function.TRY_SUM, Attr(numbers[0]))
@@ -283,11 +327,11 @@ class _WeightedAggregates:
             _counted(self.add_aggregate(number, part, Function.COUNT, argument))
             for part, argument in (("r", None), ("m", Attr(numbers[0])))
         )
-        return call("add", _counted(call("coalesce", standing, _ZERO)), call("sub", rows, matched))
+        return call("add", _counted(call("coalesce", standing, ZERO)), call("sub", rows, matched))
 
-    def total(self, number: int, value: Term, times: Term = _ONE) -> Total:
+    def total(self, number: int, value: Term, times: Term = ONE) -> Total:
         """The sum of products, in halves: of up to 2**32 rows, in all, no half is beyond its type."""
-        high, low = (half if times == _ONE else call("mul", half, times) for half in halves(value))
+        high, low = (half if times == ONE else call("mul", half, times) for half in halves(value))
         return Total(
             self.add_aggregate(number, "h", Function.SUM, high), self.add_aggregate(number, "l", Function.SUM, low)
         )
@@ -304,7 +348,7 @@ class _WeightedAggregates:
         else:
             in_halves = self.total(number, value, times)
             total, rough = call("cast_double", in_halves.term(lenient=True)), in_halves.approximate()
-        return call("try_div", call("coalesce", total, rough), call("cast_double", call("greatest", counted, _ONE)))
+        return call("try_div", call("coalesce", total, rough), call("cast_double", call("greatest", counted, ONE)))
 
     def add_aggregate(self, number: int, part: str, function: Function, argument: Term | None) -> Attr:
         """An aggregate of the grouping: one that is there already, or a new one."""
@@ -318,4 +362,4 @@ class _WeightedAggregates:
 
 def _counted(term: Term) -> Term:
     """A number of rows, as one of which is known that it is none below zero and not beyond any state."""
-    return call("greatest", call("least", term, _MANY), _ZERO)
+    return call("greatest", call("least", term, _MANY), ZERO)

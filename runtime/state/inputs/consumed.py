@@ -42,8 +42,8 @@ class ConsumedFiles:
         self._recent: dict[str, tuple[int, int]] = {}
 
     def __len__(self) -> int:
-        again = self._places(list(self._recent)) if len(self._first) else np.full(0, -1)
-        return len(self._first) + len(self._recent) - int((again >= 0).sum())
+        again = self._places(list(self._recent)) >= 0
+        return len(self._first) + len(self._recent) - int(again.sum())
 
     def add(self, path: str, size: int, mtime_ns: int) -> None:
         """Adds a file, or another version of one."""
@@ -118,7 +118,7 @@ class ConsumedFiles:
         try:
             text = pl.Series(paths, dtype=pl.String)
         except UnicodeEncodeError:  # what is not UTF-8 was never read: no log could name it
-            text = pl.Series([path if _is_text(path) else "" for path in paths], dtype=pl.String)
+            text = pl.Series([path if is_text(path) else "" for path in paths], dtype=pl.String)
         first_seed, second_seed = self._seeds
         # In one step: each costs a tenth of a millisecond, however few the paths are.
         hashes = text.to_frame("path").select_seq(
@@ -127,7 +127,8 @@ class ConsumedFiles:
         return hashes["first"].to_numpy(), hashes["second"].to_numpy()
 
 
-def _is_text(path: str) -> bool:
+def is_text(path: str) -> bool:
+    """Whether a path is UTF-8, so that the log can name it."""
     try:
         path.encode("utf-8")
     except UnicodeEncodeError:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import DATA, LOCATION, REPLAY, StateError, storage_errors
-from tidegate.runtime.state.inputs.consumed import ConsumedFiles
-from tidegate.runtime.state.outputs.compaction import READ, parts_of
+from tidegate.runtime.state.inputs.consumed import ConsumedFiles, is_text
+from tidegate.runtime.state.outputs.beside import READ
+from tidegate.runtime.state.outputs.compaction import parts_of
 from tidegate.runtime.state.outputs.names import result_of
 from tidegate.runtime.state.segments import Segment, append_segment, read_segments
 from tidegate.runtime.state.store.interface import Store
@@ -115,6 +116,15 @@ class ChangedFile:
         return f"{self.source}: {self.current.path} was read with {before} bytes and {changed_to}"
 
 
+def no_text(source: str, path: str) -> StateError:
+    """A file whose name no log can have."""
+    return StateError(
+        LOCATION,
+        f"{source}: the name of a file is not UTF-8: {path!r}",
+        hint='rename the file; on_bad_file="quarantine" passes over it with a warning',
+    )
+
+
 class PositionLog:
     """All consumed files in memory, and the files of the log that say so durably."""
 
@@ -191,12 +201,8 @@ class PositionLog:
         for source, files in offer.files.items():
             for file in files:
                 self._check_merged(source, file)
-                try:
-                    file.path.encode("utf-8")
-                except UnicodeEncodeError:
-                    raise StateError(
-                        LOCATION, f"a file name is not UTF-8: {file.path!r}", hint="rename the file"
-                    ) from None
+                if not is_text(file.path):
+                    raise no_text(source, file.path)
 
     def _check_merged(self, source: str, file: SourceFile) -> None:
         directory, _, name = file.path.rpartition("/")

@@ -8,12 +8,11 @@ followed below the directory and the archive, and no file in the archive is ever
 from __future__ import annotations
 
 import errno
-import itertools
 import logging
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal
@@ -63,8 +62,9 @@ def put_away(
             break
         try:
             outcome = _put_one_away(rule, file, failpoints, file in known)
-        except OSError as error:
-            _logger.warning("%s was read and could not be put away, which is tried again: %s", file.path, error)
+        except (OSError, MemoryError) as error:
+            said = str(error) or type(error).__name__
+            _logger.warning("%s was read and could not be put away, which is tried again: %s", file.path, said)
             outcome, failures = "failed", failures + 1
         if outcome == "gone":
             gone.append(file)
@@ -119,50 +119,73 @@ def _archive(top: str, folders: Sequence[str], name: str, folder: int, status: o
 
 
 def _is_archived(top: str, folders: Sequence[str], name: str, file: SourceFile) -> bool:
+    def is_it(_: str, there: os.stat_result) -> bool:
+        return stat.S_ISREG(there.st_mode) and (there.st_size, there.st_mtime_ns) == (file.size, file.mtime_ns)
+
     try:
         with _opened(top, folders) as archive:
-            for aim in _names(name):
-                there = os.stat(aim, dir_fd=archive, follow_symlinks=False)
-                if stat.S_ISREG(there.st_mode) and (there.st_size, there.st_mtime_ns) == (file.size, file.mtime_ns):
-                    return True
+            return _place_in(archive, name, is_it)[1]
     except FileNotFoundError:
-        pass
-    return False
+        return False
 
 
-def _names(name: str) -> Iterator[str]:
-    """A file's name, and then with numbers before its ending."""
+def _place_in(archive: int, name: str, is_it: Callable[[str, os.stat_result], bool]) -> tuple[str, bool]:
+    """The name in the archive that a file has already (`is_it`), or one that is free; and whether it is the first.
+
+    That is the name of the file itself, or with a number before the ending. Numbers are doubled until one is free, and
+    the rest is halved: where n files had the name, log n numbers are looked at. The one that was free before a crash is
+    looked at again after it, since all others say what they said.
+    """
     stem, ending = os.path.splitext(name)
-    yield name
-    yield from (f"{stem}.{number}{ending}" for number in itertools.count(2))
+    used, free = 0, 0
+    while free != used + 1:
+        number = (used + free) // 2 if free else max(1, 2 * used)
+        aim = name if number == 1 else f"{stem}.{number}{ending}"
+        try:
+            there = os.stat(aim, dir_fd=archive, follow_symlinks=False)
+        except FileNotFoundError:
+            free = number
+        else:
+            if is_it(aim, there):
+                return aim, True
+            used = number
+    return name if free == 1 else f"{stem}.{free}{ending}", False
 
 
 def _link(folder: int, name: str, archive: int, status: os.stat_result) -> None:
-    """Gives a file a name in the archive: its own, or with the first number that is free before the ending."""
+    """Gives a file a name in the archive: its own, or with a number that is free before the ending."""
     source = name, folder
     copy = f".{name}.tidegate-{status.st_size}-{status.st_mtime_ns}"
     with suppress(FileNotFoundError):
         os.unlink(copy, dir_fd=archive)  # of a start that died while it copied
-    for aim in _names(name):
+
+    def is_it(aim: str, there: os.stat_result) -> bool:
+        return _is_same(folder, name, status, archive, aim, there)
+
+    while True:
+        aim, is_there = _place_in(archive, name, is_it)
+        if is_there:  # linked or copied before a crash
+            break
         try:
             os.link(source[0], aim, src_dir_fd=source[1], dst_dir_fd=archive, follow_symlinks=False)
             break
         except FileExistsError:
-            if _is_same(folder, name, status, archive, aim):  # linked or copied before a crash
-                break
+            continue  # somebody else took it meanwhile
         except OSError as error:
             if error.errno not in _OTHER_FILE_SYSTEM or source[0] == copy:
                 raise
-            _copy(folder, name, archive, copy, status)
+            try:
+                _copy(folder, name, archive, copy, status)
+            except (OSError, MemoryError):
+                with suppress(OSError):
+                    os.unlink(copy, dir_fd=archive)  # on a full disk a part of a file is in the way
+                raise
             source = copy, archive
-            os.link(copy, aim, src_dir_fd=archive, dst_dir_fd=archive, follow_symlinks=False)
-            break
     if source[0] == copy:
         os.unlink(copy, dir_fd=archive)
 
 
-def _is_same(folder: int, name: str, status: os.stat_result, archive: int, aim: str) -> bool:
-    there = os.stat(aim, dir_fd=archive, follow_symlinks=False)
+def _is_same(folder: int, name: str, status: os.stat_result, archive: int, aim: str, there: os.stat_result) -> bool:
     if (there.st_dev, there.st_ino) == (status.st_dev, status.st_ino):
         return True
     if not stat.S_ISREG(there.st_mode) or (there.st_size, there.st_mtime_ns) != (status.st_size, status.st_mtime_ns):

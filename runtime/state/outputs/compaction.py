@@ -3,45 +3,41 @@
 A list of names can be changed at once in one way only: by exchanging the directory with another (`renameat2`). So the
 other one is made beside it, with the merged files and with links to those that stay, and then takes its place. A
 program that reads the directory as a stream goes by the names of files, and would take a merged file for new rows: it
-holds a shared lock, and compaction keeps away. So does a reader that asks for each file by its name, and leaves out one
-that has gone. Decision 25 has the reasons.
+holds a shared lock, and compaction keeps away. So does a reader that opens files long after it listed them. Decision 25
+has the reasons.
 """
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import fcntl
 import json
 import os
-import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.printing.plans import count_of
 from tidegate.runtime.state.errors import StateError, is_damage, storage_errors
 from tidegate.runtime.state.failpoints import Failpoints
-from tidegate.runtime.state.outputs.names import MERGED, Result, result_of
+from tidegate.runtime.state.outputs.beside import FOREIGN, READ, UNFINISHED, beside, exchange, results_in, sweep
+from tidegate.runtime.state.outputs.names import Result
 from tidegate.runtime.state.segments import schema_id, tier_of
 from tidegate.runtime.state.store.local import sync_directory
 from tidegate.runtime.state.store.paths import local_directory
 
-FOREIGN: Final = "TG526"  # the directory can not be exchanged for another
-READ: Final = "TG527"  # rows would be read twice
 PARTS: Final = b"tidegate.parts"
 FANOUT: Final = 16
 #: Files of so many rows or bytes are large enough; a merged one has less than twice as many.
 _MOST_ROWS: Final = 1 << 20
 _MOST_BYTES: Final = 64 << 20
 _MOST_PARTS: Final = 1 << 14
-_ROW_GROUP: Final = 1 << 17
-_EXCHANGE: Final = 2
-_HERE: Final = -100
+#: Rows that are written at a time, and that are read in one step: a step takes some milliseconds.
+_ROW_GROUP: Final = 1 << 14
+_PIECE: Final = 1 << 12
 #: A batch publishes for milliseconds; so often, and so many seconds apart, compaction asks for the directory.
 _TRIES: Final = 40
 _APART: Final = 0.05
@@ -78,6 +74,13 @@ class _File:
     parts: int
 
 
+class Step(NamedTuple):
+    """A step of a compaction: rows that it merged, and seconds to wait before the next, as somebody reads."""
+
+    rows: int = 0
+    wait: float = 0.0
+
+
 #: What is known of the files of a directory since the compaction before; they are never changed.
 Known = dict[Path, _File]
 
@@ -104,52 +107,80 @@ def compact(
     failpoints: Failpoints | None = None,
     fanout: int = FANOUT,
     known: Known | None = None,
-    tries: int | None = None,
 ) -> CompactionResult:
     """Merge the small files of each query in a directory of results, but those of its newest batch there.
 
-    Only files that are not `known` are opened, and known from then on. `tries`: how often it asks for the directory
-    before it merges anything; for two seconds unless said. Whoever holds it for long costs no merging.
-    `StateError` TG526 where the directory is none, holds anything else or can not be exchanged, TG527 while a program
-    reads it as a stream, or another compaction goes on. A crash leaves the directory as it was or compacted, nothing
-    between.
+    Only files that are not `known` are opened, and known from then on. `StateError` TG526 where the directory is none,
+    holds anything else or can not be exchanged, TG527 while a program reads it as a stream, or another compaction goes
+    on. A crash leaves the directory as it was or compacted, nothing between. What was there before stays beside it
+    until `sweep` removes it.
     """
-    points = Failpoints() if failpoints is None else failpoints
+    going = compacting(directory, failpoints=failpoints, fanout=fanout, known=known)
+    while True:
+        try:
+            time.sleep(next(going).wait)
+        except StopIteration as ended:
+            done: CompactionResult = ended.value
+            return done
+
+
+def compacting(
+    directory: str | os.PathLike[str],
+    *,
+    failpoints: Failpoints | None = None,
+    fanout: int = FANOUT,
+    known: Known | None = None,
+    tries: int | None = None,
+) -> Generator[Step, None, CompactionResult]:
+    """`compact` in steps, each of a file or of some rows of one. Files come and batches publish between steps.
+
+    `tries`: how often it asks for the directory before it merges anything; for two seconds unless said. Whoever holds
+    it for long costs no merging.
+    """
+    points, known = Failpoints() if failpoints is None else failpoints, {} if known is None else known
     top = Path(os.path.realpath(directory))
     if not top.is_dir():
         raise StateError(FOREIGN, f"there is no directory {top}", hint="check the path")
     with storage_errors(f"compacting {top}"):
-        names = _names(top)
-        files = [_file(top, result, known or {}) for result in names]
-        if known is not None:
-            known.clear()
-            known.update((file.path, file) for file in files)
+        sweep(top)
+        names = results_in(top)
+        files: list[_File] = []
+        for result in names:
+            files.append(_file(top, result, known))
+            if known.get(files[-1].path) is not files[-1]:
+                yield Step()
+        known.clear()
+        known.update((file.path, file) for file in files)
         plan = _plan(files, fanout)
         before = sum(file.bytes for file in files)
         if not plan:
             return CompactionResult(str(top), len(names), len(names), before, before, 0)
         _check_exchange(top)
-        with _alone(top, tries):
-            pass  # else all would be merged in vain
-        with _beside(top) as target:
-            merged = [_merge(group, target) for group in plan]
+        yield from _asked(top, _TRIES if tries is None else tries, lambda: None)  # else all would be merged in vain
+        with beside(top) as target:
+            for group in plan:
+                yield from _merge(group, target)
             points.hit("compaction-merged")
             gone = {file.path.name for group in plan for file in group}
-            with _alone(top):
-                for result in _names(top):  # those that came meanwhile too
-                    if result.name not in gone:
-                        os.link(top / result.name, target / result.name)
-                _same_owner(top, target)
-                sync_directory(target)
-                points.hit("compaction-linked")
-                _exchange(top, target)
-                points.hit("compaction-exchanged")
-                sync_directory(top.parent)
-                _hide(target, gone)
-            left = [path.stat().st_size for path in top.iterdir()]
+            yield from _asked(top, _TRIES, lambda: _take_place(top, target, gone, points))
+        left = [path.stat().st_size for path in top.iterdir()]
     rows = sum(file.rows for group in plan for file in group)
-    assert len(merged) == len(plan)
     return CompactionResult(str(top), len(names), len(left), before, sum(left), rows)
+
+
+def _take_place(top: Path, target: Path, gone: Collection[str], points: Failpoints) -> None:
+    """Exchanges the directory with that of the merged files, which gets links to all but those that are `gone`."""
+    for result in results_in(target, UNFINISHED):
+        os.rename(target / (result.name + UNFINISHED), target / result.name)
+    for result in results_in(top):  # those that came meanwhile too
+        if result.name not in gone:
+            os.link(top / result.name, target / result.name)
+    sync_directory(target)
+    points.hit("compaction-linked")
+    exchange(top, target)
+    points.hit("compaction-exchanged")
+    sync_directory(top.parent)
+    sync_directory(target.parent)
 
 
 @trimmed
@@ -196,11 +227,25 @@ def hold(directory: str | os.PathLike[str]) -> int | None:
         os.close(descriptor)  # it was exchanged while this waited
 
 
+def _asked(top: Path, tries: int, then: Callable[[], None]) -> Iterator[Step]:
+    """Does `then` while nobody else has the directory: asks for it so often, and waits between."""
+    for attempt in range(tries):
+        try:
+            with _alone(top):
+                then()
+        except StateError as error:
+            if error.code != READ or attempt == tries - 1:
+                raise
+            yield Step(wait=_APART)
+        else:
+            return
+
+
 @contextmanager
-def _alone(top: Path, tries: int | None = None) -> Iterator[None]:
+def _alone(top: Path) -> Iterator[None]:
     """Locks the directory and those above it: nobody publishes into it, and nobody reads one of them as a stream.
 
-    It asks for each so often (`_TRIES` times unless said), and then raises `StateError` TG527.
+    `StateError` TG527 if somebody does.
     """
     descriptors: list[int] = []
     try:
@@ -212,7 +257,7 @@ def _alone(top: Path, tries: int | None = None) -> Iterator[None]:
                     raise
                 continue
             descriptors.append(descriptor)
-            _lock(descriptor, directory, top, _TRIES if tries is None else tries)
+            _lock(descriptor, directory, top)
             if directory != top:
                 descriptors.remove(descriptor)
                 os.close(descriptor)
@@ -222,84 +267,23 @@ def _alone(top: Path, tries: int | None = None) -> Iterator[None]:
             os.close(descriptor)
 
 
-def _lock(descriptor: int, directory: Path, top: Path, tries: int) -> None:
-    for attempt in range(tries):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if attempt < tries - 1:
-                time.sleep(_APART)
-        except OSError as error:
-            if directory == top:
-                raise StateError(
-                    FOREIGN,
-                    f"{top}: its file system has no locks, so a batch could publish into it meanwhile",
-                    hint="keep results on a local file system to compact them",
-                ) from error
-            return
-        else:
-            return
-    raise StateError(
-        READ,
-        f"{top} is read by a running program, as a stream or under tg.hold_compaction, as a part of {directory}",
-        hint="that program knows files by their names: wait for its end or stop it, or leave the directory as it is",
-    )
-
-
-@contextmanager
-def _beside(top: Path) -> Iterator[Path]:
-    """An empty directory beside the other, for one compaction at a time. After the exchange it holds the files that
-    were merged.
-    """
-    target = top.with_name(f".{top.name}.compacted")
-    with suppress(FileExistsError):
-        os.mkdir(target, 0o700)
-    descriptor = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+def _lock(descriptor: int, directory: Path, top: Path) -> None:
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StateError(READ, f"{top} is being compacted", hint="wait for the other compaction") from None
-        for result in _names(target, MERGED):  # of a crash, or of the compaction before
-            for name in (result.name, result.name + MERGED):
-                with suppress(FileNotFoundError):
-                    os.unlink(target / name)
-        yield target
-    finally:
-        os.close(descriptor)
-
-
-def _hide(before: Path, gone: Collection[str]) -> None:
-    """Takes files out of the sight of readers of all directories below the one above (`**/*.parquet`): `gone` ones get
-    another ending, others are in the compacted directory too.
-    """
-    for result in _names(before):
-        if result.name in gone:
-            os.rename(before / result.name, before / (result.name + MERGED))
-        else:
-            os.unlink(before / result.name)
-
-
-def _names(top: Path, ending: str = "") -> list[Result]:
-    """The files of results in a directory, in the order of their batches, also with an `ending` after their names.
-
-    `StateError` TG526 for anything else.
-    """
-    results = []
-    with os.scandir(top) as entries:
-        for entry in entries:
-            result = result_of(entry.name.removesuffix(ending))
-            if result is None or not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
-                raise StateError(
-                    FOREIGN,
-                    (
-                        f"{top} holds {entry.name!r}, which is no file of results: compaction exchanges the whole "
-                        "directory"
-                    ),
-                    hint="move it elsewhere, and give results a directory of their own",
-                )
-            results.append(result)
-    return sorted(results)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise StateError(
+            READ,
+            f"{top} is read by a running program, as a stream or under tg.hold_compaction, as a part of {directory}",
+            hint="that program knows files by their names: wait for its end or stop it, or leave the directory as it "
+            "is",
+        ) from None
+    except OSError as error:
+        if directory == top:
+            raise StateError(
+                FOREIGN,
+                f"{top}: its file system has no locks, so a batch could publish into it meanwhile",
+                hint="keep results on a local file system to compact them",
+            ) from error
 
 
 def _file(top: Path, result: Result, known: Known) -> _File:
@@ -326,7 +310,7 @@ def _metadata(path: Path) -> Any:
 
 def _parts(file: _File) -> list[Any]:
     """Name, bytes and time of each file that was merged into this one, or its own."""
-    said = (_metadata(file.path).metadata or {}).get(PARTS)
+    said = (_metadata(file.path).metadata or {}).get(PARTS) if file.result.merged else None
     return [(file.path.name, file.bytes, file.mtime_ns)] if said is None else json.loads(said)
 
 
@@ -407,41 +391,50 @@ def _rows(run: Sequence[_File]) -> int:
     return sum(file.rows for file in run)
 
 
-def _merge(group: Sequence[_File], target: Path) -> Path:
-    """One file with the rows of a group in their order, durable; about `_ROW_GROUP` rows are in memory at a time."""
+def _merge(group: Sequence[_File], target: Path) -> Iterator[Step]:
+    """Writes one file with the rows of a group in their order, durable, step by step."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     first, last = group[0].result, group[-1].result
-    path = target / first.merged_with(last)
+    path = target / (first.merged_with(last) + UNFINISHED)
     parts = json.dumps([part for source in group for part in _parts(source)]).encode()
     schema = pq.read_schema(group[0].path).remove_metadata()
+    # Of numbers, looking for repeated values costs twice the time of writing, and zstd finds them too.
+    texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
     waiting: list[Any] = []
 
     def flush(writer: Any) -> None:
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=_ROW_GROUP)
             waiting.clear()
+            file.flush()
+            os.fdatasync(file.fileno())  # else the last step waits for all that was written
 
     with path.open("xb") as file:
         with pq.ParquetWriter(
-            file, schema.with_metadata({PARTS: parts}), compression="zstd", write_page_checksum=True
+            file,
+            schema.with_metadata({PARTS: parts}),
+            compression="zstd",
+            use_dictionary=texts,
+            write_page_checksum=True,
         ) as writer:
             for source in group:
                 with (
                     _damage_errors(source.path),
                     pq.ParquetFile(source.path, page_checksum_verification=True) as read,
                 ):
-                    for piece in read.iter_batches(_ROW_GROUP, use_threads=False):
+                    for piece in read.iter_batches(_PIECE, use_threads=False):
                         waiting.append(pa.RecordBatch.from_arrays(piece.columns, schema=schema))
                         if sum(batch.num_rows for batch in waiting) >= _ROW_GROUP:
                             flush(writer)
+                        yield Step(piece.num_rows)
             flush(writer)
         file.flush()
         os.fsync(file.fileno())
     os.utime(path, ns=(group[-1].mtime_ns, group[-1].mtime_ns))
     pa.default_memory_pool().release_unused()  # else the process keeps what its largest merge took
-    return path
+    yield Step()
 
 
 def _check_exchange(top: Path) -> None:
@@ -452,25 +445,3 @@ def _check_exchange(top: Path) -> None:
             f"{top} is a mount point, which can not be exchanged for another directory",
             hint="write results into a directory below it",
         )
-
-
-def _exchange(left: Path, right: Path) -> None:
-    """Exchanges the names of two directories atomically."""
-    call: Callable[..., int] | None = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if call is not None and call(_HERE, os.fsencode(left), _HERE, os.fsencode(right), _EXCHANGE) == 0:
-        return
-    number = ctypes.get_errno() if call is not None else errno.ENOSYS
-    if number in (errno.ENOSYS, errno.EINVAL, errno.EBUSY, errno.EXDEV):
-        raise StateError(
-            FOREIGN,
-            f"{left} can not be exchanged for another directory: {os.strerror(number)}",
-            hint="compaction needs Linux, and a local file system such as ext4, xfs, btrfs or tmpfs",
-        )
-    raise OSError(number, os.strerror(number), str(left))
-
-
-def _same_owner(top: Path, target: Path) -> None:
-    status = top.stat()
-    with suppress(PermissionError):
-        os.chown(target, status.st_uid, status.st_gid)
-    os.chmod(target, stat.S_IMODE(status.st_mode))

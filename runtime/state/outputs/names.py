@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
 
 from tidegate.runtime.state.store.paths import slug
 
 #: As a batch publishes it, or with the last of the batches whose files were merged into it.
 _NAME = re.compile(r"part-(\d{10})-(?:to-(\d{10})-)?([A-Za-z0-9_-]+)-(\d{5})\.parquet")
-
-#: Ending of a file whose rows are in a merged one: beside the directory it stays for whoever has that open.
-MERGED: Final = ".merged"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -14,12 +14,15 @@ WRITES = ("create_exclusive", "write_bytes", "write_table", "publish", "note", "
 READS = (
     "read_bytes",
     "read_table",
+    "read_shard",
     "read_pieces",
     "list_files",
+    "foreign_files",
     "names",
     "exists",
     "size",
     "checksum",
+    "sync",
     "target_size",
     "target_names",
 )

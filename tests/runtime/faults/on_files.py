@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 import tidegate as tg
 from tests.runtime.faults.scenarios import Scenario
+from tidegate.algebra.schema import StreamDef
 from tidegate.runtime.connectors.sinks import ParquetSink
 from tidegate.runtime.connectors.sources import Source
 from tidegate.runtime.engines.embedded.session import Session
@@ -44,23 +45,29 @@ class Answer:
 
 
 def streams_of(one: Scenario) -> list[str]:
-    return [stream.name for stream in one.facts.program.inputs if not stream.static]
+    return [stream.name for stream in _streams(one)]
+
+
+def _streams(one: Scenario) -> list[StreamDef]:
+    return [stream for stream in one.facts.program.inputs if not stream.static]
 
 
 def results_of(one: Scenario) -> list[str]:
-    return sorted({query.query.stream for query in one.facts.queries})
+    return sorted({query.query.stream for query in one.facts.queries if not query.query.inner})
 
 
 def write_files(one: Scenario, place: Path, numbers: range, seed: str = "") -> None:
     """Files with rows in disorder: some late, some as in the file before, some without an instant."""
-    for stream in streams_of(one):
-        directory = place / "in" / stream
+    in_file = one.in_file or rows_of
+    for stream in _streams(one):
+        directory = place / "in" / stream.name
         directory.mkdir(parents=True, exist_ok=True)
+        schema = pa.schema([(name, pa.int64()) for name in stream.schema.names])
         for number in numbers:
-            rows = [*rows_of(stream, number - 1, seed)[-2:], *rows_of(stream, number, seed)]
-            columns = dict(zip("ktv", zip(*rows, strict=True), strict=True))
+            rows = [*in_file(stream.name, number - 1, seed)[-2:], *in_file(stream.name, number, seed)]
             path = directory / f"{number:04d}.parquet"
-            pq.write_table(pa.table(columns, pa.schema([(name, pa.int64()) for name in "ktv"])), path)
+            columns = {name: [row[column] for row in rows] for column, name in enumerate(schema.names)}
+            pq.write_table(pa.table(columns, schema), path)
             os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))  # oldest first, on both engines
 
 

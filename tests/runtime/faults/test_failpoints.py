@@ -87,6 +87,40 @@ def test_events_are_joined_into_event_runs_and_others_wait() -> None:
     assert sum(rows["Early: situations"] > 0 for rows in waiting) > 2
 
 
+def test_contexts_hold_between_batches() -> None:
+    """So that a crash meets windows that are open, with their causes."""
+    held, stored = [], []
+    store: Store = MemoryStore(packs=True)
+    for done in range(1, STEPS):
+        go_on(scenario("within contexts"), store, until=done)
+        store = again(store)
+        with opened(scenario("within contexts"), store) as session:
+            live = session.live_rows()
+            held.append(live["Places: contexts that hold"])
+            stored.append(sum(live.values()) - held[-1])
+    assert sum(many > 0 for many in held) > 2
+    assert max(stored) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "waiting"),
+    [
+        ("row pattern", ("Turns: state", "Rising: state", "Quiet: state", "Skipped: state", "Overlapping: state")),
+        ("interval sequence", ("E#0", "F#0", "Three: situations")),
+    ],
+)
+def test_partial_matches_are_in_flight_between_batches(name: str, waiting: tuple[str, ...]) -> None:
+    store: Store = MemoryStore(packs=True)
+    found = []
+    for done in range(1, STEPS):
+        go_on(scenario(name), store, until=done)
+        store = again(store)
+        with opened(scenario(name), store) as session:
+            found.append(session.live_rows())
+    for what in waiting:
+        assert sum(rows[what] > 0 for rows in found) > 2, (what, found)
+
+
 #: Where a step can die in an undisturbed run.
 DYING = sorted(set(FAILPOINTS) - set(AFTER_A_CRASH) - PUT_AWAY)
 

@@ -28,7 +28,7 @@ from tests.runtime.faults.on_files import (
     undisturbed,
     write_files,
 )
-from tests.runtime.faults.scenarios import MAKERS, scenario
+from tests.runtime.faults.scenarios import OVER_FILES, scenario
 from tests.runtime.state.toy import damage_kinds
 from tidegate.runtime.state.errors import DATA, REPLAY, STORAGE, WRITER, StateError
 from tidegate.runtime.state.failpoints import crash
@@ -67,7 +67,7 @@ TURNS = (
 )
 
 
-@pytest.mark.parametrize("name", sorted(MAKERS))
+@pytest.mark.parametrize("name", sorted(OVER_FILES))
 def test_engines_take_turns(name: str, spark: SparkSession, tmp_path: Path) -> None:
     one = scenario(name)
     for number, (engine, where) in enumerate(TURNS):
@@ -104,9 +104,12 @@ def test_recoveries_that_crash_three_deep(spark: SparkSession, tmp_path: Path) -
     check("chain of queries", tmp_path)
 
 
-def test_other_settings_at_every_start(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["event-controlled", "row pattern", "interval sequence"])
+def test_other_settings_at_every_start(
+    name: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Places, number of shards, shuffle partitions and time zones may change: none of them is part of the state."""
-    one = scenario("event-controlled")
+    one = scenario(name)
     settings: list[tuple[str, str, dict[str, Any]]] = [
         ("UTC", "2", {"driver_bytes": 0, "shard_bytes": 0}),
         ("Asia/Kathmandu", "5", {"driver_bytes": 0, "shard_bytes": 1}),
@@ -120,7 +123,7 @@ def test_other_settings_at_every_start(spark: SparkSession, tmp_path: Path, monk
         user.conf.set("spark.sql.session.timeZone", zone)
         user.conf.set("spark.sql.shuffle.partitions", partitions)
         run_on_spark(one, tmp_path, user, bounded=number == len(settings) - 1, **options)
-    check("event-controlled", tmp_path)
+    check(name, tmp_path)
 
 
 def test_a_second_writer_is_refused_on_either_engine(spark: SparkSession, tmp_path: Path) -> None:

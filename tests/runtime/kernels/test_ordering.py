@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from tidegate.runtime.kernels.ordering import ascending
+from tidegate.runtime.kernels.partitions.ordering import ascending
 from tidegate.runtime.kernels.partitions.rows import put_in_order, segmented
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1

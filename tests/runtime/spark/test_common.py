@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tidegate as tg
+from tests.runtime.spark.job_names import descriptions
 from tests.runtime.test_shared_parts import queries, rows, run
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import Source, parquet
@@ -40,13 +41,6 @@ def test_a_common_part_is_one_cached_relation_read_by_both_queries(spark: SparkS
     finally:
         common.release()
     assert not common.held[0].is_cached
-
-
-def descriptions(spark: SparkSession) -> dict[int, str]:
-    """What Spark's jobs are called, by number."""
-    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
-    every = [jobs.apply(i) for i in range(jobs.size())]
-    return {job.jobId(): job.description().get() for job in every if job.description().isDefined()}
 
 
 def test_all_queries_of_a_level_are_one_job(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread
 from time import sleep
@@ -25,9 +26,11 @@ from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.failpoints import COMPACTION, Failpoints, SimulatedCrash, crash
+from tidegate.runtime.state.outputs import beside as module_beside
 from tidegate.runtime.state.outputs import compaction as module
+from tidegate.runtime.state.outputs.beside import GRACE, sweep
 from tidegate.runtime.state.outputs.compaction import compact, hold, parts_of
-from tidegate.runtime.state.outputs.names import Result, output_name, result_of
+from tidegate.runtime.state.outputs.names import Result, is_output_of, output_name, result_of
 from tidegate.runtime.state.store.local import LocalStore
 
 events = tg.stream("E", "n bigint, t bigint", progress="t")
@@ -43,6 +46,12 @@ def batches(session: Session, first: int, count: int) -> None:
         session.push("E", [(n, n)])
         session.advance("E", {"t": n})
         session.step()
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that begins a compaction ends it after the same batch."""
+    monkeypatch.setattr("tidegate.runtime.engines.compactions._ROWS", 10**9)
 
 
 def rows(directory: Path) -> list[int]:
@@ -74,6 +83,7 @@ def test_files_of_many_batches_become_few(tmp_path: Path) -> None:
     assert sum(written) <= 400 * 3
 
 
+@pytest.mark.usefixtures("at_once")
 def test_by_itself_between_batches(tmp_path: Path) -> None:
     with opened(tmp_path, compact=True) as session:
         batches(session, 0, 100)
@@ -86,6 +96,7 @@ def test_by_itself_between_batches(tmp_path: Path) -> None:
     assert len(parts(tmp_path / "out")) <= 15 + 16 + 1
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_file_is_opened_once_to_know_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else each compaction opens all files that were ever merged."""
     opens = list[Path]()
@@ -189,25 +200,192 @@ def test_a_reader_that_asks_for_each_file_holds_the_directory(tmp_path: Path) ->
     assert not all((out / name).is_file() for name in listed)
 
 
-def test_readers_of_all_directories_below_one_see_each_row_once(tmp_path: Path) -> None:
-    """They look into hidden ones too, as the one beside is."""
+def test_a_list_of_names_goes_on_after_the_exchange(tmp_path: Path) -> None:
+    """The system gives some hundred names at a time: those that follow are asked for when the directory is another."""
+    out = tmp_path / "out"
+    published(out, 2000)
+    with os.scandir(out) as entries:
+        names = [next(entries).name]
+        assert compact(out).files == 2
+        names += [entry.name for entry in entries]
+    assert sorted(names) == [output_name(seq, "Q", 0) for seq in range(1, 2001)]
+    assert len(parts(out)) == 2
+
+
+def test_what_was_merged_is_removed_when_no_list_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers of `**/*.parquet` look into hidden directories too, so until then they see rows twice."""
     published(tmp_path / "out", 20)
+    assert sweep(tmp_path / "out") is None
     for last in (20, 40, 60):
         for seq in range(last - 19, last + 1):
             pq.write_table(pa.table({"n": [seq]}), tmp_path / "out" / output_name(seq, "Q", 0))
         assert compact(tmp_path / "out").rows
+        wait = sweep(tmp_path / "out")
+        assert wait is not None
+        assert 0 < wait <= GRACE
+        assert {path.parent for path in tmp_path.rglob("*.parquet")} > {tmp_path / "out"}
+        with monkeypatch.context() as late:
+            late.setattr(module_beside, "GRACE", 0)
+            assert sweep(tmp_path / "out") is None
         assert rows(tmp_path / "**") == list(range(1, last + 1))
         assert {path.parent for path in tmp_path.rglob("*.parquet")} == {tmp_path / "out"}
+        assert parts(tmp_path / ".out.compacted") == []
 
 
-def test_a_reader_of_the_session_goes_on_while_its_directory_is_exchanged(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("at_once")
+def test_a_run_removes_what_it_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = tmp_path / ".out.compacted"
+    with opened(tmp_path, compact=True) as session:
+        batches(session, 0, 40)
+        assert parts(beside)
+        monkeypatch.setattr(module_beside, "GRACE", 0)
+        session._setup.compactions.left = dict.fromkeys(session._setup.compactions.left, 0.0)
+        batches(session, 40, 5)
+        assert parts(beside) == []
+    (beside / f"tidegate-{0:032x}").mkdir()  # of a crash
+    with opened(tmp_path, compact=True) as session:
+        batches(session, 45, 1)
+        assert parts(beside) == []
+
+
+def test_merged_files_are_out_of_sight_while_others_are_merged(tmp_path: Path) -> None:
+    published(tmp_path / "out", 60)
+    points, seen = Failpoints(), list[list[int]]()
+
+    def look() -> None:
+        seen.append(rows(tmp_path / "**"))
+        raise SimulatedCrash
+
+    points.arm("compaction-merged", look)
+    with pytest.raises(SimulatedCrash):
+        compact(tmp_path / "out", failpoints=points)
+    assert seen == [list(range(1, 61))]
+    assert rows(tmp_path / "**") == list(range(1, 61))
+    assert len([*(tmp_path / ".out.compacted").rglob("*.parquet.tmp")]) == 1
+
+
+def test_compaction_waits_for_a_reader_of_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It opens one file after the other: none of them may go, however many compactions there are meanwhile."""
+    monkeypatch.setattr(module, "_TRIES", 1)
+    monkeypatch.setattr(module_beside, "GRACE", 0)
     with opened(tmp_path) as session:
         batches(session, 0, 20)
         reader = session.reader("Out")
         first = reader.read_next_batch()
-        compact(tmp_path / "out")
+        for number in range(1, 4):
+            batches(session, 20 * number, 20)
+            with pytest.raises(StateError, match="TG527"):
+                compact(tmp_path / "out")
         assert [*first["n"].to_pylist(), *reader.read_all()["n"].to_pylist()] == list(range(20))
-        assert session.table("Out")["n"] == list(range(20))
+        assert compact(tmp_path / "out").rows == 79  # read to its end
+        assert session.table("Out")["n"] == list(range(80))
+        batches(session, 80, 20)
+        unread = session.reader("Out")
+        with pytest.raises(StateError, match="TG527"):
+            compact(tmp_path / "out")
+        del unread
+        assert compact(tmp_path / "out").rows
+
+
+@pytest.mark.parametrize("where", ["merge", "sync", "link", "exchange"])
+@pytest.mark.parametrize(
+    "fault",
+    [OSError(errno.ENOSPC, "full"), OSError(errno.EIO, "failed"), MemoryError()],
+    ids=["full", "failed", "memory"],
+)
+def test_a_compaction_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, fault: Exception
+) -> None:
+    out = tmp_path / "out"
+    published(out, 40)
+    before = {name: (out / name).stat().st_ino for name in parts(out)}
+
+    def fails(*_: object, **__: object) -> None:
+        assert parts(tmp_path / ".out.compacted")
+        raise fault
+
+    with monkeypatch.context() as faulty:
+        match where:
+            case "merge":
+                faulty.setattr(pq.ParquetWriter, "write_table", fails)
+            case "sync":
+                faulty.setattr(os, "fsync", fails)
+            case "link":
+                faulty.setattr(os, "link", fails)
+            case "exchange":
+                faulty.setattr(module, "exchange", fails)
+        with pytest.raises(StateError, match="TG510" if isinstance(fault, MemoryError) else "TG509"):
+            compact(out)
+    assert parts(tmp_path / ".out.compacted") == []
+    assert {name: (out / name).stat().st_ino for name in parts(out)} == before
+    assert compact(out).files == 2
+    assert rows(out) == list(range(1, 41))
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_run_goes_on_after_a_compaction_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = module._merge
+
+    def full(*_: object) -> Iterator[module.Step]:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with opened(tmp_path, compact=True) as session:
+        monkeypatch.setattr(module, "_merge", full)
+        batches(session, 0, 40)  # of sixteen files the newest stays, and so all
+        assert "No space left" in caplog.text
+        assert len(parts(tmp_path / "out")) == 40
+        monkeypatch.setattr(module, "_merge", whole)
+        batches(session, 40, 20)
+    assert len(parts(tmp_path / "out")) < 40
+    assert rows(tmp_path / "out") == list(range(60))
+
+
+def test_a_run_merges_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a batch a compaction goes on until it has merged some rows, by one step at least."""
+    monkeypatch.setattr("tidegate.runtime.engines.compactions._SHARE", 0)
+    with opened(tmp_path, compact=True) as session:
+        steps = [next_batch(session, n) for n in range(120)]
+    assert steps[:15] == [0] * 15
+    assert sum(steps) > 20  # they go on
+    assert steps[40:].count(0) > 5  # and end
+    assert rows(tmp_path / "out") == list(range(120))
+    assert len(parts(tmp_path / "out")) < 60
+    assert [*(tmp_path / ".out.compacted").rglob("*.tmp")] == []  # one that goes on is given up at the end
+
+
+def test_a_compaction_that_goes_on_is_given_up_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.runtime.engines.compactions._SHARE", 0)
+    with opened(tmp_path, compact=True) as session:
+        for n in range(200):
+            if next_batch(session, n) and [*(tmp_path / ".out.compacted").rglob("*.tmp")]:
+                break
+        assert n < 199
+    assert [*(tmp_path / ".out.compacted").rglob("*.tmp")] == []
+    assert rows(tmp_path / "out") == list(range(n + 1))
+
+
+def test_a_compaction_keeps_up_with_what_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever time batches take: it merges four times as many rows after each as the batch brought."""
+    monkeypatch.setattr("tidegate.runtime.engines.compactions._SHARE", 0)
+    monkeypatch.setattr(module, "_PIECE", 16)
+    monkeypatch.setattr(module, "_ROW_GROUP", 64)
+    files = []
+    with opened(tmp_path, compact=True) as session:
+        for number in range(100):
+            session.push("E", [(n, number) for n in range(100 * number, 100 * number + 100)])
+            session.advance("E", {"t": number})
+            session.step()
+            files.append(len(parts(tmp_path / "out")))
+    assert max(files[50:]) <= 60
+    assert rows(tmp_path / "out") == list(range(10_000))
+
+
+def next_batch(session: Session, n: int) -> int:
+    """How many compactions go on after it."""
+    batches(session, n, 1)
+    return len(session._setup.compactions.going)
 
 
 @pytest.mark.parametrize("failpoint", COMPACTION)
@@ -451,15 +629,16 @@ def test_nothing_is_merged_while_somebody_reads(tmp_path: Path, monkeypatch: pyt
     assert parts(tmp_path) == ["out"]
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_run_asks_less_and_less_while_somebody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried, slept, seq = list[int](), list[float](), 0
-    whole = module.compact
+    whole = module.compacting
 
     def noted(*arguments: Any, **options: Any) -> Any:
         tried.append(seq)
         return whole(*arguments, **options)
 
-    monkeypatch.setattr("tidegate.runtime.engines.compactions.compact", noted)
+    monkeypatch.setattr("tidegate.runtime.engines.compactions.compacting", noted)
     monkeypatch.setattr("tidegate.runtime.state.outputs.compaction.time", SimpleNamespace(sleep=slept.append))
     with opened(tmp_path, compact=True) as session:
         with tg.hold_compaction(tmp_path / "out"):
@@ -492,8 +671,8 @@ def test_whoever_waited_for_the_directory_gets_the_new_one(tmp_path: Path) -> No
     assert now is not None
     assert os.path.samestat(os.fstat(now), os.stat(out))
     assert not os.path.samestat(os.fstat(now), os.fstat(before))
-    merged = sorted(f"{output_name(seq, 'Q', 0)}.merged" for seq in range(1, 20))
-    assert sorted(os.listdir(before)) == merged  # whoever has the old one open reads on
+    # whoever has the old one open reads on
+    assert sorted(os.listdir(before)) == [output_name(seq, "Q", 0) for seq in range(1, 21)]
     os.close(before)
     os.close(now)
     assert hold(str(tmp_path / "none")) is None
@@ -550,7 +729,8 @@ def test_a_directory_is_exchanged_while_someone_waits_for_it(tmp_path: Path, mon
     os.close(held)
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module_beside, "GRACE", 0.2)
     for name in ("a", "b"):
         published(tmp_path / name, 17)
     assert main(["compact", str(tmp_path / "a")]) == 0
@@ -560,6 +740,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["compact", "--json", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [(one["files_before"], one["files"], one["rows"]) for one in found] == [(2, 2, 0), (17, 2, 16)]
+    assert parts(tmp_path / ".a.compacted") == parts(tmp_path / ".b.compacted") == []  # it waits, and removes them
     assert main(["compact", str(tmp_path / "nowhere")]) == 1
 
 
@@ -582,3 +763,7 @@ def test_names_of_results() -> None:
     assert not Result(7, 3, 7, "Q", "part-0000000007-Q-00003.parquet").merged
     for name in ("part-1-Q-00000.parquet", "part-0000000001-Q-00000.parquet.tmp", ".part-0000000001-Q-00000.parquet"):
         assert result_of(name) is None
+        assert not is_output_of("Q", name)
+    assert is_output_of("Q", output_name(7, "Q", 3))
+    assert is_output_of("a b", output_name(7, "a b", 3))
+    assert not is_output_of("P", output_name(7, "Q", 3))

@@ -34,10 +34,23 @@ def test_as_a_dictionary(monkeypatch: pytest.MonkeyPatch, seed: int, least: int)
         asked = some.sample(paths, some.randrange(len(paths)))
         known = found.known(asked)
         assert known.read.tolist() == [path in expected for path in asked]
-        versions = zip(known.size.tolist(), known.mtime_ns.tolist(), strict=True)
-        told = [version for version, read in zip(versions, known.read, strict=True) if read]
-        assert told == [expected[path] for path in asked if path in expected]
+        versions = list(zip(known.size.tolist(), known.mtime_ns.tolist(), strict=True))
+        assert versions == [expected.get(path, (0, 0)) for path in asked]
         assert len(found) == len(expected)
+
+
+def test_few_files_stand_in_the_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most so many, or as many as an eighth of the others; then all of them go into the arrays."""
+    monkeypatch.setattr(consumed, "LEAST_RECENT", 4)
+    found, recent, rest = ConsumedFiles(), 0, 0
+    assert len(found) == 0
+    for number in range(200):
+        found.add(str(number), number, number)
+        recent += 1
+        if recent > max(4, rest // 8):
+            recent, rest = 0, rest + recent
+        assert (len(found._recent), len(found._first)) == (recent, rest)
+    assert recent + rest == len(found) == 200
 
 
 def test_names_with_one_first_hash(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,6 +61,27 @@ def test_many_rejecting_batches_leave_few_files(tmp_path: Path) -> None:
     assert sum(written) <= 300 * 6
 
 
+def test_a_batch_rewrites_few_rows_and_files_stay_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as files are not very many, a batch does not wait for a merge of all that was set aside."""
+    for name, value in (("_LEAST_ROWS", 8), ("_MANY_FILES", 20), ("_MOST_ROWS", 64)):
+        monkeypatch.setattr(f"tidegate.runtime.state.quarantine.{name}", value)
+    written, files = [], []
+    with opened(tmp_path) as session:
+        for n in range(400):
+            reject(session, n)
+            files.append(len(kept(tmp_path).files))
+            written.append(sum(file.rows for file in kept(tmp_path).files if file.batch == n + 1))
+        assert numbers(session) == list(range(400))
+        full = sum(file.rows >= 64 for file in kept(tmp_path).files)
+        assert max(written[:100]) <= 4 * 8
+        assert max(files) <= 20 + full + 2
+        assert len([rows for rows in written if rows > 4 * 8]) <= 400 / 64 + 1
+        session.push("E", [(n, None) for n in range(400, 450)])
+        session.step()
+        assert numbers(session) == list(range(450))
+    assert max(file.rows for file in kept(tmp_path).files) < 2 * 64
+
+
 def test_rows_of_one_batch_are_one_file_whatever_the_sources(tmp_path: Path) -> None:
     other = tg.stream("F", "n bigint, t timestamp", progress="t")
     with tg.program(A=events.select("n", "t"), B=other.select("n", "t")).session(checkpoint=tmp_path) as session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import polars as pl
@@ -14,6 +14,7 @@ from tidegate.algebra.terms import TRUE, Term
 from tidegate.analysis.inner_queries import owner_of
 from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
+from tidegate.runtime.engines.many_pairs import ManyPairs
 from tidegate.runtime.eval.increment import Ready, common_parts, increment, leaf_rows, no_rows, read_leaf
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.joins.indexed_rows import Deciding, IndexedRows, wanted_frame, wanted_rows
@@ -39,6 +40,7 @@ class JobEvaluation:
     segments: SegmentReader
     statics: Mapping[str, pl.DataFrame]
     aside: AsideRows
+    many_pairs: ManyPairs = field(default_factory=ManyPairs)
 
     def rows(self, jobs: Sequence[Job]) -> list[Rows]:
         """The rows of each increment: of few rows by NumPy, else by Polars."""
@@ -71,10 +73,11 @@ class JobEvaluation:
 
     def increment(self, job: Job, leaves: Mapping[int, pl.DataFrame], ready: Ready) -> pl.DataFrame:
         """The rows of an increment by Polars; what fails is set aside, or says which query's it is."""
-        # The partial results of one segment are of different groups.
-        merged = job.query.grouping is not None and len(job.inputs[0]) == 1
+        merged = job.query.groups_once and len(job.inputs[0]) == 1
         try:
-            return increment(job.query, leaves, job.old, job.new, ready, merged=merged)
+            return increment(
+                job.query, leaves, job.old, job.new, ready, merged=merged, announce=self.many_pairs.announce
+            )
         except EvaluationError as error:
             if not (job.lenient or job.lenient_sums):
                 raise of_query(error, job) from error.__cause__
@@ -205,7 +208,7 @@ class JobEvaluation:
         self, jobs: Sequence[Job], demands: Sequence[Demand], read: Sequence[Mapping[int, pl.DataFrame]]
     ) -> list[pl.DataFrame]:
         try:
-            ready = common_parts(demands, read)
+            ready = common_parts(demands, read, self.many_pairs.announce)
         except EvaluationError:  # each query by itself, to learn which of them fails
             ready = [{} for _ in jobs]
         return [self.increment(job, leaves, parts) for job, leaves, parts in zip(jobs, read, ready, strict=True)]

@@ -10,7 +10,6 @@ import polars as pl
 
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
-from tidegate.runtime.eval.aggregates.partials import merge
 from tidegate.runtime.eval.columns import stored_arrow_schema
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.rows import Rows, SmallRows, as_frame, as_table, size_of
@@ -83,11 +82,7 @@ class PendingSegments:
         if not loose:
             return on_disk
         pending.bytes -= sum(size_of(rows) for _, rows in loose)
-        buffer = loose[0][0]
-        rows = pl.concat([as_frame(part) for _, part in loose])
-        if buffer.partial is not None and len(loose) > 1:  # partial results of one segment are of different groups
-            rows = merge(buffer.partial, rows)
-        return (*on_disk, self.keep(batch, buffer, rows))
+        return (*on_disk, self.keep(batch, loose[0][0], pl.concat([as_frame(rows) for _, rows in loose])))
 
     def on_disk(self, batch: Batch, segment: Segment) -> Segment:
         """The segment as a file that others can read, also where it has still to be written for good."""

@@ -10,7 +10,7 @@ import polars as pl
 from tidegate.runtime.batch.executor import Rewrite
 from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
-from tidegate.runtime.eval.aggregates.fold_rows import folded, sharded
+from tidegate.runtime.eval.aggregates.fold_rows import folded, settled_apart, shard_tree, sharded
 from tidegate.runtime.eval.aggregates.partials import merge
 from tidegate.runtime.eval.beginnings.partners import open_intervals
 from tidegate.runtime.eval.dependents import Judgement
@@ -19,6 +19,7 @@ from tidegate.runtime.eval.purge_rows import surviving
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.eval.small.increment import small_kept
 from tidegate.runtime.plan.folding.fold import SettledCondition
+from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.rows import Rows, Unsupported, size_of
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment
@@ -57,7 +58,8 @@ class SegmentRewriter:
         for buffer, rows in zip(sweep.buffers, surviving(sweep, frames, begun).values(), strict=True):
             dead = frames[buffer.id].height - rows.height
             if dead and dead >= sweep.worth * frames[buffer.id].height:
-                rewritten[buffer.id] = (self.pending.keep(batch, buffer, rows),) if rows.height else ()
+                parts = _as_before(buffer, rows, sweep)
+                rewritten[buffer.id] = tuple(self.pending.keep(batch, buffer, part, shard) for shard, part in parts)
         return rewritten
 
     def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> LookStep:
@@ -71,7 +73,9 @@ class SegmentRewriter:
         if not dead or dead < sweep.worth * len(judged.dead):
             return LookStep(spent, done=True, dead=dead)
         left = judged.rows.filter(pl.Series(~judged.dead))
-        segments = (self.pending.keep(batch, look.buffer, left),) if left.height else ()
+        shards = {segment.shard for segment in look.segments}
+        shard = shards.pop() if len(shards) == 1 else 0
+        segments = (self.pending.keep(batch, look.buffer, left, shard),) if left.height else ()
         return LookStep(spent, done=True, dead=dead, segments=segments)
 
     def _rewritten(self, rewrite: Rewrite) -> Iterator[Rows]:
@@ -98,7 +102,7 @@ class SegmentRewriter:
         rows, fold, step = self._folded(rewrite, settled), rewrite.buffer.fold, rewrite.step
         assert fold is not None
         if step is None:
-            yield rewrite.shard, rows
+            yield from settled_apart(rows, fold, settled, rewrite.buffer.schema)
             return
         for node, part in sharded(rows, fold, step, rewrite.buffer.schema):
             yield step.tree.number(node), part
@@ -119,6 +123,16 @@ class SegmentRewriter:
         return (
             folded(pl.concat(done), buffer.fold, settled, buffer.schema) if len(done) != 1 or not classes else done[0]
         )
+
+
+def _as_before(buffer: Buffer, rows: pl.DataFrame, sweep: Sweep) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The rows of a buffer that a sweep leaves, by shards. Where some were folded, settled ones stand by themselves."""
+    fold = buffer.fold
+    if fold is None or not any(shard_tree(fold).is_folded(segment) for segment in sweep.segments[buffer.id]):
+        parts: Iterator[tuple[int, pl.DataFrame]] = iter([(0, rows)])
+    else:
+        parts = settled_apart(rows, fold, fold.settled(sweep.progress), buffer.schema)
+    return ((shard, part) for shard, part in parts if part.height)
 
 
 def _merged(rewrite: Rewrite, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -10,6 +10,8 @@ from collections import Counter
 
 import pytest
 
+from tests.properties.directed_sequences import DirectedFamily
+from tests.shards import shards
 from tests.strategies.continuations import Judge, history
 from tests.strategies.row_patterns import random_sequences
 from tests.strategies.written_sequences import partition
@@ -131,3 +133,14 @@ def test_a_row_fits_where_a_word_of_the_pattern_says_so() -> None:
                     assert (skipping.fits(begun, at) == "one") == expected, (number, node.text(["E"]), begun, at)
                     fits += expected
     assert fits > 10
+
+
+@pytest.mark.parametrize("shard", shards(4))
+def test_what_is_certain_no_long_rows_change(shard: int) -> None:
+    """Patterns and rows that follow are drawn to change it: by least durations, counts, rows two behind, and gaps."""
+    family = DirectedFamily()
+    for number in range(CASES * 4)[shard::4]:
+        failure = family.run(number)
+        assert failure is None, failure
+    assert family.tally.valid > CASES / 6
+    assert family.long > CASES / 12

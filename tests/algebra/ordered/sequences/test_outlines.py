@@ -24,7 +24,7 @@ from tidegate.algebra.ordered.sequences.pattern import (
     patterns_of,
     variables_of,
 )
-from tidegate.analysis.ordered.sequences.family import span_of
+from tidegate.analysis.ordered.sequences.waits import span_of
 
 S = tg.stream("S", "t bigint, x bigint", progress="t")
 

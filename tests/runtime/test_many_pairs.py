@@ -1,0 +1,193 @@
+"""Joins of many pairs: they go piece by piece through what groups or filters them, and are told of beforehand."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import polars as pl
+import pytest
+
+import tidegate as tg
+from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.nodes import Distinct, Group, Join, JoinKind, Node, Product, Project, Scan, Select, Union
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.terms import Attr, Lit, call, conjunction
+from tidegate.algebra.types import BIGINT
+from tidegate.runtime import rows as small_rows
+from tidegate.runtime.engines import many_pairs
+from tidegate.runtime.eval import relational
+from tidegate.runtime.eval.aggregates.partials import partial
+from tidegate.runtime.eval.joins import ranges
+from tidegate.runtime.eval.relational import evaluate, evaluate_pieces
+
+ROWS = 400
+
+
+def scan(stream: str, names: str) -> Node:
+    return Scan(StreamDef(stream, Schema(tuple(Attribute(name, BIGINT) for name in names)), static=True))
+
+
+LEFT, RIGHT = scan("L", "ktx"), scan("R", "luv")
+SAME = call("eq", Attr("k"), Attr("l"))
+NEAR = (call("le", Attr("u"), Attr("t")), call("le", Attr("t"), call("add", Attr("u"), Lit(50, BIGINT))))
+ALIKE = call("lt", Attr("x"), Attr("v"))
+MERGED = (Function.SUM, Function.AVG, Function.MAX, Function.LAST)
+KINDS: tuple[JoinKind, ...] = ("inner", "left", "semi", "anti")
+CONDITIONS = {
+    "keys": SAME,
+    "keys and instants": conjunction([SAME, *NEAR]),
+    "data too": conjunction([SAME, *NEAR, ALIKE]),
+}
+
+
+def grouped(rows: Node, *functions: Function, keys: tuple[str, ...] = ("k",)) -> Node:
+    value = "v" if "v" in rows.schema else "x"
+    aggregates = [
+        Aggregate(f"a{number}", function, Attr(value), Attr("t") if function is Function.LAST else None)
+        for number, function in enumerate(functions)
+    ]
+    return Group(rows, keys, (Aggregate("n", Function.COUNT), *aggregates))
+
+
+TREES: dict[str, Node] = {
+    **{
+        f"{kind} by {what}": grouped(Join(LEFT, RIGHT, condition, kind), *MERGED)
+        for kind in KINDS
+        for what, condition in CONDITIONS.items()
+    },
+    "what does not merge": grouped(Join(LEFT, RIGHT, SAME, "left"), Function.MEDIAN, Function.COUNT_DISTINCT),
+    "no key": grouped(Join(LEFT, RIGHT, CONDITIONS["data too"], "inner"), *MERGED, keys=()),
+    "all pairs": grouped(Product(LEFT, RIGHT), *MERGED),
+    "filtered": grouped(Select(Join(LEFT, RIGHT, SAME, "inner"), ALIKE), *MERGED),
+    "distinct": Distinct(Project(Join(LEFT, RIGHT, SAME, "inner"), ("k", "x", "v"))),
+    "a union": Union((Project(Join(LEFT, RIGHT, SAME, "left"), ("k", "x")), Project(LEFT, ("k", "x")))),
+}
+
+
+def leaves(tree: Node) -> dict[int, pl.DataFrame]:
+    """Two keys, and some rows without one; four rows an instant."""
+    numbered = pl.DataFrame({"n": range(ROWS)}).with_columns(
+        key=pl.when(pl.col("n") % 7 == 0).then(None).otherwise(pl.col("n") % 2)
+    )
+    left = numbered.select(k="key", t=pl.col("n") // 4, x=pl.col("n") * 37 % 11)
+    right = numbered.select(l="key", u=pl.col("n") // 4, v=pl.col("n") * 23 % 13).filter(pl.col("u") % 5 != 0)
+    third = {2: left} if isinstance(tree, Union) else {}
+    return {0: left, 1: right, **third}
+
+
+def ordered(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
+    return sorted(frame.rows(), key=repr)
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_pieces_together_are_all_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = TREES[name]
+    wanted = evaluate(tree, leaves(tree))
+    monkeypatch.setattr(ranges, "MANY_PAIRS", 1_000)
+    monkeypatch.setattr(ranges, "CHUNK", 700)
+    told: list[int] = []
+    found = ranges.whole(evaluate_pieces(tree, leaves(tree), {}, told.append))
+    assert wanted.height > 0
+    assert found.columns == wanted.columns
+    for one, other in zip(ordered(found), ordered(wanted), strict=True):
+        assert one == pytest.approx(other)
+    assert len(told) == (name not in ("semi by keys", "anti by keys")), "where pairs are looked at one by one"
+    assert all(pairs > 1_000 for pairs in told)
+
+
+def test_a_group_never_holds_more_pairs_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+
+    def counted(group: Group, rows: pl.DataFrame) -> pl.DataFrame:
+        held.append(rows.height)
+        return partial(group, rows)
+
+    monkeypatch.setattr(ranges, "MANY_PAIRS", 1_000)
+    monkeypatch.setattr(ranges, "CHUNK", 700)
+    monkeypatch.setattr(relational, "partial", counted)
+    tree = TREES["inner by keys and instants"]
+    evaluate(tree, leaves(tree))
+    assert sum(held) > 10_000
+    assert len(held) > 15
+    assert max(held) <= 700
+
+
+def test_a_limit_that_has_no_value_for_a_row_without_partners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not asked for: no row has its key."""
+    tree = TREES["left by keys and instants"]
+    rows = leaves(tree)
+    odd = pl.DataFrame({"l": [9], "u": [2**63 - 1], "v": [0]})
+    wanted = evaluate(tree, {0: rows[0], 1: pl.concat([rows[1], odd])})
+    monkeypatch.setattr(ranges, "MANY_PAIRS", 1_000)
+    monkeypatch.setattr(ranges, "CHUNK", 700)
+    found = evaluate(tree, {0: rows[0], 1: pl.concat([rows[1], odd])})
+    assert ordered(found) == ordered(wanted)
+    assert ordered(found) == ordered(evaluate(tree, rows))
+
+
+def test_joins_of_few_pairs_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "MANY_PAIRS", 1_000)
+    tree = grouped(Join(LEFT, RIGHT, call("eq", Attr("t"), Attr("u")), "inner"), *MERGED)
+    wide = {0: leaves(tree)[0].with_columns(t=pl.int_range(pl.len())), 1: leaves(tree)[1]}
+    told: list[int] = []
+    monkeypatch.setattr(relational, "join_pieces", None)
+    assert evaluate(tree, wide, announce=told.append).height > 0
+    assert not told
+
+
+o = tg.stream("O", "k bigint, t bigint, x bigint", progress="t").as_("o")
+p = tg.stream("P", "k bigint, t bigint, v bigint", progress="t").as_("p")
+NEARBY = o.join(p, o.k == p.k, p.t <= o.t, o.t <= p.t + 50)
+
+
+def told_by(program: tg.Program, batches: int, rows: int) -> tuple[list[str], dict[str, list[Any]]]:
+    """The warnings of a run, and its results."""
+    with warnings.catch_warnings(record=True, action="always") as told, program.session() as session:
+        for batch in range(batches):
+            start, count = 1_000 * batch, rows * 4**batch
+            for name, value in (("O", "x"), ("P", "v")):
+                instants = [start + number % 400 for number in range(count)]
+                session.push(name, pl.DataFrame({"k": [1] * count, "t": instants, value: [batch] * count}))
+                session.advance(name, {"t": start + 999})
+            session.step()
+        found = {name: sorted(map(str, session.results(name))) for name in ("R",)}
+    return [str(one.message) for one in told if isinstance(one.message, tg.RunWarning)], found
+
+
+def test_a_run_says_how_many_pairs_it_is_about_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_rows, "MOST", -1)
+    program = tg.program(R=NEARBY.group_by(o.k, w=tg.tumbling(o.t, 100)).agg(n=tg.count(), s=tg.sum(p.v)))
+    told, wanted = told_by(program, 3, 300)
+    assert not told
+    monkeypatch.setattr(ranges, "MANY_PAIRS", 1_000)
+    monkeypatch.setattr(many_pairs, "TOLD", 5_000)
+    told, found = told_by(program, 3, 300)
+    assert found == wanted
+    # Each batch compares 16 times as many as the one before: some 11,000 pairs at first.
+    assert [text.split()[:5] for text in told] == [["TG446", "R", "is", "about", "to"]] * 3
+    assert "pairs of rows in one increment" in told[0]
+    assert "asof_join" in told[0]
+    told, _ = told_by(program, 1, 300)
+    assert len(told) == 1
+
+
+def test_of_as_many_pairs_in_each_batch_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many_pairs, "TOLD", 20_000)
+    hears = many_pairs.ManyPairs()
+    (query,) = tg.program(R=NEARBY.select(o.t, p.v)).explain().lowered().queries
+    with warnings.catch_warnings(record=True, action="always") as told:
+        for pairs in (19_999, 20_000, 60_000, 199_999, 200_000):
+            hears.announce(query, pairs)
+    assert ["20,000" in str(one.message) for one in told] == [True, False]
+    assert "200,000" in str(told[1].message)
+
+
+def test_what_is_looked_up_without_pairs_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_rows, "MOST", -1)
+    monkeypatch.setattr(ranges, "MANY_PAIRS", 1_000)
+    monkeypatch.setattr(many_pairs, "TOLD", 1_000)
+    latest = o.left_join(p, o.k == p.k, p.t <= o.t).group_by(o.k, o.t).agg(v=tg.last(p.v, by=p.t), n=tg.count(p.v))
+    told, found = told_by(tg.program(R=latest), 1, 600)
+    assert not told
+    assert len(found["R"]) == 400

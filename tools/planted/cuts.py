@@ -1,0 +1,56 @@
+"""Slips in cuts: which parts of queries become streams of their own, and whether results are final as before (R36)."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+CUTS = "analysis/cuts.py"
+
+GROUP = Group(
+    "cuts",
+    ("tests/analysis/test_cuts.py", "tests/runtime/test_folding.py", "tests/properties/test_folding.py"),
+    (
+        bug(
+            "a part is cut out although results are final later then",
+            CUTS,
+            "        if not all(_is_same(f, rest.propagation[a], stream.name, inner) for a, f in query.propagation.items()):\n",
+            "        if False:\n",
+        ),
+        bug(
+            "a part of which rows stay is cut out",
+            CUTS,
+            "        return None if made is None or not made.output.progress or _number(made) else made\n",
+            "        return None if made is None or not made.output.progress else made\n",
+        ),
+        bug(
+            "a part whose rows stay is cut out",
+            CUTS,
+            "        if _stays(rest.occurrences[place]) or _number(rest) >= _number(query):\n",
+            "        if _number(rest) >= _number(query):\n",
+        ),
+        bug(
+            "what has no value is set aside in a part",
+            CUTS,
+            " and not has_ordered_operator(part) and not _can_fail(part)",
+            " and not has_ordered_operator(part)",
+        ),
+        bug(
+            "equal parts are computed apart",
+            CUTS,
+            "        known = self.made.get(part)\n",
+            "        known = None\n",
+        ),
+        bug(
+            "of what instants of a part allow the least counts",
+            CUTS,
+            "            for chosen in product(*functions)\n",
+            "            for functions_alone in functions for chosen in ((one,) for one in functions_alone)\n",
+        ),
+        bug(
+            "a clause that undercuts another goes",
+            CUTS,
+            "if not any(_undercuts(o, one) for o in different if o != one))\n",
+            "if not any(_undercuts(one, o) for o in different if o != one))\n",
+        ),
+    ),
+)

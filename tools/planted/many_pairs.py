@@ -1,0 +1,63 @@
+"""Slips in joins of many pairs: what of the pieces becomes of them together, and what is told beforehand."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+RELATIONAL = "runtime/eval/relational.py"
+TOLD = "runtime/engines/many_pairs.py"
+
+GROUP = Group(
+    "many pairs",
+    ("tests/runtime/test_many_pairs.py",),
+    (
+        bug(
+            "groups of pieces stay apart",
+            RELATIONAL,
+            "    return waiting[0] if len(waiting) == 1 else reduce(pl.concat(waiting))\n",
+            "    return waiting[0] if len(waiting) == 1 else pl.concat(waiting)\n",
+        ),
+        bug(
+            "what does not merge is taken in pieces",
+            RELATIONAL,
+            "    if not has_partials(group):\n",
+            "    if False:\n",
+        ),
+        bug(
+            "equal rows of pieces are several",
+            RELATIONAL,
+            "                return _reduced(pieces, lambda rows: rows.unique())\n",
+            "                return _reduced(pieces, lambda rows: rows)\n",
+        ),
+        bug(
+            "a group holds all pairs",
+            RELATIONAL,
+            "            return _grouped(node, self.pieces(node.input))\n",
+            "            return aggregate(node, self.evaluate(node.input))\n",
+        ),
+        bug(
+            "pairs with equal keys are made at once, however many",
+            RELATIONAL,
+            "    if by_keys and equal_pairs(left, right, both, parts) <= ranges.MANY_PAIRS:\n",
+            "    if by_keys:\n",
+        ),
+        bug(
+            "a limit without a value fails between pieces",
+            RELATIONAL,
+            " or not _has_values(left, right, both, parts):\n",
+            ":\n",
+        ),
+        bug(
+            "pairs are told of in each increment",
+            TOLD,
+            "        self.due[query.name] = 10 * pairs\n",
+            "        self.due[query.name] = pairs\n",
+        ),
+        bug(
+            "pairs are not told of",
+            "runtime/eval/joins/ranges.py",
+            '    if announce is not None and (pairs.lists or kind in ("inner", "left")):\n',
+            "    if announce is not None and pairs.lists:\n",
+        ),
+    ),
+)
