@@ -120,6 +120,18 @@ def test_a_partner_may_begin_in_the_next_instant() -> None:
         run.expect(R=[(2, 9, 2, "A", 1, 3, 1, "B", 9)])
 
 
+def test_the_end_to_come_may_be_any_that_is_left() -> None:
+    """A has to end within 3 after B, and may: that it could last longer, too, does not make it a partner of nobody."""
+    a, b = kinds(events(), "A", "B")
+    program = tg.program(R=tg.iseq(a.ts < b.te, b.te < a.te, a.te - b.te <= 3, of=(a, b), within=30))
+    with testing.drive(program) as run:
+        run.add("E", [(1, "A", 0, None), (2, "B", 1, None), (2, "B", 1, 3)])
+        for reached, left in ((5, 1), (6, 0)):
+            run.advance("E", z=reached)
+            run.step()
+            assert stored(run.live_rows) == left
+
+
 def test_one_partner_to_come_falls_with_another() -> None:
     """C waits for B, which has begun, but B can not follow on an A: none has begun before."""
     a, b, c = kinds(events(), *"ABC")

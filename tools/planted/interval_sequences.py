@@ -221,10 +221,10 @@ GROUP = Group(
             "reason = pl.when(is_there & ~same & same)",
         ),
         bug(
-            "a row without its start is a beginning",
+            "beside beginnings nothing is malformed",
             TOLD,
-            'without = (pl.col("attribute") == begins.end) & (pl.col("reason") == NULL)',
-            'without = pl.col("reason") == NULL',
+            "left = pl.concat([rejected.filter(~without), others])",
+            "left = pl.concat([others])",
         ),
         bug(
             "beginnings say nothing of progress",
