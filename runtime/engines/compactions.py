@@ -22,7 +22,7 @@ _MOST_APART: Final = 64 * FANOUT
 #: it reaches, two or three times where batches bring many rows. A compaction that lasts longer merges more files at
 #: once, and each of their rows less often: so compactions keep up.
 _SHARE: Final = 0.5
-_ROWS: Final = 4
+_ROWS: Final = 3
 _logger = logging.getLogger("tidegate.state")
 
 

@@ -367,7 +367,7 @@ def test_a_compaction_that_goes_on_is_given_up_at_the_end(tmp_path: Path, monkey
 
 
 def test_a_compaction_keeps_up_with_what_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever time batches take: it merges four times as many rows after each as the batch brought."""
+    """Whatever time batches take: it merges three times as many rows after each as the batch brought."""
     monkeypatch.setattr("tidegate.runtime.engines.compactions._SHARE", 0)
     monkeypatch.setattr(module, "_PIECE", 16)
     monkeypatch.setattr(module, "_ROW_GROUP", 64)
