@@ -444,6 +444,12 @@ GROUP = Group(
             "                done = [folded(done[-1], buffer.fold, settled, buffer.schema)]\n",
         ),
         bug(
+            "a sweep takes settled rows for folded ones",
+            "runtime/engines/embedded/steps/rewriting.py",
+            "        parts = settled_apart(folded(rows, fold, settled, buffer.schema), fold, settled, buffer.schema)\n",
+            "        parts = settled_apart(rows, fold, settled, buffer.schema)\n",
+        ),
+        bug(
             "a batch does every fold that is due",
             GARBAGE,
             "    return _up_to(allowed, due) if due else _up_to(allowed // 2, ordered)\n",

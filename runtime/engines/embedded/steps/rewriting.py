@@ -126,12 +126,15 @@ class SegmentRewriter:
 
 
 def _as_before(buffer: Buffer, rows: pl.DataFrame, sweep: Sweep) -> Iterator[tuple[int, pl.DataFrame]]:
-    """The rows of a buffer that a sweep leaves, by shards. Where some were folded, settled ones stand by themselves."""
+    """The rows of a buffer that a sweep leaves, by shards. Where some were folded, all settled ones are, and stand by
+    themselves.
+    """
     fold = buffer.fold
     if fold is None or not any(shard_tree(fold).is_folded(segment) for segment in sweep.segments[buffer.id]):
         parts: Iterator[tuple[int, pl.DataFrame]] = iter([(0, rows)])
     else:
-        parts = settled_apart(rows, fold, fold.settled(sweep.progress), buffer.schema)
+        settled = fold.settled(sweep.progress)
+        parts = settled_apart(folded(rows, fold, settled, buffer.schema), fold, settled, buffer.schema)
     return ((shard, part) for shard, part in parts if part.height)
 
 
