@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 import tidegate as tg
@@ -88,6 +90,17 @@ def test_rows_that_overlap_in_one_partition() -> None:
     rows = program.run({"S": given}).rows("M")
     found = sorted((row["A.x"], row["B.x"], row["detected"]) for row in rows)
     assert found == [("one", "long", 4), ("three", "long", 6), ("three", "two", 6), ("two", "long", 15)]
+
+
+def test_many_rows_that_overlap_in_one_partition() -> None:
+    """Those that begin later may end earlier: all that have not ended are partners, however many lie between."""
+    rng = random.Random(3)
+    begins = [(number, rng.randrange(60)) for number in range(40)]
+    given = [(1, begin, begin + 1 + rng.choice((1, 2, 5, 30)), str(number)) for number, begin in begins]
+    A, B = intervals(by_start, "A"), intervals(by_start, "B")
+    rows = tg.program(M=tg.match(A.during(B), within=60)).run({"S": given}).rows("M")
+    during = sorted((x, y) for _, a, z, x in given for _, b, end, y in given if b < a and z < end)
+    assert sorted((row["A.x"], row["B.x"]) for row in rows) == during
 
 
 def test_results_of_another_query_as_intervals() -> None:
