@@ -524,6 +524,29 @@ def test_what_a_selection_leaves_out_is_not_judged_and_a_pair_with_a_row_of_a_ta
         assert [row["k"] for row in results.rows("Q")] == ([1] if kind == "join" else [0])
 
 
+@pytest.mark.parametrize("kind", ["anti", "semi", "left"])
+@pytest.mark.parametrize("together", [False, True])
+def test_a_partner_beyond_what_a_condition_says_of_time_is_not_looked_at(kind: str, *, together: bool) -> None:
+    """The later row of O has no quotient, which stands beside what says that a partner is not later."""
+    s, o = S.as_("s"), O.as_("o")
+    divides = ((tg.lit(6).div(o.k) > 1) & (o.t <= s.t)) | (o.t <= s.t - 5)
+    joined = getattr(s, f"{kind}_join")(o, divides, s.t <= o.t + 9)
+    program = tg.program(Q=joined.select(s.t))
+    rows: dict[str, list[Row]] = {"S": [(1, 1, 1, None, 3)], "O": [(2, 2), (0, 7)], "T": []}
+    with program.session() as session:
+        session.push("S", rows["S"])
+        session.push("O", rows["O"][:1])
+        for name in ("S", "O"):
+            if not together:
+                session.advance(name, {"t": 5})
+        session.step()
+        session.push("O", rows["O"][1:])
+        session.finish()
+        assert not session.step().set_aside
+        assert [row["t"] for row in session.results("Q")] == ([] if kind == "anti" else [3])
+        compare({"Q": session.results("Q")}, Case(program, rows).lenient_results())
+
+
 def test_rows_with_equal_operands_share_an_error_that_holds_no_frames() -> None:
     s = tg.stream("S", "x bigint, y double, t bigint", progress="t")
     node = tg.program(Q=s.with_(c=s.x / s.y)).definition.queries[0].node
