@@ -69,7 +69,8 @@ class Maker:
     def case(self) -> Case:
         rng = self.rng
         self.streams = [tg.result(name, "t bigint, k bigint", progress="t") for name in "WV"[: rng.choice((1, 1, 2))]]
-        queries = [tg.query(self.streams[0], E.where(E.k != 3).select(t=E.t, k=E.k))]
+        begun = rng.choice((E.k, E.x))
+        queries = [tg.query(self.streams[0], E.where(E.k != 3).select(t=E.t, k=begun))]
         for number, stream in enumerate(self.streams):
             queries += [self.step(stream, self.streams[number - 1]) for _ in range(rng.choice((1, 2)))]
         w = self.streams[0]
@@ -85,22 +86,25 @@ class Maker:
         return self.rng.choice((0, 0, 1, 2, -1, BIG, -BIG, None))
 
     def step(self, stream: Any, other: Any) -> Any:
-        made = self.rng.choice((self.counted, self.met, self.met, self.absent, self.absent, self.gathered, self.pairs))(
-            self.rng.choice((stream, other)).as_("w")
-        )
+        made = self.rng.choice(self.steps())(self.rng.choice((stream, other)).as_("w"))
         return tg.query(stream, made.distinct() if self.rng.random() < 0.8 else made)
 
-    def counted(self, w: Any) -> Relation:
+    def steps(self) -> Sequence[Callable[[Relation], Relation]]:
+        """The ways to read a recursion, the usual ones twice."""
+        usual = self.met, self.absent, self.gathered
+        return (*usual, *usual, self.counted, self.pairs)
+
+    def counted(self, w: Relation) -> Relation:
         """Each row leads to a later one by itself."""
         going = w.where(w.t < END) if self.rng.random() < 0.5 else w.where(w.t < END, self.hard(w.k, w.k))
         return going.select(t=w.t + self.rng.choice((1, 2)), k=self.term(w.k, w.k))
 
-    def met(self, w: Any) -> Relation:
+    def met(self, w: Relation) -> Relation:
         """A row of E that follows one of the recursion."""
         e = E.as_("e")
         return w.join(e, *self.near(w, e)).select(t=e.t, k=self.term(w.k, e.x))
 
-    def absent(self, w: Any) -> Relation:
+    def absent(self, w: Relation) -> Relation:
         """A row of E that follows none of the recursion, or for which that is not known."""
         e = E.as_("e")
         match self.rng.choice(("anti", "anti", "semi", "left")):
@@ -111,20 +115,21 @@ class Maker:
             case _:
                 return e.left_join(w, *self.near(w, e)).select(t=e.t, k=self.term(tg.coalesce(w.k, e.k), e.x))
 
-    def gathered(self, w: Any) -> Relation:
+    def gathered(self, w: Relation) -> Relation:
         """An instant of E with an aggregate of the rows before it."""
         e, rng = E.as_("e"), self.rng
         grouped = w.join(e, *self.near(w, e)).group_by(t=e.t)
-        made = grouped.agg(v=rng.choice((tg.sum, tg.sum, tg.max, tg.count))(self.term(w.k, e.x)))
+        argument = rng.choice((w.k, self.term(w.k, e.x)))
+        made = grouped.agg(v=rng.choice((tg.sum, tg.sum, tg.max, tg.count))(argument))
         return made.select("t", k=self.term(made.v, made.v))
 
-    def pairs(self, w: Any) -> Relation:
+    def pairs(self, w: Relation) -> Relation:
         """Two rows of a recursion lead to one after both."""
         v = self.rng.choice(self.streams).as_("v")
         pairs = w.join(v, w.t <= v.t, v.t <= w.t + 1, w.t < END, v.t < END, self.hard(w.k, v.k))
         return pairs.select(t=tg.max(w.t, v.t) + 1, k=self.term(w.k, v.k)).distinct()
 
-    def near(self, w: Any, e: Any) -> list[Any]:
+    def near(self, w: Relation, e: Relation) -> list[Any]:
         rng = self.rng
         parts = [w.t < e.t, e.t <= w.t + rng.choice((1, 2, 4))]
         match rng.randrange(4):
@@ -209,7 +214,7 @@ def test_a_recursion_sets_aside_what_the_reference_says_whatever_the_batching(
     shard: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     met: Counter[str] = Counter()
-    for seed, case, meant, left in cases(seeds(90)[shard::2]):
+    for seed, case, meant, left in cases(seeds(80)[shard::2]):
         rng = random.Random(seed)
         monkeypatch.setattr(small_rows, "MOST", rng.choice((-1, small_rows.MOST)))
         found, told = run_in_batches(case, rng, testing.drive)
@@ -222,7 +227,7 @@ def test_a_recursion_sets_aside_what_the_reference_says_whatever_the_batching(
         met["results"] += any(meant.values())
     assert met["left"] > 10, met
     assert met["as stored"] > 10, met
-    assert met["overflow"] > 2, met
+    assert met["overflow"] > 1, met
     assert met["results"] > 20, met
 
 
