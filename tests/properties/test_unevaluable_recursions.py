@@ -83,7 +83,7 @@ class Maker:
         return Case(tg.program(*queries, **others), rows)
 
     def number(self) -> int | None:
-        return self.rng.choice((0, 0, 1, 2, -1, BIG, -BIG, None))
+        return self.rng.choice((0, 0, 1, 2, -1, BIG, BIG, BIG, -BIG, None))
 
     def step(self, stream: Any, other: Any) -> Any:
         made = self.rng.choice(self.steps())(self.rng.choice((stream, other)).as_("w"))
