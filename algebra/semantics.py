@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final, assert_never
 
@@ -44,7 +44,7 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.program import ProgramDef
 from tidegate.algebra.row_wise import row_terms
 from tidegate.algebra.schema import Schema, StreamDef
-from tidegate.algebra.terms import Term, Value, conjunction, conjuncts
+from tidegate.algebra.terms import FALSE, TRUE, Call, Term, Value, conjunction, conjuncts, disjunction
 from tidegate.algebra.typed.operations import resolve, term_type
 from tidegate.algebra.types import BIGINT, DataType
 
@@ -120,63 +120,97 @@ def unevaluable(nodes: Iterable[Node], stream: str, row: Row, statics: Mapping[s
 
 
 def split_by_failure(condition: Term, schema: Schema) -> tuple[Term, Term]:
-    """The conjuncts of a condition that cannot fail, and those that can."""
+    """What a condition says that cannot fail, and its conjuncts that can.
+
+    The former are the other conjuncts, and what these conjuncts imply: all that they say of instants, which is what
+    bounds how far partners are from each other.
+    """
     parts = conjuncts(condition)
     hard = [part for part in parts if resolve(part, schema).fallible]
-    return conjunction([part for part in parts if part not in hard]), conjunction(hard)
+    implied = [_infallible(part, schema, otherwise=TRUE) for part in hard]
+    return conjunction([*(part for part in parts if part not in hard), *implied]), conjunction(hard)
 
 
-def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]]) -> list[Row]:
+def _infallible(condition: Term, schema: Schema, *, otherwise: Term) -> Term:
+    """The condition with `otherwise` for each part that can fail. With true it holds wherever the condition does, and
+    with false only there.
+    """
+    if not resolve(condition, schema).fallible:
+        return condition
+    match condition:
+        case Call("and" | "or" as op, args):
+            parts = [_infallible(arg, schema, otherwise=otherwise) for arg in args]
+            return conjunction(parts) if op == "and" else disjunction(parts)
+        case Call("not", (arg,)):
+            return Call("not", (_infallible(arg, schema, otherwise=FALSE if otherwise == TRUE else TRUE),))
+        case _:
+            return otherwise
+
+
+Note = Callable[[Node, Row], None]
+"""Told of each row or pair for which a term of an operator has no value."""
+
+
+def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]], note: Note = lambda *_: None) -> list[Row]:
     """Rows of a query in which rows without a value are set aside, and sums that do not fit are NULL.
 
     A row leaves the query where a selection, a new attribute or an aggregate's argument has no value for it. Of a join,
-    those pairs are looked at for which every conjunct is true that cannot fail. Where the others have no value, the
-    pair leaves; of a left, semi- or anti-join the left row does, as nobody knows whether it has a partner. An event
-    leaves an operator where a term of what it reads of these events has no value.
+    those pairs are looked at for which all is true that the condition says and cannot fail. Where the rest has no
+    value, the pair leaves; of a left, semi- or anti-join the left row does, as nobody knows whether it has a partner.
+    An event leaves an operator where a term of what it reads of these events has no value.
     """
+
+    def rows_of(input_: Node) -> list[Row]:
+        return evaluate_leniently(input_, relations, note)
+
+    def values(rows: Iterable[Row], terms: Sequence[Term], schema: Schema) -> list[tuple[Row, Row | None]]:
+        """Rows of an input, each with the terms' values, or None where one has none."""
+        functions = [_over(schema, term) for term in terms]
+        found: list[tuple[Row, Row | None]] = []
+        for row in rows:
+            try:
+                found.append((row, tuple(function(row) for function in functions)))
+            except EvaluationError:
+                note(node, row)
+                found.append((row, None))
+        return found
+
     match node:
         case Select(input_, condition):
-            rows = evaluate_leniently(input_, relations)
-            return [row for row in rows if _value_of(input_.schema, condition, row) == (True,)]
+            return [row for row, value in values(rows_of(input_), [condition], input_.schema) if value == (True,)]
         case Imbed(input_, _, term):
-            rows = evaluate_leniently(input_, relations)
-            return [(*row, *value) for row in rows if (value := _value_of(input_.schema, term, row))]
+            return [(*row, *value) for row, value in values(rows_of(input_), [term], input_.schema) if value]
         case Group(input_, keys, aggregates):
             terms = [
                 term for aggregate_ in aggregates for term in (aggregate_.argument, aggregate_.by) if term is not None
             ]
-            rows = [
-                row
-                for row in evaluate_leniently(input_, relations)
-                if all(_value_of(input_.schema, term, row) for term in terms)
-            ]
+            rows = [row for row, found in values(rows_of(input_), terms, input_.schema) if found is not None]
             return _group(rows, input_.schema, keys, tuple(aggregate_.lenient() for aggregate_ in aggregates))
         case Join(left, right, condition, kind):
             both = Schema((*left.schema.attributes, *right.schema.attributes))
             plain, hard = split_by_failure(condition, both)
             joined: list[Row] = []
             padding: Row = (None,) * len(right.schema)
-            right_rows = evaluate_leniently(right, relations)
-            for row in evaluate_leniently(left, relations):
-                candidates = [partner for partner in right_rows if _value_of(both, plain, row + partner) == (True,)]
-                values = [(partner, _value_of(both, hard, row + partner)) for partner in candidates]
-                partners = [partner for partner, value in values if value == (True,)]
-                if kind != "inner" and not all(value for _, value in values):
+            may_match = _over(both, plain)
+            right_rows = rows_of(right)
+            for row in rows_of(left):
+                pairs = [pair for partner in right_rows if may_match(pair := row + partner) is True]
+                judged = values(pairs, [hard], both)
+                matches = [pair for pair, value in judged if value == (True,)]
+                if kind != "inner" and any(value is None for _, value in judged):
                     continue
                 match kind:
                     case "inner" | "left":
-                        joined += [row + partner for partner in partners or ([padding] if kind == "left" else [])]
+                        joined += matches or ([row + padding] if kind == "left" else [])
                     case "semi" | "anti":
-                        joined += [row] if bool(partners) == (kind == "semi") else []
+                        joined += [row] if bool(matches) == (kind == "semi") else []
             return joined
         case OrderedNode(readings=readings):
             events = []
             for reading in readings:
                 terms = [term for other in readings if other.events == reading.events for term in other.terms]
-                rows = evaluate_leniently(reading.input, relations)
-                events.append(
-                    [row for row in rows if all(_value_of(reading.input.schema, term, row) for term in terms)]
-                )
+                judged = values(rows_of(reading.input), terms, reading.input.schema)
+                events.append([row for row, value in judged if value is not None])
             return node.rows(events, lambda aggregate_, rows, schema: aggregated(aggregate_.lenient(), rows, schema))
         case _:
             inputs = children(node)
@@ -184,32 +218,28 @@ def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]]) -> li
             scans = tuple(
                 Scan(StreamDef(name, input_.schema, static=True)) for name, input_ in zip(names, inputs, strict=True)
             )
-            rows_of = {name: evaluate_leniently(input_, relations) for name, input_ in zip(names, inputs, strict=True)}
-            return evaluate(with_children(node, scans), {**relations, **rows_of})
+            rows_by_name = dict(zip(names, map(rows_of, inputs), strict=True))
+            return evaluate(with_children(node, scans), {**relations, **rows_by_name})
 
 
-def _value_of(schema: Schema, term: Term, row: Row) -> tuple[Value] | None:
-    """The term's value over a row, None where it has none."""
-    try:
-        return (_over(schema, term)(row),)
-    except EvaluationError:
-        return None
-
-
-def evaluate_program(program: ProgramDef, inputs: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
+def evaluate_program(
+    program: ProgramDef, inputs: Mapping[str, Sequence[Row]], *, leniently: bool = False
+) -> dict[str, list[Row]]:
     """Rows of every result stream, each after those it reads; several queries for one stream add up.
+
+    `leniently`: rows without a value are set aside, those of inputs and those of queries.
 
     Streams that depend on each other are the relations that equal what their queries yield of them. All are evaluated
     over what they were before, from nothing on, until nothing changes: where every recursion leads to earlier instants,
     round n has the rows right that rest on fewer than n earlier ones, whatever negation or aggregation is on the way.
     `QueryError` TG133 where that takes more than MAX_ROUNDS rounds.
     """
-    known: dict[str, Sequence[Row]] = dict(inputs)
+    known: dict[str, Sequence[Row]] = _evaluable(program, inputs) if leniently else dict(inputs)
     for streams in _components(program):
         recursive = any(_reads(program, stream) & set(streams) for stream in streams)
         known.update(dict.fromkeys(streams, ()))
         for _ in range(MAX_ROUNDS if recursive else 1):
-            contributions = {stream: _contributions(program, stream, known) for stream in streams}
+            contributions = {stream: _contributions(program, stream, known, leniently=leniently) for stream in streams}
             settled = all(as_bag(contributions[stream]) == as_bag(known[stream]) for stream in streams)
             known.update(contributions)
             if settled or not recursive:
@@ -247,10 +277,20 @@ def _reachable(stream: str, reads: Mapping[str, set[str]]) -> set[str]:
     return reached
 
 
-def _contributions(program: ProgramDef, stream: str, known: Mapping[str, Sequence[Row]]) -> list[Row]:
+def _evaluable(program: ProgramDef, inputs: Mapping[str, Sequence[Row]]) -> dict[str, Sequence[Row]]:
+    """The inputs without the rows that are set aside before any query has them."""
+    nodes = [query.node for query in program.queries]
+    statics = {stream.name: inputs[stream.name] for stream in program.inputs if stream.static}
+    return {name: [row for row in rows if not unevaluable(nodes, name, row, statics)] for name, rows in inputs.items()}
+
+
+def _contributions(
+    program: ProgramDef, stream: str, known: Mapping[str, Sequence[Row]], *, leniently: bool
+) -> list[Row]:
     queries = [query for query in program.queries if query.stream == stream]
     schema = queries[0].declared.schema if queries[0].declared else queries[0].node.schema
-    rows = [_aligned(evaluate(query.node, known), query.node.schema, schema) for query in queries]
+    rows_of = evaluate_leniently if leniently else evaluate
+    rows = [_aligned(rows_of(query.node, known), query.node.schema, schema) for query in queries]
     return list(chain.from_iterable(rows))
 
 

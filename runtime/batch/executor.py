@@ -17,7 +17,7 @@ from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.plan.folding.fold import SettledCondition
 from tidegate.runtime.plan.folding.shards import FoldStep
 from tidegate.runtime.plan.placement import Limits
-from tidegate.runtime.plan.steps import Buffer, QueryPlan
+from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import OperatorFiles, SourceCounts
 from tidegate.runtime.state.segments import Segment
@@ -143,9 +143,11 @@ class Executor(Protocol):
         None where there is no new row. The segments are for later strata of this batch to read, until `settle`.
         """
 
-    def settle(self, batch: Batch, queries: Sequence[QueryPlan], done: Mapping[str, Increment]) -> dict[str, Increment]:
-        """Store what the strata of a component have found, all together; the same increments with segments that
-        stay.
+    def settle(self, batch: Batch, jobs: Sequence[Job], done: Mapping[str, Increment]) -> dict[str, Increment]:
+        """Store what the strata of a component have found, all together, and set rows without a value aside; the same
+        increments with segments that stay.
+
+        The jobs are those of the whole batch, over all rows that it has found.
         """
 
     def rewrite(self, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:

@@ -49,8 +49,7 @@ class Leniency:
     """What is set aside instead of failing a batch.
 
     `queries`: those, by name, of which rows without a value are set aside. `buffers`: those, by id, all of whose
-    readers are such queries, and none of which reads rows of a recursion in a recursion. `ties`: the queries of which
-    events are set aside that nothing orders.
+    readers are such queries. `ties`: the queries of which events are set aside that nothing orders.
     """
 
     queries: frozenset[str]
@@ -66,9 +65,6 @@ class Leniency:
             if on_error.get(query.stream, "quarantine") == "quarantine" and not query.facts.is_static
         )
 
-        # A recursive query fails where a term over its own rows has no value.
-        recursive = frozenset(plan.facts.recursions)
-
         def unties(query: QueryPlan, leaf: Leaf) -> bool:
             """As its source says of the events of a stream, and the query of those of a result."""
             source = None if leaf.buffer is None else options.get(leaf.buffer.stream.name)
@@ -78,7 +74,7 @@ class Leniency:
             leaf.buffer.id
             for query in plan.queries
             for leaf in query.leaves
-            if leaf.buffer and (query.name not in queries or {query.stream, leaf.buffer.stream.name} <= recursive)
+            if leaf.buffer and query.name not in queries
         }
         return cls(
             queries,
@@ -165,7 +161,15 @@ class Evaluation:
         new = reach(self.plan, level, self.progress)
         advancing = [query for query in level if new[query.name] != self.progress.queries[query.name]]
         increments = self._strata(level, advancing, recursion.rank, new)
-        for name, increment in self.executor.settle(self.batch, advancing, increments).items():
+        found = self.segments
+        for increment in increments.values():
+            found = with_stored(found, increment.segments)
+        jobs: list[Job] = []
+        for query in advancing:
+            old = self.progress.queries[query.name]
+            read = relevant(query, offered(query, found), old, new[query.name])
+            jobs.append(self._job(query, read, old, new[query.name]))
+        for name, increment in self.executor.settle(self.batch, jobs, increments).items():
             self._add(name, increment)
         self.progress.queries |= new
 
@@ -224,22 +228,25 @@ class Evaluation:
         keeps, ends = state is not None and bool(state.files), INF in new.values()
         if query.is_suspended([bool(segments) for segments in inputs], keeps=keeps, ends=ends):
             return []
+        job = self._job(query, inputs, old, new)
+        rows, bytes_ = self.read.get(query.name, (0, 0))
+        self.read[query.name] = rows + job.rows, bytes_ + job.bytes
+        return [job]
+
+    def _job(self, query: QueryPlan, inputs: Sequence[Sequence[Segment]], old: Progress, new: Progress) -> Job:
         feeds = self.plan.feeds(query.stream)
-        job = Job(
+        return Job(
             query,
             inputs,
             old,
             new,
             [(buffer, self.garbage.keep(buffer, self.progress)) for buffer in feeds],
-            state,
+            self.operators.get(query.name),
             close_at=self._end_of(query, new),
             lenient=query.name in self.leniency.queries,
             lenient_feeds=frozenset(buffer.id for buffer in feeds if buffer.id in self.leniency.buffers),
             untied=query.name in self.leniency.ties,
         )
-        rows, bytes_ = self.read.get(query.name, (0, 0))
-        self.read[query.name] = rows + job.rows, bytes_ + job.bytes
-        return [job]
 
     def _end_of(self, query: QueryPlan, new: Progress) -> int | None:
         """Where the rows of an operator end once its input has ended; None where nobody says, or it has not."""

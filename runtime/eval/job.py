@@ -16,9 +16,9 @@ class Job:
     """An increment to evaluate: the relevant segments per leaf, progress before and after, and who stores the result.
 
     `state` is what an operator that gathers events in order has kept so far, `close_at` where situations end that are
-    open after this increment, its last. `lenient`: rows without a value are set aside instead of failing the batch;
-    `lenient_sums`: only sums that do not fit are. `lenient_feeds` are the buffers, by their ids, whose readers have it
-    so. `untied`: so are events of which nothing says which comes first.
+    open after this increment, its last. `lenient`: rows without a value are set aside instead of failing the batch.
+    `lenient_feeds` are the buffers, by their ids, whose readers have it so. `untied`: so are events of which nothing
+    says which comes first.
     """
 
     query: QueryPlan
@@ -29,7 +29,6 @@ class Job:
     state: OperatorFiles | None = None
     close_at: int | None = None
     lenient: bool = False
-    lenient_sums: bool = False
     lenient_feeds: frozenset[str] = frozenset()
     untied: bool = False
 

@@ -40,7 +40,6 @@ from tidegate.algebra.terms import (
     Term,
     Value,
     attributes_of,
-    conjunction,
     rename_attributes,
     substitute,
 )
@@ -91,13 +90,12 @@ def _shown(value: Value, type_: DataType) -> Value:
 @dataclass(slots=True)
 class Lenient:
     """A lenient evaluation of a tree. `passes` is the pass condition over the current rows, None where they do not
-    decide it. `totals` are the new attributes that are sums, by their terms. With `sums_alone` a term without a value
-    fails. `grouped_by` are the keys of groups that are no part of the tree.
+    decide it. `totals` are the new attributes that are sums, by their terms. `grouped_by` are the keys of groups that
+    are no part of the tree.
     """
 
     leaves: Mapping[int, pl.DataFrame]
     totals: Mapping[Term, Total] = field(default_factory=dict)
-    sums_alone: bool = False
     grouped_by: tuple[str, ...] = ()
     place: int = 0
     aside: list[SetAside] = field(default_factory=list)
@@ -229,30 +227,20 @@ class Lenient:
             return rows
         failures = TermFailures.of(term, schema)
         for row in _passing(only(rows.filter(fails), schema.names), passes, schema).iter_rows(named=True):
-            failure = failures.error(row)
-            if self.sums_alone:
-                raise failure
-            self.aside.append(SetAside(UNEVALUABLE, None, row, schema, failure))
+            self.aside.append(SetAside(UNEVALUABLE, None, row, schema, failures.error(row)))
         return rows.filter(~fails)
 
 
 def lenient_increment(
-    query: QueryPlan,
-    leaves: Mapping[int, pl.DataFrame],
-    old: Progress,
-    new: Progress,
-    *,
-    within: Term = TRUE,
-    sums_alone: bool = False,
+    query: QueryPlan, leaves: Mapping[int, pl.DataFrame], old: Progress, new: Progress
 ) -> tuple[pl.DataFrame, list[SetAside]]:
     """New result rows between the progress `old` and `new`, and what was set aside on the way to them.
 
     A row is noted in the increment in which it would pass; where it lacks a promised attribute, in each that reads it.
-    `within`: what else holds of the rows that pass.
     """
     schema = query.facts.output.schema
-    passes = conjunction([query.passes(old, new), within])
-    walk = Lenient(leaves, {total.term(lenient=False): total for total in query.totals}, sums_alone)
+    passes = query.passes(old, new)
+    walk = Lenient(leaves, {total.term(lenient=False): total for total in query.totals})
     if query.grouping is not None:
         over = (
             None

@@ -15,7 +15,8 @@ from tidegate.algebra.nodes import Imbed, Join, Node, Product, Project, Rename, 
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.row_wise import is_static, with_terms
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.terms import Term, Value, attributes_of
+from tidegate.algebra.semantics import split_by_failure
+from tidegate.algebra.terms import TRUE, Term, Value, attributes_of
 from tidegate.algebra.typed.failures import has_fallible_term
 from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.typed.terms import narrowed
@@ -34,17 +35,18 @@ MANY_ROWS: Final = 4096
 
 
 def failures(
-    nodes: Sequence[Node], rows: pl.DataFrame, statics: Mapping[str, pl.DataFrame]
+    nodes: Sequence[Node], rows: pl.DataFrame, statics: Mapping[str, pl.DataFrame], *, of_results: bool = False
 ) -> dict[int, EvaluationError]:
     """The error of the first term that has no value, by the number of the row. Rows with equal operands share one.
 
     `nodes` are row-wise parts over the stream of the rows, in the order in which they are evaluated. Terms are those of
     the reference evaluation: a row that a selection leaves out is not looked at above it. A term over a static table
-    alone that fails is no row's fault and is raised.
+    alone that fails is no row's fault and is raised. A row of a result is looked at beside those rows of a table alone
+    that may be its partners, as in `semantics.evaluate_leniently`.
     """
     errors: dict[int, EvaluationError] = {}
     for node in nodes:
-        walk = _Walk(rows, statics)
+        walk = _Walk(rows, statics, of_results)
         walk.rows_of(numbered(node), frozenset())
         errors = walk.errors | errors
     return errors
@@ -109,6 +111,7 @@ class _Walk:
 
     rows: pl.DataFrame
     statics: Mapping[str, pl.DataFrame]
+    of_results: bool
     errors: dict[int, EvaluationError] = field(default_factory=dict)
 
     def rows_of(self, node: Node, needed: frozenset[str] | None = None) -> pl.DataFrame:
@@ -171,12 +174,15 @@ class _Walk:
         both = _both(join.left, join.right)
         if not resolve(join.condition, both).fallible:
             return left, right
+        plain, hard = split_by_failure(join.condition, both) if self.of_results else (TRUE, join.condition)
         rows, table = (left, right) if _ROW in left.columns else (right, left)
         step = max(1, MOST_PAIRS // max(1, table.height))
         gone: list[pl.Series] = []
         for start in range(0, rows.height, step):
             pairs = only(rows.slice(start, step).join(table, how="cross"), both.names)
-            if (fails := self._failing(pairs, join.condition, both)) is not None:
+            if plain != TRUE:
+                pairs = pairs.filter(compile_term(plain, both))
+            if (fails := self._failing(pairs, hard, both)) is not None:
                 gone.append(pairs.filter(fails).get_column(_ROW).unique())
         if gone:
             rows = rows.join(pl.concat(gone).to_frame(), on=_ROW, how="anti", maintain_order="left")

@@ -524,6 +524,50 @@ def test_what_a_selection_leaves_out_is_not_judged_and_a_pair_with_a_row_of_a_ta
         assert [row["k"] for row in results.rows("Q")] == ([1] if kind == "join" else [0])
 
 
+@pytest.mark.parametrize("kind", ["anti", "semi", "left"])
+@pytest.mark.parametrize("together", [False, True])
+def test_a_partner_beyond_what_a_condition_says_of_time_is_not_looked_at(kind: str, *, together: bool) -> None:
+    """The later row of O has no quotient, which stands beside what says that a partner is not later."""
+    s, o = S.as_("s"), O.as_("o")
+    divides = ((tg.lit(6).div(o.k) > 1) & (o.t <= s.t)) | (o.t <= s.t - 5)
+    joined = getattr(s, f"{kind}_join")(o, divides, s.t <= o.t + 9)
+    program = tg.program(Q=joined.select(s.t))
+    rows: dict[str, list[Row]] = {"S": [(1, 1, 1, None, 3)], "O": [(2, 2), (0, 7)], "T": []}
+    with program.session() as session:
+        session.push("S", rows["S"])
+        session.push("O", rows["O"][:1])
+        for name in ("S", "O"):
+            if not together:
+                session.advance(name, {"t": 5})
+        session.step()
+        session.push("O", rows["O"][1:])
+        session.finish()
+        assert not session.step().set_aside
+        assert [row["t"] for row in session.results("Q")] == ([] if kind == "anti" else [3])
+        compare({"Q": session.results("Q")}, Case(program, rows).lenient_results())
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_row_of_a_result_is_judged_beside_its_partners_in_a_table(*, together: bool) -> None:
+    """Of k = 1 the partner has no quotient. It is no partner of k = 0, whether or not both come in one batch."""
+    r = tg.result_of("R", O.group_by(k=O.k, t=O.t).agg(n=tg.count()))
+    a, z = r.as_("a"), T.as_("z")
+    program = tg.program(Q=a.join(z, tg.lit(6).div(z.f) > a.n, a.k == z.k).select(a.k, a.t))
+    rows: dict[str, list[Row]] = {"S": [], "O": [(0, 1), (1, 2)], "T": [(0, 2), (1, 0)]}
+    told: Counter[tuple[str, str]] = Counter()
+    with program.session(statics={"T": rows["T"]}) as session:
+        for row in rows["O"]:
+            session.push("O", [row])
+            if not together:
+                session.advance("O", {"t": row[-1]})
+                told.update(counted(session.step()))
+        session.finish()
+        told.update(counted(session.step()))
+        compare({"Q": session.results("Q")}, {"Q": Case(program, rows).lenient_results()["Q"]})
+        assert [row["k"] for row in session.results("Q")] == [0]
+        assert list(told.values()) == [1]
+
+
 def test_rows_with_equal_operands_share_an_error_that_holds_no_frames() -> None:
     s = tg.stream("S", "x bigint, y double, t bigint", progress="t")
     node = tg.program(Q=s.with_(c=s.x / s.y)).definition.queries[0].node

@@ -358,6 +358,15 @@ def test_only_the_total_can_overflow(values: list[int], total: int | None) -> No
     assert reference(TRIED, {"E": [row for part in rows for row in part]}) == [(total,)]
 
 
+def test_a_total_can_overflow_beside_others_that_do_not() -> None:
+    values = [(1, INT64_MAX), (1, 1), (2, 5)]
+    rows: list[list[Row]] = [[(0, key, value, None, None, None, None, None)] for key, value in values]
+    by_key, tried = (Group(group.input, ("a.b",), group.aggregates) for group in (TOTAL, TRIED))
+    with pytest.raises(EvaluationError, match="total: the sum is out of range"):
+        embedded.final(by_key, merged(by_key, rows, random.Random(0)))
+    assert sorted(embedded.final(tried, merged(tried, rows, random.Random(0))).rows()) == [(1, None), (2, 5)]
+
+
 @pytest.mark.spark
 def test_try_sum_is_null_on_spark_where_a_total_is_too_large(spark: SparkSession) -> None:
     from tidegate.runtime.engines.spark.eval import aggregates as on_spark

@@ -56,6 +56,9 @@ def test_extremes_of_one_attribute_tell_all_there_is_to_tell() -> None:
     for op, limit, holds in (("gt", 2, True), ("gt", 3, False), ("ge", 3, True), ("lt", 5, False), ("le", 5, True)):
         assert holds_throughout(Call(op, (Attr("a"), Lit(limit, BIGINT))), frame) is holds
     assert not holds_throughout(Call("gt", (Attr("b"), Lit(0, BIGINT))), frame)
+    low, high = Call("le", (Attr("a"), Lit(5, BIGINT))), Call("gt", (Attr("a"), Lit(5, BIGINT)))
+    assert holds_throughout(Call("or", (high, low)), frame)
+    assert not holds_throughout(Call("and", (high, low)), frame)
     assert not holds_throughout(Call("gt", (Attr("a"), Lit(0, BIGINT))), frame.clear())
 
 

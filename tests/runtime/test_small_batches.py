@@ -146,6 +146,8 @@ def test_terms_are_columns_of_their_kind() -> None:
     assert column(call("or", Attr("b"), call("eq", Attr("i"), Lit(-1, BIGINT)))) == [True] * 4
     assert column(call("coalesce", Attr("i"), Lit(5, BIGINT))) == [3, -1, 3, 7]
     assert column(call("if", Attr("b"), Attr("i"), Lit(5, BIGINT))) == [3, 5, 3, 7]
+    assert column(call("not", Attr("b"))) == [False, True, False, False]
+    assert column(call("neg", Attr("d"))) == [-0.5, -math.inf, 0.0, -2.0]
     assert column(call("mul", Attr("d"), Attr("d"))) == [0.25, math.inf, 0.0, 4.0]
     with pytest.raises(Unsupported):
         column(call("sub", Attr("d"), Attr("d")))  # NaN of two infinities

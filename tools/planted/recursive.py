@@ -98,6 +98,30 @@ GROUP = Group(
             "            self.segments = self.garbage.collected(self.executor, self.batch, self.segments, self.progress)\n",
             required=True,
         ),
+        bug(
+            "rows without a value are looked for among what was there before the batch",
+            INCREMENTS,
+            "read = relevant(query, offered(query, found), old, new[query.name])",
+            "read = relevant(query, offered(query, self.segments), old, new[query.name])",
+        ),
+        bug(
+            "rows without a value leave a recursion without a word",
+            EXECUTOR,
+            "            if job.query.name in self._unsettled.names:\n",
+            "            if not jobs:\n",
+        ),
+        bug(
+            "a recursion fails where its buffer has no value for a row",
+            INCREMENTS,
+            "            if leaf.buffer and query.name not in queries\n",
+            "            if leaf.buffer and (query.name not in queries or query.stream in plan.facts.recursions)\n",
+        ),
+        bug(
+            "a partner is looked at that is beyond all bounds beside what can fail",
+            "algebra/semantics.py",
+            "    implied = [_infallible(part, schema, otherwise=TRUE) for part in hard]\n",
+            "    implied: list[Term] = []\n",
+        ),
         bug("a recursion says at each step how far it is", INCREMENTS, "told *= 10", "told += 1"),
         bug("a recursion of many steps says nothing", INCREMENTS, "if steps == told:", "if False:"),
         bug(

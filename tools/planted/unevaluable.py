@@ -28,6 +28,12 @@ GROUP = Group(
             "        if gone and not rows.height:\n",
         ),
         bug(
+            "a row of a result is judged beside every row of a table",
+            UNEVALUABLE,
+            "split_by_failure(join.condition, both) if self.of_results else (TRUE, join.condition)",
+            "(TRUE, join.condition)",
+        ),
+        bug(
             "integers are as large as the least of them",
             UNEVALUABLE,
             "ranges[name] = (least, greatest)",

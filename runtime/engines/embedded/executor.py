@@ -8,13 +8,12 @@ from dataclasses import InitVar, dataclass, field, replace
 
 import polars as pl
 
-from tidegate.algebra.terms import TRUE, Term
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.batch.executor import Increment, IngestResult, Rewrite, Stratum, Work
 from tidegate.runtime.connectors.sources import SourceOptions
 from tidegate.runtime.engines import memory
-from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows
+from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows, UnsettledQueries
 from tidegate.runtime.engines.embedded.steps.evaluation import JobEvaluation
 from tidegate.runtime.engines.embedded.steps.ordered_evaluation import OrderedEvaluation
 from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
@@ -36,7 +35,6 @@ from tidegate.runtime.ingest.ingest import (
 )
 from tidegate.runtime.ingest.inputs import bytes_of, shares
 from tidegate.runtime.ordered.operators import Operators
-from tidegate.runtime.plan.steps import QueryPlan
 from tidegate.runtime.rows import as_frame
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment
@@ -69,8 +67,7 @@ class EmbeddedExecutor:
     _pending: PendingSegments = field(init=False)
     _aside: AsideRows = field(init=False)
     _evaluation: JobEvaluation = field(init=False)
-    _provisional: AsideRows = field(init=False)
-    """Sums of a stratum that do not fit, among them those of rows that are met again in a later one."""
+    _unsettled: UnsettledQueries = field(init=False)
     _strata: JobEvaluation = field(init=False)
     _ordered: OrderedEvaluation = field(init=False)
     _results: ResultRows = field(init=False)
@@ -83,8 +80,8 @@ class EmbeddedExecutor:
         self._aside = AsideRows()
         reader = SegmentReader(self.cache, self._pending)
         self._evaluation = JobEvaluation(reader, self.statics, self._aside)
-        self._provisional = AsideRows()
-        self._strata = JobEvaluation(reader, self.statics, self._provisional)
+        self._unsettled = UnsettledQueries()
+        self._strata = JobEvaluation(reader, self.statics, self._unsettled)
         self._ordered = OrderedEvaluation(self._evaluation, self.operators, self._aside)
         self._results = ResultRows(self._pending, self.statics, self._aside, self.written)
         self._rewriter = SegmentRewriter(reader, self._pending)
@@ -138,10 +135,8 @@ class EmbeddedExecutor:
         return replace(increment, state=self.operators.keep(batch, job, after))
 
     def stratum(self, batch: Batch, jobs: Sequence[Job], rank: Rank) -> Stratum | None:
-        # A row is met in several strata: nothing would say in which of them it is set aside. A group passes in one.
-        jobs = [replace(job, lenient=False, lenient_sums=job.lenient) for job in jobs]
         self._aside.begin(batch)
-        self._provisional.clear()
+        self._unsettled.begin(batch)
         results = [as_frame(rows) for rows in self._strata.rows(jobs)]
         streams = [job.query.facts.output for job in jobs]
         least = [
@@ -150,25 +145,22 @@ class EmbeddedExecutor:
             if rows.height
         ]
         if not least:
-            self._note_overflows(jobs, [TRUE] * len(jobs))
             return None
         limit = min(least) + rank.step
         below = [ranks_below(rank, stream, limit) for stream in streams]
-        self._note_overflows(jobs, below)
         lowest = [
             keep_true(rows, condition, stream.schema)
             for condition, stream, rows in zip(below, streams, results, strict=True)
         ]
         return Stratum([self._results.hold(batch, job, rows) for job, rows in zip(jobs, lowest, strict=True)], limit)
 
-    def _note_overflows(self, jobs: Sequence[Job], below: Sequence[Term]) -> None:
-        """Notes the sums that do not fit of the rows of this stratum: those of later ones may change yet."""
-        for job, condition in zip(jobs, below, strict=True):
-            if job.query.name in self._provisional.queries:
-                self._aside.add_once(job.query.name, self._strata.overflows(job, condition))
-
-    def settle(self, batch: Batch, queries: Sequence[QueryPlan], done: Mapping[str, Increment]) -> dict[str, Increment]:
-        return self._results.settle(batch, queries, done)
+    def settle(self, batch: Batch, jobs: Sequence[Job], done: Mapping[str, Increment]) -> dict[str, Increment]:
+        self._aside.begin(batch)
+        self._unsettled.begin(batch)
+        for job in jobs:
+            if job.query.name in self._unsettled.names:
+                self._aside.add(job.query.name, job.query.name, self._strata.set_aside(job))
+        return self._results.settle(batch, [job.query for job in jobs], done)
 
     def on_disk(self, batch: Batch, segment: Segment) -> Segment:
         """The segment as a file that others can read, also where it has still to be written for good."""

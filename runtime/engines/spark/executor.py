@@ -60,7 +60,7 @@ from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.slices import InterleavedRuns
-from tidegate.runtime.plan.steps import Buffer, QueryPlan
+from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.codec import parse_plain
 from tidegate.runtime.state.errors import MANIFEST
@@ -277,8 +277,8 @@ class SparkExecutor:
             ]
             return Stratum(self._write(batch, jobs, lowest), limit)
 
-    def settle(self, batch: Batch, queries: Sequence[QueryPlan], done: Mapping[str, Increment]) -> dict[str, Increment]:
-        return self.local.settle(batch, queries, done)
+    def settle(self, batch: Batch, jobs: Sequence[Job], done: Mapping[str, Increment]) -> dict[str, Increment]:
+        return self.local.settle(batch, jobs, done)
 
     def _on_spark(self, batch: Batch, jobs: Sequence[Job], ways: Mapping[int, Way]) -> dict[int, Increment]:
         """Increments by the identity of their jobs."""

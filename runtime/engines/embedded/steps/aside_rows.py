@@ -28,13 +28,6 @@ class AsideRows:
             self._rows.clear()
             self._batch = batch
 
-    def add_once(self, query: str, rows: Iterable[SetAside]) -> None:
-        """Adds what is not there: a row that does not say in which stratum it passes is met in each."""
-        known = self._rows.setdefault(query, [])
-        for row in rows:
-            if not any(same_group(row, other) for _, other in known):
-                known.append((query, row))
-
     @property
     def queries(self) -> Collection[str]:
         """Those that have set rows aside."""
@@ -55,6 +48,21 @@ class AsideRows:
         return Counter((where, row.reason) for where, row in aside)
 
 
-def same_group(one: SetAside, other: SetAside) -> bool:
-    """Whether two notes are of one attribute of one row."""
-    return (one.reason, one.attribute, one.row) == (other.reason, other.attribute, other.row)
+@dataclass(slots=True)
+class UnsettledQueries:
+    """The queries of recursions that have met rows without a value in a stratum of a batch.
+
+    Only the complete strata tell which of these rows are set aside: some may be none in the end, some are met again.
+    """
+
+    names: set[str] = field(default_factory=set)
+    _batch: Batch | None = None
+
+    def begin(self, batch: Batch) -> None:
+        """Forgets the queries of other batches."""
+        if self._batch is not batch:
+            self.names.clear()
+            self._batch = batch
+
+    def add(self, query: str, _where: str, _rows: Iterable[SetAside]) -> None:
+        self.names.add(query)

@@ -10,9 +10,9 @@ from typing import Final
 import polars as pl
 
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.terms import TRUE, Term
+from tidegate.algebra.terms import TRUE
 from tidegate.analysis.inner_queries import owner_of
-from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows
+from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows, UnsettledQueries
 from tidegate.runtime.engines.embedded.steps.segment_reader import SegmentReader
 from tidegate.runtime.engines.many_pairs import ManyPairs
 from tidegate.runtime.eval.increment import Ready, common_parts, increment, leaf_rows, no_rows, read_leaf
@@ -39,7 +39,7 @@ class JobEvaluation:
 
     segments: SegmentReader
     statics: Mapping[str, pl.DataFrame]
-    aside: AsideRows
+    aside: AsideRows | UnsettledQueries
     many_pairs: ManyPairs = field(default_factory=ManyPairs)
 
     def rows(self, jobs: Sequence[Job]) -> list[Rows]:
@@ -79,16 +79,15 @@ class JobEvaluation:
                 job.query, leaves, job.old, job.new, ready, merged=merged, announce=self.many_pairs.announce
             )
         except EvaluationError as error:
-            if not (job.lenient or job.lenient_sums):
+            if not job.lenient:
                 raise of_query(error, job) from error.__cause__
         rows, aside = _leniently(job, leaves)
         self.aside.add(job.query.name, job.query.name, aside)
         return rows
 
-    def overflows(self, job: Job, within: Term) -> list[SetAside]:
-        """The groups of a result whose sums do not fit, of rows of which this holds."""
-        leaves = self._read_leaves(Demand.of(job.query, job.old, job.new), job, {})
-        return _leniently(job, leaves, within)[1]
+    def set_aside(self, job: Job) -> list[SetAside]:
+        """What an increment sets aside."""
+        return _leniently(job, self._read_leaves(Demand.of(job.query, job.old, job.new), job, {}))[1]
 
     def _small_rows(
         self, demand: Demand, job: Job, read: dict[object, SmallRows], shared: dict[object, SmallRows]
@@ -225,14 +224,10 @@ class JobEvaluation:
         return leaves
 
 
-def _leniently(
-    job: Job, leaves: Mapping[int, pl.DataFrame], within: Term = TRUE
-) -> tuple[pl.DataFrame, list[SetAside]]:
+def _leniently(job: Job, leaves: Mapping[int, pl.DataFrame]) -> tuple[pl.DataFrame, list[SetAside]]:
     """The rows of an increment and what is set aside; what fails all the same says which query's it is."""
     try:
-        return lenient_increment(
-            job.query, leaves, job.old, job.new, within=within, sums_alone=job.lenient_sums and not job.lenient
-        )
+        return lenient_increment(job.query, leaves, job.old, job.new)
     except EvaluationError as error:
         raise of_query(error, job) from error.__cause__
 

@@ -83,7 +83,7 @@ class ResultRows:
             if buffer.id not in job.lenient_feeds:
                 raise of_query(error, job) from error.__cause__
         frame = as_frame(rows)
-        errors = failures((terms_of(buffer),), frame, self.statics)
+        errors = failures((terms_of(buffer),), frame, self.statics, of_results=True)
         schema = job.query.facts.output.schema
         plain = only(frame, schema.names)
         aside = (
