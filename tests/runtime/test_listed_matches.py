@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import polars as pl
 import pytest
 
 from tests.strategies.searched_sequences import Row, S, Searched, found_by, operator_of
@@ -16,10 +17,12 @@ from tidegate.algebra.semantics import bags_equal
 from tidegate.algebra.time import INF
 from tidegate.analysis.ordered.sequences.bounds import ROWS
 from tidegate.analysis.ordered.sequences.tables import tables_of
+from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.kernels.sequences.threads import EVER
 from tidegate.runtime.ordered.sequences import found
 from tidegate.runtime.ordered.sequences.arrays import arrays_of
 from tidegate.runtime.ordered.sequences.listed import listed_within
+from tidegate.runtime.ordered.sequences.operator import compiled_search
 
 UNTYPED: Any = S
 ABC = {name: lambda m, name=name, value=value: m[name].v == value for value, name in enumerate("ABC", 1)}
@@ -99,9 +102,11 @@ def test_longer_rows_as_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(60):
         case = random_listed(random.Random(f"long {seed}"), 11)
         listed = found_by(random.Random(seed), case)
+        compiled_search.cache_clear()
         with monkeypatch.context() as patched:
             patched.setattr(found, "listed_within", lambda _: None)
             assert bags_equal(found_by(random.Random(seed), case), listed), seed
+        compiled_search.cache_clear()
         matches += len(listed)
     assert matches > 100
 
@@ -136,8 +141,10 @@ def test_a_match_lasts_as_long_as_it_may() -> None:
     assert [row[1:] for row in case.meant] == [(0, 3, 3)]
     assert found_by(random.Random(0), case) == case.meant
     assert found_by(random.Random(0), Searched(node, rows_of("1...2"))) == []
-    # Of two rows that may begin it the earlier one is too far.
-    assert [row[1:] for row in found_by(random.Random(0), Searched(node, rows_of("11..2")))] == [(1, 4, 4)]
+    # Of two rows that may begin it, in one increment, the earlier one is too far.
+    rows = pl.DataFrame(rows_of("11..2"), schema=polars_schema(node.input.schema), orient="row")
+    _, result = operator_of(node).step([rows], -INF, INF)
+    assert [row[1:] for row in result.rows()] == [(1, 4, 4)]
 
 
 def test_of_two_ways_to_a_row_the_one_that_began_later_counts() -> None:
@@ -160,8 +167,6 @@ def test_of_two_ways_to_a_row_the_one_that_began_later_counts() -> None:
     ],
 )
 def test_rows_stay_from_the_first_that_may_begin_a_match(pattern: str, options: dict[str, Any], kept: int) -> None:
-    import polars as pl
-
     node = node_of(pattern, **options)
     rows = pl.DataFrame(rows_of("12121"), schema=["k", "t", "n", "v", "x"], orient="row")
     operator, _ = operator_of(node).step([rows], -INF, 4)

@@ -387,8 +387,14 @@ GROUP = Group(
         bug(
             "a search that a limit ended has failed",
             SEARCH,
-            "reached, by_rows = max(reached, latest), False",
-            "reached = max(reached, latest)",
+            "by_rows = by_rows and row == end and closed and latest == EVER",
+            "by_rows = by_rows",
+        ),
+        bug(
+            "what the end of the input leaves is searched from each row",
+            SEARCH,
+            "by_rows = by_rows and row == end and closed and latest == EVER",
+            "by_rows = False",
         ),
         bug(
             "a search fails if its last way has",
@@ -427,10 +433,10 @@ GROUP = Group(
         bug(
             "limits between any rows are those of a match",
             TOLD,
-            "limit.later.variable is not None or limit.earlier.variable is not None",
-            "limit.later.variable is None and limit.earlier.variable is not None",
+            "if any((limit.later, limit.earlier) != whole for limit in node.limits):",
+            "if any(limit.most < 0 for limit in node.limits):",
         ),
-        bug("a mask has room for all states", TOLD, "if len(variables) > MOST_STATES:", "if not variables:"),
+        bug("a mask has room for all states", TOLD, " or len(variables) > MOST_STATES:", ":"),
         bug(
             "a beginning is over a tick early",
             LISTED,
@@ -477,7 +483,7 @@ GROUP = Group(
         bug(
             "a limit between any rows is one of the match",
             LISTABLE,
-            "if any((limit.later, limit.earlier) != whole for limit in node.limits):",
+            "if any((limit.later, limit.earlier) != whole or limit.most < 0 for limit in node.limits):",
             "if any(limit.most < 0 for limit in node.limits):",
         ),
     ),

@@ -130,7 +130,8 @@ def search(  # type: ignore[no-untyped-def]  # numba
         if row == end or ((len(limits) or kept) and row > start and time[row] > time[row - 1]):
             latest = last_open(threads, current, size, pending, waiting)
             if row == end or latest < time[row]:
-                reached, by_rows = max(reached, latest), False
+                reached = max(reached, latest)
+                by_rows = by_rows and row == end and closed and latest == EVER
                 break
             size, kept, matched = drop_over(threads, current, size, pending, waiting, kept, time[row])
             if matched != NOTHING:

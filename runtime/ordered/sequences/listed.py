@@ -17,6 +17,6 @@ def listed_within(arrays: PatternArrays) -> int | None:
     if any(one.programs or one.waits for one in tables.compiled):
         return None
     whole = Point(None, "last"), Point(None, "first")
-    if any((limit.later, limit.earlier) != whole for limit in node.limits):
+    if any((limit.later, limit.earlier) != whole or limit.most < 0 for limit in node.limits):
         return None
     return min((limit.most for limit in node.limits), default=EVER)

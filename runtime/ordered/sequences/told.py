@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN
+from tidegate.algebra.ordered.sequences.definition import Point
 from tidegate.algebra.ordered.sequences.pattern import longest
 from tidegate.runtime.kernels.sequences.threads import LAST_ROWS
 from tidegate.runtime.ordered.sequences.arrays import PatternArrays
@@ -19,14 +20,12 @@ def states_told(arrays: PatternArrays) -> int:
     """The states, as a mask, in which all threads with one last row have the same registers. None where limits name
     rows in which they differ, and where no search is long.
     """
-    node = arrays.tables.node
-    limits, rows = node.limits, longest(node.pattern)
-    if (rows is not None and rows <= FEW) or any(
-        limit.later.variable is not None or limit.earlier.variable is not None for limit in limits
-    ):
+    node, variables = arrays.tables.node, arrays.variable.tolist()
+    rows = longest(node.pattern)
+    if (rows is not None and rows <= FEW) or len(variables) > MOST_STATES:
         return 0
-    variables = arrays.variable.tolist()
-    if len(variables) > MOST_STATES:
+    whole = Point(None, "last"), Point(None, "first")
+    if any((limit.later, limit.earlier) != whole for limit in node.limits):
         return 0
     return sum(1 << state for state, variable in enumerate(variables) if state != BEGIN and _tells(arrays, variable))
 
@@ -34,5 +33,5 @@ def states_told(arrays: PatternArrays) -> int:
 def _tells(arrays: PatternArrays, variable: int) -> bool:
     """Whether each register holds the last row, if that has the variable."""
     return all(
-        kind == LAST_ROWS and count == 1 and mask >> variable & 1 for kind, mask, _, count in arrays.groups.tolist()
+        kind == LAST_ROWS and count == 1 and mask >> variable & 1 for kind, mask, _, count, *_ in arrays.groups.tolist()
     )
