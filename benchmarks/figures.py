@@ -278,6 +278,8 @@ def _declared() -> Iterator[tuple[str, Target]]:
             yield f"row pattern, {query}: {batches}", Target("rows/s", least=SEQUENCE_RATES.get(query, 0.9e6))
     yield "row pattern, partitions: time, out of order / in order", Target(most=1.3)
     yield "row pattern, open: time of a batch, last quarter / first", Target(most=1.3)
+    yield "row pattern, runs in vain: time, of 10,000 rows / of 100", Target(most=1.3)
+    yield "row pattern, begun in vain: time, 1,000 rows in a window / 10", Target(most=1.3)
     yield "row pattern, three steps: rows/s, embedded / Polars", Target(better="more")
     yield "row pattern, three steps: rows/s, embedded / Python loop", Target(better="more")
     yield from _in_contexts()

@@ -132,6 +132,10 @@ def measure(rows: int = 2_000_000) -> tuple[list[Figure], bool]:
     figures.append(
         compared("row pattern, open: time of a batch, last quarter / first", [growth(rows // 5) for _ in range(PAIRS)])
     )
+    ratios = [in_vain(rows // 10, 10_000) / in_vain(rows // 10, 100) for _ in range(PAIRS)]
+    figures.append(compared("row pattern, runs in vain: time, of 10,000 rows / of 100", ratios))
+    ratios = [begun(rows // 10, 1000) / begun(rows // 10, 10) for _ in range(PAIRS)]
+    figures.append(compared("row pattern, begun in vain: time, 1,000 rows in a window / 10", ratios))
     shape, events = SHAPES["three steps"], events_of(rows, SHAPES["three steps"])
     timed = [(run(shape, events, 1), by_polars(events)) for _ in range(PAIRS)]
     equal &= all(same(own.select("k", "first", "last"), theirs) for (own, _), (theirs, _) in timed)
@@ -193,6 +197,33 @@ def growth(rows: int, batches: int = 40) -> float:
             session.step()
             taken.append(time.process_time() - begun)
     return sum(taken[-batches // 4 :]) / sum(taken[: batches // 4])
+
+
+def in_vain(rows: int, length: int) -> float:
+    """Seconds of a search over runs of so many rows, of which each may begin a match, and none does."""
+    define: Any = {"A": lambda m: m.A.v == 1, "B": lambda m: m.B.v == 2}
+    return _over_rows(S.sequences("A+ B", define=define), np.where(np.arange(rows) % length, 1, 3))
+
+
+def begun(rows: int, window: int) -> float:
+    """Seconds of a search for every match, of which 2^n begin in windows of so many rows, and none ends in them."""
+    define: Any = {"A": lambda m: m.A.v == 1, "B": lambda m: m.B.v == 2, "C": lambda m: m.C.v == 3}
+    place = np.arange(rows) % (2 * window)
+    values = np.where(place == 0, 1, np.where(place == 2 * window - 1, 3, 2))
+    return _over_rows(S.sequences("A B+ C", define=define, matches="any", within=window), values)
+
+
+def _over_rows(matches: tg.Relation, values: Any) -> float:
+    """Seconds of the process, with rows of these values in one batch, of which none is in a match."""
+    times = np.arange(len(values))
+    begun = time.process_time()
+    with tg.program(R=matches).session(threads=1) as session:
+        session.push("S", pl.DataFrame({"k": 0, "t": times, "v": values}))
+        session.finish()
+        session.step()
+        taken = time.process_time() - begun
+        assert not list(session.results("R"))
+    return taken
 
 
 def by_polars(events: pl.DataFrame) -> tuple[pl.DataFrame, float]:

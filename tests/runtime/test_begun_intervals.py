@@ -132,6 +132,21 @@ def test_the_end_to_come_may_be_any_that_is_left() -> None:
             assert stored(run.live_rows) == left
 
 
+def test_the_least_end_to_come_is_no_more_than_a_partner_asks_for() -> None:
+    """A waits for C, and for a B that ends up to 5 after it begins. One has come, at 2, so that A has to end by 12: it
+    may, though it could last until 15.
+    """
+    a, b, c = kinds(events(), *"ABC")
+    ends = (b.te <= a.ts + 5, b.te < a.te, a.te <= b.te + 10, a.te < c.te, c.te <= a.te + 20)
+    program = tg.program(R=tg.iseq(a.ts < b.te, *ends, of=(a, b, c), within=60))
+    with testing.drive(program) as run:
+        run.add("E", [(1, "A", 0, None), (2, "B", 1, None), (2, "B", 1, 2)])
+        for reached, left in ((4, 1), (11, 1), (12, 0)):
+            run.advance("E", z=reached)
+            run.step()
+            assert stored(run.live_rows) == left
+
+
 def test_one_partner_to_come_falls_with_another() -> None:
     """C waits for B, which has begun, but B can not follow on an A: none has begun before."""
     a, b, c = kinds(events(), *"ABC")

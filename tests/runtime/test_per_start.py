@@ -103,9 +103,9 @@ def with_absences(rng: random.Random) -> Searched:
 
 def _with_absences(rng: random.Random, value: int) -> Sequences:
     drawn: Pattern = Concatenation((Step("A"), random_pattern(rng, 1, skips=True)))
-    within = Absence("N", rng.choice((1, 3)))
+    within = Absence(Step("N"), rng.choice((1, 3)))
     before, after = Concatenation((within, drawn)), Concatenation((drawn, within))
-    pattern = rng.choice((before, after, Concatenation((drawn, Absence("N"), Step("C"))), drawn))
+    pattern = rng.choice((before, after, Concatenation((drawn, Absence(Step("N")), Step("C"))), drawn))
     either: tuple[Any, ...] = (
         lambda m: m.A.v >= 0,
         lambda m: m.A.v == value,

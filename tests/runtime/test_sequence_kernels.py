@@ -583,6 +583,7 @@ def deep(m: Any) -> Any:
             {"define": {"N": lambda m: m.N.next().v > m.N.v}},
             "the condition of N, which must not come, reads a row behind others",
         ),
+        ("A !(N M)[3]", {}, "!(N M) is a group of rows that must not come"),
         ("A !N[3]", {"define": {"N": lambda m: m.N.t - m.A.t < 2}}, "the condition of N compares instants"),
         ("A !N[3]", {"define": {"N": lambda m: m.A.v > 2}}, "the condition of N is known, in part, before its row is"),
         ("A B", {"skip": "last B"}, "the search goes on at the last B"),

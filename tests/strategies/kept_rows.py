@@ -29,10 +29,11 @@ def random_kept(rng: random.Random) -> Searched:
 def _node(rng: random.Random) -> Sequences:
     how = rng.choice(("preferred", "preferred", "preferred", "contiguous", "next", "any"))
     pattern, style = rng.choice(SHAPES), rng.random()
+    absent = f"!{rng.choice(('N', 'N', 'N', '(N N)'))}[{rng.choice((1, 3, 6))}]"
     if style < 0.2:
-        pattern = f"!N[{rng.choice((1, 3, 6))}] {pattern}"
+        pattern = f"{absent} {pattern}"
     elif style < 0.4:
-        pattern = f"{pattern} !N[{rng.choice((1, 3, 6))}]"
+        pattern = f"{pattern} {absent}"
     elif style < 0.5 and how == "preferred":
         pattern = rng.choice((f"^ {pattern}", f"{pattern} $"))
     define = {name: _condition(rng, name) for name in "ABCN" if name in pattern}

@@ -163,7 +163,9 @@ class _Nodes:
                 return Repetition(parts[0], least, most, rng.random() < 0.6)
 
     def absence(self) -> Absence:
-        return Absence(self.rng.choice(_ABSENT), self.rng.choice((None, self.ticks())))
+        rng, rows = self.rng, tuple(map(Step, _ABSENT))
+        group = rng.choice((Concatenation(rows), Alternation(rows), Permutation(rows), Repetition(rows[0], 1, 2)))
+        return Absence(group if rng.random() < 0.3 else rng.choice(rows), rng.choice((None, self.ticks())))
 
     def ticks(self) -> int:
         return self.rng.choice((0, 1, 7, 90_000_000, 5_400_000_123))

@@ -25,6 +25,18 @@ from tidegate.algebra.ordered.sequences.pattern import (
 )
 from tidegate.algebra.terms import Term
 
+N, M = Step("N"), Step("M")
+#: Groups of rows that must not come.
+GROUPS: tuple[Pattern, ...] = (
+    Concatenation((N, M)),
+    Concatenation((N, M)),
+    Concatenation((N, N)),
+    Alternation((Concatenation((N, M)), Concatenation((M, M)))),
+    Concatenation((N, Repetition(M, 1, 2))),
+    Concatenation((N, Step("A"), M)),
+    Permutation((N, M)),
+    Alternation((N, M)),
+)
 COUNTS = ((0, None), (1, None), (0, 1), (0, 2), (1, 2), (2, 2), (2, None), (1, 3), (0, 0))
 
 
@@ -36,7 +48,7 @@ def random_pattern(
         return rng.choice(
             (
                 Anchor(rng.choice(("start", "end"))),
-                Absence("N", rng.choice((None, 1, 3))),
+                Absence(_absent(rng), rng.choice((None, 1, 3))),
                 Exclusion(random_pattern(rng, variables, depth - 1, marks=marks)) if depth else EMPTY,
                 EMPTY,
             )
@@ -55,23 +67,40 @@ def random_pattern(
     return Repetition(parts[0], least, most, rng.random() < 0.7)
 
 
-def random_sequences(rng: random.Random, *, every: str | None = None) -> Sequences:
+def _absent(rng: random.Random) -> Pattern:
+    """What must not come: a row, or rows of a group."""
+    return Step("N") if rng.random() < 0.5 else rng.choice(GROUPS)
+
+
+def _with_group(rng: random.Random, pattern: Pattern) -> Pattern:
+    """The pattern with rows of a group that must not come before it, in it or behind it."""
+    absence = Absence(rng.choice(GROUPS), rng.choice((1, 2, 3, 5)))
+    if rng.random() < 0.3:
+        return Concatenation((Step("A"), Absence(absence.part, rng.choice((None, absence.within))), pattern))
+    return Concatenation((absence, pattern) if rng.random() < 0.3 else (pattern, absence))
+
+
+def random_sequences(rng: random.Random, *, every: str | None = None, groups: bool = False) -> Sequences:
     """A node with a short pattern over rows of the values 0 and 1. `every`: how rows are skipped, where all matches are
-    asked for. What is refused is drawn anew.
+    asked for. `groups`: rows of a group must not come. What is refused is drawn anew.
     """
     while True:
         try:
-            node = _drawn(rng, every)
+            node = _drawn(rng, every, groups=groups)
             _ = node.schema
         except QueryError:
             continue
         return node
 
 
-def _drawn(rng: random.Random, every: str | None) -> Sequences:
+def _drawn(rng: random.Random, every: str | None, *, groups: bool) -> Sequences:
     pattern = random_pattern(rng, depth=rng.choice((1, 2, 2, 3)), marks=rng.choice((0, 0, 0.15)))
+    if groups:
+        pattern = _with_group(rng, pattern)
     names = (*variables_of(pattern), *absent_in(pattern))
     conditions: dict[str, Any] = {name: _condition(rng, variables_of(pattern)) for name in dict.fromkeys(names)}
+    if "M" in conditions and "N" in absent_in(pattern) and rng.random() < 0.5:
+        conditions["M"] = _of_group(rng)
     limits = [_limit(rng, variables_of(pattern)) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
     if every is not None:
         return sequences(pattern, select=EveryMatch(every), limits=limits, **conditions)  # type: ignore[arg-type]
@@ -126,6 +155,19 @@ def _condition(rng: random.Random, variables: tuple[str, ...]) -> Term:
         return other(r)
 
     return term(drawn)
+
+
+def _of_group(rng: random.Random) -> Term:
+    """A condition of the second row of a group that reads the first one."""
+    value, ticks = rng.randrange(2), rng.choice((0, 1, 2))
+    conditions: tuple[Any, ...] = (
+        lambda r: r.x == r.last_N_x,
+        lambda r: r.x != r.first_N_x,
+        lambda r: r.t - r.last_N_t >= ticks,
+        lambda r: (r.x == value) & (r.t - r.last_N_t <= ticks),
+        lambda r: r.count_N > ticks,
+    )
+    return term(rng.choice(conditions))
 
 
 def _limit(rng: random.Random, variables: tuple[str, ...]) -> Limit:

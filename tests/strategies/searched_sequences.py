@@ -149,7 +149,9 @@ def _inside(rng: random.Random, pattern: Pattern) -> Pattern:
 
 
 def _absence(rng: random.Random) -> Absence:
-    return Absence(rng.choice("NNNM"), rng.choice((None, 0, 1, 2, 3, 6)))
+    either = Alternation((Step("N"), Step("M")))
+    part = either if rng.random() < 0.1 else Step(rng.choice("NNNM"))
+    return Absence(part, rng.choice((None, 0, 1, 2, 3, 6)))
 
 
 def _anchored(rng: random.Random, pattern: Pattern) -> Pattern:

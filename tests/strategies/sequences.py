@@ -18,6 +18,7 @@ from tidegate.algebra.ordered.sequences.pattern import (
     Permutation,
     Repetition,
     Step,
+    absent_in,
     is_nullable,
     patterns_of,
     variables_of,
@@ -109,7 +110,7 @@ class RandomSequences:
         if self.chance(0.3):
             options["limits"] = self.limit(variables)
         if any(isinstance(part, Absence) for part in patterns_of(pattern)):
-            define |= absent
+            define |= {name: absent.get(name, lambda m: m.M.v >= m.N.v) for name in absent_in(pattern)}
         measures = (
             {} if options.get("rows") == "all" and self.chance(0.3) else self.measures(rows, variables, preferred)
         )
@@ -125,12 +126,14 @@ class RandomSequences:
             return Concatenation((Anchor("start"), pattern))
         if style < 0.12 and anchored:
             return Concatenation((pattern, Anchor("end")))
-        absence = Absence("N", self.rng.choice((1, 3, 6)))
+        group = Concatenation((Step("N"), Step("M")))
+        part = group if self.chance(0.3) else Step("N")
+        absence = Absence(part, self.rng.choice((1, 3, 6)))
         if style < 0.2:
             return Concatenation((absence, pattern))
         if style < 0.28:
             return Concatenation((pattern, absence))
-        return Concatenation((pattern, Absence("N"), Step("C"))) if style < 0.36 else pattern
+        return Concatenation((pattern, Absence(part), Step("C"))) if style < 0.36 else pattern
 
     def condition(self, rows: tg.Relation, name: str) -> Callable[[Any], Any]:
         rng, number = self.rng, self.rng.choice((0, 1, 2))

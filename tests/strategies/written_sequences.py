@@ -47,7 +47,7 @@ from tidegate.algebra.terms import Attr, Term, attributes_of
 
 #: What the rows of tests have: the instant, the order of rows of one instant, and a value.
 EVENTS = tg.stream("E", "t bigint, tie bigint, x bigint", progress="t")
-VARIABLES = ("A", "B", "C", "D")
+VARIABLES = ("A", "B", "C", "D", "N")
 
 
 def _navigations() -> dict[str, Navigation]:
@@ -137,7 +137,7 @@ def partition(node: Sequences, rows: Sequence[tuple[int, int]]) -> Partition:
     return Partition(node, [(t, number, x) for number, (t, x) in enumerate(rows)], aggregated)
 
 
-_TOKEN = re.compile(r"\s*(PERMUTE|!\w+(?:\[\d+\])?|\{-|-\}|\{\d*,?\d*\}\??|[*+?]\??|[()|,^$]|\w+)")
+_TOKEN = re.compile(r"\s*(PERMUTE|!\w+|!|\[\d+\]|\{-|-\}|\{\d*,?\d*\}\??|[*+?]\??|[()|,^$]|\w+)")
 
 
 def written(text: str) -> Pattern:
@@ -184,8 +184,9 @@ def _one(tokens: list[str]) -> tuple[Pattern, list[str]]:
             parts.append(part)
         return Permutation(tuple(parts)), rest[1:]
     if first[0] == "!":
-        variable, _, ticks = first[1:].rstrip("]").partition("[")
-        return Absence(variable, int(ticks) if ticks else None), rest
+        part, rest = _one(rest) if first == "!" else (Step(first[1:]), rest)
+        ticks = int(rest[0][1:-1]) if rest and rest[0][0] == "[" else None
+        return Absence(part, ticks), rest if ticks is None else rest[1:]
     return (Anchor("start" if first == "^" else "end") if first in "^$" else Step(first)), rest
 
 

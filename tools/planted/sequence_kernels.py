@@ -20,6 +20,9 @@ TABLES = "analysis/ordered/sequences/tables.py"
 AUTOMATON = "algebra/ordered/sequences/automata/automaton.py"
 DETERMINISTIC = "analysis/ordered/sequences/deterministic.py"
 WAYS = "analysis/ordered/sequences/ways.py"
+LISTED = "runtime/kernels/sequences/listed.py"
+LISTABLE = "runtime/ordered/sequences/listed.py"
+TOLD = "runtime/ordered/sequences/told.py"
 OPEN = "runtime/kernels/sequences/open_searches.py"
 GOES_ON = "runtime/ordered/sequences/open_searches.py"
 ARRAYS = "runtime/ordered/row_arrays.py"
@@ -30,6 +33,8 @@ GROUP = Group(
     (
         "tests/runtime/test_sequence_kernels.py",
         "tests/runtime/test_open_searches.py",
+        "tests/runtime/test_failed_searches.py",
+        "tests/runtime/test_listed_matches.py",
         "tests/runtime/test_row_arrays.py",
     ),
     (
@@ -379,5 +384,107 @@ GROUP = Group(
             "pl.col(_LAYER) == pl.col(_LAYER)",
         ),
         bug("rows stay where there is no room", ARRAYS, "            column.move(at, to)\n", ""),
+        bug(
+            "a search that a limit ended has failed",
+            SEARCH,
+            "by_rows = by_rows and row == end and closed and latest == EVER",
+            "by_rows = by_rows",
+        ),
+        bug(
+            "what the end of the input leaves is searched from each row",
+            SEARCH,
+            "by_rows = by_rows and row == end and closed and latest == EVER",
+            "by_rows = False",
+        ),
+        bug(
+            "a search fails if its last way has",
+            SEARCH,
+            "fails = fails and its & memory[row, FAILED] != 0",
+            "fails = its & memory[row, FAILED] != 0",
+        ),
+        bug(
+            "rows behind others end a way for all",
+            SEARCH,
+            "if by_rows and threads[a, GONE] == NOWHERE:",
+            "if by_rows:",
+        ),
+        bug(
+            "a search that has found a match has failed",
+            SEARCH,
+            "by_rows = by_rows and kept == 0 and best == NONE",
+            "by_rows = by_rows and kept == 0",
+        ),
+        bug(
+            "what has failed is forgotten",
+            SEARCH,
+            "told = options[TOLD] if until_then == NO_LOOK else 0",
+            "told = 0",
+        ),
+        bug(
+            "any row of a match is told by its last one", TOLD, "kind == LAST_ROWS and count == 1 and", "count == 1 and"
+        ),
+        bug(
+            "rows before the last one are told by it",
+            TOLD,
+            "kind == LAST_ROWS and count == 1 and",
+            "kind == LAST_ROWS and",
+        ),
+        bug("rows of other variables are told", TOLD, "count == 1 and mask >> variable & 1", "count == 1"),
+        bug(
+            "limits between any rows are those of a match",
+            TOLD,
+            "if any((limit.later, limit.earlier) != whole for limit in node.limits):",
+            "if any(limit.most < 0 for limit in node.limits):",
+        ),
+        bug("a mask has room for all states", TOLD, " or len(variables) > MOST_STATES:", ":"),
+        bug(
+            "a beginning is over a tick early",
+            LISTED,
+            "if entries[last[source], START] < since:",
+            "if entries[last[source], START] <= since:",
+        ),
+        bug(
+            "of beginnings the last one counts",
+            LISTED,
+            "entries[its, START] = max(entries[its, START], entries[last[source], START])",
+            "entries[its, START] = entries[last[source], START]",
+        ),
+        bug(
+            "a match may be longer than its limit",
+            LISTED,
+            "if at == NOTHING or entries[at, START] < since:",
+            "if at == NOTHING:",
+        ),
+        bug(
+            "a walk takes the last entry of a state alone",
+            LISTED,
+            "way[depth, CANDIDATE] = entries[at, BEFORE]",
+            "way[depth, CANDIDATE] = NOTHING",
+        ),
+        bug("matches are listed again", LISTED, "if time[row] <= after:", "if time[row] < after:"),
+        bug(
+            "rows are kept that nothing goes on with",
+            LISTED,
+            "if parts[part, FIRST_COMPLETION] < parts[part, LAST_COMPLETION]:",
+            "if parts[part, FIRST_COMPLETION] <= parts[part, LAST_COMPLETION]:",
+        ),
+        bug(
+            "a row that may go on is not kept",
+            LISTED,
+            "if earliest == end and over > until:",
+            "if earliest == end and over > until + 1:",
+        ),
+        bug(
+            "beginnings are alike whatever conditions read",
+            LISTABLE,
+            "if any(one.programs or one.waits for",
+            "if any(one.waits for",
+        ),
+        bug(
+            "a limit between any rows is one of the match",
+            LISTABLE,
+            "if any((limit.later, limit.earlier) != whole or limit.most < 0 for limit in node.limits):",
+            "if any(limit.most < 0 for limit in node.limits):",
+        ),
     ),
 )

@@ -17,6 +17,8 @@ POSSIBLE = f"{FOLDER}/certainty/possible.py"
 PREPARED = f"{FOLDER}/certainty/prepared.py"
 RUNS = f"{FOLDER}/certainty/runs.py"
 SEARCH = f"{FOLDER}/search.py"
+PATTERN = f"{FOLDER}/pattern.py"
+ARGUMENTS = "algebra/text/row_patterns/arguments.py"
 OUTLINES = f"{FOLDER}/outlines.py"
 ZONE = f"{FOLDER}/certainty/zone.py"
 
@@ -29,6 +31,7 @@ GROUP = Group(
         "tests/algebra/ordered/sequences/test_examples.py",
         "tests/algebra/ordered/sequences/test_continuations.py",
         "tests/algebra/ordered/sequences/test_outlines.py",
+        "tests/algebra/text/test_match_recognize.py",
     ),
     (
         bug(
@@ -60,8 +63,8 @@ GROUP = Group(
         bug(
             "rows that must not come may come a tick less long",
             POSSIBLE,
-            "self.next <= end and",
-            "self.next < end and",
+            "self.next <= end:",
+            "self.next < end:",
         ),
         bug(
             "no optional rows are to come",
@@ -193,8 +196,8 @@ GROUP = Group(
         bug(
             "what must not come before may come at the end of its duration",
             POSSIBLE,
-            "times[first] - times[at] <= absence.within)",
-            "times[first] - times[at] < absence.within)",
+            "times[first] - times[at] <= absence.within]",
+            "times[first] - times[at] < absence.within]",
         ),
         bug(
             "there is always a next row",
@@ -264,5 +267,55 @@ GROUP = Group(
             "if True",
         ),
         bug("rows behind are counted from the end of the match", OUTLINES, "    rows = 0", "    rows = 1"),
+        bug(
+            "a group must not come in part",
+            PATTERN,
+            "if not isinstance(self.part, Alternation):",
+            "if not isinstance(self.part, Alternation | Concatenation):",
+        ),
+        bug(
+            "rows of a group follow each other",
+            POSSIBLE,
+            "yield from (at for at in places if at > last)",
+            "yield from (at for at in places if at > last and at <= (last if rows else at) + 1)",
+        ),
+        bug(
+            "the rows of a group come in any order",
+            POSSIBLE,
+            "yield from (at for at in places if at > last)",
+            "yield from (at for at in places if at != last)",
+        ),
+        bug(
+            "the first row that can be in a group is",
+            POSSIBLE,
+            "alike = to, at, self.prepared.registers((*matched, *longer))",
+            "alike = to",
+        ),
+        bug(
+            "what the rows of a group before were is forgotten",
+            POSSIBLE,
+            "alike = to, at, self.prepared.registers((*matched, *longer))",
+            "alike = to, at",
+        ),
+        bug("rows to come are in no group", POSSIBLE, "_may_hold, ahead=True)", "_may_hold)"),
+        bug(
+            "rows to come of a group are the very next ones",
+            POSSIBLE,
+            "yield from range(begin, begin + self.prepared.back + 1)",
+            "yield from range(begin, begin + 1)",
+        ),
+        bug("a group that may come has come", POSSIBLE, "return outcomes == {True}", "return True in outcomes"),
+        bug(
+            "a group has any number of rows",
+            CHECKS,
+            "if longest(absence.part) is None:",
+            "if longest(absence.part) == 0:",
+        ),
+        bug(
+            "rows of a group know no others",
+            ARGUMENTS,
+            "here in group for group in self.groups",
+            "False for group in ()",
+        ),
     ),
 )

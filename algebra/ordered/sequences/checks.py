@@ -14,8 +14,10 @@ from tidegate.algebra.ordered.sequences.navigation import Classifier, MatchNumbe
 from tidegate.algebra.ordered.sequences.pattern import (
     Absence,
     Anchor,
+    Exclusion,
     Repetition,
     absent_in,
+    is_nullable,
     longest,
     pattern_text,
     patterns_of,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 def check(node: Sequences) -> None:
     """`QueryError` TG180 to TG186 for the first thing that is wrong."""
     _check_counts(node)
+    _check_groups(node)
     states = automaton(node.pattern)
     _check_names(node)
     _check_absences(node, states)
@@ -51,7 +54,8 @@ def check(node: Sequences) -> None:
 
 
 def _check_counts(node: Sequences) -> None:
-    for part in patterns_of(node.pattern):
+    absent = (part.part for part in patterns_of(node.pattern) if isinstance(part, Absence))
+    for part in (part for pattern in (node.pattern, *absent) for part in patterns_of(pattern)):
         if isinstance(part, Repetition) and (part.least < 0 or (part.most is not None and part.most < part.least)):
             raise QueryError(
                 "TG186",
@@ -60,6 +64,33 @@ def _check_counts(node: Sequences) -> None:
             )
         if isinstance(part, Absence) and part.within is not None and part.within < 0:
             raise QueryError("TG182", f"{pattern_text(part)} has a negative duration", hint="write 0 or more")
+
+
+def _check_groups(node: Sequences) -> None:
+    """What must not come is rows, and no more of them than the pattern says."""
+    type_ = node.input.schema[node.time].type
+    for absence in (part for part in patterns_of(node.pattern) if isinstance(part, Absence)):
+        text = pattern_text(absence, lambda ticks: ticks_text(ticks, type_))
+        marks = [part for part in patterns_of(absence.part) if isinstance(part, Anchor | Exclusion | Absence)]
+        if marks:
+            raise QueryError(
+                "TG182",
+                f"{text} has {pattern_text(marks[0])} in it, and what must not come is rows alone",
+                hint="name variables in it, alternatives, and how often they come",
+            )
+        if is_nullable(absence.part):
+            raise QueryError(
+                "TG182",
+                f"{text} asks that there are not even no rows: nothing would ever match",
+                hint="name a variable in it that a row has to have",
+            )
+        if longest(absence.part) is None:
+            raise QueryError(
+                "TG182",
+                f"{text} has no greatest number of rows",
+                hint="any rows may lie between those that must not come, so B says as much as B+; where conditions "
+                "count them, write B{1,9}",
+            )
 
 
 def _check_names(node: Sequences) -> None:
@@ -120,7 +151,7 @@ def _check_absences(node: Sequences, states: Automaton) -> None:
 
     for absence in sorted(outside, key=text):
         if absence.within is None:
-            usual = Absence(absence.variable, 10_000_000 if type_.kind is Kind.TIMESTAMP else 10)
+            usual = Absence(absence.part, 10_000_000 if type_.kind is Kind.TIMESTAMP else 10)
             raise QueryError(
                 "TG182",
                 f"{text(absence)} can stand before the first row of a match or after its last one, and nothing "

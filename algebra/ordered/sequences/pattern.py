@@ -62,15 +62,34 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """No row that satisfies the variable's condition.
+    """No row that satisfies a variable's condition; or no rows that are the part, which is a group then: in order, each
+    with its condition true, and any rows between them.
 
     Between two steps: none between the rows of these, with `within` none up to so many ticks after the first of them.
     Before the first row of a match: none within `within` ticks before it; after the last row: none within `within`
     ticks after it. Rows of the match do not count.
     """
 
-    variable: str
+    part: Pattern
     within: int | None = None
+
+    @property
+    def is_group(self) -> bool:
+        """Whether several rows, or one of several variables, must not come."""
+        return not isinstance(self.part, Step)
+
+    @property
+    def variable(self) -> str:
+        """The variable of the one row that must not come."""
+        assert isinstance(self.part, Step)
+        return self.part.variable
+
+    @property
+    def apart(self) -> tuple[Absence, ...]:
+        """Absences that together say the same: of alternatives none may come."""
+        if not isinstance(self.part, Alternation):
+            return (self,)
+        return tuple(one for part in self.part.parts for one in Absence(part, self.within).apart)
 
 
 Pattern: TypeAlias = Step | Concatenation | Alternation | Repetition | Permutation | Exclusion | Anchor | Absence
@@ -106,7 +125,8 @@ def variables_of(pattern: Pattern) -> tuple[str, ...]:
 
 def absent_in(pattern: Pattern) -> tuple[str, ...]:
     """The variables of rows that must not come."""
-    return tuple(dict.fromkeys(part.variable for part in patterns_of(pattern) if isinstance(part, Absence)))
+    absences = (part for part in patterns_of(pattern) if isinstance(part, Absence))
+    return tuple(dict.fromkeys(variable for absence in absences for variable in variables_of(absence.part)))
 
 
 def is_nullable(pattern: Pattern) -> bool:
@@ -185,7 +205,9 @@ _ALTERNATION, _CONCATENATION, _QUANTIFIED = range(3)
 
 
 def pattern_text(pattern: Pattern, ticks: Callable[[int], str] = str) -> str:
-    """The pattern as SQL writes it; an absence of N as `!N`, or `!N[10s]`. `ticks` is the text of a number of ticks."""
+    """The pattern as SQL writes it; an absence of N as `!N`, or `!N[10s]`, of a group as `!(B C)`. `ticks` is the text
+    of a number of ticks.
+    """
     return _text(pattern, ticks, _ALTERNATION)
 
 
@@ -193,8 +215,9 @@ def _text(pattern: Pattern, ticks: Callable[[int], str], binding: int) -> str:
     match pattern:
         case Step(variable):
             return variable
-        case Absence(variable, within):
-            return f"!{variable}" if within is None else f"!{variable}[{ticks(within)}]"
+        case Absence(part, within):
+            absent = _text(part, ticks, _ALTERNATION)
+            return f"!{f'({absent})' if pattern.is_group else absent}{'' if within is None else f'[{ticks(within)}]'}"
         case Anchor(at):
             return "^" if at == "start" else "$"
         case Exclusion(part):

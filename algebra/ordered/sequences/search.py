@@ -129,7 +129,16 @@ class Search:
             first = matched[0][0]
             places = [at for at in range(first) if within is None or times[first] - times[at] <= within]
         own = {at for at, _ in matched}
-        return any(
-            at not in own and self.partition.holds(absence.variable, at, (*matched, (at, absence.variable)))
-            for at in places
-        )
+        others = _Others(self.partition, [at for at in places if at not in own])
+        return any(True for _ in others.ways(absence.part, Path(0, matched)))
+
+
+class _Others(Search):
+    """The ways of rows that must not come beside those of a match, whatever rows lie between them."""
+
+    def __init__(self, partition: Partition, places: Sequence[int]) -> None:
+        super().__init__(partition, "any")
+        self.places = places
+
+    def _candidates(self, path: Path) -> Iterator[int]:
+        return (at for at in self.places if at >= path.at)

@@ -25,11 +25,14 @@ READING: Final = LOGICAL | PHYSICAL | AGGREGATES | {"classifier", "match_number"
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The variables of a pattern: those that rows of a match have, those of rows that must not come, and subsets."""
+    """The variables of a pattern: those that rows of a match have, those of rows that must not come, and subsets. Those
+    of each group of rows that must not come are in `groups`.
+    """
 
     matched: tuple[str, ...]
     absent: tuple[str, ...] = ()
     subsets: Mapping[str, Variables] = field(default_factory=dict)
+    groups: tuple[Variables, ...] = ()
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -42,7 +45,7 @@ class Names:
         """
         if name in self.subsets:
             return self.subsets[name]
-        if name in self.matched or name == here:
+        if name in self.matched or name == here or any(name in group and here in group for group in self.groups):
             return (name,)
         if name in self.absent:
             raise QueryError(

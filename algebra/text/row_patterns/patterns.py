@@ -42,9 +42,11 @@ class PatternReader:
                 return EMPTY
             case "at_start" | "at_end":
                 return Anchor("start" if tree.kind == "at_start" else "end")
-            case "absence":
-                absence = Absence(name_of(tree.parts[0]), self.ticks(tree.parts[1]) if len(tree.parts) > 1 else None)
-                self.absences.setdefault(absence, tree)
+            case "absence" | "absence_of_group":
+                part = Step(name_of(tree.parts[0])) if tree.kind == "absence" else self.read(tree.parts[0])
+                absence = Absence(part, self.ticks(tree.parts[1]) if len(tree.parts) > 1 else None)
+                for one in (absence, *absence.apart):
+                    self.absences.setdefault(one, tree)
                 return absence
             case "exclusion":
                 return Exclusion(self.read(tree.parts[0]))

@@ -202,13 +202,13 @@ def _point(point: Point) -> str:
 def _renamed(pattern: Pattern) -> Pattern:
     """The pattern with variables as they are written."""
     match pattern:
-        case Step() | Absence():
+        case Step():
             return replace(pattern, variable=_WRITER.name(pattern.variable))
         case Anchor():
             return pattern
         case Concatenation() | Alternation() | Permutation():
             return replace(pattern, parts=tuple(map(_renamed, pattern.parts)))
-        case Repetition() | Exclusion():
+        case Repetition() | Exclusion() | Absence():
             return replace(pattern, part=_renamed(pattern.part))
         case _:
             assert_never(pattern)

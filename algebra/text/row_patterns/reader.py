@@ -155,7 +155,8 @@ class _Reader:
     # PATTERN, SUBSET, SKIP, WITHIN -----------------------------------------------------------------------------------
     def _names(self, pattern: Pattern) -> Names:
         matched, subsets = variables_of(pattern), dict[str, tuple[str, ...]]()
-        own = Names(matched, absent_in(pattern))
+        groups = [variables_of(part.part) for part in patterns_of(pattern) if isinstance(part, Absence)]
+        own = Names(matched, absent_in(pattern), groups=tuple(groups))
         for part in self._children("subset"):
             name, *members = part.parts
             with written_at(self.text.at(part)):
@@ -166,7 +167,7 @@ class _Reader:
                 with written_at(self.text.at(member)):
                     resolved += own.resolved(name_of(member))
             subsets[name_of(name)] = tuple(dict.fromkeys(resolved))
-        return Names(own.matched, own.absent, subsets)
+        return Names(own.matched, own.absent, subsets, own.groups)
 
     def _skip(self, names: Names) -> Skip:
         if "to_next_row" in self.clauses:

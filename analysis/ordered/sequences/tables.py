@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import assert_never
 
@@ -20,7 +20,7 @@ from tidegate.algebra.ordered.sequences.navigation import (
     Variables,
 )
 from tidegate.algebra.ordered.sequences.node import Sequences
-from tidegate.algebra.ordered.sequences.pattern import Absence, is_nullable, patterns_of
+from tidegate.algebra.ordered.sequences.pattern import Absence, is_nullable, pattern_text, patterns_of
 from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.typed.operations import resolve
 from tidegate.analysis.ordered.sequences.completions import Completion, completions_of
@@ -84,6 +84,9 @@ def _tables(node: Sequences) -> SearchTables:
     absences = tuple(dict.fromkeys(absence for _, absence in stand))
     if len(absences) > MOST_ABSENCES:
         raise NotCompiled(f"it has more than {MOST_ABSENCES} absences")
+    for absence in absences:
+        if absence.is_group:
+            raise NotCompiled(f"{pattern_text(replace(absence, within=None))} is a group of rows that must not come")
     variables = tuple(dict.fromkeys((*node.variables, *(absence.variable for absence in absences))))
     if len(variables) > MOST_VARIABLES:
         raise NotCompiled(f"it has more than {MOST_VARIABLES} variables")

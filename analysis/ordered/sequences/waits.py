@@ -12,7 +12,7 @@ from tidegate.algebra.ordered.sequences.definition import EveryMatch
 from tidegate.algebra.ordered.sequences.navigation import Classifier, RowOf, RowValue
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.outlines import Outline, outlines_of, place_in, rows_after
-from tidegate.algebra.ordered.sequences.pattern import Absence, Anchor, longest, patterns_of, shortest
+from tidegate.algebra.ordered.sequences.pattern import Absence, Anchor, longest, patterns_of, shortest, variables_of
 from tidegate.algebra.terms import Call, attributes_of, conjuncts
 from tidegate.analysis.ordered.sequences.conditions import is_current
 
@@ -76,7 +76,11 @@ def _span(node: Sequences, outline: Outline) -> int | None:
 
 def _after_absences(node: Sequences, absences: Sequence[Absence]) -> int | None:
     """How long after the last row of a match it is decided at the latest whether rows that must not come have come."""
-    waits = [(absence.within, _after_condition(node, absence.variable)) for absence in absences]
+    waits = [
+        (absence.within, _after_condition(node, variable))
+        for absence in absences
+        for variable in variables_of(absence.part)
+    ]
     known = [(within or 0) + behind for within, behind in waits if behind is not None]
     return max(known, default=0) if len(known) == len(waits) else None
 
@@ -113,7 +117,13 @@ def _reading_behind(node: Sequences, of: Automaton, rows_behind: Mapping[str, in
         known = min(rows, 1) if skips_till_next else rows
         if max(_steps(node, variable).values(), default=0) > known:
             yield variable
-    ways = {(absence.variable, way.to) for state in of.states for way in state.transitions for absence in way.absences}
+    ways = {
+        (variable, way.to)
+        for state in of.states
+        for way in state.transitions
+        for absence in way.absences
+        for variable in variables_of(absence.part)
+    }
     after = rows_after(of)
     before = _least((variable, after[to] + 1) for variable, to in ways if to is not None)
     for variable, rows in before.items():

@@ -60,7 +60,7 @@ def open_searches(
             to, variable, guards, parts, part_of, ends, ends_of,
             groups, numbers, programs, code, ints, doubles, ahead, later_of, later, reads,
             absences, limits, completions, options, sure, gone, come, following_row,
-            int_columns, double_columns, marks, threads, pending, nodes, stack, double_stack, mark,
+            int_columns, double_columns, marks, threads, pending, nodes, stack, double_stack, mark, 0, left,
         )  # fmt: skip
         if not has_room:
             return -1

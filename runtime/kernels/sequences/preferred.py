@@ -54,7 +54,11 @@ PARTITION, START, LENGTH, DETECTED, NUMBER, STATES = range(6)
 #: variables that a match may begin with, whether it may be empty, the progress before and now, the last instant,
 #: whether the input has ended, and how many rows an open search has read for each of its threads, at least, so that
 #: these are worth keeping.
-NEXT_ROW, NUMBERED, BEGINS, NULLABLE, AFTER, UNTIL, END, CLOSED, WORTH = range(9)
+#: The last one is the states that a row tells, as a mask.
+NEXT_ROW, NUMBERED, BEGINS, NULLABLE, AFTER, UNTIL, END, CLOSED, WORTH, TOLD = range(10)
+#: Columns of what searches remember by row: the states that the current one has been in with this row, and those from
+#: which one has failed, as masks.
+VISITED, FAILED = range(2)
 
 _OUT_STATES = nb.int16[::1]
 #: Whether there was room; when there is no thread any more; the match behind all open ones, by its last node, or `NONE`
@@ -70,6 +74,7 @@ _ROWS = (TABLE, TABLE, INTS, TABLE, TABLE, DOUBLE_TABLE, MARKS)
         *PATTERN,
         *(INTS, *_ROWS),
         *(OUT_TABLE, OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
+        *(nb.int64, OUT_TABLE),
     ),
     borrows=True,
 )
@@ -85,6 +90,7 @@ def search(  # type: ignore[no-untyped-def]  # numba
     int_columns: Int64Array, double_columns: Float64Array, marks: UInt8Array,
     threads: Int64Array, pending: Int64Array, nodes: Int64Array,
     stack: Int64Array, double_stack: Float64Array, mark: UInt8Array,
+    told: int, memory: Int64Array,
 ):  # fmt: skip
     """What may become the preferred match that begins at a row: open matches, and what is certain if they are none.
 
@@ -93,6 +99,10 @@ def search(  # type: ignore[no-untyped-def]  # numba
 
     A search that was open goes on at `row` with the first `size` threads; there are no open matches then, and it does
     not know of others. One that begins has no threads, and `row` is its start.
+
+    Of threads in the states `told` only the row matters to what becomes of them. So a search of which all threads are
+    in such states with rows with which others have failed, as `memory` says, fails as well (rule R57). It is over at
+    the last row that it has read then, which may be sooner than by itself, and not later than those others.
     """
     room, wait = (len(threads) - 1) // 2, len(pending) // 2
     width, last_row, closed = threads.shape[1], len(time), options[CLOSED] != 0
@@ -114,11 +124,14 @@ def search(  # type: ignore[no-untyped-def]  # numba
                 threads[0, REGISTERS + numbers[groups[g, 2]]] = 0
         if parts[threads[0, WAYS], FIRST_COMPLETION] < parts[threads[0, WAYS], LAST_COMPLETION]:
             size = 1
+    # Whether nothing but rows ends threads: no limit, which a later start would meet later, and no match.
+    by_rows = told != 0 and best == NONE
     while size > 0:
         if row == end or ((len(limits) or kept) and row > start and time[row] > time[row - 1]):
             latest = last_open(threads, current, size, pending, waiting)
             if row == end or latest < time[row]:
                 reached = max(reached, latest)
+                by_rows = by_rows and row == end and closed and latest == EVER
                 break
             size, kept, matched = drop_over(threads, current, size, pending, waiting, kept, time[row])
             if matched != NOTHING:
@@ -224,7 +237,22 @@ def search(  # type: ignore[no-untyped-def]  # numba
                 break
         current, following, waiting, further = following, current, further, waiting
         size, kept, reached = new, carried, time[row]
+        by_rows = by_rows and kept == 0 and best == NONE
+        if told and kept == 0 and best == NONE:
+            fails = True
+            for a in range(current, current + new):
+                its = told & (1 << threads[a, STATE])
+                fails = fails and its & memory[row, FAILED] != 0
+                if by_rows and threads[a, GONE] == NOWHERE:
+                    memory[row, VISITED] |= its
+            if fails:
+                size = 0
         row += 1
+    if told:
+        for place in range(start, row):
+            if by_rows:
+                memory[place, FAILED] |= memory[place, VISITED]
+            memory[place, VISITED] = 0
     return 1, reached, best, length, waiting, kept, current, size
 
 
@@ -234,7 +262,7 @@ def search(  # type: ignore[no-untyped-def]  # numba
         *PATTERN,
         *(INTS, INTS, *_ROWS),
         *(OUT_TABLE, OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
-        *(OUT, OUT, OUT_TABLE, _OUT_STATES),
+        *(OUT, OUT, OUT_TABLE, _OUT_STATES, OUT_TABLE),
     ),
     borrows=True,
 )
@@ -251,7 +279,7 @@ def preferred_matches(
     int_columns: Int64Array, double_columns: Float64Array, marks: UInt8Array,
     threads: Int64Array, pending: Int64Array, nodes: Int64Array,
     stack: Int64Array, double_stack: Float64Array, mark: UInt8Array,
-    reached: Int64Array, barred: Int64Array, found: Int64Array, states: Int16Array,
+    reached: Int64Array, barred: Int64Array, found: Int64Array, states: Int16Array, memory: Int64Array,
 ) -> int:  # fmt: skip
     """Writes the matches that become certain to `found`, and the states of their rows to `states`; the number of
     matches, or -1 where an array has no room.
@@ -283,11 +311,13 @@ def preferred_matches(
                     continue
             over, best, length, waiting, kept, open_at, open_ = time[row], NONE, 0, 0, 0, 0, 0
             if begins:
+                told = options[TOLD] if until_then == NO_LOOK else 0
                 has_room, over, best, length, waiting, kept, open_at, open_ = search(
                     row, first, end, row, 0, time, satisfied, to, variable, guards, parts, part_of, ends, ends_of,
                     groups, numbers, programs, code, ints, doubles, ahead, later_of, later, reads,
                     absences, limits, completions, options, sure, gone, come, following_row,
                     int_columns, double_columns, marks, threads, pending, nodes, stack, double_stack, mark,
+                    told, memory,
                 )  # fmt: skip
                 if not has_room:
                     return -1

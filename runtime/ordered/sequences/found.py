@@ -16,6 +16,7 @@ from tidegate.algebra.time import last_instant
 from tidegate.runtime.arrays import Int16Array, Int64Array
 from tidegate.runtime.kernels.sequences import every, preferred
 from tidegate.runtime.kernels.sequences.absences import note_rows_after, note_rows_before
+from tidegate.runtime.kernels.sequences.listed import listed_matches
 from tidegate.runtime.kernels.sequences.machine import DEPTH
 from tidegate.runtime.kernels.sequences.open_searches import open_searches
 from tidegate.runtime.kernels.sequences.threads import NODE, REGISTERS
@@ -24,7 +25,9 @@ from tidegate.runtime.ordered.row_arrays import ranges
 from tidegate.runtime.ordered.sequences.ahead import verdicts
 from tidegate.runtime.ordered.sequences.arrays import PatternArrays
 from tidegate.runtime.ordered.sequences.kept import STANDING
+from tidegate.runtime.ordered.sequences.listed import listed_within
 from tidegate.runtime.ordered.sequences.rows import OrderedRows
+from tidegate.runtime.ordered.sequences.told import states_told
 
 #: The room for threads, for open matches and for what they have matched, before there is need for more.
 _THREADS: Final = 64
@@ -132,6 +135,7 @@ class KernelCalls:
         registers, (back, ahead) = self.tables.conditions.registers, reach_of(node.navigations)
         #: What of a thread names a row, where it has no node: its start is there.
         self.named = np.array([NODE, *(REGISTERS + n for n, r in enumerate(registers) if not r.counts)])
+        self.told, self.within = states_told(arrays), listed_within(arrays)
         self.width, self._rows = arrays.width, 1 + (len(self.named) - 1) * (1 + back)
         past = isinstance(node.selection, Preferred) and node.selection.skip.to == "past last row"
         #: Whether a search that is open goes on from its threads: they say all that it has to know.
@@ -202,7 +206,7 @@ class KernelCalls:
 
     def _options(self, *, next_row: bool, after: int, until: int, worth: int) -> Int64Array:
         nullable, begins = self.arrays.ends_of[1] > 0, self.arrays.wanted[0]
-        options = [next_row, self.numbered, begins, nullable, after, until, self.end, until >= EVER, worth]
+        options = [next_row, self.numbered, begins, nullable, after, until, self.end, until >= EVER, worth, self.told]
         return np.array([int(option) for option in options])
 
     def _scratch(self, *tables: tuple[int, int]) -> tuple[Any, ...]:
@@ -232,7 +236,7 @@ class KernelCalls:
         count = preferred.preferred_matches(
             *inputs, *taken_on, look, waits, left, *self.arrays.arguments, self.arrays.labels, options, *columns,
             *self._search_scratch(), np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64),
-            matches, states,
+            matches, states, np.zeros((rows.height if self.told else 0, 2), dtype=np.int64),
         )  # fmt: skip
         if count < 0:
             return None
@@ -251,6 +255,8 @@ class KernelCalls:
         selection, after, until, per_start = how
         begins, closed = int(self.arrays.wanted[0]), int(until >= EVER)
         options = np.array([_SKIPS[selection.skipping], begins, after, until, per_start, self.end, closed])
+        if self.within is not None:
+            return self._listed(rows, standings, inputs, options)
         partitions = len(rows.offsets) - 1
         longest = int(np.diff(rows.offsets).max(initial=0)) if per_start else 0
         counts = np.empty((longest, int(self.arrays.residuals.max(initial=0)) + 1), dtype=np.int64)
@@ -270,6 +276,26 @@ class KernelCalls:
         total = int(matches[:, preferred.LENGTH].sum())
         beyond = np.flatnonzero(excess[:, every.BY] >= 0)
         return Found(matches, states[:total], places[:total], look, np.column_stack((beyond, excess[beyond])))
+
+    def _listed(
+        self, rows: OrderedRows, standings: Standings, inputs: tuple[Any, ...], options: Int64Array
+    ) -> Found | None:
+        """The same of a pattern whose matches are listed from their ends. None where there was no room."""
+        arrays, room, of_states = self.arrays, self._labels(rows), len(self.tables.automaton.states)
+        matches, states = np.empty((room, 6), dtype=np.int64), np.empty(room, dtype=np.int16)
+        places, begin, look = np.empty(room, dtype=np.int64), standings.begin.copy(), np.empty_like(standings.begin)
+        longest = int(np.diff(rows.offsets).max(initial=0)) + 1
+        count = listed_matches(
+            *inputs, begin, look, self.within, arrays.to, arrays.variable, arrays.parts, arrays.part_of, arrays.ending,
+            options, np.full(of_states, -1), np.empty(of_states, dtype=np.int64),
+            *(np.empty((height, width), dtype=np.int64) for height, width in ((self.nodes, 6), (self.nodes, 2))),
+            np.empty((longest, 3), dtype=np.int64), matches, states, places,
+        )  # fmt: skip
+        if count < 0:
+            return None
+        standings.begin, matches = begin, matches[:count]
+        total = int(matches[:, preferred.LENGTH].sum())
+        return Found(matches, states[:total], places[:total], look, np.empty((0, 4), dtype=np.int64))
 
     def _labels(self, rows: OrderedRows) -> int:
         return self.more * (2 * rows.height + 64)

@@ -80,6 +80,7 @@ FEATURES = {
     "two order columns": "ORDER BY t ASC, y PATTERN (A)",
     "no partitions": "PATTERN (A)",
     "no rows that would": "ORDER BY t PATTERN (A !N B !M[5]) DEFINE N AS x = 1, M AS x = 2",
+    "no groups of rows that would": "ORDER BY t PATTERN (A !(N M)[5] !(N | M{2})[3]) DEFINE N AS x = 1, M AS x > N.x",
 }
 
 
@@ -167,7 +168,7 @@ def test_durations_are_ticks_of_the_timeline() -> None:
 
     for written in ("5 MINUTES", "INTERVAL '5' MINUTE", "5m", "PT5M", "INTERVAL '5 min'", "'5 minutes'"):
         assert pattern(f"(A B) WITHIN {written}").limits == (within(300_000_000),)
-        assert pattern(f"(A !B[{written}])").pattern == Concatenation((Step("A"), Absence("B", 300_000_000)))
+        assert pattern(f"(A !B[{written}])").pattern == Concatenation((Step("A"), Absence(Step("B"), 300_000_000)))
     assert pattern("(A B) WITHIN 5m", ROWS, t="s").limits == (within(300),)
     assert pattern("(A B) WITHIN 5", ROWS).limits == (within(5),)
 

@@ -104,6 +104,8 @@ WRONG = [
     ("(A+ B{1,3} C?)", "(!N A+ !M B)", "TG182", "!N A+", "give a duration: !N[10s]"),
     ("(A+ B{1,3} C?)", "(A+ B{6000})", "TG180", "PATTERN (A+", "a lower count"),
     ("SKIP TO LAST B", "SKIP TO FIRST A", "TG185", "A", "skip to the next row, past the last one"),
+    ("(A+ B{1,3} C?)", "(A+ B !(N M))", "TG182", "!(N M)", "give a duration: !(N M)[10s]"),
+    ("(A+ B{1,3} C?)", "(A+ B !(N M*)[5s])", "TG182", "!(N M*)[5s]", "write B{1,9}"),
     ("(A+ B{1,3} C?)", "(A B !B[5])", "TG174", "5]) WITHIN", "give it a unit: 5s"),
     ("(A+ B{1,3} C?)", "(A.price B)", "TG170", ".price B)", "the pattern has variables; conditions on their rows stand in DEFINE"),
     ("(A+ B{1,3} C?)", "(PERMUTE A B)", "TG170", "A B)", ""),

@@ -127,8 +127,10 @@ def automaton(pattern: Pattern) -> Automaton:
 def size_of(pattern: Pattern) -> int:
     """How many steps, anchors and absences a pattern has once its counts and orders are written out."""
     match pattern:
-        case Step() | Anchor() | Absence():
+        case Step() | Anchor():
             return 1
+        case Absence(part):
+            return size_of(part)
         case Permutation(parts):
             return factorial(min(len(parts), 20)) * sum(map(size_of, parts))
         case Repetition(part, least, most):

@@ -80,8 +80,10 @@ class Program:
             case Step(variable):
                 self.instructions.append(Row(len(self.steps)))
                 self.steps.append((variable, excluded))
-            case Anchor() | Absence():
+            case Anchor():
                 self.instructions.append(Pass(pattern))
+            case Absence():
+                self.instructions += [Pass(absence) for absence in pattern.apart]
             case Concatenation(parts):
                 for part in parts:
                     self.add(part, excluded=excluded)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, assert_never
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.formulas import Ceil, Compare, Floor, Greatest, Least, Shift, TemporalTerm, Var
 from tidegate.algebra.ordered.events import instant_of
+from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN
 from tidegate.algebra.ordered.sequences.certainty.prepared import Atom, Prepared
 from tidegate.algebra.ordered.sequences.navigation import Classifier, MatchNumber, RowOf, RowsAggregate, RowValue
 from tidegate.algebra.ordered.sequences.partition import Matched, Partition
@@ -20,7 +21,7 @@ from tidegate.algebra.time import INF, Extended
 Outcome: TypeAlias = bool | Literal["none"] | None
 Outcomes: TypeAlias = frozenset[Outcome]
 ANY: Final[Outcomes] = frozenset((True, False, None, "none"))
-#: Whether no row comes that must not: it does not, it does, or both may be.
+#: Whether no row comes that must not, or no group: it does not, it does, or both may be.
 Verdict: TypeAlias = Literal["none", "one", "open"]
 
 
@@ -140,37 +141,71 @@ class Known:
     def before(self, absence: Absence, matched: Matched) -> Verdict:
         """Whether a row comes that must not before the first of a match."""
         times, first = self.partition.times, matched[0][0]
-        places = (at for at in range(first) if absence.within is None or times[first] - times[at] <= absence.within)
-        return self.absent(absence.variable, places, matched)
+        places = [at for at in range(first) if absence.within is None or times[first] - times[at] <= absence.within]
+        return self.absent(absence, places, matched)
 
     def after(self, absence: Absence, matched: Matched) -> Verdict:
         """Whether a row comes that must not after the last of a match, which is known."""
         times, last = self.partition.times, matched[-1][0]
         end = INF if absence.within is None else times[last] + absence.within
-        places = (at for at in range(last + 1, self.count) if times[at] <= end)
-        verdict = self.absent(absence.variable, places, matched)
-        if verdict == "none" and self.until is not None and self.next <= end and self._may_come(absence, matched):
-            return "open"
+        places = [at for at in range(last + 1, self.count) if times[at] <= end]
+        verdict = self.absent(absence, places, matched)
+        if verdict == "none" and self.until is not None and self.next <= end:
+            return "open" if self._come(absence, places, matched, _may_hold, ahead=True) else "none"
         return verdict
 
-    def _may_come(self, absence: Absence, matched: Matched) -> bool:
-        """Whether a row to come can satisfy the condition: the very next one, or one behind that, of which rows before
-        are to come, too.
+    def absent(self, absence: Absence, places: Sequence[int], matched: Matched) -> Verdict:
+        """Whether none of the rows at these places, which are known, is one that must not come, or no group of them."""
+        if not self._come(absence, places, matched, _may_hold):
+            return "none"
+        return "one" if self._come(absence, places, matched, _holds) else "open"
+
+    def _come(
+        self,
+        absence: Absence,
+        places: Sequence[int],
+        matched: Matched,
+        accepts: Callable[[Outcomes], bool],
+        *,
+        ahead: bool = False,
+    ) -> bool:
+        """Whether rows at these places, in order, are those that must not come, where outcomes of their conditions are
+        accepted. `ahead`: the last ones may be to come.
         """
-        places = range(self.count, self.count + self.prepared.back + 1)
-        variable = absence.variable
-        return any(True in self.outcomes(variable, at, (*matched, (at, variable))) for at in places)
+        states, seen = self.prepared.absent[absence.part].states, set[object]()
+        waiting: list[tuple[int, Matched]] = [(BEGIN, ())]
+        while waiting:
+            state, rows = waiting.pop()
+            for to in (way.to for way in states[state].transitions if way.to is not None):
+                for at in self._next_places(places, rows, ahead=ahead):
+                    longer = (*rows, (at, states[to].variable))
+                    if not accepts(self.outcomes(states[to].variable, at, (*matched, *longer))):
+                        continue
+                    if states[to].ends:
+                        return True
+                    alike = to, at, self.prepared.registers((*matched, *longer))
+                    if alike not in seen:
+                        seen.add(alike)
+                        waiting.append((to, longer))
+        return False
 
-    def absent(self, variable: str, places: Iterable[int], matched: Matched) -> Verdict:
-        """Whether none of the rows at these places satisfies a variable's condition."""
-        verdict: Verdict = "none"
-        for at in places:
-            outcomes = self.outcomes(variable, at, (*matched, (at, variable)))
-            if outcomes == {True}:
-                return "one"
-            if True in outcomes:
-                verdict = "open"
-        return verdict
+    def _next_places(self, places: Sequence[int], rows: Matched, *, ahead: bool) -> Iterator[int]:
+        """Where the next of some rows may be. Of those to come it is the very next one, or one behind that, of which
+        rows before are to come, too.
+        """
+        last = rows[-1][0] if rows else -1
+        yield from (at for at in places if at > last)
+        if ahead:
+            begin = max(self.count, last + 1)
+            yield from range(begin, begin + self.prepared.back + 1)
+
+
+def _holds(outcomes: Outcomes) -> bool:
+    return outcomes == {True}
+
+
+def _may_hold(outcomes: Outcomes) -> bool:
+    return True in outcomes
 
 
 def _outcome(partition: Partition, atom: Atom, at: int, matched: Matched) -> Outcome:

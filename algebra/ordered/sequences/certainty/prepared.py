@@ -48,6 +48,9 @@ class Prepared:
     def __init__(self, node: Sequences) -> None:
         self.node = node
         self.automaton = automaton(node.pattern)
+        ways = (way for state in self.automaton.states for way in state.transitions)
+        #: The automata of what must not come.
+        self.absent = {absence.part: automaton(absence.part) for way in ways for absence in way.absences}
         self.instants = instants_read(node)
         self.conditions = {d.variable: d.condition for d in node.definitions}
         self.bounds = {variable: bounds_of(c, node, self.instants) for variable, c in self.conditions.items()}

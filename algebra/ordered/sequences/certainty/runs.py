@@ -149,8 +149,8 @@ class Skipping:
             return self.known.before(absence, matched)
         times, since, within = self.known.partition.times, matched[before - 1][0], absence.within
         between = range(since + 1, matched[before][0])
-        places = (at for at in between if within is None or times[at] - times[since] <= within)
-        return self.known.absent(absence.variable, places, matched)
+        places = [at for at in between if within is None or times[at] - times[since] <= within]
+        return self.known.absent(absence, places, matched)
 
     def fits(self, begun: Matched, at: int) -> Verdict:
         """Whether a row could go on with the beginning of a match, whatever way that has taken: "one" if so."""

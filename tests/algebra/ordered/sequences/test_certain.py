@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.strategies.written_sequences import limit, partition, sequences
+from tidegate.algebra.ordered.sequences.automata.automaton import automaton
 from tidegate.algebra.ordered.sequences.certain import Certainty, instants_of
 from tidegate.algebra.ordered.sequences.certainty.chain import Standing
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
@@ -37,7 +38,10 @@ def instants(node: Sequences, text: str) -> list[tuple[str, int]]:
     it is certain.
     """
     rows = partition(node, rows_of(text))
-    found = instants_of(rows, matches_of(rows)).matches
+    matches = matches_of(rows)
+    found = instants_of(rows, matches).matches
+    in_the_end = Certainty(Prepared(node)).at(rows, None).matches
+    assert {(m.start, m.matched) for m in in_the_end} == {(m.start, m.matched) for m in matches}
     return [(f"{rows.times[m.start]}{''.join(v for _, v in m.matched)}", at) for m, at in found.items()]
 
 
@@ -306,6 +310,94 @@ def test_absences_between_rows_may_hold_for_a_time(skipping: Any) -> None:
     assert instants(node, "a0 n3 b5") == []
     assert instants(node, "a0 n4 b5") == [("0AB", 5)]
     assert instants(node, "a0 b1 n2") == [("0AB", 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a0 b1 d2", [("0AD", 2)]),
+        ("a0 c1 b2 d3", [("0AD", 3)]),
+        ("a0 b1 c2 d3", []),
+        ("a0 b1 e2 c3 d4", []),
+        ("b0 a1 c2 d3", [("1AD", 3)]),
+        ("a0 b1 d2 c3", [("0AD", 2)]),
+    ],
+)
+@pytest.mark.parametrize("skipping", ["any", "next"])
+def test_a_group_must_not_come_between_two_rows(skipping: Any, text: str, expected: list[tuple[str, int]]) -> None:
+    """In its order, between these rows, whatever rows lie between those of the group."""
+    node = node_of("A !(B C) D", select=EveryMatch(skipping))
+    assert instants(node, text) == expected
+
+
+def test_a_group_between_two_rows_may_hold_for_a_time() -> None:
+    node = node_of("A !(B C)[3] D", select=EveryMatch("any"))
+    assert instants(node, "a0 b1 c3 d5") == []
+    assert instants(node, "a0 b1 c4 d5") == [("0AD", 5)]
+
+
+def test_a_group_before_a_match() -> None:
+    node = node_of("!(B C)[3] A")
+    assert instants(node, "b0 c1 a3") == []
+    assert instants(node, "b0 c1 a4") == [("4A", 4)]
+    assert instants(node, "c0 b1 a3") == [("3A", 3)]
+
+
+def test_a_group_behind_a_match_is_decided_by_its_last_row_or_by_its_time() -> None:
+    node = node_of("A !(B C)[5] | A", measures={"n": lambda r: r.count_all})
+    assert certain(node_of("A !(B C)[5]"), "a0 b1", 4) == []
+    assert instants(node_of("A !(B C)[5]"), "a0 b1 d2") == [("0A", 5)]
+    assert instants(node_of("A !(B C)[5]"), "a0 b1 e2 c5") == []
+    assert instants(node_of("A !(B C)[5]"), "a0 b1 c6") == [("0A", 5)]
+    assert instants(node, "a0 b1 c3") == [("0A", 0)]
+    # Both may come at one instant, the last one.
+    assert certain(node_of("A !(B C)[5]"), "a0", 4) == []
+    assert instants(node_of("A !(B C)[5]"), "a0 b5 c5") == []
+
+
+def test_all_rows_to_come_of_a_group_may_be_what_it_waits_for() -> None:
+    """C reads the row before it: the very next one can not be C, one behind it can."""
+    node = node_of("A !(C)[5]", C=lambda r: (r.x == 2) & (r.prev_x == 1))
+    assert certain(node, "a0", 4) == []
+    node = node_of("A !(B C)[5]", C=lambda r: (r.x == 2) & (r.prev2_x == 3))
+    assert certain(node, "a0 b1", 4) == []
+    assert instants(node, "a0 b1 n2 d3 c4") == []
+    assert instants(node, "a0 b1 n2 d3 d4 c4") == [("0A", 5)]
+
+
+def test_any_row_may_be_the_first_of_a_group() -> None:
+    """C asks for more than one B, and for what one of two is: the first row that can be B is not enough."""
+    either: dict[str, Any] = {"B": lambda r: r.x >= 1, "C": lambda r: (r.x == 2) & (r.first_B_x == 1)}
+    node = node_of("A !(B C) D", select=EveryMatch("any"), D=lambda r: r.x == 4, **either)
+    assert instants(node, "a0 n1 b2 c3 d4") == []
+    assert instants(node, "a0 b1 n2 c3 d4") == []
+    assert instants(node, "a0 n1 c2 c3 d4") == [("0AD", 4)]
+    between = node_of("A !(B E C) D", select=EveryMatch("any"), D=lambda r: r.x == 0, **either)
+    assert instants(between, "a0 n1 b2 e3 c4 a5") == instants(between, "a0 b1 n2 e3 c4 a5") == []
+    twice = node_of("A !(B{1,3} C) D", select=EveryMatch("any"), C=lambda r: (r.x == 2) & (r.count_B > 1))
+    assert instants(twice, "a0 b1 c2 d3") == [("0AD", 3)]
+    assert instants(twice, "a0 b1 b1 c2 d3") == []
+
+
+def test_alternatives_that_must_not_come_are_absences_of_each() -> None:
+    node = node_of("A !(B | C)[5]")
+    assert {a.variable for s in automaton(node.pattern).states for w in s.transitions for a in w.absences} == set("BC")
+    assert instants(node, "a0 b5") == instants(node, "a0 c1") == []
+    assert instants(node, "a0 d1 c6") == [("0A", 5)]
+    either = node_of("A !(B C | C B) D", select=EveryMatch("any"))
+    assert instants(either, "a0 c1 b2 d3") == instants(either, "a0 b1 c2 d3") == []
+    assert instants(either, "a0 c1 c2 d3") == [("0AD", 3)]
+
+
+def test_what_decides_a_group_may_come_after_it() -> None:
+    """C asks for the row behind it: the match waits for that."""
+    node = node_of("A !(B C) D", select=EveryMatch("any"), C=lambda r: (r.x == 2) & (r.next2_x == 5))
+    assert instants(node, "a0 b1 c2 d3 e4") == []
+    assert instants(node, "a0 b1 c2 d3 b4") == [("0AD", 4)]
+    # Of two that are reported otherwise the second one waits for it, too.
+    node = node_of("{- A -} !(B C)[5] | A", C=lambda r: (r.x == 2) & (r.next_x == 5))
+    assert instants(node, "a0 b1 c2 d3") == [("0A", 5)]
+    assert instants(node, "a0 b1 c2 e3") == [("0A", 3)]
 
 
 def test_every_match_of_adjacent_rows() -> None:

@@ -12,7 +12,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.ordered.sequences.definition import Definition, EveryMatch, Reported
 from tidegate.algebra.ordered.sequences.navigation import Navigation, RowOf, RowsAggregate, RowValue
 from tidegate.algebra.ordered.sequences.node import Sequences
-from tidegate.algebra.ordered.sequences.pattern import Repetition, Step
+from tidegate.algebra.ordered.sequences.pattern import Absence, Repetition, Step
 from tidegate.algebra.terms import TRUE, Attr
 
 LOW: Any = lambda r: r.x < 3  # noqa: E731
@@ -41,6 +41,12 @@ def refused(node: Sequences) -> QueryError:
         ("TG182", "!N can stand before the first row", sequences("A !N")),
         ("TG182", "!N can stand before the first row", sequences("!N A")),
         ("TG182", "!N can stand before the first row", sequences("A !N B?")),
+        ("TG182", "!(N M) can stand before the first row", sequences("A !(N M)")),
+        ("TG182", "!(N?) asks that there are not even no rows", sequences("A !(N?) B")),
+        ("TG182", "!(N M+)[3] has no greatest number of rows", sequences("A !(N M+)[3]")),
+        ("TG182", "!(N $)[3] has $ in it", sequences("A !(N $)[3]")),
+        ("TG182", "!(N !M) has !M in it", sequences("A !(N !M) B")),
+        ("TG186", "at least 3 and at most 2", sequences(Absence(Repetition(Step("N"), 3, 2), 3))),
         ("TG183", "the number of the match", sequences("A", A=lambda r: r.number > 1)),
         ("TG184", "an anchor", sequences("A $", select=EVERY)),
         ("TG184", "an empty match", sequences("()", select=EVERY)),
@@ -94,6 +100,8 @@ def test_the_nearest_variable_is_named() -> None:
         sequences("!N[0] A !N[3]", N=LOW),
         sequences("A !N[3] B?", N=LOW),
         sequences("!N?", N=LOW),
+        sequences("A !(N M?)[3] B?", N=LOW, M=lambda r: r.last_N_x < r.x),
+        sequences("A !(N{1,3} | PERMUTE(N, M)) B", N=LOW),
         sequences("A+ B", skip="last A"),
         sequences("A? B", skip="first A"),
         sequences("A B", skip="last U", subsets=(("U", ("A", "B")),)),

@@ -26,11 +26,11 @@ KINDS = (None, "contiguous", "next", "any")
 CASES = 60
 
 
-def _judge(seed: object, every: str | None, cases: int, most: int) -> Counter[str]:
+def _judge(seed: object, every: str | None, cases: int, most: int, *, groups: bool = False) -> Counter[str]:
     seen = Counter[str]()
     for number in range(cases):
         rng = random.Random(f"{seed} {every} {number}")
-        node, rows = random_sequences(rng, every=every), history(rng)
+        node, rows = random_sequences(rng, every=every, groups=groups), history(rng)
         until = rows[-1][0] + rng.choice((0, 0, 1, 2, 4, 8))
         judge = Judge(node)
         certain = judge.certain(rows, until)
@@ -51,18 +51,25 @@ def test_what_is_certain_no_rows_to_come_change(every: str | None) -> None:
     assert seen["waits"] <= CASES / 6
 
 
+@pytest.mark.parametrize("every", KINDS)
+def test_what_is_certain_beside_groups_that_must_not_come_no_rows_change(every: str | None) -> None:
+    assert _judge("groups", every, CASES, 2, groups=True)["matches"] > CASES / 6
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("every", KINDS)
 def test_what_is_certain_no_three_rows_change(every: str | None) -> None:
     assert _judge("long", every, 600, 3)["matches"] > 150
+    assert _judge("long groups", every, 600, 3, groups=True)["matches"] > 100
 
 
+@pytest.mark.parametrize("groups", [False, True])
 @pytest.mark.parametrize("every", KINDS)
-def test_what_is_certain_stays_so_and_is_all_there_is_in_the_end(every: str | None) -> None:
+def test_what_is_certain_stays_so_and_is_all_there_is_in_the_end(every: str | None, groups: bool) -> None:
     found = 0
     for number in range(CASES):
         rng = random.Random(f"instants {every} {number}")
-        node, rows = random_sequences(rng, every=every), history(rng, 5)
+        node, rows = random_sequences(rng, every=every, groups=groups), history(rng, 5)
         of = partition(node, rows)
         matches = matches_of(of)
         instants = instants_of(of, matches)
