@@ -208,6 +208,20 @@ def test_values_over_frames_that_move(before: int, after: int, seed: int) -> Non
         assert Fraction(sums[k]) + Fraction(lost[k]) == sum(Fraction(doubles[j]) for j in own)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("several", [False, True])
+def test_rows_are_undercut_by_later_ones_that_are_no_greater(seed: int, several: bool) -> None:
+    offsets, _, _, rng = block(seed)
+    count = int(offsets[-1])
+    key, valid = rng.integers(0, 3, count), rng.integers(0, 2, count).astype(np.uint8)
+    found = moving.undercut(offsets, key, valid, several, 0)
+    for own in partitions(offsets):
+        for i in own:
+            after = [j for j in own if j > i and valid[j]]
+            less = [j for j in after if key[j] < key[i] or (key[j] == key[i] and not (several and key[i] == 0))]
+            assert found[i] == (not valid[i] or bool(less))
+
+
 def test_ties_are_found_within_partitions_alone() -> None:
     assert first_tie(np.array([0, 2, 4]), np.array([1, 2, 2, 3])) == -1
     assert first_tie(np.array([0, 2, 4]), np.array([1, 2, 3, 3])) == 3
